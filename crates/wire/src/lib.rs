@@ -1,0 +1,15 @@
+//! Bytes to messages and back: no sockets, clocks, async or logging.
+//!
+//! A reader finds frames by their header and forwards what it does not need to understand; bodies are decoded
+//! only where a decision needs them. Every decoder takes exactly one body, cannot panic and treats left-over
+//! bytes as an error; what decodes encodes back to the same bytes.
+//!
+//! Non-scope: values inside rows (their types belong to `sql` and to the drivers), and any state.
+
+pub mod pg;
+
+mod error;
+mod reader;
+
+pub use error::WireError;
+pub use reader::Reader;
