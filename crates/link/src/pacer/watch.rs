@@ -1,0 +1,100 @@
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use crate::Moment;
+use crate::stats::Pauses;
+
+/// The pacer's clock. It is read all the time while the pacer runs, so a gap between two readings means that the
+/// pacer did not run; the kernel's account of who had the processor tells a busy machine from one that was stopped.
+#[derive(Debug)]
+pub(super) struct Watch {
+    origin: Instant,
+    last: Moment,
+    /// Until when the thread sleeps of its own will.
+    asleep_until: Moment,
+    run_delay: RunDelay,
+    run_delay_known: Duration,
+    last_stall_end: Moment,
+    last_stall_start: Moment,
+    pub(super) stalls: Pauses,
+    pub(super) preemptions: Pauses,
+}
+
+impl Watch {
+    /// Belongs to the calling thread.
+    pub(super) fn new() -> Self {
+        let mut run_delay = RunDelay::of_this_thread();
+        Self {
+            origin: Instant::now(),
+            last: Moment::ZERO,
+            asleep_until: Moment::ZERO,
+            run_delay_known: run_delay.read(),
+            run_delay,
+            last_stall_end: Moment::ZERO,
+            last_stall_start: Moment::ZERO,
+            stalls: Pauses::default(),
+            preemptions: Pauses::default(),
+        }
+    }
+
+    /// Reads the clock.
+    pub(super) fn now(&mut self) -> Moment {
+        let now = self.origin.elapsed();
+        let expected = self.last.max(self.asleep_until);
+        if now > expected + GAP_MIN {
+            self.note_gap(expected, now);
+        }
+        self.last = now;
+        self.asleep_until = Moment::ZERO;
+        now
+    }
+
+    /// The thread will sleep until `until` unless something happens; `None`: until something happens.
+    pub(super) fn sleep_until(&mut self, until: Option<Moment>) {
+        self.asleep_until = until.unwrap_or(Moment::MAX - GAP_MIN);
+        self.run_delay_known = self.run_delay.read();
+    }
+
+    /// Whether a release due at `at` fell into a stall.
+    pub(super) fn was_stalled(&self, at: Moment) -> bool {
+        at >= self.last_stall_start && at < self.last_stall_end
+    }
+
+    fn note_gap(&mut self, start: Moment, end: Moment) {
+        let gap = end - start;
+        let run_delay = self.run_delay.read();
+        let waited = run_delay.saturating_sub(self.run_delay_known);
+        self.run_delay_known = run_delay;
+        if waited > gap / 2 {
+            self.preemptions.note(gap);
+        } else {
+            self.stalls.note(gap);
+            (self.last_stall_start, self.last_stall_end) = (start, end);
+        }
+    }
+}
+
+/// How long this thread was ready to run while others had the processor, as the kernel counts it.
+#[derive(Debug)]
+struct RunDelay {
+    schedstat: Option<File>,
+}
+
+impl RunDelay {
+    fn of_this_thread() -> Self {
+        Self { schedstat: File::open("/proc/thread-self/schedstat").ok() }
+    }
+
+    /// Zero where the kernel keeps no such account: then every gap counts as a stall.
+    fn read(&mut self) -> Duration {
+        let mut text = [0u8; 64];
+        let length = self.schedstat.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let field = text[..length].split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+        let nanos = std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or(0);
+        Duration::from_nanos(nanos)
+    }
+}
+
+/// Shorter gaps are the ordinary work of a kernel.
+const GAP_MIN: Duration = Duration::from_millis(1);
