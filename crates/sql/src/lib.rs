@@ -1,0 +1,35 @@
+//! Statement text to template, literals and facts: what a gateway needs to know of every statement, cheaply.
+//!
+//! [`Lifter::lift`] makes one pass over the bytes of a text with PostgreSQL's lexical rules. It builds no tree and
+//! does no I/O. What it gives:
+//!
+//! - the **template**: literals become `$n` numbered behind the highest `$n` of the text, comments go, blanks are
+//!   single, lists of values lose their length (`IN ($1, ...)`, `VALUES ($1, $2), ...`, `ARRAY[$1, ...]`). Letter
+//!   case, quotes and schema names stay. NULL, TRUE, FALSE and DEFAULT are words and stay too, but do not keep two
+//!   elements of a list apart. Numbers are lifted wherever they stand: in LIMIT, in ORDER BY 1, in varchar(10);
+//! - the **literals** with their values, in text order ([`Literal::value`]);
+//! - the **facts**: kind of statement, main table, cursor and setting names ([`Facts`]);
+//! - the **comments**, which [`sqlcommenter`] reads for route, controller and their like.
+//!
+//! No byte of a literal ever gets into a template, not even of an unterminated one.
+//!
+//! Not here: parsing, purity of statements and functions, other dialects than PostgreSQL's.
+
+mod facts;
+mod kind;
+mod lifter;
+mod lists;
+mod literal;
+mod number;
+mod pass;
+mod scan;
+pub mod sqlcommenter;
+mod template;
+mod tracker;
+mod words;
+
+pub use facts::{Facts, FetchCount, FetchDirection, Name, PARTS_MAX, SettingValue};
+pub use kind::StatementKind;
+pub use lifter::{COMMENTS_MAX, LITERALS_MAX, Lifted, Lifter, Parameter};
+pub use literal::{Literal, LiteralKind};
+pub use template::{CUT_MARK, Span, TEMPLATE_BYTES_MAX};
