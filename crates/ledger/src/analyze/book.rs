@@ -1,0 +1,158 @@
+use std::collections::{BTreeSet, HashMap};
+
+use crate::findings::{Code, Evidence, Finding, advice};
+use crate::{Driver, Mutes};
+
+/// What a finding is counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) code: Code,
+    /// Template that is run too often, zero where the finding is not about one.
+    pub(super) template: u32,
+    /// Template of the loop's source, or zero.
+    pub(super) source: u32,
+    pub(super) driver: Driver,
+}
+
+/// One sighting of a pattern.
+#[derive(Debug, Clone)]
+pub(super) struct Sighting {
+    pub(super) scope: u32,
+    pub(super) occurrences: u64,
+    pub(super) trips: u64,
+    pub(super) avoidable: u64,
+    /// Time that all its trips took, in nanoseconds.
+    pub(super) waited_ns: u64,
+    /// The path's part of it.
+    pub(super) wire_ns: u64,
+    pub(super) evidence: Evidence,
+}
+
+#[derive(Debug)]
+struct Entry {
+    sighting: Sighting,
+    scopes: BTreeSet<u32>,
+}
+
+/// All findings so far, one entry per pattern, statement and driver.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    entries: HashMap<Key, Entry>,
+}
+
+impl Book {
+    /// Adds a sighting to its entry.
+    pub(super) fn add(&mut self, key: Key, sighting: Sighting) {
+        let scope = sighting.scope;
+        match self.entries.get_mut(&key) {
+            Some(entry) => entry.merge(sighting),
+            None => {
+                self.entries.insert(key, Entry { sighting, scopes: BTreeSet::new() });
+            }
+        }
+        if let Some(entry) = self.entries.get_mut(&key)
+            && scope != 0
+            && entry.scopes.len() < Finding::SCOPES_MAX
+        {
+            entry.scopes.insert(scope);
+        }
+    }
+
+    /// The findings, most avoidable time first, without those that `mutes` names.
+    pub(super) fn findings(
+        &self,
+        template: impl Fn(u32) -> String,
+        scope: impl Fn(u32) -> String,
+        mutes: &Mutes,
+    ) -> Vec<Finding> {
+        let mut findings: Vec<Finding> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.sighting.avoidable > 0)
+            .map(|(key, entry)| entry.finding(key, &template, &scope))
+            .filter(|finding| !mutes.mutes(finding))
+            .collect();
+        findings.sort_by(|a, b| {
+            let rank = |finding: &Finding| (std::cmp::Reverse(finding.waited_ns), finding.code);
+            rank(a).cmp(&rank(b)).then_with(|| a.statements.cmp(&b.statements))
+        });
+        findings
+    }
+}
+
+impl Entry {
+    fn merge(&mut self, more: Sighting) {
+        let all = &mut self.sighting;
+        all.occurrences += more.occurrences;
+        all.trips += more.trips;
+        all.avoidable += more.avoidable;
+        all.waited_ns += more.waited_ns;
+        all.wire_ns += more.wire_ns;
+        all.evidence.merge(more.evidence);
+    }
+
+    fn finding(&self, key: &Key, template: impl Fn(u32) -> String, scope: impl Fn(u32) -> String) -> Finding {
+        let Sighting { occurrences, trips, avoidable, waited_ns, wire_ns, ref evidence, .. } = self.sighting;
+        let share = |time: u64| (u128::from(time) * u128::from(avoidable) / u128::from(trips.max(1))) as u64;
+        let statements = [key.template, key.source].into_iter().filter(|id| *id != 0).map(template).collect();
+        Finding {
+            code: key.code,
+            statements,
+            driver: key.driver,
+            scopes: self.scopes.iter().map(|id| scope(*id)).collect(),
+            occurrences,
+            trips,
+            avoidable,
+            waited_ns: share(waited_ns),
+            wire_ns: share(wire_ns),
+            evidence: evidence.clone(),
+            fix: advice(key.code, key.driver).to_owned(),
+        }
+    }
+}
+
+impl Evidence {
+    fn merge(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Walk { rows, sources }, Self::Walk { rows: other, sources: other_sources }) => {
+                if other.1 - other.0 > rows.1 - rows.0 {
+                    *rows = other;
+                    *sources = other_sources;
+                }
+            }
+            (Self::Rows { rows, transactions }, Self::Rows { rows: r, transactions: t }) => {
+                *rows += r;
+                *transactions += t;
+            }
+            (Self::Fetches { size, rows }, Self::Fetches { size: s, rows: r }) => {
+                *size = (*size).min(s);
+                *rows += r;
+            }
+            (Self::Repeats { distinct, runs }, Self::Repeats { distinct: d, runs: r }) => {
+                *distinct += d;
+                *runs += r;
+            }
+            (
+                Self::Alone { begins, commits, transactions },
+                Self::Alone { begins: b, commits: c, transactions: t },
+            ) => {
+                *begins += b;
+                *commits += c;
+                *transactions += t;
+            }
+            (Self::Prepares { prepares, runs }, Self::Prepares { prepares: p, runs: r }) => {
+                *prepares += p;
+                *runs += r;
+            }
+            (
+                Self::Connections { connections, connect_trips },
+                Self::Connections { connections: c, connect_trips: t },
+            ) => {
+                *connections += c;
+                *connect_trips += t;
+            }
+            // Entries are keyed by code, and a code has one kind of evidence.
+            (_, _) => {}
+        }
+    }
+}

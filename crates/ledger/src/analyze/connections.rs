@@ -1,0 +1,93 @@
+//! OT008: connections one after another, each for a statement or two.
+
+use std::collections::HashMap;
+
+use super::book::{Book, Key, Sighting};
+use crate::findings::{Code, Evidence};
+use crate::{Driver, Moment};
+
+/// Connections that make a pattern.
+const CONNECTIONS_MIN: usize = 5;
+/// A connection with more work trips than this was worth opening.
+pub(super) const WORK_TRIPS_MAX: u64 = 3;
+/// Short connections remembered.
+const REMEMBERED_MAX: usize = 1 << 20;
+
+/// Short connections of all clients, by who opened them.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    short: HashMap<(Driver, Box<str>), Vec<Short>>,
+    remembered: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Short {
+    opened_at: Moment,
+    closed_at: Moment,
+    connect_trips: u32,
+    scope: u32,
+    waited_ns: u64,
+    wire_ns: u64,
+}
+
+/// What a connection did in its life.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Life {
+    pub(super) opened_at: Moment,
+    pub(super) closed_at: Moment,
+    pub(super) connect_trips: u64,
+    pub(super) work_trips: u64,
+    pub(super) connect_waited_ns: u64,
+    pub(super) connect_wire_ns: u64,
+    pub(super) scope: u32,
+}
+
+impl Connections {
+    /// A connection closed. `identity` is its user and database.
+    pub(super) fn closed(&mut self, driver: Driver, identity: &str, life: Life) {
+        if life.work_trips == 0 || life.work_trips > WORK_TRIPS_MAX || self.remembered >= REMEMBERED_MAX {
+            return;
+        }
+        self.remembered += 1;
+        self.short.entry((driver, identity.into())).or_default().push(Short {
+            opened_at: life.opened_at,
+            closed_at: life.closed_at,
+            connect_trips: life.connect_trips as u32,
+            scope: life.scope,
+            waited_ns: life.connect_waited_ns,
+            wire_ns: life.connect_wire_ns,
+        });
+    }
+
+    /// Books the connections that came one after another; those open at the same time were a pool's.
+    pub(super) fn book(&self, book: &mut Book) {
+        for ((driver, _), short) in &self.short {
+            let mut by_start = short.clone();
+            by_start.sort_by_key(|connection| connection.opened_at);
+            let mut chain: Vec<Short> = Vec::new();
+            for connection in by_start {
+                if chain.last().is_none_or(|last| connection.opened_at >= last.closed_at) {
+                    chain.push(connection);
+                }
+            }
+            if chain.len() < CONNECTIONS_MIN {
+                continue;
+            }
+            let sum = |field: fn(&Short) -> u64| chain.iter().map(field).sum::<u64>();
+            let connect_trips = sum(|connection| connection.connect_trips.into());
+            let first = chain.first().map_or(0, |connection| connection.connect_trips.into());
+            book.add(
+                Key { code: Code::ConnectionPerQuery, template: 0, source: 0, driver: *driver },
+                Sighting {
+                    scope: chain.first().map_or(0, |connection| connection.scope),
+                    occurrences: chain.len() as u64,
+                    trips: connect_trips,
+                    avoidable: connect_trips - first,
+                    waited_ns: sum(|connection| connection.waited_ns),
+                    wire_ns: sum(|connection| connection.wire_ns),
+                    evidence: Evidence::Connections { connections: chain.len() as u64, connect_trips },
+                },
+            );
+        }
+    }
+}

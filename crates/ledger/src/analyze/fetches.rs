@@ -1,0 +1,97 @@
+//! OT004: a result fetched in small pieces.
+
+use std::collections::HashMap;
+
+use onetrip_sql::StatementKind;
+
+use super::book::{Book, Key, Sighting};
+use super::event::{Event, Run};
+use crate::Driver;
+use crate::findings::{Code, Evidence};
+
+/// Fetches that make a pattern.
+const FETCHES_MIN: u64 = 3;
+/// Sizes from here on are not small.
+const SIZE_ENOUGH: u64 = 500;
+/// What the advice says, and what avoidable trips are counted against.
+const SIZE_ADVISED: u64 = 1000;
+const FOLLOWED_MAX: usize = 256;
+
+/// Cursors and portals of one connection that are being read.
+#[derive(Debug, Default)]
+pub(super) struct Fetches {
+    open: HashMap<u32, Fetched>,
+}
+
+#[derive(Debug)]
+struct Fetched {
+    scope: u32,
+    size: u64,
+    fetches: u64,
+    rows: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+}
+
+impl Fetches {
+    /// Takes one more piece of a result, or the first of a new one.
+    pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, driver: Driver, book: &mut Book) {
+        let statement = run.statement;
+        if statement.row_limit == 0 {
+            return;
+        }
+        let is_next = run.continues() || run.facts.kind == StatementKind::Fetch;
+        if !is_next || self.open.len() >= FOLLOWED_MAX {
+            self.end(run.template, driver, book);
+        }
+        let fetched = self.open.entry(run.template).or_insert(Fetched {
+            scope: event.scope,
+            size: statement.row_limit.into(),
+            fetches: 0,
+            rows: 0,
+            waited_ns: 0,
+            wire_ns: 0,
+        });
+        fetched.size = fetched.size.max(statement.row_limit.into());
+        fetched.fetches += 1;
+        fetched.rows += statement.rows;
+        fetched.waited_ns += event.exchange.duration();
+        fetched.wire_ns += event.wire_ns;
+        let is_last = if run.facts.kind == StatementKind::Fetch {
+            statement.rows < u64::from(statement.row_limit)
+        } else {
+            !statement.suspended
+        };
+        if is_last {
+            self.end(run.template, driver, book);
+        }
+    }
+
+    /// Ends all: the transaction ended, or the connection closed.
+    pub(super) fn end_all(&mut self, driver: Driver, book: &mut Book) {
+        let templates: Vec<u32> = self.open.keys().copied().collect();
+        for template in templates {
+            self.end(template, driver, book);
+        }
+    }
+
+    fn end(&mut self, template: u32, driver: Driver, book: &mut Book) {
+        let Some(fetched) = self.open.remove(&template) else { return };
+        if fetched.fetches < FETCHES_MIN || fetched.size >= SIZE_ENOUGH {
+            return;
+        }
+        let advised = 1 + fetched.rows / SIZE_ADVISED;
+        book.add(
+            Key { code: Code::TinyFetch, template, source: 0, driver },
+            Sighting {
+                scope: fetched.scope,
+                occurrences: 1,
+                trips: fetched.fetches,
+                avoidable: fetched.fetches.saturating_sub(advised),
+                waited_ns: fetched.waited_ns,
+                wire_ns: fetched.wire_ns,
+                evidence: Evidence::Fetches { size: fetched.size, rows: fetched.rows },
+            },
+        );
+    }
+}

@@ -1,0 +1,358 @@
+//! OT001: proves that parameters walk the rows of an earlier result.
+//!
+//! The rule is a joint match: over at least three consecutive runs of one template, all parameters that vary come
+//! from one and the same row of one earlier result, each from a fixed column, and the rows increase. One equal
+//! small number proves nothing; three rows in order do.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use super::book::{Book, Key, Sighting};
+use super::event::{Event, Run};
+use super::results::{Recent, ResultSet};
+use crate::findings::{Code, Evidence};
+use crate::{Driver, Moment};
+
+/// Runs that a proof needs.
+const PROOF_RUNS: usize = 3;
+/// Runs of a template that are remembered while no source is known.
+const HISTORY: usize = 16;
+/// How far ahead of the last matched row the next one may be: loops that skip rows skip few.
+const STRIDE_MAX: usize = 32;
+/// After so many runs without a source, looking for one costs more than it finds: look every fourth time.
+const EAGER_RUNS: u64 = 12;
+/// Templates followed per connection.
+const FOLLOWED_MAX: usize = 512;
+/// A pattern that was broken by more than one in eight matches is chance.
+const MATCHES_PER_STRAY: u64 = 8;
+
+/// Loops of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    followed: HashMap<u32, Followed>,
+}
+
+#[derive(Debug, Default)]
+struct Followed {
+    history: VecDeque<Execution>,
+    runs: u64,
+    walk: Option<Walk>,
+}
+
+#[derive(Debug, Clone)]
+struct Execution {
+    parameters: Vec<u64>,
+    sent_at: Moment,
+    request: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+}
+
+/// A loop that is proven and may go on.
+#[derive(Debug)]
+struct Walk {
+    source: Rc<ResultSet>,
+    /// Which parameter comes from which column.
+    sources: Vec<(usize, usize)>,
+    first_row: usize,
+    last_row: usize,
+}
+
+/// Proven patterns of all connections: which template walks which.
+#[derive(Debug, Default)]
+pub(super) struct Edges {
+    edges: HashMap<Key, Edge>,
+}
+
+#[derive(Debug, Default)]
+struct Edge {
+    scope: u32,
+    matches: u64,
+    strays: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+    /// Results walked, and the latest of them: walks of one result on several connections are one loop.
+    instances: u64,
+    latest: VecDeque<u64>,
+    longest: Option<Longest>,
+}
+
+#[derive(Debug)]
+struct Longest {
+    first_row: usize,
+    last_row: usize,
+    sources: Vec<(u16, String)>,
+}
+
+impl Loops {
+    /// Takes one more run of a reading statement in its own trip.
+    pub(super) fn take(
+        &mut self,
+        event: &Event<'_>,
+        run: &Run<'_>,
+        driver: Driver,
+        own: &Recent,
+        everywhere: &Recent,
+        edges: &mut Edges,
+    ) {
+        if run.parameters.is_empty() || run.continues() {
+            return;
+        }
+        if self.followed.len() >= FOLLOWED_MAX && !self.followed.contains_key(&run.template) {
+            self.followed.clear();
+        }
+        let followed = self.followed.entry(run.template).or_default();
+        let execution = Execution {
+            parameters: run.parameters.to_vec(),
+            sent_at: event.exchange.sent_at,
+            request: event.exchange.request,
+            waited_ns: event.exchange.duration(),
+            wire_ns: event.wire_ns,
+        };
+        let key = |source: &ResultSet| Key {
+            code: Code::Loop,
+            template: run.template,
+            source: source.template,
+            driver,
+        };
+        if followed.goes_on(&execution, own, edges, &key, event.scope) {
+            return;
+        }
+        followed.remember(execution);
+        if followed.runs > EAGER_RUNS && !followed.runs.is_multiple_of(4) {
+            return;
+        }
+        let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);
+        if let Some((walk, from)) = sources.into_iter().find_map(|source| followed.prove(source)) {
+            let key = key(&walk.source);
+            let known = followed.history.iter().skip(from);
+            let executions: Vec<Execution> = known.cloned().collect();
+            for execution in &executions {
+                edges.matched(key, event.scope, &walk, execution);
+            }
+            followed.history.clear();
+            followed.walk = Some(walk);
+        }
+    }
+
+    /// Whether this template is being walked right now: its repeats belong to the loop.
+    pub(super) fn is_walking(&self, template: u32) -> bool {
+        self.followed.get(&template).is_some_and(|followed| followed.walk.is_some())
+    }
+}
+
+impl Followed {
+    /// Lets a proven loop take its next row, or begin again on a newer result of the same source.
+    fn goes_on(
+        &mut self,
+        execution: &Execution,
+        own: &Recent,
+        edges: &mut Edges,
+        key: &impl Fn(&ResultSet) -> Key,
+        scope: u32,
+    ) -> bool {
+        let Some(walk) = &mut self.walk else { return false };
+        let newer = own.iter().find(|result| result.template == walk.source.template);
+        if let Some(newer) = newer.filter(|newer| !Rc::ptr_eq(newer, &walk.source)) {
+            let same_result = newer.id == walk.source.id;
+            let from = if same_result { walk.last_row } else { 0 };
+            if let Some(row) = walk.row_in(newer, execution, from) {
+                walk.source = Rc::clone(newer);
+                if !same_result {
+                    walk.first_row = row;
+                }
+                walk.last_row = row;
+                edges.matched(key(&walk.source), scope, walk, execution);
+                return true;
+            }
+        }
+        let source = Rc::clone(&walk.source);
+        if let Some(row) = walk.row_in(&source, execution, walk.last_row) {
+            walk.last_row = row;
+            edges.matched(key(&source), scope, walk, execution);
+            return true;
+        }
+        if let Some(row) = walk.row_in(&source, execution, 0) {
+            if row <= walk.first_row {
+                // The program walks the same rows once more: another loop over one result.
+                walk.first_row = row;
+                walk.last_row = row;
+                edges.began_again(key(&source));
+                edges.matched(key(&source), scope, walk, execution);
+                return true;
+            }
+            edges.strayed(key(&source));
+        }
+        self.walk = None;
+        self.runs = 0;
+        false
+    }
+
+    fn remember(&mut self, execution: Execution) {
+        let other_request = self.history.back().is_some_and(|last| last.request != execution.request);
+        if other_request {
+            self.history.clear();
+        }
+        self.runs += 1;
+        self.history.push_back(execution);
+        if self.history.len() > HISTORY {
+            self.history.pop_front();
+        }
+    }
+
+    /// Looks for the longest run of remembered executions, up to the latest, that walks `source`.
+    fn prove(&self, source: &Rc<ResultSet>) -> Option<(Walk, usize)> {
+        let latest = self.history.back()?;
+        if self.history.len() < PROOF_RUNS || (source.request != 0 && source.request != latest.request) {
+            return None;
+        }
+        if !latest.parameters.iter().any(|value| *value != 0 && source.has(*value as u32)) {
+            return None;
+        }
+        (0..=self.history.len() - PROOF_RUNS).find_map(|from| {
+            let walked: Vec<&Execution> = self.history.range(from..).collect();
+            if walked[0].sent_at < source.completed_at {
+                return None;
+            }
+            walk(source, &walked).map(|walk| (walk, from))
+        })
+    }
+}
+
+impl Walk {
+    /// The row of `source`, not before `from`, that gives all parameters that vary.
+    fn row_in(&self, source: &ResultSet, execution: &Execution, from: usize) -> Option<usize> {
+        let &(parameter, column) = self.sources.first()?;
+        let value =
+            |parameter: usize| execution.parameters.get(parameter).copied().filter(|value| *value != 0);
+        let mut from = from;
+        loop {
+            let row = source.rows_with(value(parameter)? as u32, column, from)?;
+            let joint = self.sources.iter().all(|(parameter, column)| {
+                value(*parameter).is_some_and(|value| source.is(row, *column, value as u32))
+            });
+            if joint {
+                return Some(row);
+            }
+            from = row + 1;
+        }
+    }
+}
+
+/// The joint match: parameters that vary among `executions`, and a column for each, such that increasing rows give them.
+fn walk(source: &Rc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
+    let first = executions.first()?;
+    let same_shape = |execution: &&&Execution| execution.parameters.len() == first.parameters.len();
+    if !executions.iter().all(|execution| same_shape(&execution)) {
+        return None;
+    }
+    let varies = |parameter: &usize| {
+        executions.iter().any(|execution| execution.parameters[*parameter] != first.parameters[*parameter])
+    };
+    let varying: Vec<usize> = (0..first.parameters.len()).filter(varies).collect();
+    let lead = *varying.first()?;
+    (0..source.width).find_map(|column| {
+        let rows = rows_of(source, executions, lead, column)?;
+        let mut sources = vec![(lead, column)];
+        for &parameter in &varying[1..] {
+            let gives = |column: &usize| {
+                executions.iter().zip(&rows).all(|(execution, row)| {
+                    let value = execution.parameters[parameter];
+                    value != 0 && source.is(*row, *column, value as u32)
+                })
+            };
+            sources.push((parameter, (0..source.width).find(gives)?));
+        }
+        let (first_row, last_row) = (*rows.first()?, *rows.last()?);
+        Some(Walk { source: Rc::clone(source), sources, first_row, last_row })
+    })
+}
+
+/// Strictly increasing rows, close to each other, whose `column` gives `parameter` of each execution.
+fn rows_of(
+    source: &ResultSet,
+    executions: &[&Execution],
+    parameter: usize,
+    column: usize,
+) -> Option<Vec<usize>> {
+    let mut rows: Vec<usize> = Vec::with_capacity(executions.len());
+    for execution in executions {
+        let value = execution.parameters[parameter];
+        let from = rows.last().map_or(0, |row| row + 1);
+        let row = if value == 0 { None } else { source.rows_with(value as u32, column, from) }?;
+        if !rows.is_empty() && row >= from + STRIDE_MAX {
+            return None;
+        }
+        rows.push(row);
+    }
+    Some(rows)
+}
+
+impl Edges {
+    fn matched(&mut self, key: Key, scope: u32, walk: &Walk, execution: &Execution) {
+        let edge = self.edges.entry(key).or_default();
+        if edge.scope == 0 {
+            edge.scope = scope;
+        }
+        if !edge.latest.contains(&walk.source.id) {
+            edge.instances += 1;
+            edge.latest.push_back(walk.source.id);
+            if edge.latest.len() > 64 {
+                edge.latest.pop_front();
+            }
+        }
+        edge.matches += 1;
+        edge.waited_ns += execution.waited_ns;
+        edge.wire_ns += execution.wire_ns;
+        let length = walk.last_row - walk.first_row;
+        if edge.longest.as_ref().is_none_or(|longest| longest.last_row - longest.first_row < length) {
+            let name = |(parameter, column): &(usize, usize)| {
+                (*parameter as u16 + 1, walk.source.columns.get(*column).cloned().unwrap_or_default())
+            };
+            match &mut edge.longest {
+                Some(longest) => {
+                    longest.first_row = walk.first_row;
+                    longest.last_row = walk.last_row;
+                }
+                None => {
+                    edge.longest = Some(Longest {
+                        first_row: walk.first_row,
+                        last_row: walk.last_row,
+                        sources: walk.sources.iter().map(name).collect(),
+                    });
+                }
+            }
+        }
+    }
+
+    fn began_again(&mut self, key: Key) {
+        self.edges.entry(key).or_default().instances += 1;
+    }
+
+    fn strayed(&mut self, key: Key) {
+        self.edges.entry(key).or_default().strays += 1;
+    }
+
+    /// Books what was proven: all rows of a loop but one are avoidable, because one query can answer them all.
+    pub(super) fn book(&self, book: &mut Book) {
+        for (key, edge) in &self.edges {
+            let Some(longest) = &edge.longest else { continue };
+            if edge.strays * MATCHES_PER_STRAY > edge.matches {
+                continue;
+            }
+            let rows = (longest.first_row as u64 + 1, longest.last_row as u64 + 1);
+            book.add(
+                *key,
+                Sighting {
+                    scope: edge.scope,
+                    occurrences: edge.instances,
+                    trips: edge.matches,
+                    avoidable: edge.matches.saturating_sub(edge.instances),
+                    waited_ns: edge.waited_ns,
+                    wire_ns: edge.wire_ns,
+                    evidence: Evidence::Walk { sources: longest.sources.clone(), rows },
+                },
+            );
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! OT007: a statement prepared again, in a trip of its own, although it had been prepared on the connection.
+
+use std::collections::HashMap;
+
+use super::book::{Book, Key, Sighting};
+use super::event::Event;
+use crate::findings::{Code, Evidence};
+use crate::{Driver, Steps};
+
+/// Prepare trips that make a pattern.
+const PREPARES_MIN: u64 = 3;
+const FOLLOWED_MAX: usize = 4096;
+
+/// Statements that one connection prepared in trips of their own.
+#[derive(Debug, Default)]
+pub(super) struct Prepares {
+    prepared: HashMap<u32, Prepared>,
+}
+
+#[derive(Debug, Default)]
+struct Prepared {
+    scope: u32,
+    prepares: u64,
+    runs: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+}
+
+impl Prepares {
+    /// Takes one exchange; `template` translates a statement's template to the analyzer's own id.
+    pub(super) fn take(&mut self, event: &Event<'_>, template: impl Fn(u32) -> u32) {
+        let statements = &event.exchange.statements;
+        for run in &event.runs {
+            if let Some(prepared) = self.prepared.get_mut(&run.template) {
+                prepared.runs += 1;
+            }
+        }
+        let [only] = statements.as_slice() else { return };
+        let prepares_only = only.steps.has(Steps::PREPARE) && !only.steps.has(Steps::EXECUTE);
+        if !prepares_only || !event.is_own_trip() || event.failed() || only.template == 0 {
+            return;
+        }
+        if self.prepared.len() >= FOLLOWED_MAX {
+            return;
+        }
+        let prepared = self.prepared.entry(template(only.template)).or_default();
+        prepared.scope = event.scope;
+        prepared.prepares += 1;
+        prepared.waited_ns += event.exchange.duration();
+        prepared.wire_ns += event.wire_ns;
+    }
+
+    /// Books what the connection did.
+    pub(super) fn book(&self, driver: Driver, book: &mut Book) {
+        for (template, prepared) in &self.prepared {
+            if prepared.prepares < PREPARES_MIN {
+                continue;
+            }
+            book.add(
+                Key { code: Code::PreparePerRun, template: *template, source: 0, driver },
+                Sighting {
+                    scope: prepared.scope,
+                    occurrences: 1,
+                    trips: prepared.prepares,
+                    avoidable: prepared.prepares - 1,
+                    waited_ns: prepared.waited_ns,
+                    wire_ns: prepared.wire_ns,
+                    evidence: Evidence::Prepares { prepares: prepared.prepares, runs: prepared.runs },
+                },
+            );
+        }
+    }
+}

@@ -1,0 +1,354 @@
+use std::rc::Rc;
+
+use onetrip_sql::StatementKind;
+
+use super::connections::Life;
+use super::event::{Event, Run};
+use super::fetches::Fetches;
+use super::loops::Loops;
+use super::prepares::Prepares;
+use super::repeats::Repeats;
+use super::results::Recent;
+use super::transactions::Transactions;
+use super::writes::Writes;
+use super::{REQUESTS_MAX, Shared};
+use crate::driver::Recogniser;
+use crate::{Driver, Exchange, Moment, Outcome, Record, Statement, Steps, UnitKind};
+
+/// Drivers and ORMs show themselves within their first statements.
+const RECOGNITION_TRIPS: u64 = 256;
+
+/// One connection, as far as it has been seen.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    names: Names,
+    opened: bool,
+    opened_at: Moment,
+    closed_at: Option<Moment>,
+    identity: String,
+    recogniser: Recogniser,
+    rtt_min_us: Option<u32>,
+    trip: Option<Trip>,
+    connect_trips: u64,
+    connect_waited_ns: u64,
+    connect_wire_ns: u64,
+    work_trips: u64,
+    scope: u32,
+    detectors: Detectors,
+}
+
+/// The stream's ids, translated to the analyzer's; position is the stream's id.
+#[derive(Debug, Default)]
+struct Names {
+    templates: Vec<u32>,
+    scopes: Vec<u32>,
+    columns: Vec<Rc<[String]>>,
+}
+
+/// The trip that is under way.
+#[derive(Debug, Clone, Copy)]
+struct Trip {
+    started_at: Moment,
+    ended_at: Moment,
+    template: u32,
+    scope: u32,
+    connect: bool,
+}
+
+#[derive(Debug, Default)]
+struct Detectors {
+    recent: Recent,
+    loops: Loops,
+    writes: Writes,
+    repeats: Repeats,
+    fetches: Fetches,
+    transactions: Transactions,
+    prepares: Prepares,
+}
+
+impl Names {
+    fn template(&self, id: u32) -> u32 {
+        self.templates.get(id as usize).copied().unwrap_or(0)
+    }
+
+    /// The exchange's statements that ran to their end.
+    fn runs<'e>(&'e self, exchange: &'e Exchange, shared: &Shared) -> Vec<Run<'e>> {
+        let mut parameters = exchange.parameters.as_slice();
+        let mut results = exchange.results.as_slice();
+        let mut runs = Vec::with_capacity(exchange.statements.len());
+        for statement in &exchange.statements {
+            let (own_parameters, rest) = parameters.split_at(usize::from(statement.parameters));
+            parameters = rest;
+            let (own_results, rest) = results.split_at(statement.results as usize);
+            results = rest;
+            if !statement.steps.has(Steps::EXECUTE) || statement.outcome != Outcome::Done {
+                continue;
+            }
+            let template = self.template(statement.template);
+            let columns = self.columns.get(statement.columns as usize).filter(|_| statement.columns != 0);
+            runs.push(Run {
+                statement,
+                template,
+                facts: shared.templates.facts(template),
+                parameters: own_parameters,
+                results: own_results,
+                columns,
+            });
+        }
+        runs
+    }
+}
+
+impl Stream {
+    /// Whether a client opened a session on it.
+    pub(super) fn is_session(&self) -> bool {
+        self.opened
+    }
+
+    /// Takes one record.
+    pub(super) fn take(&mut self, record: Record<'_>, shared: &mut Shared) {
+        match record {
+            Record::Opened { at, parameters } => self.opened(at, &parameters, shared),
+            Record::Template { id, text } => {
+                define(&mut self.names.templates, id, shared.templates.intern(text))
+            }
+            Record::Scope { id, label } => define(&mut self.names.scopes, id, shared.scopes.intern(label)),
+            Record::Columns { id, names } => {
+                let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+                define_with(&mut self.names.columns, id, names, || Rc::from([]));
+            }
+            Record::Exchange(exchange) => self.exchange(exchange, shared),
+            Record::Path { rtt_min_us, .. } => {
+                self.rtt_min_us = Some(rtt_min_us);
+                let all = &mut shared.summary.rtt_min_us;
+                *all = Some(all.map_or(rtt_min_us, |least| least.min(rtt_min_us)));
+            }
+            Record::StatementName(name) => self.recogniser.statement_name(name),
+            Record::Closed { at, unasked_replies, undecoded, unanswered } => {
+                self.closed_at = Some(at);
+                shared.summary.unasked_replies += unasked_replies;
+                shared.summary.undecoded += undecoded;
+                shared.summary.unanswered += unanswered;
+            }
+            // Facts about the trace itself are taken by the analyzer.
+            Record::Origin { .. } | Record::Lost { .. } => {}
+        }
+    }
+
+    /// Ends the connection's patterns and books them.
+    pub(super) fn end(&mut self, shared: &mut Shared) {
+        self.end_trip(shared);
+        let driver = self.recogniser.driver();
+        let book = &mut shared.book;
+        let detectors = &mut self.detectors;
+        detectors.writes.end_all(driver, &mut detectors.transactions, book);
+        detectors.repeats.end(driver, book);
+        detectors.fetches.end_all(driver, book);
+        detectors.transactions.book(driver, book);
+        detectors.prepares.book(driver, book);
+        if !self.opened {
+            return;
+        }
+        *shared.summary.drivers.entry(driver).or_default() += 1;
+        if let Some(closed_at) = self.closed_at {
+            shared.connections.closed(
+                driver,
+                &self.identity,
+                Life {
+                    opened_at: self.opened_at,
+                    closed_at,
+                    connect_trips: self.connect_trips,
+                    work_trips: self.work_trips,
+                    connect_waited_ns: self.connect_waited_ns,
+                    connect_wire_ns: self.connect_wire_ns,
+                    scope: self.scope,
+                },
+            );
+        }
+    }
+
+    fn opened(&mut self, at: Moment, parameters: &[(&[u8], &[u8])], shared: &mut Shared) {
+        self.opened = true;
+        self.opened_at = at;
+        self.recogniser.startup(parameters);
+        let get = |name: &[u8]| {
+            let value = parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+            String::from_utf8_lossy(value.unwrap_or_default())
+        };
+        self.identity = format!("{}@{}", get(b"user"), get(b"database"));
+        shared.summary.connections += 1;
+    }
+
+    fn exchange(&mut self, exchange: &Exchange, shared: &mut Shared) {
+        shared.count(exchange);
+        let scope = self.names.scopes.get(exchange.scope as usize).copied().unwrap_or(0);
+        if self.scope == 0 {
+            self.scope = scope;
+        }
+        let think_ns = self.trip.map_or(0, |trip| exchange.sent_at.since(trip.ended_at));
+        self.count_trip(exchange, scope, shared);
+        if exchange.kind == UnitKind::Connect {
+            return;
+        }
+        let wire_ns = self.wire_ns(exchange.duration());
+        let runs = self.names.runs(exchange, shared);
+        let event = Event { exchange, scope, think_ns, wire_ns, runs };
+        count_statements(&event, shared);
+        if self.work_trips < RECOGNITION_TRIPS {
+            let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
+            for run in &event.runs {
+                self.recogniser.statement(&shared.templates.text(run.template), grouped);
+            }
+        }
+        self.detectors.show(&event, &self.names, self.recogniser.driver(), shared);
+    }
+
+    fn count_trip(&mut self, exchange: &Exchange, scope: u32, shared: &mut Shared) {
+        let connect = exchange.kind == UnitKind::Connect;
+        if exchange.starts_trip {
+            self.end_trip(shared);
+            let trips = &mut shared.summary.trips;
+            trips.total += 1;
+            trips.connect += u64::from(connect);
+            trips.may_share += u64::from(exchange.may_share);
+            if let Some(last) = self.trip {
+                shared.summary.times.think_ns += exchange.sent_at.since(last.ended_at);
+            }
+            self.connect_trips += u64::from(connect);
+            self.work_trips += u64::from(!connect);
+            self.trip = Some(Trip {
+                started_at: exchange.sent_at,
+                ended_at: exchange.last_reply_at,
+                template: main_statement(exchange)
+                    .map_or(0, |statement| self.names.template(statement.template)),
+                scope,
+                connect,
+            });
+        } else if let Some(trip) = &mut self.trip {
+            trip.ended_at = trip.ended_at.max(exchange.last_reply_at);
+        }
+    }
+
+    /// Books the trip that is over: its time is known only when all units that shared it are answered.
+    fn end_trip(&mut self, shared: &mut Shared) {
+        let Some(trip) = self.trip else { return };
+        let waited_ns = trip.ended_at.since(trip.started_at);
+        let wire_ns = self.wire_ns(waited_ns);
+        shared.summary.times.wire_ns += wire_ns;
+        shared.summary.times.server_ns += waited_ns - wire_ns;
+        if trip.connect {
+            self.connect_waited_ns += waited_ns;
+            self.connect_wire_ns += wire_ns;
+            return;
+        }
+        let totals = shared.templates.totals_mut(trip.template);
+        totals.trips += 1;
+        totals.waited_ns += waited_ns;
+        totals.waited_max_ns = totals.waited_max_ns.max(waited_ns);
+        let (scope, _) = shared.scopes.totals_mut(trip.scope);
+        scope.trips += 1;
+        scope.waited_ns += waited_ns;
+    }
+
+    /// The path's part of some waiting: at least one round trip of it, as fast as the kernel has seen one.
+    fn wire_ns(&self, waited_ns: u64) -> u64 {
+        waited_ns.min(u64::from(self.rtt_min_us.unwrap_or(0)) * 1000)
+    }
+}
+
+impl Detectors {
+    /// Shows an exchange to every detector, each of which takes what is its own.
+    fn show(&mut self, event: &Event<'_>, names: &Names, driver: Driver, shared: &mut Shared) {
+        let Self { recent, loops, writes, repeats, fetches, transactions, prepares } = self;
+        let book = &mut shared.book;
+        writes.tick(event);
+        prepares.take(event, |id| names.template(id));
+        let changes_schema = event.runs.iter().any(|run| run.facts.kind == StatementKind::Ddl);
+        if changes_schema || event.failed() {
+            writes.end_all(driver, transactions, book);
+        }
+        if let Some(run) = event.sole_run() {
+            if run.facts.kind.is_row_write() {
+                writes.take(event, run, driver, transactions, book);
+            } else if matches!(run.facts.kind, StatementKind::Select | StatementKind::Values) {
+                loops.take(event, run, driver, recent, &shared.results.everywhere, &mut shared.edges);
+                if loops.is_walking(run.template) {
+                    repeats.forget(run.template);
+                } else {
+                    repeats.take(event, run, driver, book);
+                }
+            }
+            fetches.take(event, run, driver, book);
+        }
+        if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
+            repeats.end(driver, book);
+        }
+        if let Some(ended) = transactions.take(event) {
+            writes.transaction_ended(ended.begin_alone, ended.commit_alone, ended.waited_ns);
+            repeats.end(driver, book);
+            fetches.end_all(driver, book);
+        }
+        for run in event.runs.iter().filter(|run| !run.results.is_empty()) {
+            shared.results.keep(recent, event, run);
+        }
+    }
+}
+
+fn count_statements(event: &Event<'_>, shared: &mut Shared) {
+    let exchange = event.exchange;
+    let runs = event.runs.len() as u64;
+    let failed =
+        exchange.statements.iter().filter(|statement| matches!(statement.outcome, Outcome::Failed(_)));
+    shared.summary.statements += runs;
+    shared.summary.errors += failed.count() as u64;
+    for run in &event.runs {
+        shared.summary.rows += run.statement.rows;
+        let totals = shared.templates.totals_mut(run.template);
+        totals.executions += 1;
+        totals.rows += run.statement.rows;
+        totals.bytes += (exchange.bytes_sent + exchange.bytes_received) / runs;
+    }
+    let (scope, requests) = shared.scopes.totals_mut(event.scope);
+    scope.statements += runs;
+    if exchange.request != 0 && requests.len() < REQUESTS_MAX {
+        requests.insert(exchange.request);
+    }
+}
+
+/// The statement that a unit was sent for: the last that is run, because control statements go ahead; else the first.
+fn main_statement(exchange: &Exchange) -> Option<&Statement> {
+    let statements = &exchange.statements;
+    statements.iter().rfind(|statement| statement.steps.has(Steps::EXECUTE)).or(statements.first())
+}
+
+/// Kinds after which an identical query may have another answer.
+fn may_write(kind: StatementKind) -> bool {
+    kind.is_row_write()
+        || matches!(
+            kind,
+            StatementKind::Ddl
+                | StatementKind::Call
+                | StatementKind::Do
+                | StatementKind::Copy
+                | StatementKind::Execute
+                | StatementKind::Set
+                | StatementKind::Reset
+                | StatementKind::Discard
+                | StatementKind::Multi
+                | StatementKind::RollbackTo
+        )
+}
+
+fn define(ids: &mut Vec<u32>, id: u32, value: u32) {
+    define_with(ids, id, value, || 0);
+}
+
+/// Puts `value` at position `id`. Streams count their ids up from one; a larger step is a damaged trace.
+fn define_with<T: Clone>(list: &mut Vec<T>, id: u32, value: T, empty: impl Fn() -> T) {
+    let id = id as usize;
+    if id > list.len() + 1 {
+        return;
+    }
+    list.resize_with((id + 1).max(list.len()), empty);
+    list[id] = value;
+}

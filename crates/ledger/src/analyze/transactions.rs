@@ -1,0 +1,125 @@
+//! OT006: BEGIN and COMMIT with a trip of their own.
+
+use onetrip_sql::StatementKind;
+
+use super::book::{Book, Key, Sighting};
+use super::event::Event;
+use crate::findings::{Code, Evidence};
+use crate::{Driver, TransactionStatus};
+
+/// Transactions that make a pattern.
+const TRANSACTIONS_MIN: u64 = 3;
+
+/// Transactions of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Transactions {
+    open: Option<Open>,
+    begins: u64,
+    commits: u64,
+    transactions: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+    scope: u32,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    begin_alone: bool,
+    begin_waited_ns: u64,
+    begin_wire_ns: u64,
+    statements: u64,
+    failed: bool,
+}
+
+/// A transaction block that ended, and which of its ends travelled alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) begin_alone: bool,
+    pub(super) commit_alone: bool,
+    pub(super) waited_ns: u64,
+}
+
+impl Transactions {
+    /// Takes one exchange; returns the transaction that it ended.
+    pub(super) fn take(&mut self, event: &Event<'_>) -> Option<Ended> {
+        let control = event.sole_control();
+        let exchange = event.exchange;
+        let begins = event.runs.iter().any(|run| run.facts.kind == StatementKind::Begin);
+        if self.open.is_none() && (begins || exchange.status != TransactionStatus::Idle) {
+            let alone = control == Some(StatementKind::Begin);
+            self.open = Some(Open {
+                begin_alone: alone,
+                begin_waited_ns: if alone { exchange.duration() } else { 0 },
+                begin_wire_ns: if alone { event.wire_ns } else { 0 },
+                ..Open::default()
+            });
+        }
+        let open = self.open.as_mut()?;
+        open.statements +=
+            event.runs.iter().filter(|run| !run.facts.kind.is_transaction_control()).count() as u64;
+        open.failed |= event.failed();
+        if exchange.status != TransactionStatus::Idle {
+            return None;
+        }
+        let open = self.open.take()?;
+        let commit_alone = control == Some(StatementKind::Commit);
+        let mut waited_ns = open.begin_waited_ns;
+        if open.failed {
+            return Some(Ended { begin_alone: open.begin_alone, commit_alone, waited_ns });
+        }
+        self.transactions += 1;
+        self.begins += u64::from(open.begin_alone);
+        self.waited_ns += open.begin_waited_ns;
+        self.wire_ns += open.begin_wire_ns;
+        if commit_alone {
+            waited_ns += exchange.duration();
+        }
+        if commit_alone && open.statements <= 1 {
+            self.commits += 1;
+            self.waited_ns += exchange.duration();
+            self.wire_ns += event.wire_ns;
+        }
+        if self.scope == 0 {
+            self.scope = event.scope;
+        }
+        Some(Ended { begin_alone: open.begin_alone, commit_alone, waited_ns })
+    }
+
+    /// Takes trips away that another finding is booked for.
+    pub(super) fn claim(&mut self, begins: u64, commits: u64, transactions: u64) {
+        let before = self.begins + self.commits;
+        self.begins = self.begins.saturating_sub(begins);
+        self.commits = self.commits.saturating_sub(commits);
+        self.transactions = self.transactions.saturating_sub(transactions);
+        let after = self.begins + self.commits;
+        if before > 0 {
+            let share = |time: u64| (u128::from(time) * u128::from(after) / u128::from(before)) as u64;
+            self.waited_ns = share(self.waited_ns);
+            self.wire_ns = share(self.wire_ns);
+        }
+    }
+
+    /// Books what the connection did.
+    pub(super) fn book(&self, driver: Driver, book: &mut Book) {
+        let trips = self.begins + self.commits;
+        if self.begins.max(self.commits) < TRANSACTIONS_MIN {
+            return;
+        }
+        book.add(
+            Key { code: Code::TransactionAlone, template: 0, source: 0, driver },
+            Sighting {
+                scope: self.scope,
+                occurrences: self.transactions,
+                trips,
+                avoidable: trips,
+                waited_ns: self.waited_ns,
+                wire_ns: self.wire_ns,
+                evidence: Evidence::Alone {
+                    begins: self.begins,
+                    commits: self.commits,
+                    transactions: self.transactions,
+                },
+            },
+        );
+    }
+}

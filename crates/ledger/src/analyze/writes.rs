@@ -1,0 +1,168 @@
+//! OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own.
+
+use std::collections::HashMap;
+
+use super::book::{Book, Key, Sighting};
+use super::event::{Event, Run};
+use super::transactions::Transactions;
+use crate::findings::{Code, Evidence};
+use crate::{Driver, Moment, TransactionStatus};
+
+/// Rows that make a run: fewer are not worth a batch.
+pub(super) const ROWS_MIN: u64 = 5;
+/// A run ends when its next row takes longer than this to come.
+const GAP_MAX_NS: u64 = 1_000_000_000;
+/// Think time of a loop; requests that happen to write with one statement are further apart.
+pub(super) const LOOP_THINK_NS: u64 = 5_000_000;
+/// Other exchanges that a loop's body may have between two rows.
+const BODY_MAX: u64 = 16;
+const FOLLOWED_MAX: usize = 256;
+
+/// Writing runs of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Writes {
+    runs: HashMap<u32, WriteRun>,
+    /// Exchanges of the connection so far.
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct WriteRun {
+    scope: u32,
+    request: u64,
+    last_parameters: Vec<u64>,
+    last_at: Moment,
+    last_clock: u64,
+    rows: u64,
+    slow_gaps: u64,
+    /// Idle or transaction time, whichever the program thought longest in since the last row.
+    think_ns: u64,
+    /// Rows whose own transaction ended before the next row came.
+    transactions: u64,
+    in_transaction: bool,
+    /// BEGIN and COMMIT trips of these transactions.
+    begins: u64,
+    commits: u64,
+    control_waited_ns: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+}
+
+impl Writes {
+    /// Counts an exchange of any sort, so that a run knows how far apart its rows are.
+    pub(super) fn tick(&mut self, event: &Event<'_>) {
+        self.clock += 1;
+        for run in self.runs.values_mut() {
+            run.think_ns = run.think_ns.max(event.think_ns);
+        }
+    }
+
+    /// Takes one more row, written by `run` in its own trip.
+    pub(super) fn take(
+        &mut self,
+        event: &Event<'_>,
+        run: &Run<'_>,
+        driver: Driver,
+        transactions: &mut Transactions,
+        book: &mut Book,
+    ) {
+        let exchange = event.exchange;
+        let goes_on = self.runs.get(&run.template).is_some_and(|known| {
+            known.request == exchange.request
+                && exchange.sent_at.since(known.last_at) < GAP_MAX_NS
+                && self.clock - known.last_clock <= BODY_MAX
+        });
+        if !goes_on {
+            self.end(run.template, driver, transactions, book);
+            if self.runs.len() >= FOLLOWED_MAX {
+                self.end_all(driver, transactions, book);
+            }
+        }
+        let known = self.runs.entry(run.template).or_insert_with(|| WriteRun::new(event));
+        if known.rows > 0 && known.last_parameters == run.parameters {
+            // The same row again is a retry, not the next row.
+            known.last_clock = self.clock;
+            return;
+        }
+        known.slow_gaps += u64::from(known.rows > 0 && known.think_ns > LOOP_THINK_NS);
+        known.think_ns = 0;
+        known.rows += 1;
+        known.last_parameters.clear();
+        known.last_parameters.extend_from_slice(run.parameters);
+        known.last_at = exchange.last_reply_at;
+        known.last_clock = self.clock;
+        known.waited_ns += exchange.duration();
+        known.wire_ns += event.wire_ns;
+        known.in_transaction = exchange.status != TransactionStatus::Idle;
+        known.transactions += u64::from(!known.in_transaction);
+    }
+
+    /// A transaction block ended; `begin` and `commit` tell whether these took trips of their own.
+    pub(super) fn transaction_ended(&mut self, begin: bool, commit: bool, waited_ns: u64) {
+        for run in self.runs.values_mut().filter(|run| run.in_transaction) {
+            run.in_transaction = false;
+            run.transactions += 1;
+            run.begins += u64::from(begin);
+            run.commits += u64::from(commit);
+            run.control_waited_ns += waited_ns;
+        }
+    }
+
+    /// Ends all runs: the schema changed, a statement failed, or the connection closed.
+    pub(super) fn end_all(&mut self, driver: Driver, transactions: &mut Transactions, book: &mut Book) {
+        let templates: Vec<u32> = self.runs.keys().copied().collect();
+        for template in templates {
+            self.end(template, driver, transactions, book);
+        }
+    }
+
+    fn end(&mut self, template: u32, driver: Driver, transactions: &mut Transactions, book: &mut Book) {
+        let Some(run) = self.runs.remove(&template) else { return };
+        if run.rows < ROWS_MIN || run.slow_gaps * 2 > run.rows {
+            return;
+        }
+        let evidence = Evidence::Rows { rows: run.rows, transactions: run.transactions.max(1) };
+        let per_row = run.transactions * 10 >= run.rows * 9;
+        let (code, trips, waited_ns) = if per_row {
+            transactions.claim(run.begins, run.commits, run.transactions.min(run.begins.max(run.commits)));
+            (Code::CommitPerRow, run.rows + run.begins + run.commits, run.waited_ns + run.control_waited_ns)
+        } else {
+            (Code::RowByRow, run.rows, run.waited_ns)
+        };
+        let kept = trips.div_ceil(run.rows);
+        book.add(
+            Key { code, template, source: 0, driver },
+            Sighting {
+                scope: run.scope,
+                occurrences: 1,
+                trips,
+                avoidable: trips - kept,
+                waited_ns,
+                wire_ns: run.wire_ns * trips / run.rows,
+                evidence,
+            },
+        );
+    }
+}
+
+impl WriteRun {
+    fn new(event: &Event<'_>) -> Self {
+        Self {
+            scope: event.scope,
+            request: event.exchange.request,
+            last_parameters: Vec::new(),
+            last_at: event.exchange.sent_at,
+            last_clock: 0,
+            rows: 0,
+            slow_gaps: 0,
+            think_ns: 0,
+            transactions: 0,
+            in_transaction: false,
+            begins: 0,
+            commits: 0,
+            control_waited_ns: 0,
+            waited_ns: 0,
+            wire_ns: 0,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+use crate::Moment;
+
+/// A unit that arrives within this time after the last reply left was on its way before the client could have
+/// read that reply: waking a reader across two cores takes longer, and a spinning one on the same core as long.
+const REACTION_MIN_NANOS: u64 = 8_000;
+
+/// Counts the turns of one connection.
+///
+/// A trip starts with a unit that arrives when no unit is unanswered; units arriving meanwhile share it. Where the
+/// database answers faster than a pipelining client writes, a unit that the client sent without waiting still
+/// finds nothing unanswered. Trips of a connection that has been seen to pipeline, and units that arrive before the
+/// client can have read the reply, are therefore marked: the count is an upper bound.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    unanswered: u32,
+    pipelines: bool,
+    last_reply_at: Option<Moment>,
+}
+
+/// What a unit's arrival means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// The unit starts a trip.
+    pub starts_trip: bool,
+    /// The trip that it starts may be one with the trip before.
+    pub may_share: bool,
+}
+
+impl Conversation {
+    /// The first byte of a unit arrived. Each call is matched by one of [`Self::unit_answered`].
+    pub fn unit_arrived(&mut self, now: Moment) -> Arrival {
+        let starts_trip = self.unanswered == 0;
+        self.unanswered += 1;
+        self.pipelines |= !starts_trip;
+        let too_soon = self.last_reply_at.is_some_and(|last| now.since(last) < REACTION_MIN_NANOS);
+        Arrival {
+            starts_trip,
+            may_share: starts_trip && self.last_reply_at.is_some() && (self.pipelines || too_soon),
+        }
+    }
+
+    /// The last byte of a unit's reply left for the client.
+    pub fn unit_answered(&mut self, now: Moment) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.last_reply_at = Some(now);
+    }
+
+    /// Units that wait for their reply.
+    pub fn unanswered(&self) -> u32 {
+        self.unanswered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_that_arrive_while_one_is_unanswered_share_its_trip() {
+        let mut conversation = Conversation::default();
+        assert!(conversation.unit_arrived(Moment(0)).starts_trip);
+        assert!(!conversation.unit_arrived(Moment(1_000)).starts_trip);
+        conversation.unit_answered(Moment(50_000));
+        assert!(!conversation.unit_arrived(Moment(60_000)).starts_trip);
+        conversation.unit_answered(Moment(70_000));
+        conversation.unit_answered(Moment(80_000));
+        let next = conversation.unit_arrived(Moment(500_000));
+        assert!(next.starts_trip && next.may_share, "a client that pipelines can straggle");
+    }
+
+    #[test]
+    fn a_client_that_waits_is_counted_exactly() {
+        let mut conversation = Conversation::default();
+        for round in 0..5 {
+            let start = Moment(round * 1_000_000);
+            assert_eq!(conversation.unit_arrived(start), Arrival { starts_trip: true, may_share: false });
+            conversation.unit_answered(Moment(start.0 + 100_000));
+        }
+        let straggler = conversation.unit_arrived(Moment(4_105_000));
+        assert!(straggler.may_share, "5 us after a reply no client can have read it");
+    }
+}

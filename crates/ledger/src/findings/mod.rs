@@ -1,0 +1,102 @@
+//! Patterns of avoidable trips: their codes, what proves them, and what to do about them.
+
+mod advice;
+mod code;
+mod mute;
+
+pub use advice::advice;
+pub use code::Code;
+pub use mute::{MuteError, MuteRule, Mutes};
+
+use serde::Serialize;
+
+use crate::Driver;
+
+/// One pattern of avoidable trips, with everything that shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which pattern.
+    pub code: Code,
+    /// The statement that is run too often; the source of a loop comes second.
+    pub statements: Vec<String>,
+    /// Who sent it.
+    pub driver: Driver,
+    /// Where it happened, at most [`Finding::SCOPES_MAX`] labels.
+    pub scopes: Vec<String>,
+    /// How often the whole pattern was seen: loops, runs, connections.
+    pub occurrences: u64,
+    /// Trips that the pattern took.
+    pub trips: u64,
+    /// Trips of them that the fix saves.
+    pub avoidable: u64,
+    /// Time that the program waited in the avoidable trips, in nanoseconds.
+    pub waited_ns: u64,
+    /// What of that time the path took, in nanoseconds.
+    pub wire_ns: u64,
+    /// What shows it.
+    pub evidence: Evidence,
+    /// What to change.
+    pub fix: String,
+}
+
+impl Finding {
+    /// Most scopes that a finding names.
+    pub const SCOPES_MAX: usize = 5;
+}
+
+/// What shows that a pattern is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Evidence {
+    /// Parameters walked the rows of an earlier result.
+    Walk {
+        /// For each parameter that varied: its number, and the column that it came from.
+        sources: Vec<(u16, String)>,
+        /// First and last row that was walked, counted from one, of the longest loop.
+        rows: (u64, u64),
+    },
+    /// One statement wrote a row each time.
+    Rows {
+        /// Rows written.
+        rows: u64,
+        /// Transactions that they took.
+        transactions: u64,
+    },
+    /// A result was fetched in small pieces.
+    Fetches {
+        /// Rows asked for each time.
+        size: u64,
+        /// Rows in all.
+        rows: u64,
+    },
+    /// The same statement with the same values gave the same result.
+    Repeats {
+        /// Different sets of values.
+        distinct: u64,
+        /// Runs in all.
+        runs: u64,
+    },
+    /// Transaction control with nothing else in its trip.
+    Alone {
+        /// BEGINs.
+        begins: u64,
+        /// COMMITs of transactions with at most one statement.
+        commits: u64,
+        /// Transactions.
+        transactions: u64,
+    },
+    /// A statement was prepared again although it had been prepared on that connection.
+    Prepares {
+        /// Trips that only prepared.
+        prepares: u64,
+        /// Runs of the statement.
+        runs: u64,
+    },
+    /// Connections one after another, each for a statement or two.
+    Connections {
+        /// Connections.
+        connections: u64,
+        /// Trips that opened them.
+        connect_trips: u64,
+    },
+}

@@ -1,0 +1,122 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{Driver, Finding};
+
+/// Everything that a report says, counted from one trace or one live gateway.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Trips by what they were for.
+    pub trips: TripTotals,
+    /// Sessions that clients opened.
+    pub connections: u64,
+    /// Sessions still open when the summary was made.
+    pub open_connections: u64,
+    /// Units sent.
+    pub units: u64,
+    /// Statements run.
+    pub statements: u64,
+    /// Statements that failed.
+    pub errors: u64,
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Bytes from clients.
+    pub bytes_sent: u64,
+    /// Bytes to clients.
+    pub bytes_received: u64,
+    /// From the first byte of the first connection to the last reply, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Where the time went, summed over all connections.
+    pub times: PathTimes,
+    /// Smallest round-trip time to the database that the kernel has seen, in microseconds; `None` on a Unix socket.
+    pub rtt_min_us: Option<u32>,
+    /// Replies that nobody asked for: forwarded and counted.
+    pub unasked_replies: u64,
+    /// Message bodies that did not decode: forwarded and counted.
+    pub undecoded: u64,
+    /// Units that were never answered, because a connection ended first.
+    pub unanswered: u64,
+    /// Bytes of records lost because disk or reader were too slow; with any, all counts are lower bounds.
+    pub lost_bytes: u64,
+    /// The database's address.
+    pub upstream: String,
+    /// How long replies were held, in nanoseconds.
+    pub settle_ns: u64,
+    /// Drivers and ORMs that were recognised, with their connections.
+    pub drivers: BTreeMap<Driver, u64>,
+    /// Statements, most trips first.
+    pub templates: Vec<TemplateTotals>,
+    /// Scopes, most trips first; work without a scope has the empty label.
+    pub scopes: Vec<ScopeTotals>,
+    /// Findings, most avoidable time first.
+    pub findings: Vec<Finding>,
+}
+
+/// Trips by what they were for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TripTotals {
+    /// All trips.
+    pub total: u64,
+    /// Trips that opened sessions: encryption request, startup, authentication. TCP's own handshake is not among them.
+    pub connect: u64,
+    /// Trips that may have shared the trip before: with any, `total` is an upper bound.
+    pub may_share: u64,
+}
+
+impl TripTotals {
+    /// Trips after sessions were open.
+    pub fn work(&self) -> u64 {
+        self.total - self.connect
+    }
+
+    /// Fewest trips that there can have been.
+    pub fn at_least(&self) -> u64 {
+        self.total - self.may_share
+    }
+}
+
+/// Where trips' wall time went, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PathTimes {
+    /// The database.
+    pub server_ns: u64,
+    /// The path to it.
+    pub wire_ns: u64,
+    /// The application, between a reply and its next unit.
+    pub think_ns: u64,
+}
+
+/// What one template spent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TemplateTotals {
+    /// Statement text with its literals lifted.
+    pub text: String,
+    /// Trips that it started.
+    pub trips: u64,
+    /// Times it was run.
+    pub executions: u64,
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Time spent in its trips, in nanoseconds.
+    pub waited_ns: u64,
+    /// The slowest of them, in nanoseconds.
+    pub waited_max_ns: u64,
+    /// Bytes sent and received.
+    pub bytes: u64,
+}
+
+/// What one scope spent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ScopeTotals {
+    /// The scope's name.
+    pub label: String,
+    /// Trips of its work.
+    pub trips: u64,
+    /// Statements run.
+    pub statements: u64,
+    /// Time spent in its trips, in nanoseconds.
+    pub waited_ns: u64,
+    /// Distinct requests seen in it (from `traceparent`), zero where none were told apart.
+    pub requests: u64,
+}

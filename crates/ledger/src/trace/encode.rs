@@ -1,0 +1,200 @@
+use super::tags;
+use crate::{Exchange, Moment, Outcome, Statement};
+
+/// Encodes the records of one stream into a block.
+///
+/// Nothing is allocated once the block's buffer has grown to its size: [`Self::take_block`] lends it out and
+/// [`Self::recycle`] takes it back.
+#[derive(Debug, Default)]
+pub struct StreamEncoder {
+    block: Vec<u8>,
+}
+
+impl StreamEncoder {
+    /// Bytes encoded since the last [`Self::take_block`].
+    pub fn len(&self) -> usize {
+        self.block.len()
+    }
+
+    /// Whether nothing is encoded.
+    pub fn is_empty(&self) -> bool {
+        self.block.is_empty()
+    }
+
+    /// Hands over what is encoded.
+    pub fn take_block(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.block)
+    }
+
+    /// Gives back a buffer to encode into.
+    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.block.is_empty() && buffer.capacity() > self.block.capacity() {
+            buffer.clear();
+            self.block = buffer;
+        }
+    }
+
+    /// A client opened a session.
+    pub fn opened<'p>(&mut self, at: Moment, parameters: impl IntoIterator<Item = (&'p [u8], &'p [u8])>) {
+        self.record(tags::OPENED, |out| {
+            put_varint(out, at.0);
+            let mut count = 0u8;
+            let count_at = out.len();
+            out.push(0);
+            for (name, value) in parameters.into_iter().take(usize::from(u8::MAX)) {
+                put_bytes(out, name);
+                put_bytes(out, value);
+                count += 1;
+            }
+            out[count_at] = count;
+        });
+    }
+
+    /// Defines a template.
+    pub fn template(&mut self, id: u32, text: &[u8]) {
+        self.definition(tags::TEMPLATE, id, text);
+    }
+
+    /// Defines a scope.
+    pub fn scope(&mut self, id: u32, label: &[u8]) {
+        self.definition(tags::SCOPE, id, label);
+    }
+
+    /// Defines the key-like columns of a result.
+    pub fn columns<'n>(&mut self, id: u32, names: impl IntoIterator<Item = &'n [u8]>) {
+        self.record(tags::COLUMNS, |out| {
+            put_varint(out, id.into());
+            for name in names {
+                put_bytes(out, name);
+            }
+        });
+    }
+
+    /// What the kernel knows of the path.
+    pub fn path(&mut self, at: Moment, rtt_us: u32, rtt_min_us: u32) {
+        self.record(tags::PATH, |out| {
+            put_varint(out, at.0);
+            put_varint(out, rtt_us.into());
+            put_varint(out, rtt_min_us.into());
+        });
+    }
+
+    /// Name of the first named statement.
+    pub fn statement_name(&mut self, name: &[u8]) {
+        self.record(tags::STATEMENT_NAME, |out| out.extend_from_slice(name));
+    }
+
+    /// The session ended.
+    pub fn closed(&mut self, at: Moment, unasked_replies: u64, undecoded: u64, unanswered: u64) {
+        self.record(tags::CLOSED, |out| {
+            for number in [at.0, unasked_replies, undecoded, unanswered] {
+                put_varint(out, number);
+            }
+        });
+    }
+
+    /// Who wrote the trace and how.
+    pub fn origin(&mut self, program: &[u8], upstream: &[u8], settle: u64) {
+        self.record(tags::ORIGIN, |out| {
+            put_bytes(out, program);
+            put_bytes(out, upstream);
+            put_varint(out, settle);
+        });
+    }
+
+    /// Records that could not be kept.
+    pub fn lost(&mut self, bytes: u64) {
+        self.record(tags::LOST, |out| put_varint(out, bytes));
+    }
+
+    /// A unit and its reply.
+    pub fn exchange(&mut self, exchange: &Exchange) {
+        self.record(tags::EXCHANGE, |out| {
+            out.push(exchange.kind as u8);
+            out.push(
+                u8::from(exchange.starts_trip)
+                    | u8::from(exchange.may_share) << 1
+                    | u8::from(!exchange.parameter_texts.is_empty()) << 2
+                    | (exchange.status as u8) << 3,
+            );
+            put_outcome(out, exchange.outcome);
+            put_varint(out, exchange.sent_at.0);
+            put_varint(out, exchange.first_reply_at.since(exchange.sent_at));
+            put_varint(out, exchange.last_reply_at.since(exchange.first_reply_at));
+            put_varint(out, exchange.bytes_sent);
+            put_varint(out, exchange.bytes_received);
+            put_varint(out, exchange.scope.into());
+            out.extend_from_slice(&exchange.request.to_le_bytes());
+            put_varint(out, exchange.statements.len() as u64);
+            for statement in &exchange.statements {
+                put_statement(out, statement);
+            }
+            put_varint(out, exchange.parameters.len() as u64);
+            for value in &exchange.parameters {
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            put_varint(out, exchange.results.len() as u64);
+            for value in &exchange.results {
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+            for text in &exchange.parameter_texts {
+                put_bytes(out, text);
+            }
+        });
+    }
+
+    fn definition(&mut self, tag: u8, id: u32, text: &[u8]) {
+        self.record(tag, |out| {
+            put_varint(out, id.into());
+            out.extend_from_slice(text);
+        });
+    }
+
+    fn record(&mut self, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+        let out = &mut self.block;
+        out.push(tag);
+        let length_at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        body(out);
+        let length = (out.len() - length_at - 4) as u32;
+        out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+fn put_statement(out: &mut Vec<u8>, statement: &Statement) {
+    put_varint(out, statement.template.into());
+    out.push(statement.steps.0 | u8::from(statement.suspended) << 7);
+    put_outcome(out, statement.outcome);
+    put_varint(out, statement.rows);
+    put_varint(out, statement.row_limit.into());
+    put_varint(out, statement.parameters.into());
+    put_varint(out, statement.columns.into());
+    put_varint(out, statement.key_columns.into());
+    put_varint(out, statement.results.into());
+    out.extend_from_slice(&statement.result_digest.to_le_bytes());
+}
+
+fn put_outcome(out: &mut Vec<u8>, outcome: Outcome) {
+    match outcome {
+        Outcome::Done => out.push(0),
+        Outcome::Failed(sqlstate) => {
+            out.push(1);
+            out.extend_from_slice(&sqlstate);
+        }
+        Outcome::Skipped => out.push(2),
+    }
+}
+
+/// LEB128, as in DWARF: seven bits a byte, lowest first.
+fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}

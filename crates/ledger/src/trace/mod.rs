@@ -1,0 +1,138 @@
+//! The trace: an append-only file of blocks, each whole or absent, described in `docs/trace-format.md`.
+
+mod decode;
+mod encode;
+mod file;
+
+pub use decode::{Records, decode_block};
+pub use encode::StreamEncoder;
+pub use file::{BLOCK_BYTES_MAX, Block, TraceHeader, TraceReader, TraceWriter};
+
+use crate::{Exchange, Moment};
+
+/// Version of the format that this crate writes, and the newest that it reads.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Stream of facts about the trace itself; connections count from one.
+pub const TRACE_STREAM: u32 = 0;
+
+/// Tags of the records in a block.
+pub(crate) mod tags {
+    pub(crate) const OPENED: u8 = 1;
+    pub(crate) const TEMPLATE: u8 = 2;
+    pub(crate) const SCOPE: u8 = 3;
+    pub(crate) const COLUMNS: u8 = 4;
+    pub(crate) const EXCHANGE: u8 = 5;
+    pub(crate) const PATH: u8 = 6;
+    pub(crate) const STATEMENT_NAME: u8 = 7;
+    pub(crate) const CLOSED: u8 = 8;
+    pub(crate) const ORIGIN: u8 = 9;
+    pub(crate) const LOST: u8 = 10;
+}
+
+/// One fact of a stream. Ids are the stream's own and are defined before they are used.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record<'a> {
+    /// A client opened a session.
+    Opened {
+        /// When its first byte arrived.
+        at: Moment,
+        /// Its startup parameters: user, database, settings. Never a password.
+        parameters: Vec<(&'a [u8], &'a [u8])>,
+    },
+    /// A template's text.
+    Template {
+        /// Its id.
+        id: u32,
+        /// The text, literals lifted.
+        text: &'a [u8],
+    },
+    /// A scope's label.
+    Scope {
+        /// Its id.
+        id: u32,
+        /// The label.
+        label: &'a [u8],
+    },
+    /// Names of a result's key-like columns.
+    Columns {
+        /// Their id.
+        id: u32,
+        /// The names in order.
+        names: Vec<&'a [u8]>,
+    },
+    /// A unit and its reply.
+    Exchange(&'a Exchange),
+    /// What the kernel knows of the path to the database.
+    Path {
+        /// When it was asked.
+        at: Moment,
+        /// Smoothed round-trip time in microseconds.
+        rtt_us: u32,
+        /// Smallest round-trip time in microseconds.
+        rtt_min_us: u32,
+    },
+    /// Name of the first named statement: drivers are known by it.
+    StatementName(&'a [u8]),
+    /// The session ended.
+    Closed {
+        /// When.
+        at: Moment,
+        /// Replies that nobody asked for.
+        unasked_replies: u64,
+        /// Bodies that did not decode.
+        undecoded: u64,
+        /// Units that were never answered.
+        unanswered: u64,
+    },
+    /// Who wrote the trace and how; in stream zero.
+    Origin {
+        /// The program and its version.
+        program: &'a [u8],
+        /// The database's address.
+        upstream: &'a [u8],
+        /// How long replies were held, in nanoseconds.
+        settle: u64,
+    },
+    /// Blocks that could not be kept because the disk or the reader was too slow; in stream zero.
+    Lost {
+        /// Bytes of records.
+        bytes: u64,
+    },
+}
+
+/// Why a trace cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file cannot be opened, read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not a trace at all.
+    #[error(
+        "{0} is not a onetrip trace (it does not begin with the trace mark); record one with --trace FILE"
+    )]
+    NotATrace(String),
+    /// Written by a newer onetrip.
+    #[error(
+        "{path} has trace format {found}; this onetrip reads up to {FORMAT_VERSION}: use the onetrip that wrote it"
+    )]
+    NewerVersion {
+        /// The file.
+        path: String,
+        /// Its version.
+        found: u16,
+    },
+    /// A block's checksum is right and its content is not: the writer had a bug, or the file was made by hand.
+    #[error("a block of stream {stream} holds a malformed record: {reason}")]
+    Malformed {
+        /// The block's stream.
+        stream: u32,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
