@@ -1,0 +1,24 @@
+//! Where the database is, and how a program is pointed at it.
+//!
+//! Scope: PostgreSQL connection settings by libpq's rules (reading, resolving, rewriting), password files, TLS to the
+//! server, addresses, and launching a program whose settings lead to the gateway.
+//! Not in scope: sockets and the protocol; the gateway has them.
+
+pub mod address;
+mod conninfo;
+mod environment;
+mod error;
+mod host;
+mod rewrite;
+mod service;
+mod settings;
+mod sslmode;
+mod written;
+
+pub use conninfo::{Conninfo, RootCertificates, Secret};
+pub use environment::Environment;
+pub use error::ConninfoError;
+pub use host::{DEFAULT_PORT, Host, HostName};
+pub use rewrite::{ClientTls, REDACTED, redact, rewrite};
+pub use settings::Settings;
+pub use sslmode::SslMode;

@@ -1,0 +1,112 @@
+//! Connection text as somebody wrote it: which keyword has which value, and at which bytes it stands.
+//!
+//! Four notations: URL, JDBC URL, keyword/value ("DSN"), and `host:port` alone. Reading is a little wider than
+//! libpq's: parameters of other drivers are kept, and a URL may name a driver (`postgresql+psycopg://`).
+
+mod dsn;
+mod jdbc;
+mod percent;
+mod url;
+
+use std::ops::Range;
+
+use crate::{ConninfoError, SslMode};
+
+pub(crate) use dsn::quote;
+pub(crate) use percent::encode;
+
+/// How connection text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `postgres://…`, `postgresql://…`, `postgresql+driver://…`.
+    Url,
+    /// `jdbc:postgresql:…`.
+    Jdbc,
+    /// `keyword=value …`.
+    KeywordValue,
+    /// `host:port`, `[address]:port` or a socket directory.
+    HostPort,
+}
+
+/// Connection text taken apart. Of several values for one keyword the last counts, as in libpq.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) format: Format,
+    pub(crate) entries: Vec<Entry>,
+    /// Where the host list stands, or would stand: all notations but keyword/value.
+    pub(crate) address: Option<AddressPlace>,
+    /// Where a further parameter can be inserted.
+    pub(crate) end: usize,
+    /// A URL that has its `?` already.
+    pub(crate) has_query: bool,
+}
+
+/// The bytes to replace by `host:port`, and what must stand around it.
+#[derive(Clone, Debug)]
+pub(crate) struct AddressPlace {
+    pub(crate) bytes: Range<usize>,
+    pub(crate) before: &'static str,
+    pub(crate) after: &'static str,
+}
+
+/// One keyword with its decoded value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) keyword: String,
+    pub(crate) value: String,
+    pub(crate) place: Place,
+}
+
+/// Where an entry's value stands in the text.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In the part that [`AddressPlace`] covers, or implied.
+    Address,
+    /// By itself, like user and password of a URL.
+    Alone(Range<usize>),
+    /// The value of a `keyword=value` pair.
+    Pair(Range<usize>),
+    /// A whole pair that must be written anew to have a value: `ssl=true` is an `sslmode`.
+    Alias(Range<usize>),
+}
+
+impl Written {
+    /// Finds the notation and takes the text apart.
+    pub(crate) fn parse(text: &str) -> Result<Self, ConninfoError> {
+        if text.trim().is_empty() {
+            return Err(ConninfoError::Empty);
+        }
+        if text.contains('\0') {
+            return Err(ConninfoError::NotUtf8 { place: "the connection text".to_owned() });
+        }
+        if text.starts_with("jdbc:") {
+            return jdbc::parse(text);
+        }
+        if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| url::is_scheme_like(scheme)) {
+            return url::parse(text, scheme);
+        }
+        if text.contains('=') {
+            return dsn::parse(text);
+        }
+        url::parse_host_port(text)
+    }
+
+    /// The value that counts for a keyword.
+    pub(crate) fn get(&self, keyword: &str) -> Option<&str> {
+        self.entries.iter().rev().find(|entry| entry.keyword == keyword).map(|entry| entry.value.as_str())
+    }
+}
+
+/// Makes an entry of a `keyword=value` pair; `ssl=…` of libpq, JDBC, node and SQLAlchemy is the `sslmode` it stands
+/// for, which is `when_true` for a bare yes.
+fn pair(keyword: &str, value: String, whole: Range<usize>, bytes: Range<usize>, when_true: &str) -> Entry {
+    let sslmode =
+        |value: &str, place| Entry { keyword: "sslmode".to_owned(), value: value.to_owned(), place };
+    match (keyword, value.as_str()) {
+        ("ssl", "true" | "1" | "") => sslmode(when_true, Place::Alias(whole)),
+        ("ssl", word) if word.parse::<SslMode>().is_ok() => sslmode(word, Place::Pair(bytes)),
+        ("requiressl", "1") => sslmode("require", Place::Alias(whole)),
+        ("requiressl", _) => sslmode("prefer", Place::Alias(whole)),
+        _ => Entry { keyword: keyword.to_owned(), value, place: Place::Pair(bytes) },
+    }
+}
