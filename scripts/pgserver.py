@@ -132,7 +132,7 @@ class PgServer:
         names = self.root / "names"
         names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
         self.give(names)
-        key = "-newkey rsa:2048 -nodes -sha256 -batch".split()
+        key = ["-newkey", "rsa:2048", "-nodes", "-sha256", "-batch"]
         self.check_run(
             ["openssl", "req", "-x509", *key, "-days", "3650", "-subj", "/CN=onetrip test CA"]
             + ["-keyout", "root.key", "-out", "root.crt"]
@@ -162,6 +162,8 @@ class PgServer:
                     data_dir=str(self.data),
                     ca=str(self.data / "root.crt") if self.ssl else None,
                 )
+            if "Address already in use" not in self.log_text():
+                break
         raise ServerError(f"postgres did not start:\n{self.log_text()}")
 
     def try_start(self, port: int) -> bool:
@@ -176,12 +178,13 @@ class PgServer:
             command += ["-c", f"{name}={value}"]
         with open(self.root / "log", "ab") as log:
             self.process = subprocess.Popen(
-                as_account(self.account, command),
+                ["setpriv", "--pdeathsig=INT", "--", *map(str, command)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.root,
                 env=self.environment(),
+                **identity(self.account),
             )
         deadline = time.monotonic() + START_SECONDS_MAX
         while self.process.poll() is None:
@@ -201,14 +204,14 @@ class PgServer:
         return len(lines) >= 8 and lines[7].strip() == "ready"
 
     def run_sql(self, file: Path, address: Address) -> None:
-        psql = self.bin / "psql"
-        subprocess.run(
-            [psql, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-"],
-            stdin=open(file, "rb"),
-            stdout=subprocess.DEVNULL,
-            env=self.environment() | address.env(),
-            check=True,
-        )
+        with open(file, "rb") as statements:
+            subprocess.run(
+                [self.bin / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-"],
+                stdin=statements,
+                stdout=subprocess.DEVNULL,
+                env=self.environment() | address.env(),
+                check=True,
+            )
 
     def stop(self) -> None:
         """Fast shutdown by pid, then the directory goes. Safe to call twice."""
@@ -223,12 +226,13 @@ class PgServer:
 
     def check_run(self, command: list[object]) -> None:
         done = subprocess.run(
-            as_account(self.account, command),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.data if self.data.exists() else self.root,
             env=self.environment(),
+            **identity(self.account),
         )
         if done.returncode != 0:
             raise ServerError(f"{command[0]} failed:\n{done.stdout.decode(errors='replace')}")
@@ -258,19 +262,17 @@ def unprivileged_account() -> pwd.struct_passwd | None:
     raise ServerError("running as root, and there is neither a postgres nor a nobody account")
 
 
-def as_account(account: pwd.struct_passwd | None, command: list[object]) -> list[str]:
-    """The command under setpriv, which also ends it when its parent dies."""
-    drop = ["setpriv", "--pdeathsig=INT"]
-    if account:
-        drop += [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
-    return drop + ["--"] + [str(part) for part in command]
+def identity(account: pwd.struct_passwd | None) -> dict[str, object]:
+    """The arguments that make `subprocess` run a command as that account."""
+    if not account:
+        return {}
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
 def runnable_bin_dir(version: str, account: pwd.struct_passwd | None, root: Path) -> Path:
     """The folder of initdb and postgres, copied below `root` if the account cannot reach it."""
     bin_dir = installed_bin_dir(version)
-    probe = as_account(account, [bin_dir / "postgres", "--version"])
-    if subprocess.run(probe, cwd="/", capture_output=True).returncode == 0:
+    if can_run(bin_dir / "postgres", account):
         return bin_dir
     copy = root / "install"
     copy.mkdir()
@@ -281,6 +283,15 @@ def runnable_bin_dir(version: str, account: pwd.struct_passwd | None, root: Path
         shutil.copytree(libraries, copy / libraries.name)
     copy.chmod(0o755)
     return copy / package.name / bin_dir.parent.name / "bin"
+
+
+def can_run(program: Path, account: pwd.struct_passwd | None) -> bool:
+    probe = [program, "--version"]
+    try:
+        done = subprocess.run(probe, cwd="/", capture_output=True, **identity(account))
+        return done.returncode == 0
+    except PermissionError:
+        return False
 
 
 def installed_bin_dir(version: str) -> Path:
@@ -316,7 +327,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run a throw-away PostgreSQL until stdin closes.")
     parser.add_argument("--version", default="15", help="major version: 15 (Debian) or 18 (wheel)")
     parser.add_argument("--auth", choices=AUTH_METHODS, default=AUTH_METHODS[0])
-    parser.add_argument("--ssl", action="store_true", help="offer TLS with a certificate made now")
+    parser.add_argument("--ssl", action="store_true", help="offer TLS, certificate made now (not 18)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--load", action="append", default=[], metavar="FILE", type=Path)
     args = parser.parse_args()
@@ -329,7 +340,7 @@ def main() -> int:
             sys.stdin.buffer.read()
     except KeyboardInterrupt:
         pass
-    except (ServerError, subprocess.CalledProcessError) as error:
+    except (ServerError, OSError, subprocess.CalledProcessError) as error:
         print(f"pgserver: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Counts the round trips of a program, by a method that owes nothing to onetrip.
+
+    PGHOST=... PGPORT=... scripts/turns.py -- PROGRAM ARGS
+
+runs PROGRAM with PGHOST and PGPORT pointing at a relay, and prints one JSON line
+{"connections", "connect", "work"} when it has ended. The exit code is PROGRAM's.
+
+The relay forwards the client's bytes at once and holds the server's until both
+sides have been silent for `--settle-ms`. So a client that pipelines has sent all
+that it will send, and a client that still has not sent anything more is waiting.
+One trip = client bytes, then a release of held server bytes. No message has to be
+understood for that; only the end of the connect phase (the first ReadyForQuery)
+is recognised, and `--show` names the messages of every trip on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+
+READY_IDLE = b"Z\x00\x00\x00\x05I"
+HELD_BYTES_MAX = 1 << 20
+SETTLE_MS = 20.0
+
+
+@dataclasses.dataclass
+class Count:
+    """Trips of all connections: up to the first ReadyForQuery, and after it."""
+
+    connections: int = 0
+    connect: int = 0
+    work: int = 0
+
+
+class Relay:
+    """An asyncio server on 127.0.0.1 in front of one PostgreSQL address."""
+
+    def __init__(self, host: str, port: int, settle_ms: float = SETTLE_MS, show: bool = False):
+        self.upstream = (host, port)
+        self.settle = settle_ms / 1000
+        self.show = show
+        self.count = Count()
+        self.connections: set[asyncio.Task[None]] = set()
+
+    async def listen(self) -> int:
+        self.server = await asyncio.start_server(self.accept, "127.0.0.1", 0)
+        return self.server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        self.server.close()
+        for task in list(self.connections):
+            task.cancel()
+        await asyncio.gather(*self.connections, return_exceptions=True)
+
+    async def accept(
+        self, client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter
+    ) -> None:
+        self.connections.add(task := asyncio.current_task())
+        task.add_done_callback(self.connections.discard)
+        server_out = None
+        try:
+            server_in, server_out = await asyncio.open_connection(*self.upstream)
+            self.count.connections += 1
+            turns = Turns(self, client_out, self.count.connections)
+            requests = asyncio.create_task(turns.forward_requests(client_in, server_out))
+            replies = asyncio.create_task(turns.hold_replies(server_in))
+            await asyncio.wait([requests, replies], return_when=asyncio.FIRST_COMPLETED)
+            turns.release()
+            requests.cancel()
+            replies.cancel()
+            await asyncio.gather(requests, replies, return_exceptions=True)
+        except OSError as error:
+            print(f"turns: {error}", file=sys.stderr)
+        finally:
+            for writer in filter(None, (client_out, server_out)):
+                writer.close()
+                with contextlib.suppress(OSError, asyncio.CancelledError):
+                    await writer.wait_closed()
+
+
+class Turns:
+    """One connection: whose turn it is, and the replies held back."""
+
+    def __init__(self, relay: Relay, client_out: asyncio.StreamWriter, number: int):
+        self.relay = relay
+        self.client_out = client_out
+        self.number = number
+        self.held = bytearray()
+        self.asked = bytearray()
+        self.is_connected = False
+        self.timer: asyncio.TimerHandle | None = None
+
+    async def forward_requests(
+        self, client_in: asyncio.StreamReader, server_out: asyncio.StreamWriter
+    ) -> None:
+        while data := await client_in.read(1 << 16):
+            self.asked += data
+            self.restart_timer()
+            server_out.write(data)
+            await server_out.drain()
+
+    async def hold_replies(self, server_in: asyncio.StreamReader) -> None:
+        while data := await server_in.read(1 << 16):
+            self.held += data
+            if len(self.held) > HELD_BYTES_MAX:
+                self.release()
+                await self.client_out.drain()
+            else:
+                self.restart_timer()
+
+    def restart_timer(self) -> None:
+        if self.timer:
+            self.timer.cancel()
+        loop = asyncio.get_running_loop()
+        self.timer = loop.call_later(self.relay.settle, self.release)
+
+    def release(self) -> None:
+        if not self.held:
+            return
+        if self.asked:
+            if self.is_connected:
+                self.relay.count.work += 1
+            else:
+                self.relay.count.connect += 1
+            if self.relay.show:
+                self.print_trip()
+            self.asked.clear()
+        self.is_connected = self.is_connected or READY_IDLE in self.held
+        self.client_out.write(bytes(self.held))
+        self.held.clear()
+
+    def print_trip(self) -> None:
+        phase = "work" if self.is_connected else "connect"
+        messages = ", ".join(messages_of(bytes(self.asked))) if self.is_connected else ""
+        rest = f"{len(self.asked)} B -> {len(self.held)} B  {messages}"
+        print(f"connection {self.number} {phase}: {rest}", file=sys.stderr)
+
+
+def messages_of(data: bytes) -> list[str]:
+    """The tags of frontend messages, with the statement for Query and Parse."""
+    texts = []
+    while len(data) >= 5:
+        end = 1 + int.from_bytes(data[1:5], "big")
+        tag, body, data = chr(data[0]), data[5:end], data[end:]
+        if tag == "Q":
+            texts.append("Q " + body.rstrip(b"\0").decode(errors="replace"))
+        elif tag == "P":
+            name, statement, _ = body.split(b"\0", 2)
+            texts.append(f"P[{name.decode()}] " + statement.decode(errors="replace"))
+        else:
+            texts.append(tag)
+    return texts
+
+
+async def count_trips(
+    command: list[str], env: dict[str, str], settle_ms: float = SETTLE_MS, show: bool = False
+) -> tuple[int, Count]:
+    """Runs the command behind a relay to env's PGHOST and PGPORT: its exit code and trips."""
+    relay = Relay(env.get("PGHOST", "127.0.0.1"), int(env.get("PGPORT", "5432")), settle_ms, show)
+    port = await relay.listen()
+    redirected = env | {"PGHOST": "127.0.0.1", "PGPORT": str(port)}
+    try:
+        process = await asyncio.create_subprocess_exec(*command, env=redirected)
+        code = await process.wait()
+    finally:
+        await relay.close()
+    return code, relay.count
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Count the round trips of a program.")
+    parser.add_argument("--settle-ms", type=float, default=SETTLE_MS)
+    parser.add_argument("--show", action="store_true", help="print every trip to standard error")
+    parser.add_argument("command", nargs="+")
+    args = parser.parse_args()
+    code, count = asyncio.run(
+        count_trips(args.command, dict(os.environ), args.settle_ms, args.show)
+    )
+    print(json.dumps(dataclasses.asdict(count)), flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
