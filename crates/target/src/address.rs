@@ -23,7 +23,9 @@ pub enum Address {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// The resolver does not know the name, or does not answer.
-    #[error("could not translate host name \"{name}\" to address: check the name, or give host and port of the database")]
+    #[error(
+        "could not translate host name \"{name}\" to address: check the name, or give host and port of the database"
+    )]
     Lookup {
         /// The name.
         name: String,

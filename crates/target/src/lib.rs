@@ -9,10 +9,12 @@ mod conninfo;
 mod environment;
 mod error;
 mod host;
+pub mod passfile;
 mod rewrite;
 mod service;
 mod settings;
 mod sslmode;
+pub mod tls;
 mod written;
 
 pub use conninfo::{Conninfo, RootCertificates, Secret};

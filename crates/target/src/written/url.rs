@@ -48,9 +48,9 @@ pub(super) fn parse_host_port(text: &str) -> Result<Written, ConninfoError> {
     let trimmed = text.trim();
     let (host, port) = trimmed.rsplit_once(':').unwrap_or((trimmed, ""));
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_directory = trimmed.starts_with('/');
     let is_pair = !host.is_empty() && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_pair && !(is_directory && port.is_empty()) {
+    let is_directory = port.is_empty() && trimmed.starts_with('/');
+    if !is_pair && !is_directory {
         return Err(ConninfoError::NotRecognised);
     }
     let host = bracketed.unwrap_or(host);

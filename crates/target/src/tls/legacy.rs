@@ -1,0 +1,84 @@
+//! Server certificates that OpenSSL, and so libpq, accepts and webpki refuses for their form: one that stands itself
+//! in the root file (self-signed with the CA mark, as `openssl req -x509` makes it), and X.509 version 1 signed
+//! directly by a root (as the recipe in PostgreSQL's manual makes it).
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error};
+use x509_cert::Certificate;
+use x509_cert::certificate::Version;
+use x509_cert::der::{Decode, Encode};
+use x509_cert::spki::AlgorithmIdentifierOwned;
+
+/// Whether a certificate is of one of these forms and trusted.
+///
+/// # Errors
+/// A certificate of these forms out of its time.
+pub(super) fn is_trusted(
+    certificate: &CertificateDer<'_>,
+    roots: &[CertificateDer<'_>],
+    now: UnixTime,
+) -> Result<bool, Error> {
+    let Ok(parsed) = Certificate::from_der(certificate) else { return Ok(false) };
+    let body = &parsed.tbs_certificate;
+    let is_root = body.issuer == body.subject && roots.contains(certificate);
+    let is_signed = body.version == Version::V1 && roots.iter().any(|root| is_signed_by(&parsed, root));
+    if is_root || is_signed { check_time(&parsed, now).map(|()| true) } else { Ok(false) }
+}
+
+/// Verifies TLS 1.3's handshake signature with the key of a certificate that webpki does not parse.
+pub(super) fn verify_signature(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error> {
+    let key = Certificate::from_der(certificate)
+        .and_then(|parsed| parsed.tbs_certificate.subject_public_key_info.to_der())
+        .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
+    verify_tls13_signature_with_raw_key(message, &SubjectPublicKeyInfoDer::from(key), signed, algorithms)
+}
+
+fn is_signed_by(certificate: &Certificate, root: &CertificateDer<'_>) -> bool {
+    let Ok(root) = Certificate::from_der(root) else { return false };
+    let issuer = &root.tbs_certificate;
+    if issuer.subject != certificate.tbs_certificate.issuer {
+        return false;
+    }
+    let key = &issuer.subject_public_key_info;
+    let algorithm = (identifier(&key.algorithm), identifier(&certificate.signature_algorithm));
+    let (Some(key_algorithm), Some(signature_algorithm)) = algorithm else { return false };
+    let Ok(message) = certificate.tbs_certificate.to_der() else { return false };
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.signature_verification_algorithms.all.iter().any(|algorithm| {
+        algorithm.public_key_alg_id().as_ref() == key_algorithm
+            && algorithm.signature_alg_id().as_ref() == signature_algorithm
+            && algorithm
+                .verify_signature(
+                    key.subject_public_key.raw_bytes(),
+                    &message,
+                    certificate.signature.raw_bytes(),
+                )
+                .is_ok()
+    })
+}
+
+/// What stands inside an algorithm identifier's sequence, which is how webpki compares them.
+fn identifier(algorithm: &AlgorithmIdentifierOwned) -> Option<Vec<u8>> {
+    algorithm.to_der().ok().and_then(|der| der.get(2..).map(<[u8]>::to_vec))
+}
+
+fn check_time(certificate: &Certificate, now: UnixTime) -> Result<(), Error> {
+    let time = |time: x509_cert::time::Time| UnixTime::since_unix_epoch(time.to_unix_duration());
+    let validity = &certificate.tbs_certificate.validity;
+    let (not_before, not_after) = (time(validity.not_before), time(validity.not_after));
+    let error = if now.as_secs() < not_before.as_secs() {
+        CertificateError::NotValidYetContext { time: now, not_before }
+    } else if now.as_secs() > not_after.as_secs() {
+        CertificateError::ExpiredContext { time: now, not_after }
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidCertificate(error))
+}
