@@ -166,6 +166,11 @@ pub(super) fn explain(host: &Host, roots: Option<&str>, error: rustls::Error) ->
             failed(format!("is not signed by the root of that name ({roots}), or the server lacks its key")),
             OTHER_ROOT.to_owned(),
         ),
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => (
+            failed("is signed by an algorithm that is not accepted".to_owned()),
+            "issue one with RSA, ECDSA or Ed25519 and SHA-256 or better".to_owned(),
+        ),
         CertificateError::ExpiredContext { not_after, .. } => {
             (failed(format!("has expired on {}", date(*not_after))), "renew the server's certificate".to_owned())
         }
