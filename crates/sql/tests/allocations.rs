@@ -1,0 +1,67 @@
+//! The scanner must not allocate once its buffers have grown.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use onetrip_sql::{Lifter, sqlcommenter};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of this thread that
+// needs no allocation and no destructor.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer comes from `System.alloc` with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the pointer comes from `System.alloc` with this layout, the caller answers for the size.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_warm_scanner_does_not_allocate() {
+    let texts: Vec<&[u8]> = [include_str!("corpus/orms.sql"), include_str!("corpus/lexical.sql")]
+        .iter()
+        .flat_map(|file| file.split("\n\n"))
+        .map(str::as_bytes)
+        .collect();
+    let mut lifter = Lifter::new();
+    let mut scratch = Vec::new();
+    let mut lift_all = || {
+        let mut bytes = 0;
+        for text in &texts {
+            let lifted = lifter.lift(text, true);
+            bytes += lifted.template().len() + lifted.facts().parts().len();
+            for literal in lifted.literals() {
+                bytes += literal.value(&mut scratch).len();
+            }
+            let tags = sqlcommenter::Tags::find(lifted.comments());
+            bytes += tags.route.map_or(0, |route| route.decode(&mut scratch).len());
+        }
+        bytes
+    };
+    let before_warm_up = ALLOCATIONS.with(Cell::get);
+    let bytes = lift_all();
+    let warm = ALLOCATIONS.with(Cell::get);
+    assert!(warm > before_warm_up, "the counter counts");
+    assert_eq!(lift_all(), bytes);
+    assert_eq!(ALLOCATIONS.with(Cell::get) - warm, 0);
+}
