@@ -119,7 +119,7 @@ impl Loops {
             return;
         }
         followed.remember(execution);
-        if followed.runs > EAGER_RUNS && !followed.runs.is_multiple_of(4) {
+        if followed.runs > EAGER_RUNS && followed.runs % 4 != 0 {
             return;
         }
         let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);

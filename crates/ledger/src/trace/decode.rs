@@ -199,7 +199,7 @@ fn check_shares(exchange: &Exchange) -> Decoded<()> {
     }
     let even = |statement: &Statement| match statement.key_columns {
         0 => statement.results == 0,
-        columns => statement.results.is_multiple_of(columns.into()),
+        columns => statement.results % u32::from(columns) == 0,
     };
     if exchange.statements.iter().all(even) { Ok(()) } else { Err("a result has a part of a row") }
 }

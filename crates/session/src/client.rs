@@ -1,0 +1,347 @@
+use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
+use onetrip_wire::Reader;
+use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
+use smallvec::SmallVec;
+
+use crate::reply_queue::{Due, Expect};
+use crate::scopes::Scopes;
+use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use crate::statements::{Portal, Prepared, ResultFormats, Text, row_limit};
+
+/// Parameters of one statement whose hashes are kept.
+const PARAMETERS_MAX: usize = 256;
+/// Hashes of literals' values, with their texts where a trace keeps them.
+type Literals = SmallVec<[(u64, Vec<u8>); 16]>;
+
+/// Bytes of a parameter's text that a trace keeps.
+const KEPT_VALUE_BYTES_MAX: usize = 256;
+
+impl Session {
+    /// A message of a client that has been let in: booked, and forwarded as it came.
+    pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
+        let length = header.frame_len();
+        let inspected = length.min(INSPECT_BYTES_MAX);
+        if input.len() < inspected && is_inspected(header.tag) {
+            return Ok(Verdict::Wait);
+        }
+        let available = input.len().min(length);
+        let body = &input[HEADER_BYTES..available];
+        let is_whole = available == length;
+        self.book_request(now, header.tag, body, is_whole);
+        self.units.bytes_sent(available);
+        self.book_answered(now);
+        self.client_passing = length - available;
+        Ok(Verdict::Forward(available))
+    }
+
+    fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
+        match tag {
+            frontend::QUERY => self.query(now, body),
+            frontend::PARSE => self.parse(now, body, is_whole),
+            frontend::BIND => self.bind(now, body, is_whole),
+            frontend::DESCRIBE => self.describe(now, body),
+            frontend::EXECUTE => self.execute(now, body),
+            frontend::CLOSE => self.close_statement(now, body),
+            frontend::SYNC => self.sync(now),
+            frontend::FLUSH => self.flush(),
+            frontend::FUNCTION_CALL => {
+                let unit = self.units.open(now, UnitKind::FunctionCall);
+                self.owe(unit, Expect::FunctionCall, None);
+                self.units.close(None);
+            }
+            frontend::COPY_DATA if self.queue.is_copying_in() => {
+                self.units.open(now, UnitKind::CopyIn);
+            }
+            frontend::COPY_DONE | frontend::COPY_FAIL => self.copy_end(now),
+            _ => {}
+        }
+    }
+
+    fn query(&mut self, now: Moment, body: &[u8]) {
+        let text = match Reader::new(body).c_str() {
+            Ok(text) => text,
+            Err(_) => body, // a text longer than what is looked into
+        };
+        let unit = self.units.open(now, UnitKind::Query);
+        let (text, literals) = self.read_text(text);
+        if let Some(scope) = text.sets_scope {
+            self.scopes.set(scope);
+        }
+        let statement = self.add_statement(unit, &text, Steps::EXECUTE);
+        self.add_parameters(unit, statement, &literals);
+        self.owe(unit, Expect::Query, statement);
+        self.units.close(None);
+        // A simple query ends the unnamed statement and portal.
+        self.prepared.remove(b"");
+        self.portals.remove(b"");
+    }
+
+    fn parse(&mut self, now: Moment, body: &[u8], is_whole: bool) {
+        let unit = self.units.open(now, UnitKind::Group);
+        let (name, text, types) = match Parse::decode(body) {
+            Ok(parse) => (parse.statement, parse.text, parse.parameter_oids().collect()),
+            Err(_) if !is_whole => {
+                let mut reader = Reader::new(body);
+                let name = reader.c_str().unwrap_or_default();
+                (name, reader.rest(), SmallVec::new())
+            }
+            Err(_) => return self.undecoded_request(unit, Expect::Parse),
+        };
+        if !name.is_empty() && !self.named_seen {
+            self.named_seen = true;
+            self.stream.statement_name(name);
+        }
+        let (text, literals) = self.read_text(text);
+        let statement = self.add_statement(unit, &text, Steps::PREPARE);
+        let literals = literals.into_iter().map(|(hash, _)| hash).collect();
+        self.prepared.put(name, Prepared { text, types, literals });
+        self.owe(unit, Expect::Parse, statement);
+    }
+
+    fn bind(&mut self, now: Moment, body: &[u8], is_whole: bool) {
+        let unit = self.units.open(now, UnitKind::Group);
+        let bind = match Bind::decode(body) {
+            Ok(bind) => bind,
+            Err(_) if !is_whole => return self.bind_unseen(unit, body),
+            Err(_) => return self.undecoded_request(unit, Expect::Bind),
+        };
+        let Some(prepared) = self.prepared.get(bind.statement) else {
+            self.portals.remove(bind.portal);
+            let statement = self.add_statement(unit, &Text::default(), Steps::BIND);
+            return self.owe(unit, Expect::Bind, statement);
+        };
+        let text = prepared.text.clone();
+        let statement = self.reuse_or_add(unit, &text, Steps::BIND);
+        let Some(prepared) = self.prepared.get(bind.statement) else { return };
+        let learned = self.learned.get(text.template as usize);
+        let mut hashes: SmallVec<[(u64, &[u8]); 16]> = SmallVec::new();
+        for (position, value) in bind.parameters.iter().enumerate().take(PARAMETERS_MAX) {
+            let fixed = prepared.types.get(position).copied().filter(|oid| *oid != 0);
+            let told = || learned.and_then(|learned| learned.types.get(position).copied());
+            let oid = fixed.or_else(told).unwrap_or(0);
+            let format = bind.parameter_formats.of(position);
+            let shown = if format == Format::Text { value.unwrap_or(b"NULL") } else { b"(binary)" };
+            hashes.push((self.values.parameter(value, oid, format), shown));
+        }
+        hashes.extend(prepared.literals.iter().map(|hash| (*hash, &b"(in the text)"[..])));
+        let keep = self.config.keep_values;
+        add_parameters(self.units.exchange_mut(unit), statement, &hashes, keep);
+        let formats = ResultFormats::new(bind.result_formats.codes());
+        self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
+        self.owe(unit, Expect::Bind, statement);
+    }
+
+    /// A Bind so long that its parameters pass by unseen.
+    fn bind_unseen(&mut self, unit: u64, body: &[u8]) {
+        let mut reader = Reader::new(body);
+        let portal = reader.c_str().unwrap_or_default();
+        let name = reader.c_str().unwrap_or_default();
+        let prepared = self.prepared.get(name).cloned().unwrap_or_default();
+        let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
+        let booked = statement.map(|slot| (unit, slot));
+        self.portals.put(portal, Portal { text: prepared.text, booked, formats: ResultFormats::default() });
+        self.owe(unit, Expect::Bind, statement);
+    }
+
+    fn describe(&mut self, now: Moment, body: &[u8]) {
+        let unit = self.units.open(now, UnitKind::Group);
+        let (text, expect) = match StatementOrPortal::decode(body) {
+            Ok(StatementOrPortal::Statement(name)) => {
+                let text = self.prepared.get(name).map(|prepared| prepared.text.clone());
+                (text, Expect::DescribeStatement)
+            }
+            Ok(StatementOrPortal::Portal(name)) => {
+                (self.portals.get(name).map(|portal| portal.text.clone()), Expect::DescribePortal)
+            }
+            Err(_) => return self.undecoded_request(unit, Expect::DescribePortal),
+        };
+        let statement = self.reuse_or_add(unit, &text.unwrap_or_default(), Steps::DESCRIBE);
+        self.owe(unit, expect, statement);
+    }
+
+    fn execute(&mut self, now: Moment, body: &[u8]) {
+        let unit = self.units.open(now, UnitKind::Group);
+        let Ok(execute) = Execute::decode(body) else { return self.undecoded_request(unit, Expect::Execute) };
+        let (text, formats, booked) = match self.portals.get_mut(execute.portal) {
+            Some(portal) => (portal.text.clone(), portal.formats.clone(), portal.booked.take()),
+            None => Default::default(),
+        };
+        // The first run of a portal belongs to its Bind; a later one fetches more of the same result.
+        let booked = booked.filter(|(booked, _)| *booked == unit);
+        let statement = match booked {
+            Some((_, slot)) => Some(slot),
+            None => self.add_statement(unit, &text, Steps::default()),
+        };
+        if let Some(scope) = text.sets_scope {
+            self.scopes.set(scope);
+        }
+        if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
+            found.steps |= Steps::EXECUTE;
+            if let Some(limit) = execute.row_limit {
+                found.row_limit = limit.get();
+            }
+        }
+        if let Some(slot) = statement {
+            self.units.set_formats(unit, slot, formats);
+        }
+        self.owe(unit, Expect::Execute, statement);
+    }
+
+    fn close_statement(&mut self, now: Moment, body: &[u8]) {
+        let unit = self.units.open(now, UnitKind::Group);
+        match StatementOrPortal::decode(body) {
+            Ok(StatementOrPortal::Statement(name)) => {
+                let text = self.prepared.get(name).map(|prepared| prepared.text.clone()).unwrap_or_default();
+                let statement = self.add_statement(unit, &text, Steps::CLOSE);
+                self.prepared.remove(name);
+                self.owe(unit, Expect::Close, statement);
+            }
+            Ok(StatementOrPortal::Portal(name)) => {
+                self.portals.remove(name);
+                self.owe(unit, Expect::Close, None);
+            }
+            Err(_) => self.undecoded_request(unit, Expect::Close),
+        }
+    }
+
+    fn sync(&mut self, now: Moment) {
+        let unit = self.units.open(now, UnitKind::Group);
+        if self.queue.is_copying_in() {
+            return; // the server ignores it, and the unit goes on
+        }
+        self.owe(unit, Expect::Sync, None);
+        self.units.close(None);
+    }
+
+    fn flush(&mut self) {
+        if self.units.is_open() && !self.queue.is_copying_in() {
+            self.units.close(Some(UnitKind::FlushedGroup));
+        }
+    }
+
+    fn copy_end(&mut self, now: Moment) {
+        if !self.queue.is_copying_in() {
+            return self.queue.copy_ended();
+        }
+        self.units.open(now, UnitKind::CopyIn);
+        self.queue.copy_ended();
+        // COPY by a simple query is answered now; in an extended group the client's Sync ends the unit.
+        if self.queue.front().is_some_and(|front| front.expect == Expect::Query) {
+            self.units.close(None);
+        }
+    }
+
+    /// Looks into a statement's text: its template, its literals, what its comments say.
+    fn read_text(&mut self, text: &[u8]) -> (Text, Literals) {
+        let Self { lifter, names, stream, scopes, values, scratch, .. } = self;
+        let lifted = lifter.lift(text, self.standard_strings);
+        let mut literals = SmallVec::new();
+        for literal in lifted.literals().take(PARAMETERS_MAX) {
+            let value = literal.value(scratch);
+            let kept = if self.config.keep_values { cut(value).to_vec() } else { Vec::new() };
+            literals.push((values.literal(value), kept));
+        }
+        let (scope, request) = scopes.of_comments(&lifted, values, names, stream);
+        let text = Text {
+            template: names.template(lifted.template(), stream),
+            row_limit: row_limit(&lifted),
+            scope,
+            sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
+            request,
+        };
+        (text, literals)
+    }
+
+    /// Owes a reply for a message, unless the server ignores it.
+    fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
+        if self.queue.sent(Due { expect, unit, statement }) {
+            self.units.owes(unit);
+        }
+    }
+
+    fn undecoded_request(&mut self, unit: u64, expect: Expect) {
+        self.undecoded += 1;
+        self.owe(unit, expect, None);
+    }
+
+    fn add_parameters(&mut self, unit: u64, statement: Option<u16>, values: &[(u64, Vec<u8>)]) {
+        let values: SmallVec<[(u64, &[u8]); 8]> =
+            values.iter().map(|(hash, text)| (*hash, text.as_slice())).collect();
+        let keep = self.config.keep_values;
+        add_parameters(self.units.exchange_mut(unit), statement, &values, keep);
+    }
+
+    /// Adds a statement to a unit; `None` where the unit has more than can be told apart.
+    fn add_statement(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
+        let exchange = self.units.exchange_mut(unit)?;
+        let slot = u16::try_from(exchange.statements.len()).ok()?;
+        if text.scope != 0 {
+            exchange.scope = text.scope;
+        }
+        if text.request != 0 {
+            exchange.request = text.request;
+        }
+        exchange.statements.push(Statement {
+            template: text.template,
+            steps,
+            row_limit: text.row_limit,
+            ..Statement::default()
+        });
+        Some(slot)
+    }
+
+    /// The unit's last statement, if it is this one on its way from Parse to Execute; else a new one.
+    fn reuse_or_add(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
+        if let Some(exchange) = self.units.exchange_mut(unit) {
+            let slot = exchange.statements.len().checked_sub(1);
+            if let Some(last) = exchange.statements.last_mut() {
+                let is_over = last.steps.has(Steps::EXECUTE) || last.steps.has(Steps::CLOSE);
+                let binds_again = last.steps.has(Steps::BIND) && steps == Steps::BIND;
+                if last.template == text.template && !is_over && !binds_again {
+                    last.steps |= steps;
+                    return slot.and_then(|slot| u16::try_from(slot).ok());
+                }
+            }
+        }
+        self.add_statement(unit, text, steps)
+    }
+
+    /// A statement of a live unit.
+    pub(crate) fn statement_mut(&mut self, unit: u64, slot: u16) -> Option<&mut Statement> {
+        self.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))
+    }
+}
+
+/// Appends values to an exchange as those of its statement `slot`, which has to be its last so far.
+fn add_parameters(
+    exchange: Option<&mut onetrip_ledger::Exchange>,
+    slot: Option<u16>,
+    values: &[(u64, &[u8])],
+    keep_texts: bool,
+) {
+    let (Some(exchange), Some(slot)) = (exchange, slot) else { return };
+    let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
+    statement.parameters += values.len() as u16;
+    exchange.parameters.extend(values.iter().map(|(hash, _)| *hash));
+    if keep_texts {
+        exchange.parameter_texts.extend(values.iter().map(|(_, text)| cut(text).to_vec()));
+    }
+}
+
+fn cut(value: &[u8]) -> &[u8] {
+    &value[..value.len().min(KEPT_VALUE_BYTES_MAX)]
+}
+
+/// Whether a message's body is looked into, and so worth waiting for.
+fn is_inspected(tag: u8) -> bool {
+    matches!(
+        tag,
+        frontend::QUERY
+            | frontend::PARSE
+            | frontend::BIND
+            | frontend::DESCRIBE
+            | frontend::EXECUTE
+            | frontend::CLOSE
+    )
+}

@@ -1,0 +1,30 @@
+//! One client's conversation with its database, as a state machine without I/O.
+//!
+//! ```text
+//!            startup packet             ReadyForQuery
+//!  Opening ------------------> Entering --------------> Serving
+//!     |  (encryption asked: N)    |   (authentication      |
+//!     |                           |    relayed)            |
+//!     +---------------------------+------------------------+---> ended by the driver
+//! ```
+//!
+//! Bytes go in by [`Session::handle_client`] and [`Session::handle_server`], which say what to do with the message at
+//! the front: forward it as it came, replace it, or wait for more of it. Time is an argument. Trips are counted by
+//! the [`ReplyQueue`] and the units that it settles; finished exchanges leave as encoded records in the session's
+//! stream. While it observes, a session changes nothing after the start-up but the cancel key.
+//!
+//! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
+
+mod canonical;
+mod client;
+mod names;
+mod reply_queue;
+mod scopes;
+mod server;
+mod session;
+mod startup;
+mod statements;
+mod units;
+
+pub use reply_queue::{Due, Expect, Reply, ReplyQueue};
+pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

@@ -1,0 +1,236 @@
+//! What the server still owes, in order: the heart of the session.
+//!
+//! Database replies come back in order, so one queue tells for every reply which message of which unit it answers.
+//! The rules are those of the manual's "Message Flow":
+//!
+//! - every message of the extended protocol owes one reply, Sync and Query and FunctionCall owe a ReadyForQuery;
+//! - after an error in an extended group the server skips everything up to the next Sync, a Query included, and
+//!   owes nothing for it; that happens here and nowhere else;
+//! - while it reads COPY data the server ignores Sync and Flush, also those that were sent before the client knew;
+//! - COPY messages outside a COPY are ignored and owe nothing;
+//! - notices, notifications and parameter changes come at any time and answer nothing.
+//!
+//! The queue holds the application's messages only; a remedy that adds messages of its own adds whose they are here.
+
+use std::collections::VecDeque;
+
+use onetrip_wire::pg::backend;
+
+/// A message that was sent and what it is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// What the server owes for it.
+    pub expect: Expect,
+    /// The unit that it belongs to.
+    pub unit: u64,
+    /// Which of the unit's statements it is about.
+    pub statement: Option<u16>,
+}
+
+/// Which reply a message owes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// ParseComplete.
+    Parse,
+    /// BindComplete.
+    Bind,
+    /// ParameterDescription, then RowDescription or NoData.
+    DescribeStatement,
+    /// RowDescription or NoData.
+    DescribePortal,
+    /// Rows or a COPY, then CommandComplete, EmptyQueryResponse or PortalSuspended.
+    Execute,
+    /// CloseComplete.
+    Close,
+    /// ReadyForQuery.
+    Sync,
+    /// Any number of results, then ReadyForQuery.
+    Query,
+    /// FunctionCallResponse, then ReadyForQuery.
+    FunctionCall,
+    /// Nothing: it marks the end of COPY data that was sent before the server asked for it.
+    CopyEnd,
+}
+
+impl Expect {
+    fn is_extended(self) -> bool {
+        matches!(
+            self,
+            Self::Parse
+                | Self::Bind
+                | Self::DescribeStatement
+                | Self::DescribePortal
+                | Self::Execute
+                | Self::Close
+        )
+    }
+
+    /// Ends with ReadyForQuery.
+    fn ends_ready(self) -> bool {
+        matches!(self, Self::Sync | Self::Query | Self::FunctionCall)
+    }
+}
+
+/// What a message from the server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// A part of what this message owes; more is to come.
+    Part(Due),
+    /// All that this message owed: it left the queue.
+    Last(Due),
+    /// An error that answers this message. An extended group's message left the queue, with all up to the next Sync.
+    Failed(Due),
+    /// The server asks for COPY data on behalf of this message.
+    CopyIn(Due),
+    /// Notice, notification or parameter change: it answers nothing.
+    Async,
+    /// Nobody asked for it.
+    Unasked,
+}
+
+/// The queue of what the server owes.
+#[derive(Debug, Default)]
+pub struct ReplyQueue {
+    due: VecDeque<Due>,
+    /// An error was answered and the Sync that ends its group has not been sent yet.
+    skipping: bool,
+    /// The server reads COPY data.
+    copying_in: bool,
+}
+
+impl ReplyQueue {
+    /// Messages that owe a reply.
+    pub fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whether the server owes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// The message that is answered next.
+    pub fn front(&self) -> Option<Due> {
+        self.due.front().copied()
+    }
+
+    /// Whether the server reads COPY data.
+    pub fn is_copying_in(&self) -> bool {
+        self.copying_in
+    }
+
+    /// The client sent a message. Returns whether the server will answer it: it ignores what follows an error up to
+    /// Sync, and a Sync inside COPY data.
+    pub fn sent(&mut self, due: Due) -> bool {
+        if self.copying_in && due.expect == Expect::Sync {
+            return false;
+        }
+        if self.skipping {
+            if due.expect != Expect::Sync {
+                return false;
+            }
+            self.skipping = false;
+        }
+        self.due.push_back(due);
+        true
+    }
+
+    /// The client ended COPY data (CopyDone or CopyFail).
+    pub fn copy_ended(&mut self) {
+        if self.copying_in {
+            self.copying_in = false;
+        } else if !self.due.is_empty() && !self.skipping {
+            let unit = self.due.back().map_or(0, |last| last.unit);
+            self.due.push_back(Due { expect: Expect::CopyEnd, unit, statement: None });
+        }
+    }
+
+    /// A message came from the server; `dropped` gets the messages that it will not answer any more.
+    pub fn received(&mut self, tag: u8, dropped: impl FnMut(Due)) -> Reply {
+        use Expect::{Bind, Close, DescribePortal, DescribeStatement, Execute, FunctionCall, Parse, Query};
+        if matches!(
+            tag,
+            backend::NOTICE_RESPONSE | backend::NOTIFICATION_RESPONSE | backend::PARAMETER_STATUS
+        ) {
+            return Reply::Async;
+        }
+        let Some(front) = self.front() else { return Reply::Unasked };
+        let part = Reply::Part(front);
+        match (tag, front.expect) {
+            (backend::ERROR_RESPONSE, _) => self.failed(front, dropped),
+            (backend::READY_FOR_QUERY, expect) if expect.ends_ready() => self.last(front),
+            (backend::PARSE_COMPLETE, Parse)
+            | (backend::BIND_COMPLETE, Bind)
+            | (backend::CLOSE_COMPLETE, Close)
+            | (backend::ROW_DESCRIPTION | backend::NO_DATA, DescribeStatement | DescribePortal)
+            | (
+                backend::COMMAND_COMPLETE | backend::EMPTY_QUERY_RESPONSE | backend::PORTAL_SUSPENDED,
+                Execute,
+            ) => self.last(front),
+            (backend::PARAMETER_DESCRIPTION, DescribeStatement)
+            | (backend::FUNCTION_CALL_RESPONSE, FunctionCall)
+            | (backend::ROW_DESCRIPTION | backend::COMMAND_COMPLETE | backend::EMPTY_QUERY_RESPONSE, Query) => {
+                part
+            }
+            (backend::COPY_IN_RESPONSE | backend::COPY_BOTH_RESPONSE, Query | Execute) => {
+                self.copy_in_began(dropped);
+                Reply::CopyIn(front)
+            }
+            (
+                backend::DATA_ROW | backend::COPY_OUT_RESPONSE | backend::COPY_DATA | backend::COPY_DONE,
+                Query | Execute,
+            ) => part,
+            _ => Reply::Unasked,
+        }
+    }
+
+    /// Books what the message at the front still owes on another unit.
+    pub(crate) fn move_front(&mut self, unit: u64) {
+        if let Some(front) = self.due.front_mut() {
+            front.unit = unit;
+        }
+    }
+
+    fn last(&mut self, front: Due) -> Reply {
+        self.due.pop_front();
+        if front.expect.ends_ready() || front.expect == Expect::Execute {
+            self.copying_in = false;
+        }
+        while self.due.front().is_some_and(|next| next.expect == Expect::CopyEnd) {
+            self.due.pop_front();
+        }
+        Reply::Last(front)
+    }
+
+    fn failed(&mut self, front: Due, mut dropped: impl FnMut(Due)) -> Reply {
+        self.copying_in = false;
+        if front.expect.is_extended() {
+            self.due.pop_front();
+            while let Some(next) = self.due.front().filter(|next| next.expect != Expect::Sync).copied() {
+                self.due.pop_front();
+                if next.expect != Expect::CopyEnd {
+                    dropped(next);
+                }
+            }
+            self.skipping = self.due.is_empty();
+        }
+        Reply::Failed(front)
+    }
+
+    /// The server went over to reading COPY data: it has ignored, or will ignore, the Syncs sent up to its end.
+    fn copy_in_began(&mut self, mut dropped: impl FnMut(Due)) {
+        let end = self.due.iter().position(|due| due.expect == Expect::CopyEnd);
+        let ignored_until = end.unwrap_or(self.due.len());
+        let mut position = 0;
+        self.due.retain(|due| {
+            let ignored = (1..ignored_until).contains(&position) && due.expect == Expect::Sync;
+            let kept = !ignored && Some(position) != end;
+            position += 1;
+            if ignored {
+                dropped(*due);
+            }
+            kept
+        });
+        self.copying_in = end.is_none();
+    }
+}

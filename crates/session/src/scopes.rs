@@ -1,0 +1,87 @@
+use onetrip_ledger::StreamEncoder;
+use onetrip_sql::sqlcommenter::Tags;
+use onetrip_sql::{Lifted, StatementKind};
+
+use crate::canonical::Values;
+use crate::names::Names;
+
+/// Longest label of a scope, in bytes.
+const LABEL_BYTES_MAX: usize = 200;
+const SCOPE_SETTING: &[u8] = b"onetrip.scope";
+
+/// What work is booked on. A statement's own comment wins over `SET onetrip.scope`, and that over application_name.
+#[derive(Debug, Default)]
+pub(crate) struct Scopes {
+    set: u32,
+    application: u32,
+    label: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Scopes {
+    /// The scope of a statement that names none itself.
+    pub(crate) fn current(&self) -> u32 {
+        if self.set == 0 { self.application } else { self.set }
+    }
+
+    /// The client set `onetrip.scope`; zero when it reset it.
+    pub(crate) fn set(&mut self, scope: u32) {
+        self.set = scope;
+    }
+
+    /// The application's name became known or changed.
+    pub(crate) fn application(&mut self, name: &[u8], names: &mut Names, stream: &mut StreamEncoder) {
+        self.application = names.scope(&name[..name.len().min(LABEL_BYTES_MAX)], stream);
+    }
+
+    /// The scope and the request that a statement's comments name; zeros for none.
+    pub(crate) fn of_comments(
+        &mut self,
+        lifted: &Lifted<'_>,
+        values: &Values,
+        names: &mut Names,
+        stream: &mut StreamEncoder,
+    ) -> (u32, u64) {
+        if lifted.comments().len() == 0 {
+            return (0, 0);
+        }
+        let tags = Tags::find(lifted.comments());
+        let request = tags.traceparent.map_or(0, |trace| values.literal(trace.decode(&mut self.scratch)));
+        self.label.clear();
+        let parts = match (tags.route, tags.controller, tags.action) {
+            (Some(route), _, _) => [Some(route), None],
+            (None, controller, action) => [controller, action],
+        };
+        for part in parts.into_iter().flatten() {
+            if !self.label.is_empty() {
+                self.label.push(b'#');
+            }
+            self.label.extend_from_slice(part.decode(&mut self.scratch));
+        }
+        self.label.truncate(LABEL_BYTES_MAX);
+        (names.scope(&self.label, stream), request)
+    }
+
+    /// The scope that a statement sets for the session, if it sets one.
+    pub(crate) fn of_setting(
+        &mut self,
+        lifted: &Lifted<'_>,
+        names: &mut Names,
+        stream: &mut StreamEncoder,
+    ) -> Option<u32> {
+        let is_scope = lifted.name().is_some_and(|name| name.is(SCOPE_SETTING));
+        match lifted.kind() {
+            StatementKind::Reset => (is_scope || lifted.facts().all).then_some(0),
+            StatementKind::Discard => lifted.facts().all.then_some(0),
+            StatementKind::Set if is_scope => {
+                let label = match (lifted.setting_literal(), lifted.setting_word()) {
+                    (Some(literal), _) => literal.value(&mut self.scratch).to_vec(),
+                    (None, Some(word)) if !word.is(b"default") => word.as_written().to_vec(),
+                    _ => Vec::new(),
+                };
+                Some(names.scope(&label[..label.len().min(LABEL_BYTES_MAX)], stream))
+            }
+            _ => None,
+        }
+    }
+}

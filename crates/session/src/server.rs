@@ -1,0 +1,252 @@
+use onetrip_ledger::{Moment, Outcome, TransactionStatus};
+use onetrip_wire::pg::TransactionStatus as WireStatus;
+use onetrip_wire::pg::{
+    CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
+};
+
+use crate::reply_queue::{Due, Expect, Reply};
+use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use crate::statements::Learned;
+
+/// Values of one result that are kept for finding loops.
+const RESULT_VALUES_MAX: usize = 65_536;
+
+impl Session {
+    /// A message of the server to a client that has been let in: booked, and forwarded as it came.
+    pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        let header = match FrameHeader::peek(input, LENGTH_MAX) {
+            None => return Ok(Verdict::Wait),
+            Some(Err(error)) => return Err(SessionError::Server(error)),
+            Some(Ok(header)) => header,
+        };
+        let length = header.frame_len();
+        if input.len() < length.min(INSPECT_BYTES_MAX) && self.is_inspected_reply(header.tag) {
+            return Ok(Verdict::Wait);
+        }
+        let available = input.len().min(length);
+        let body = &input[HEADER_BYTES..available];
+        self.book_reply(now, header.tag, body, available == length, available);
+        self.server_passing = length - available;
+        Ok(Verdict::Forward(available))
+    }
+
+    fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) {
+        let units = &mut self.units;
+        let mut skipped: smallvec::SmallVec<[Due; 8]> = smallvec::SmallVec::new();
+        let reply = self.queue.received(tag, |due| skipped.push(due));
+        match reply {
+            Reply::Part(due) | Reply::Last(due) | Reply::Failed(due) | Reply::CopyIn(due) => {
+                self.last_reply_unit = due.unit;
+                units.bytes_received(due.unit, bytes, now);
+            }
+            Reply::Async | Reply::Unasked => {}
+        }
+        match reply {
+            Reply::Part(due) => self.book_part(due, tag, body, is_whole),
+            Reply::Last(due) => {
+                self.book_part(due, tag, body, is_whole);
+                self.units.settled(due.unit);
+            }
+            Reply::Failed(due) => self.book_failure(due, body),
+            Reply::CopyIn(due) => self.book_copy_in(due),
+            Reply::Async => self.book_async(tag, body),
+            Reply::Unasked => self.unasked_replies += 1,
+        }
+        for due in skipped {
+            self.skip(due, matches!(reply, Reply::Failed(_)));
+        }
+        self.book_answered(now);
+    }
+
+    fn book_part(&mut self, due: Due, tag: u8, body: &[u8], is_whole: bool) {
+        match tag {
+            backend::DATA_ROW => self.row(due, body, is_whole),
+            backend::COMMAND_COMPLETE => self.command_complete(due, body),
+            backend::ROW_DESCRIPTION if is_whole => self.row_description(due, body),
+            backend::PARAMETER_DESCRIPTION => self.parameter_description(due, body),
+            backend::PORTAL_SUSPENDED => {
+                if let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) {
+                    statement.suspended = true;
+                }
+            }
+            backend::READY_FOR_QUERY => match WireStatus::decode(body) {
+                Ok(WireStatus::Idle) => self.status = TransactionStatus::Idle,
+                Ok(WireStatus::Active) => self.status = TransactionStatus::Active,
+                Ok(WireStatus::Failed) => self.status = TransactionStatus::Failed,
+                Err(_) => self.undecoded += 1,
+            },
+            _ => {}
+        }
+    }
+
+    fn row_description(&mut self, due: Due, body: &[u8]) {
+        let layout = self.names.layout(body, &mut self.stream);
+        if due.expect == Expect::Query {
+            self.capture_rows(due, layout);
+        } else if let Some(learned) = self.learned_of(due) {
+            learned.layout = layout;
+        }
+    }
+
+    fn parameter_description(&mut self, due: Due, body: &[u8]) {
+        let Ok(description) = ParameterDescription::decode(body) else {
+            self.undecoded += 1;
+            return;
+        };
+        if let Some(learned) = self.learned_of(due) {
+            learned.types = description.oids().collect();
+        }
+    }
+
+    /// Keeps a row's keys and adds the row to the result's digest.
+    fn row(&mut self, due: Due, body: &[u8], is_whole: bool) {
+        let Some(slot) = due.statement else { return };
+        let is_new = !self.capture.active || self.capture.unit != due.unit || self.capture.statement != slot;
+        if is_new && due.expect == Expect::Execute {
+            let layout = self.learned_of(due).map_or(0, |learned| learned.layout);
+            self.capture_rows(due, layout);
+        }
+        let Self { units, names, values, capture, .. } = self;
+        let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
+        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
+        statement.rows += u64::from(due.expect == Expect::Execute);
+        statement.result_digest = values.digest(statement.result_digest, body);
+        let Some(layout) = names.layout_of(capture.layout).filter(|_| capture.active && is_whole) else {
+            return;
+        };
+        if exchange.results.len() + layout.keys.len() > RESULT_VALUES_MAX {
+            return;
+        }
+        let Ok(row) = DataRow::decode(body) else {
+            self.undecoded += 1;
+            return;
+        };
+        let before = exchange.results.len();
+        let mut keys = layout.keys.iter().peekable();
+        for (position, value) in row.columns.iter().enumerate() {
+            let Some((key, oid)) = keys.peek() else { break };
+            if usize::from(*key) == position {
+                let format = formats.map_or(Format::Text, |formats| formats.of(position));
+                exchange.results.push(values.column(value, *oid, format));
+                keys.next();
+            }
+        }
+        if exchange.results.len() - before == layout.keys.len() {
+            statement.results += layout.keys.len() as u32;
+        } else {
+            // A row with fewer columns than were described: nothing to rely on.
+            exchange.results.truncate(before);
+            capture.active = false;
+        }
+    }
+
+    fn command_complete(&mut self, due: Due, body: &[u8]) {
+        self.capture.active = false;
+        let Ok(complete) = CommandComplete::decode(body) else {
+            self.undecoded += 1;
+            return;
+        };
+        if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
+            self.prepared.clear();
+        }
+        let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
+            return;
+        };
+        let rows = complete.rows().unwrap_or(0);
+        match due.expect {
+            Expect::Query => statement.rows += rows,
+            // Of a result fetched in pieces the tag counts the last piece, and so do the rows seen.
+            _ => statement.rows = statement.rows.max(rows),
+        }
+    }
+
+    fn book_failure(&mut self, due: Due, body: &[u8]) {
+        self.capture.active = false;
+        let failure = failure(body);
+        if let Some(exchange) = self.units.exchange_mut(due.unit) {
+            if exchange.outcome == Outcome::Done {
+                exchange.outcome = failure;
+            }
+            if let Some(statement) =
+                due.statement.and_then(|slot| exchange.statements.get_mut(usize::from(slot)))
+            {
+                statement.outcome = failure;
+            }
+        }
+        if !matches!(due.expect, Expect::Query | Expect::Sync | Expect::FunctionCall) {
+            self.units.settled(due.unit);
+        }
+    }
+
+    /// The server will not answer a message: after an error it never ran, inside COPY data it does not count.
+    fn skip(&mut self, due: Due, failed: bool) {
+        if let Some(exchange) = self.units.exchange_mut(due.unit).filter(|_| failed) {
+            if exchange.outcome == Outcome::Done {
+                exchange.outcome = Outcome::Skipped;
+            }
+            let statement = due.statement.and_then(|slot| exchange.statements.get_mut(usize::from(slot)));
+            if let Some(statement) = statement.filter(|statement| statement.outcome == Outcome::Done) {
+                statement.outcome = Outcome::Skipped;
+            }
+        }
+        self.units.settled(due.unit);
+    }
+
+    /// The server waits for COPY data: the unit that asked for it is answered, what the client sends now is the next.
+    fn book_copy_in(&mut self, due: Due) {
+        if !self.queue.is_copying_in() {
+            return; // the data was sent ahead
+        }
+        if let Some(unit) = self.units.expect_copy(due.unit) {
+            self.units.settled(due.unit);
+            self.queue.move_front(unit);
+        }
+    }
+
+    fn book_async(&mut self, tag: u8, body: &[u8]) {
+        if tag == backend::PARAMETER_STATUS {
+            self.parameter_changed(body);
+        }
+    }
+
+    /// Starts keeping the rows of a result, if the exchange has no later one yet: results are kept in order.
+    fn capture_rows(&mut self, due: Due, layout: u32) {
+        let Some(slot) = due.statement else { return };
+        let width = self.names.layout_of(layout).map_or(0, |layout| layout.keys.len());
+        let mut active = width > 0;
+        if let Some(exchange) = self.units.exchange_mut(due.unit) {
+            active &= exchange.statements.iter().skip(usize::from(slot) + 1).all(|later| later.results == 0);
+            if let Some(statement) = exchange.statements.get_mut(usize::from(slot)) {
+                // A second result of one text has other columns: only the first is kept.
+                active &= statement.results == 0;
+                if active {
+                    statement.columns = layout;
+                    statement.key_columns = width as u16;
+                }
+            }
+        }
+        self.capture = Capture { unit: due.unit, statement: slot, layout, active };
+    }
+
+    /// What the server has told about the statement that a message is about.
+    fn learned_of(&mut self, due: Due) -> Option<&mut Learned> {
+        let template = self.statement_mut(due.unit, due.statement?)?.template as usize;
+        if template == 0 {
+            return None;
+        }
+        if self.learned.len() <= template {
+            self.learned.resize_with(template + 1, Learned::default);
+        }
+        self.learned.get_mut(template)
+    }
+
+    fn is_inspected_reply(&self, tag: u8) -> bool {
+        tag != backend::COPY_DATA
+    }
+}
+
+/// What an ErrorResponse makes of a statement.
+pub(crate) fn failure(body: &[u8]) -> Outcome {
+    let sqlstate = ErrorResponse::decode(body).ok().and_then(|error| error.sqlstate());
+    Outcome::Failed(sqlstate.unwrap_or(*b"?????"))
+}

@@ -1,0 +1,321 @@
+use onetrip_ledger::{Moment, StreamEncoder, TransactionStatus, ValueHasher};
+use onetrip_sql::Lifter;
+use onetrip_wire::WireError;
+use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error};
+use smallvec::SmallVec;
+
+use crate::canonical::Values;
+use crate::names::Names;
+use crate::reply_queue::ReplyQueue;
+use crate::scopes::Scopes;
+use crate::statements::{Learned, Named, Portal, Prepared};
+use crate::units::Units;
+
+/// A message is looked into as far as this, in bytes; what is longer passes by its header.
+pub const INSPECT_BYTES_MAX: usize = 64 * 1024;
+/// Longest message before authentication, in bytes, as in PostgreSQL (`PG_MAX_AUTH_TOKEN_LENGTH`).
+pub(crate) const LENGTH_BEFORE_AUTH_MAX: u32 = 65_535;
+/// Longest message after it, in bytes, as in PostgreSQL (`PQ_LARGE_MESSAGE_LIMIT`).
+pub(crate) const LENGTH_MAX: u32 = 0x3fff_ffff;
+/// Units that may be unanswered; a client that sends on without reading waits.
+const UNITS_MAX: usize = 65_536;
+
+/// What a session is told at its start.
+#[derive(Debug, Clone)]
+pub struct SessionConfig {
+    /// Hashes values, with one key for the whole trace.
+    pub hasher: ValueHasher,
+    /// The key that this session's client gets for cancelling.
+    pub cancel_key: [u8; 4],
+    /// Parameters' texts are kept in the trace.
+    pub keep_values: bool,
+}
+
+/// What the backend calls itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendKey {
+    /// Its process id.
+    pub process_id: u32,
+    /// Its secret.
+    pub key: SmallVec<[u8; 4]>,
+}
+
+/// What to do with the bytes at the front of what came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing yet: more bytes must come first.
+    Wait,
+    /// Send this many bytes on as they are.
+    Forward(usize),
+    /// Drop this many bytes; what goes in their place, if anything, is in the session's outboxes.
+    Replace(usize),
+    /// Drop this many bytes and connect to the database; the startup packet for it is in the outbox.
+    Connect(usize),
+    /// Drop this many bytes: they ask to cancel what another session runs.
+    Cancel {
+        /// Length of the request.
+        bytes: usize,
+        /// Process id that the request names.
+        process_id: u32,
+        /// Key that it shows.
+        key: [u8; 4],
+    },
+}
+
+/// The conversation cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The client's framing is broken. What PostgreSQL would answer is in the outbox for it.
+    #[error("client broke the protocol")]
+    Client(#[source] WireError),
+    /// The server's framing is broken: it may not be a PostgreSQL server.
+    #[error("the upstream broke the protocol; is it a PostgreSQL server?")]
+    Server(#[source] WireError),
+    /// The server offers no way of authentication that works through this gateway. The client has been told.
+    #[error(
+        "the database offers only SCRAM-SHA-256-PLUS, which binds to a TLS connection that ends at the gateway"
+    )]
+    ChannelBindingOnly,
+}
+
+/// One client's conversation: decides what each message becomes and counts its trips.
+///
+/// Contract: call one `handle_*` with the bytes at the front, do what it says, send what the outboxes hold, repeat
+/// until it says [`Verdict::Wait`].
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) config: SessionConfig,
+    pub(crate) phase: Phase,
+    pub(crate) queue: ReplyQueue,
+    pub(crate) units: Units,
+    pub(crate) names: Names,
+    pub(crate) scopes: Scopes,
+    pub(crate) values: Values,
+    pub(crate) lifter: Lifter,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) prepared: Named<Prepared>,
+    pub(crate) portals: Named<Portal>,
+    /// By template.
+    pub(crate) learned: Vec<Learned>,
+    pub(crate) capture: Capture,
+    pub(crate) stream: StreamEncoder,
+    pub(crate) status: TransactionStatus,
+    pub(crate) standard_strings: bool,
+    pub(crate) named_seen: bool,
+    pub(crate) to_client: Vec<u8>,
+    pub(crate) to_server: Vec<u8>,
+    /// Bytes of the message that is passing by, still to come from the client and from the server.
+    pub(crate) client_passing: usize,
+    pub(crate) server_passing: usize,
+    pub(crate) backend_key: Option<BackendKey>,
+    pub(crate) unasked_replies: u64,
+    pub(crate) undecoded: u64,
+    pub(crate) last_reply_unit: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The client has not sent its startup packet.
+    Opening,
+    /// The server decides whether to let the client in.
+    Entering {
+        /// The number of the unit that waits for the server's next word.
+        unit: u64,
+    },
+    /// Queries.
+    Serving,
+}
+
+/// Which result's rows are being kept, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Capture {
+    pub(crate) unit: u64,
+    pub(crate) statement: u16,
+    pub(crate) layout: u32,
+    pub(crate) active: bool,
+}
+
+impl Session {
+    /// A session whose client has just connected.
+    pub fn new(config: SessionConfig) -> Self {
+        Self {
+            values: Values::new(config.hasher.clone()),
+            config,
+            phase: Phase::Opening,
+            queue: ReplyQueue::default(),
+            units: Units::default(),
+            names: Names::default(),
+            scopes: Scopes::default(),
+            lifter: Lifter::new(),
+            scratch: Vec::new(),
+            prepared: Named::default(),
+            portals: Named::default(),
+            learned: Vec::new(),
+            capture: Capture::default(),
+            stream: StreamEncoder::default(),
+            status: TransactionStatus::Idle,
+            standard_strings: true,
+            named_seen: false,
+            to_client: Vec::new(),
+            to_server: Vec::new(),
+            client_passing: 0,
+            server_passing: 0,
+            backend_key: None,
+            unasked_replies: 0,
+            undecoded: 0,
+            last_reply_unit: 0,
+        }
+    }
+
+    /// Decides about the message at the front of `input`, which came from the client.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Client`] when its framing is broken; the outbox for the client then holds the error that
+    /// PostgreSQL would send.
+    pub fn handle_client(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        if let Some(verdict) = passing(&mut self.client_passing, input) {
+            if let Verdict::Forward(bytes) = verdict {
+                self.units.bytes_sent(bytes);
+            }
+            return Ok(verdict);
+        }
+        match self.phase {
+            Phase::Opening => self.handle_opening(now, input),
+            Phase::Entering { .. } => self.handle_entering_client(now, input),
+            Phase::Serving => self.handle_request(now, input),
+        }
+    }
+
+    /// Decides about the message at the front of `input`, which came from the server.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Server`] when its framing is broken, [`SessionError::ChannelBindingOnly`] when no way of
+    /// authentication is left; the outbox for the client then says so.
+    pub fn handle_server(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        if let Some(verdict) = passing(&mut self.server_passing, input) {
+            if let Verdict::Forward(bytes) = verdict {
+                self.units.bytes_received(self.last_reply_unit, bytes, now);
+            }
+            return Ok(verdict);
+        }
+        match self.phase {
+            Phase::Opening | Phase::Entering { .. } => self.handle_entering_server(now, input),
+            Phase::Serving => self.handle_reply(now, input),
+        }
+    }
+
+    /// Bytes of the session's own for the client; the driver empties it.
+    pub fn to_client(&mut self) -> &mut Vec<u8> {
+        &mut self.to_client
+    }
+
+    /// Bytes of the session's own for the server; the driver empties it.
+    pub fn to_server(&mut self) -> &mut Vec<u8> {
+        &mut self.to_server
+    }
+
+    /// The records of this session, for the driver to take.
+    pub fn stream(&mut self) -> &mut StreamEncoder {
+        &mut self.stream
+    }
+
+    /// What the backend calls itself, once it has said so.
+    pub fn backend_key(&self) -> Option<&BackendKey> {
+        self.backend_key.as_ref()
+    }
+
+    /// Whether the client waits for an answer: only then does a cancel have anything to cancel.
+    pub fn is_waiting(&self) -> bool {
+        !self.queue.is_empty() || self.units.unanswered() > 0
+    }
+
+    /// Whether the next byte from the client begins a unit: the place to hold it at.
+    pub fn is_between_units(&self) -> bool {
+        self.client_passing == 0 && !self.units.is_open()
+    }
+
+    /// Whether so many units are unanswered that no more should be read from the client.
+    pub fn is_full(&self) -> bool {
+        self.units.len() >= UNITS_MAX
+    }
+
+    /// Whether the client has been let in.
+    pub fn is_serving(&self) -> bool {
+        self.phase == Phase::Serving
+    }
+
+    /// Tells the client that the session ends, in the words of PostgreSQL.
+    pub fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
+        encode_error(&mut self.to_client, ErrorFields { severity: Severity::Fatal, sqlstate, message, hint });
+    }
+
+    /// What the kernel knows of the path to the database.
+    pub fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
+        self.stream.path(now, rtt_us, rtt_min_us);
+    }
+
+    /// Ends the books; the stream holds the last record afterwards.
+    pub fn close(&mut self, now: Moment) {
+        let unanswered = self.units.unanswered().into();
+        self.stream.closed(now, self.unasked_replies, self.undecoded, unanswered);
+    }
+
+    /// Ends the session because of the client's bytes, with the error that PostgreSQL would send.
+    pub(crate) fn client_broke(&mut self, error: WireError) -> SessionError {
+        let message = match error {
+            WireError::UnsupportedProtocol { major, minor } => {
+                let supports = "server supports 3.0 to 3.0";
+                self.refuse(
+                    "0A000",
+                    &format!("unsupported frontend protocol {major}.{minor}: {supports}"),
+                    None,
+                );
+                return SessionError::Client(error);
+            }
+            _ if self.phase == Phase::Opening => "invalid length of startup packet",
+            _ => "invalid message length",
+        };
+        self.refuse("08P01", message, None);
+        SessionError::Client(error)
+    }
+
+    /// The header at the front of a client's message, and how much of the message is worth waiting for.
+    pub(crate) fn client_frame(
+        &mut self,
+        input: &[u8],
+        length_max: u32,
+    ) -> Result<Option<FrameHeader>, SessionError> {
+        match FrameHeader::peek(input, length_max) {
+            None => Ok(None),
+            Some(Ok(header)) => Ok(Some(header)),
+            Some(Err(error)) => Err(self.client_broke(error)),
+        }
+    }
+
+    /// Encodes the exchanges that are answered in full.
+    pub(crate) fn book_answered(&mut self, now: Moment) {
+        while let Some(mut exchange) = self.units.next_answered(now) {
+            exchange.status = self.status;
+            if exchange.scope == 0 {
+                exchange.scope = self.scopes.current();
+            }
+            self.stream.exchange(&exchange);
+            self.units.recycle(exchange);
+        }
+    }
+}
+
+/// What of a long message is passing by.
+fn passing(rest: &mut usize, input: &[u8]) -> Option<Verdict> {
+    if *rest == 0 {
+        return None;
+    }
+    if input.is_empty() {
+        return Some(Verdict::Wait);
+    }
+    let bytes = input.len().min(*rest);
+    *rest -= bytes;
+    Some(Verdict::Forward(bytes))
+}

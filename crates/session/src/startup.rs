@@ -1,0 +1,212 @@
+use onetrip_ledger::{Moment, UnitKind};
+use onetrip_wire::WireError;
+use onetrip_wire::pg::{
+    Authentication, BackendKeyData, FrameHeader, NegotiateProtocolVersion, PROTOCOL_3_0, ParameterStatus,
+    Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
+};
+
+use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Session, SessionError, Verdict};
+
+/// Answers "no" to SSLRequest and GSSENCRequest.
+const NOT_ENCRYPTED: u8 = b'N';
+/// Protocol extensions begin with it.
+const EXTENSION_PREFIX: &[u8] = b"_pq_.";
+
+/// Messages that have no place before the server is ready.
+fn is_request(tag: u8) -> bool {
+    use frontend::{BIND, CLOSE, DESCRIBE, EXECUTE, FLUSH, FUNCTION_CALL, PARSE, QUERY, SYNC};
+    matches!(tag, BIND | CLOSE | DESCRIBE | EXECUTE | FLUSH | FUNCTION_CALL | PARSE | QUERY | SYNC)
+}
+
+impl Session {
+    /// The client's first packets: requests for encryption, then the startup packet or a cancel request.
+    pub(crate) fn handle_opening(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        let length = match Startup::peek_len(input) {
+            None => return Ok(Verdict::Wait),
+            Some(Err(error)) => return Err(self.client_broke(error)),
+            Some(Ok(length)) => length,
+        };
+        let Some(packet) = input.get(..length) else { return Ok(Verdict::Wait) };
+        match Startup::decode(&packet[4..]) {
+            Ok(Startup::SslRequest | Startup::GssEncRequest) => {
+                let unit = self.connect_unit(now, length);
+                self.to_client.push(NOT_ENCRYPTED);
+                self.units.bytes_received(unit, 1, now);
+                self.units.settled(unit);
+                self.book_answered(now);
+                Ok(Verdict::Replace(length))
+            }
+            Ok(Startup::Cancel(request)) => match request.key.try_into() {
+                Ok(key) => Ok(Verdict::Cancel { bytes: length, process_id: request.process_id, key }),
+                Err(_) => Err(self.client_broke(WireError::Truncated)),
+            },
+            Ok(Startup::Session(message)) => {
+                self.open(now, message);
+                let unit = self.connect_unit(now, length);
+                self.phase = Phase::Entering { unit };
+                Ok(Verdict::Connect(length))
+            }
+            Err(error) => Err(self.client_broke(error)),
+        }
+    }
+
+    /// A password or an authentication step: forwarded as it is.
+    pub(crate) fn handle_entering_client(
+        &mut self,
+        now: Moment,
+        input: &[u8],
+    ) -> Result<Verdict, SessionError> {
+        let Some(header) = self.client_frame(input, LENGTH_BEFORE_AUTH_MAX)? else {
+            return Ok(Verdict::Wait);
+        };
+        if is_request(header.tag) {
+            // A client sure to be let in sends ahead; the server would read it afterwards, too.
+            return Ok(Verdict::Wait);
+        }
+        if header.tag == frontend::PASSWORD {
+            let unit = self.connect_unit(now, 0);
+            self.phase = Phase::Entering { unit };
+        }
+        self.client_passing = header.frame_len();
+        let bytes = input.len().min(self.client_passing);
+        self.client_passing -= bytes;
+        self.units.bytes_sent(bytes);
+        Ok(Verdict::Forward(bytes))
+    }
+
+    /// What the server says before it is ready: its mechanisms, its parameters, its key.
+    pub(crate) fn handle_entering_server(
+        &mut self,
+        now: Moment,
+        input: &[u8],
+    ) -> Result<Verdict, SessionError> {
+        let Phase::Entering { unit } = self.phase else {
+            return Err(SessionError::Server(WireError::Truncated));
+        };
+        let header = match FrameHeader::peek(input, LENGTH_MAX) {
+            None => return Ok(Verdict::Wait),
+            Some(Err(error)) => return Err(SessionError::Server(error)),
+            Some(Ok(header)) => header,
+        };
+        let length = header.frame_len();
+        if length > crate::INSPECT_BYTES_MAX {
+            self.last_reply_unit = unit;
+            self.server_passing = length;
+            return Ok(Verdict::Forward(0));
+        }
+        let Some(frame) = input.get(..length) else { return Ok(Verdict::Wait) };
+        let body = &frame[onetrip_wire::pg::HEADER_BYTES..];
+        self.units.bytes_received(unit, length, now);
+        let mut verdict = Verdict::Forward(length);
+        match header.tag {
+            backend::AUTHENTICATION => {
+                let (forward, waits) = self.authentication(body)?;
+                if !forward {
+                    verdict = Verdict::Replace(length);
+                }
+                if waits {
+                    self.answer_connect(unit, now);
+                }
+            }
+            backend::BACKEND_KEY_DATA => {
+                if let Ok(data) = BackendKeyData::decode(body) {
+                    self.backend_key = Some(BackendKey { process_id: data.process_id, key: data.key.into() });
+                    BackendKeyData { process_id: data.process_id, key: &self.config.cancel_key }
+                        .encode(&mut self.to_client);
+                    verdict = Verdict::Replace(length);
+                } else {
+                    self.undecoded += 1;
+                }
+            }
+            backend::PARAMETER_STATUS => self.parameter_changed(body),
+            backend::ERROR_RESPONSE => {
+                if let Some(exchange) = self.units.exchange_mut(unit) {
+                    exchange.outcome = crate::server::failure(body);
+                }
+                self.answer_connect(unit, now);
+            }
+            backend::READY_FOR_QUERY => {
+                self.answer_connect(unit, now);
+                self.phase = Phase::Serving;
+            }
+            _ => {}
+        }
+        Ok(verdict)
+    }
+
+    /// A setting that the server reports changed.
+    pub(crate) fn parameter_changed(&mut self, body: &[u8]) {
+        match ParameterStatus::decode(body) {
+            Ok(ParameterStatus { name: b"standard_conforming_strings", value }) => {
+                self.standard_strings = value == b"on"
+            }
+            Ok(ParameterStatus { name: b"application_name", value }) => {
+                self.scopes.application(value, &mut self.names, &mut self.stream);
+            }
+            Ok(_) => {}
+            Err(_) => self.undecoded += 1,
+        }
+    }
+
+    /// Books the startup packet, puts the one for the server into its outbox and tells a client that asks for more
+    /// than protocol 3.0 that there is no more.
+    fn open(&mut self, now: Moment, message: StartupMessage<'_>) {
+        self.stream.opened(now, message.parameters.iter());
+        if let Some(name) = message.parameters.get("application_name") {
+            self.scopes.application(name, &mut self.names, &mut self.stream);
+        }
+        let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
+        let unknown_options: Vec<&[u8]> =
+            message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();
+        if message.version > PROTOCOL_3_0 || !unknown_options.is_empty() {
+            NegotiateProtocolVersion { version: PROTOCOL_3_0, unknown_options }.encode(&mut self.to_client);
+        }
+        let kept = message.parameters.iter().filter(|(name, _)| !is_extension(name));
+        encode_startup(&mut self.to_server, PROTOCOL_3_0, kept);
+    }
+
+    /// Relays an Authentication message: whether it goes on as it is, and whether the client's next word is due.
+    fn authentication(&mut self, body: &[u8]) -> Result<(bool, bool), SessionError> {
+        let Ok(message) = Authentication::decode(body) else {
+            self.undecoded += 1;
+            return Ok((true, true));
+        };
+        match message {
+            Authentication::Ok | Authentication::SaslFinal(_) => Ok((true, false)),
+            Authentication::Sasl { .. } => {
+                // Channel binding ties the client to the TLS connection it sees, and that is not the server's.
+                let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
+                if !message.mechanisms().any(|name| binds(&name)) {
+                    return Ok((true, true));
+                }
+                let kept: Vec<&[u8]> = message.mechanisms().filter(|name| !binds(name)).collect();
+                if kept.is_empty() {
+                    let text = "the database offers only SCRAM-SHA-256-PLUS, which cannot pass a gateway";
+                    self.refuse(
+                        "28000",
+                        text,
+                        Some("Let the database offer SCRAM-SHA-256 to the gateway's address."),
+                    );
+                    return Err(SessionError::ChannelBindingOnly);
+                }
+                encode_sasl_mechanisms(&mut self.to_client, kept);
+                Ok((false, true))
+            }
+            _ => Ok((true, true)),
+        }
+    }
+
+    /// The unit of a start-up packet: it owes one reply and nothing more belongs to it.
+    fn connect_unit(&mut self, now: Moment, bytes: usize) -> u64 {
+        let unit = self.units.open(now, UnitKind::Connect);
+        self.units.owes(unit);
+        self.units.close(None);
+        self.units.bytes_sent(bytes);
+        unit
+    }
+
+    fn answer_connect(&mut self, unit: u64, now: Moment) {
+        self.units.settled(unit);
+        self.book_answered(now);
+    }
+}

@@ -1,0 +1,224 @@
+use std::collections::VecDeque;
+
+use onetrip_ledger::{Conversation, Exchange, Moment, Outcome, UnitKind};
+
+use crate::statements::ResultFormats;
+
+/// Finished exchanges whose buffers are kept for the next units.
+const POOL_MAX: usize = 64;
+
+/// The units of one connection that are not answered in full, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Units {
+    live: VecDeque<Unit>,
+    /// Number of the first live unit.
+    first: u64,
+    pool: Vec<Exchange>,
+    formats_pool: Vec<Vec<ResultFormats>>,
+    conversation: Conversation,
+}
+
+#[derive(Debug)]
+struct Unit {
+    exchange: Exchange,
+    /// How the results of its statements are written.
+    formats: Vec<ResultFormats>,
+    /// Messages that owe a reply.
+    pending: u32,
+    /// No further message belongs to it.
+    closed: bool,
+    /// Its first byte came; a unit for COPY data is there before.
+    arrived: bool,
+    replied: bool,
+}
+
+impl Units {
+    /// The unit that the client is sending; a new one if it has ended the last.
+    pub(crate) fn open(&mut self, now: Moment, kind: UnitKind) -> u64 {
+        match self.live.back_mut() {
+            Some(unit) if !unit.closed => {
+                if !unit.arrived {
+                    unit.arrive(now, &mut self.conversation);
+                } else if kind == UnitKind::Query || kind == UnitKind::FunctionCall {
+                    unit.exchange.kind = kind;
+                }
+            }
+            _ => {
+                self.push(kind);
+                if let Some(unit) = self.live.back_mut() {
+                    unit.arrive(now, &mut self.conversation);
+                }
+            }
+        }
+        self.last_number()
+    }
+
+    /// A unit for the COPY data to come, if the one that asked for it is the last; its first byte is yet to arrive.
+    pub(crate) fn expect_copy(&mut self, asking: u64) -> Option<u64> {
+        if self.last_number() != asking {
+            return None;
+        }
+        if let Some(unit) = self.live.back_mut() {
+            unit.closed = true;
+        }
+        self.push(UnitKind::CopyIn);
+        let number = self.last_number();
+        self.owes(number);
+        Some(number)
+    }
+
+    /// Whether a message would belong to a unit that is under way.
+    pub(crate) fn is_open(&self) -> bool {
+        self.live.back().is_some_and(|unit| !unit.closed)
+    }
+
+    /// No further message belongs to the unit under way.
+    pub(crate) fn close(&mut self, kind: Option<UnitKind>) {
+        if let Some(unit) = self.live.back_mut().filter(|unit| !unit.closed) {
+            unit.closed = true;
+            if let Some(kind) = kind.filter(|_| unit.exchange.kind == UnitKind::Group) {
+                unit.exchange.kind = kind;
+            }
+        }
+    }
+
+    /// A message of the unit owes a reply.
+    pub(crate) fn owes(&mut self, number: u64) {
+        if let Some(unit) = self.get_mut(number) {
+            unit.pending += 1;
+        }
+    }
+
+    /// A message of the unit was answered, or never will be.
+    pub(crate) fn settled(&mut self, number: u64) {
+        if let Some(unit) = self.get_mut(number) {
+            unit.pending = unit.pending.saturating_sub(1);
+        }
+    }
+
+    /// Bytes of the unit came from the client.
+    pub(crate) fn bytes_sent(&mut self, bytes: usize) {
+        if let Some(unit) = self.live.back_mut() {
+            unit.exchange.bytes_sent += bytes as u64;
+        }
+    }
+
+    /// Bytes of the unit's reply came from the server.
+    pub(crate) fn bytes_received(&mut self, number: u64, bytes: usize, now: Moment) {
+        if let Some(unit) = self.get_mut(number) {
+            unit.exchange.bytes_received += bytes as u64;
+            if !unit.replied {
+                unit.replied = true;
+                unit.exchange.first_reply_at = now;
+            }
+        }
+    }
+
+    /// The exchange of a live unit.
+    pub(crate) fn exchange_mut(&mut self, number: u64) -> Option<&mut Exchange> {
+        self.get_mut(number).map(|unit| &mut unit.exchange)
+    }
+
+    /// Takes the oldest unit off if it is answered in full; give its exchange back with [`Self::recycle`].
+    pub(crate) fn next_answered(&mut self, now: Moment) -> Option<Exchange> {
+        loop {
+            let oldest = self.live.front()?;
+            if !oldest.closed || oldest.pending > 0 {
+                return None;
+            }
+            let mut unit = self.live.pop_front()?;
+            self.first += 1;
+            self.recycle_formats(std::mem::take(&mut unit.formats));
+            if !unit.arrived {
+                self.recycle(unit.exchange);
+                continue;
+            }
+            self.conversation.unit_answered(now);
+            unit.exchange.last_reply_at = now;
+            if !unit.replied {
+                unit.exchange.first_reply_at = now;
+                unit.exchange.outcome = Outcome::Skipped;
+            }
+            return Some(unit.exchange);
+        }
+    }
+
+    /// Keeps an exchange's buffers for the next unit.
+    pub(crate) fn recycle(&mut self, mut exchange: Exchange) {
+        if self.pool.len() < POOL_MAX {
+            exchange.clear();
+            self.pool.push(exchange);
+        }
+    }
+
+    /// How the result of a unit's statement is written.
+    pub(crate) fn set_formats(&mut self, number: u64, statement: u16, formats: ResultFormats) {
+        if let Some(unit) = self.get_mut(number) {
+            let statement = usize::from(statement);
+            if unit.formats.len() <= statement {
+                unit.formats.resize_with(statement + 1, ResultFormats::default);
+            }
+            unit.formats[statement] = formats;
+        }
+    }
+
+    /// The exchange of a live unit, and how the result of its statement is written.
+    pub(crate) fn result_mut(
+        &mut self,
+        number: u64,
+        statement: u16,
+    ) -> Option<(&mut Exchange, Option<&ResultFormats>)> {
+        let unit = self.get_mut(number)?;
+        Some((&mut unit.exchange, unit.formats.get(usize::from(statement))))
+    }
+
+    /// Units that were sent and not answered in full.
+    pub(crate) fn unanswered(&self) -> u32 {
+        self.conversation.unanswered()
+    }
+
+    /// Live units.
+    pub(crate) fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    fn push(&mut self, kind: UnitKind) {
+        let mut exchange = self.pool.pop().unwrap_or_default();
+        exchange.kind = kind;
+        let formats = self.formats_pool.pop().unwrap_or_default();
+        self.live.push_back(Unit {
+            exchange,
+            formats,
+            pending: 0,
+            closed: false,
+            arrived: false,
+            replied: false,
+        });
+    }
+
+    fn recycle_formats(&mut self, mut formats: Vec<ResultFormats>) {
+        if self.formats_pool.len() < POOL_MAX {
+            formats.clear();
+            self.formats_pool.push(formats);
+        }
+    }
+
+    fn last_number(&self) -> u64 {
+        (self.first + self.live.len() as u64).saturating_sub(1)
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Unit> {
+        let position = number.checked_sub(self.first)?;
+        self.live.get_mut(usize::try_from(position).ok()?)
+    }
+}
+
+impl Unit {
+    fn arrive(&mut self, now: Moment, conversation: &mut Conversation) {
+        let arrival = conversation.unit_arrived(now);
+        self.arrived = true;
+        self.exchange.sent_at = now;
+        self.exchange.starts_trip = arrival.starts_trip;
+        self.exchange.may_share = arrival.may_share;
+    }
+}
