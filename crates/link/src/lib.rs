@@ -24,7 +24,7 @@ pub use bottleneck::Bottleneck;
 pub use lane::{Lane, Payload, Release, Transfer};
 pub use relay::{Relay, Shutdown, Target, serve};
 pub use spec::LinkSpec;
-pub use stats::{LinkStats, Pauses};
+pub use stats::{LinkStats, Pauses, Scheduling};
 pub use units::{BitsPerSecond, ByteSize, HumanDuration, UnitError};
 pub use window::{INITIAL_WINDOW, MSS, RTO_FLOOR, TcpWindow, slow_start_rounds};
 

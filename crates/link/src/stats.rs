@@ -26,7 +26,19 @@ pub struct LinkStats {
     /// Times in which other threads had the processor while this one was ready, longer than 1 ms each. Releases
     /// that fell due meanwhile count among the errors.
     pub preemptions: Pauses,
+    /// How the kernel schedules the pacer.
+    pub scheduling: Scheduling,
     errors: Histogram<u64>,
+}
+
+/// How the kernel schedules the pacer's thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scheduling {
+    /// Like any thread: where all processors are busy, some releases come milliseconds late.
+    #[default]
+    Ordinary,
+    /// Before ordinary threads; the kernel allowed it.
+    RealTime,
 }
 
 /// Times in which the pacer was not running.
@@ -59,6 +71,7 @@ impl Default for LinkStats {
             stalled: 0,
             stalls: Pauses::default(),
             preemptions: Pauses::default(),
+            scheduling: Scheduling::default(),
             errors: Histogram::new_with_max(ERROR_NANOS_MAX, SIGNIFICANT_DIGITS)
                 .unwrap_or_else(|_| unreachable!("a minute, and 2 digits of at most 5")),
         }
@@ -94,9 +107,13 @@ impl fmt::Display for LinkStats {
             "link: {} connections ({} refused), {} bytes up, {} bytes down",
             self.connections, self.refused, self.bytes_up, self.bytes_down
         )?;
+        let scheduling = match self.scheduling {
+            Scheduling::Ordinary => "ordinary priority",
+            Scheduling::RealTime => "real-time priority",
+        };
         writeln!(
             out,
-            "pacing: {} releases, error median {}, p99 {}, max {}",
+            "pacing: {} releases at {scheduling}, error median {}, p99 {}, max {}",
             self.releases(),
             short(self.error_at(0.5)),
             short(self.error_at(0.99)),

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 
 use super::socket::{Read, Socket, Written};
+use super::watch::Watch;
 use crate::Moment;
 use crate::bottleneck::Bottleneck;
 use crate::lane::{Lane, Payload, Release};
@@ -71,6 +72,8 @@ pub(super) struct Pipe {
     source: Source,
     /// The receiver knows that nothing will follow.
     ended: bool,
+    /// What is there to be read has waited because the direction was full: its stamp says nothing about the path.
+    pub(super) paused: bool,
     /// Marks of the pacer's queues.
     pub(super) read_queued: bool,
     pub(super) delivery_queued: bool,
@@ -164,21 +167,29 @@ impl Connection {
     }
 
     /// Reads once from `side` into its lane, at most `buffer`.
-    pub(super) fn read(&mut self, side: Side, now: Moment, buffer: &mut [u8], direction: &mut Direction) {
+    pub(super) fn read(
+        &mut self,
+        side: Side,
+        watch: &mut Watch,
+        buffer: &mut [u8],
+        direction: &mut Direction,
+    ) {
         let End::Open(socket) = &mut self.ends[side.index()] else { return };
         let pipe = &mut self.pipes[side.index()];
         match socket.read(buffer) {
-            Read::Bytes(count) => {
+            Read::Bytes(count, stamp) => {
+                let stamp = stamp.filter(|_| !pipe.paused);
+                pipe.paused &= socket.readable;
                 pipe.bytes.extend(&buffer[..count]);
                 direction.held += count;
-                pipe.lane.admit(now, count, &mut direction.bottleneck);
+                pipe.lane.admit(watch.arrival(stamp), count, &mut direction.bottleneck);
             }
             Read::End if pipe.source == Source::Open => {
                 pipe.source = Source::Finished;
-                pipe.lane.finish(now, &mut direction.bottleneck);
+                pipe.lane.finish(watch.now(), &mut direction.bottleneck);
             }
-            Read::Nothing | Read::End => {}
-            Read::Broken => self.broken(side, now),
+            Read::Nothing | Read::End => pipe.paused &= socket.readable,
+            Read::Broken => self.broken(side, watch.now()),
         }
     }
 
@@ -263,6 +274,7 @@ impl Pipe {
             ending: None,
             source: Source::Open,
             ended: false,
+            paused: false,
             read_queued: false,
             delivery_queued: false,
         }

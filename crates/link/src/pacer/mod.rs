@@ -3,6 +3,7 @@
 
 mod agenda;
 mod connection;
+mod priority;
 mod running;
 mod socket;
 mod watch;

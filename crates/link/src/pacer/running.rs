@@ -8,17 +8,20 @@ use rustix::net::SocketFlags;
 
 use super::agenda::Agenda;
 use super::connection::{Connection, Delivery, Direction, Side};
+use super::priority::{self, Duty};
 use super::socket::Socket;
 use super::watch::Watch;
 use super::{CONTROL, LISTENER, Pacer};
 use crate::Moment;
 use crate::bottleneck::Bottleneck;
-use crate::stats::LinkStats;
+use crate::stats::{LinkStats, Scheduling};
 
 /// The pacer at work. Each turn delivers what is due, then does one piece of work that can wait, then waits.
 pub(super) struct Running {
     pacer: Pacer,
     watch: Watch,
+    scheduling: Scheduling,
+    duty: Duty,
     agenda: Agenda,
     connections: HashMap<u64, Connection>,
     directions: [Direction; 2],
@@ -40,6 +43,7 @@ impl Running {
         Self {
             directions: [direction(), direction()],
             watch: Watch::new(),
+            duty: Duty::default(),
             agenda: Agenda::default(),
             connections: HashMap::new(),
             readable: VecDeque::new(),
@@ -47,6 +51,7 @@ impl Running {
             owing: VecDeque::new(),
             arrivals: Vec::with_capacity(EVENTS_AT_ONCE),
             buffer: vec![0; CHUNK].into_boxed_slice(),
+            scheduling: priority::raise(),
             stats: LinkStats::default(),
             pacer,
         }
@@ -60,6 +65,7 @@ impl Running {
                 self.run_errand();
                 self.wait()?;
             }
+            self.rest();
         }
         Ok(self.snapshot())
     }
@@ -171,18 +177,38 @@ impl Running {
     }
 
     fn read(&mut self, id: u64, side: Side) {
-        let now = self.watch.now();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let direction = &mut self.directions[side.index()];
         let share = CONNECTION_SHARE.saturating_sub(connection.pipes[side.index()].held());
         let room = self.pacer.spec.buffer.saturating_sub(direction.held).max(share).min(CHUNK);
         if room == 0 {
+            connection.pipes[side.index()].paused = true;
             self.paused.push((id, side)); // and stays marked as queued
             return;
         }
         connection.pipes[side.index()].read_queued = false;
-        connection.read(side, now, &mut self.buffer[..room], direction);
+        connection.read(side, &mut self.watch, &mut self.buffer[..room], direction);
         Self::queue_read(&mut self.readable, connection, id, side);
+    }
+
+    /// Sleeps as long as a real-time thread has to, or until the next deadline.
+    fn rest(&mut self) {
+        if self.scheduling != Scheduling::RealTime {
+            return;
+        }
+        let now = self.watch.now();
+        let owed = self.duty.sleep_owed(now);
+        let until = self.agenda.next().map_or(now + owed, |next| next.min(now + owed));
+        if until > now {
+            self.watch.sleep_until(Some(until));
+            std::thread::sleep(until - now);
+            self.note_sleep(now);
+        }
+    }
+
+    fn note_sleep(&mut self, since: Moment) {
+        let now = self.watch.now();
+        self.duty.slept(now - since, now);
     }
 
     /// Sleeps until something happens or the next deadline is near; only looks, if there is work to do.
@@ -195,7 +221,8 @@ impl Running {
             Some(next) => Some(next.saturating_sub(now + SPIN_TIME)),
             None => None,
         };
-        if timeout != Some(Duration::ZERO) {
+        let sleeps = timeout != Some(Duration::ZERO);
+        if sleeps {
             self.watch.sleep_until(timeout.map(|timeout| now + timeout));
         }
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -203,6 +230,9 @@ impl Running {
         match epoll::wait(&self.pacer.events, spare, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
+        }
+        if sleeps {
+            self.note_sleep(now);
         }
         let mut arrivals = std::mem::take(&mut self.arrivals);
         for event in arrivals.drain(..) {
@@ -290,6 +320,7 @@ impl Running {
         let mut stats = self.stats.clone();
         stats.bytes_up = self.directions[Side::Client.index()].delivered;
         stats.bytes_down = self.directions[Side::Target.index()].delivered;
+        stats.scheduling = self.scheduling;
         stats.stalls = self.watch.stalls;
         stats.preemptions = self.watch.preemptions;
         stats

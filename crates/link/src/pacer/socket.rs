@@ -1,13 +1,14 @@
 //! Non-blocking sockets, each ready or not for either direction (epoll, edge-triggered).
 
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::time::Duration;
 
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use rustix::event::epoll;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{
-    self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
-};
+use rustix::net::{self, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::relay::Target;
 
@@ -21,12 +22,15 @@ pub(super) struct Socket {
     hangup: bool,
     /// The peer sent a reset, which a read does not always tell: after FIN, or when a write was told first.
     failed: bool,
+    /// Room for the timestamp of what is read.
+    control: Vec<u8>,
 }
 
 /// What a read brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read {
-    Bytes(usize),
+    /// So many, and when the kernel had the last of them (CLOCK_REALTIME), where it says so.
+    Bytes(usize, Option<Duration>),
     Nothing,
     End,
     Broken,
@@ -43,7 +47,14 @@ pub(super) enum Written {
 impl Socket {
     /// An accepted connection.
     pub(super) fn accepted(fd: OwnedFd) -> Self {
-        Self { fd, readable: false, writable: true, hangup: false, failed: false }
+        Self {
+            fd,
+            readable: false,
+            writable: true,
+            hangup: false,
+            failed: false,
+            control: nix::cmsg_space!(nix::sys::time::TimeSpec),
+        }
     }
 
     /// Starts to connect; the first event tells how it went.
@@ -63,16 +74,23 @@ impl Socket {
             }
         };
         match outcome {
-            Ok(()) | Err(Errno::INPROGRESS) => {
-                Ok(Self { fd, readable: false, writable: false, hangup: false, failed: false })
-            }
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self {
+                fd,
+                readable: false,
+                writable: false,
+                hangup: false,
+                failed: false,
+                control: nix::cmsg_space!(nix::sys::time::TimeSpec),
+            }),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Registers with `epoll`, and sends small writes at once. A unix socket has no such delay to turn off.
+    /// Registers with `epoll`, sends small writes at once and asks for the time at which bytes come. A unix socket has
+    /// no such delay to turn off, and no such time.
     pub(super) fn register(&self, queue: &OwnedFd, token: u64) -> io::Result<()> {
         let _ = sockopt::set_tcp_nodelay(&self.fd, true);
+        let _ = setsockopt(&self.fd, ReceiveTimestampns, &true);
         let flags =
             epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         Ok(epoll::add(queue, &self.fd, epoll::EventData::new_u64(token), flags)?)
@@ -93,16 +111,17 @@ impl Socket {
     }
 
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Read {
-        match rustix::io::retry_on_intr(|| net::recv(&self.fd, &mut *buffer, RecvFlags::DONTWAIT)) {
+        match self.receive(buffer) {
             Ok((0, _)) => {
                 self.readable = false;
                 if self.failed { Read::Broken } else { Read::End }
             }
-            Ok((bytes, _)) => {
+            Ok((bytes, arrived)) => {
                 self.readable = bytes == buffer.len() || self.hangup;
-                Read::Bytes(bytes)
+                Read::Bytes(bytes, arrived)
             }
-            Err(Errno::AGAIN) => {
+            Err(nix::Error::EINTR) => Read::Nothing,
+            Err(nix::Error::EAGAIN) => {
                 self.readable = false;
                 Read::Nothing
             }
@@ -111,6 +130,17 @@ impl Socket {
                 Read::Broken
             }
         }
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> nix::Result<(usize, Option<Duration>)> {
+        let mut parts = [IoSliceMut::new(buffer)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let message = recvmsg::<()>(self.fd.as_raw_fd(), &mut parts, Some(&mut self.control), flags)?;
+        let arrived = message.cmsgs()?.find_map(|control| match control {
+            ControlMessageOwned::ScmTimestampns(at) => Some(Duration::from(at)),
+            _ => None,
+        });
+        Ok((message.bytes, arrived))
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Written {
@@ -136,6 +166,6 @@ impl Socket {
 
     /// Closing will send RST. A unix socket cannot, and closes.
     pub(super) fn reset_on_close(&self) {
-        let _ = sockopt::set_socket_linger(&self.fd, Some(std::time::Duration::ZERO));
+        let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }
 }

@@ -1,6 +1,6 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::Moment;
 use crate::stats::Pauses;
@@ -48,6 +48,16 @@ impl Watch {
         self.last = now;
         self.asleep_until = Moment::ZERO;
         now
+    }
+
+    /// When bytes came for which the kernel's stamp (CLOCK_REALTIME) is `stamp`: so a read that comes late, because
+    /// this thread had to be woken, does not lengthen the path. Never more than [`AGE_MAX`] ago, as that clock may be
+    /// set meanwhile.
+    pub(super) fn arrival(&mut self, stamp: Option<Duration>) -> Moment {
+        let now = self.now();
+        let Some(stamp) = stamp else { return now };
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(wall.saturating_sub(stamp).min(AGE_MAX))
     }
 
     /// The thread will sleep until `until` unless something happens; `None`: until something happens.
@@ -98,3 +108,6 @@ impl RunDelay {
 
 /// Shorter gaps are the ordinary work of a kernel.
 const GAP_MIN: Duration = Duration::from_millis(1);
+
+/// Reads that come later than this count as arriving later.
+const AGE_MAX: Duration = Duration::from_millis(50);
