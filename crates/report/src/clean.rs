@@ -1,0 +1,149 @@
+//! Strangers' text made safe to show, and cut to the room that there is.
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthChar;
+
+/// Columns that a text takes. Marks that take none are counted as one, so that their number is bounded too.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+/// One line of text that no terminal acts upon: white space becomes one blank, and what would steer a terminal
+/// or change the order of what is read is written as its code point.
+pub(crate) fn clean(text: &str) -> String {
+    clean_up_to(text, usize::MAX)
+}
+
+/// Lines of at most `width` columns, broken at blanks; what `lines_max` lines cannot hold ends in `…`.
+pub(crate) fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
+    // One column more than fits is enough to see that something is left.
+    let text = clean_up_to(text, width.saturating_mul(lines_max).saturating_add(1));
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut room = width;
+    for word in text.split(' ') {
+        let needs = self::width(word) + usize::from(!line.is_empty());
+        if needs <= room {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+            room -= needs;
+            continue;
+        }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+            room = width;
+        }
+        for character in word.chars() {
+            if columns(character) > room {
+                lines.push(std::mem::take(&mut line));
+                room = width;
+            }
+            line.push(character);
+            room = room.saturating_sub(columns(character));
+        }
+        if lines.len() > lines_max {
+            break;
+        }
+    }
+    lines.push(line);
+    if lines.len() > lines_max {
+        lines.truncate(lines_max);
+        if let Some(last) = lines.last_mut() {
+            *last = with_ellipsis(last, width);
+        }
+    }
+    lines
+}
+
+/// One line of at most `width` columns, cut at a blank.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    wrap(text, width, 1).swap_remove(0)
+}
+
+fn clean_up_to(text: &str, columns_max: usize) -> String {
+    let mut cleaned = String::new();
+    let mut used = 0;
+    let mut blank = false;
+    for character in text.chars() {
+        if character.is_whitespace() {
+            blank = !cleaned.is_empty();
+            continue;
+        }
+        if std::mem::take(&mut blank) {
+            cleaned.push(' ');
+            used += 1;
+        }
+        if is_unsafe(character) {
+            let before = cleaned.len();
+            // Writing to a string cannot fail.
+            let _ = write!(cleaned, "\\u{{{:x}}}", u32::from(character));
+            used += cleaned.len() - before;
+        } else {
+            cleaned.push(character);
+            used += columns(character);
+        }
+        if used > columns_max {
+            break;
+        }
+    }
+    cleaned
+}
+
+/// Whether a character steers terminals, is not seen, or changes the order in which its neighbours are read.
+pub(crate) fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn columns(character: char) -> usize {
+    character.width().unwrap_or(1).max(1)
+}
+
+fn with_ellipsis(line: &str, width: usize) -> String {
+    let room = width.saturating_sub(2);
+    let mut kept = line.to_owned();
+    while self::width(&kept) > room {
+        match kept.rfind(' ') {
+            Some(blank) => kept.truncate(blank),
+            None => {
+                kept.pop();
+            }
+        }
+    }
+    kept.push_str(if kept.is_empty() { "…" } else { " …" });
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_written_as_its_code_point() {
+        assert_eq!(clean("a\x1b[31mb\u{9b}2J\u{202e}c\x07"), "a\\u{1b}[31mb\\u{9b}2J\\u{202e}c\\u{7}");
+        assert_eq!(clean("\n  SELECT\r\n\t1 \u{2028} +  2\n"), "SELECT 1 + 2");
+    }
+
+    #[test]
+    fn text_is_cut_at_a_blank_and_says_so() {
+        assert_eq!(cut("SELECT a FROM b", 15), "SELECT a FROM b");
+        assert_eq!(cut("SELECT a FROM b", 14), "SELECT a …");
+        assert_eq!(cut("SELECTaFROMb", 8), "SELECT …");
+        assert_eq!(wrap("one two three four", 9, 2), ["one two", "three …"]);
+        assert_eq!(wrap("", 9, 2), [""]);
+    }
+
+    #[test]
+    fn wide_characters_and_words_longer_than_a_line_stay_within_it() {
+        let lines = wrap("表表表表表 x\u{301}\u{301}\u{301}\u{301}\u{301}", 5, 9);
+        assert_eq!(lines, ["表表", "表表", "表", "x\u{301}\u{301}\u{301}\u{301}", "\u{301}"]);
+        assert!(wrap(&"x".repeat(1 << 20), 50, 2).iter().all(|line| width(line) <= 50));
+    }
+}

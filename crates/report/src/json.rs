@@ -1,0 +1,276 @@
+//! The report as one JSON object, with field names of its own so that they stay when the ledger changes.
+
+use std::fmt::Write;
+
+use onetrip_ledger::budget::Verdict;
+use onetrip_ledger::compare::Change;
+use onetrip_ledger::{Evidence, Finding, PathTimes, ScopeTotals, Summary, TemplateTotals};
+use serde::Serialize;
+
+use crate::clean::is_unsafe;
+use crate::headline::{avoidable, avoidable_ns};
+use crate::proof::proof;
+use crate::{Report, RunInfo};
+
+/// Grows when a field changes its meaning or goes away; new fields may come at any time.
+const FORMAT: u32 = 1;
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    format: u32,
+    headline: String,
+    worth_doing: bool,
+    passed: bool,
+    run: Option<&'a RunInfo>,
+    database: Database<'a>,
+    trips: Trips,
+    times: PathTimes,
+    elapsed_ns: u64,
+    settle_ns: u64,
+    connections: Connections<'a>,
+    units: u64,
+    statements: u64,
+    errors: u64,
+    rows: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    doubts: Doubts,
+    templates: &'a [TemplateTotals],
+    scopes: &'a [ScopeTotals],
+    findings: Vec<FindingView<'a>>,
+    budgets: &'a [Verdict],
+    fail_on: Vec<Rule<'a>>,
+    comparison: Option<ComparisonView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Database<'a> {
+    address: &'a str,
+    rtt_min_ns: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Trips {
+    total: u64,
+    at_least: u64,
+    connect: u64,
+    work: u64,
+    avoidable: u64,
+    avoidable_ns: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Connections<'a> {
+    opened: u64,
+    still_open: u64,
+    drivers: Vec<DriverView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct DriverView<'a> {
+    name: &'a str,
+    connections: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Doubts {
+    may_share: u64,
+    unanswered: u64,
+    unasked_replies: u64,
+    undecoded: u64,
+    lost_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct FindingView<'a> {
+    code: &'a str,
+    title: &'a str,
+    statements: &'a [String],
+    driver: &'a str,
+    scopes: &'a [String],
+    occurrences: u64,
+    trips: u64,
+    avoidable: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+    proof: String,
+    evidence: EvidenceView<'a>,
+    fix: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+enum EvidenceView<'a> {
+    Walk { parameters: Vec<Source<'a>>, first_row: u64, last_row: u64 },
+    Rows { rows: u64, transactions: u64 },
+    Fetches { size: u64, rows: u64 },
+    Repeats { distinct: u64, runs: u64 },
+    Alone { begins: u64, commits: u64, transactions: u64 },
+    Prepares { prepares: u64, runs: u64 },
+    Connections { connections: u64, connect_trips: u64 },
+}
+
+#[derive(Debug, Serialize)]
+struct Source<'a> {
+    parameter: u16,
+    column: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Rule<'a> {
+    code: &'a str,
+    found: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct ComparisonView<'a> {
+    trips: ChangeView<'a>,
+    worse: bool,
+    statements: Vec<ChangeView<'a>>,
+    findings: Vec<ChangeView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangeView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<&'a str>,
+    before: u64,
+    now: u64,
+    difference: i64,
+}
+
+pub(crate) fn render(report: &Report<'_>) -> String {
+    // Serialising plain numbers, texts and lists to a string has no way to fail.
+    let text = serde_json::to_string_pretty(&document(report)).unwrap_or_default();
+    let mut safe = String::with_capacity(text.len() + 1);
+    for character in text.chars() {
+        if character != '\n' && is_unsafe(character) {
+            // Such characters stand inside strings only; there every one may be written by its code.
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    safe.push('\n');
+    safe
+}
+
+fn document<'a>(report: &Report<'a>) -> Document<'a> {
+    let summary: &Summary = report.summary;
+    let driver = |(driver, connections): (&'a onetrip_ledger::Driver, &u64)| DriverView {
+        name: driver.name(),
+        connections: *connections,
+    };
+    Document {
+        format: FORMAT,
+        headline: report.headline(),
+        worth_doing: report.is_worth_doing(),
+        passed: report.is_passed(),
+        run: report.run,
+        database: Database {
+            address: &summary.upstream,
+            rtt_min_ns: summary.rtt_min_us.map(|rtt| u64::from(rtt) * 1000),
+        },
+        trips: Trips {
+            total: summary.trips.total,
+            at_least: summary.trips.at_least(),
+            connect: summary.trips.connect,
+            work: summary.trips.work(),
+            avoidable: avoidable(summary),
+            avoidable_ns: avoidable_ns(summary),
+        },
+        times: summary.times,
+        elapsed_ns: summary.elapsed_ns,
+        settle_ns: summary.settle_ns,
+        connections: Connections {
+            opened: summary.connections,
+            still_open: summary.open_connections,
+            drivers: summary.drivers.iter().map(driver).collect(),
+        },
+        units: summary.units,
+        statements: summary.statements,
+        errors: summary.errors,
+        rows: summary.rows,
+        bytes_sent: summary.bytes_sent,
+        bytes_received: summary.bytes_received,
+        doubts: Doubts {
+            may_share: summary.trips.may_share,
+            unanswered: summary.unanswered,
+            unasked_replies: summary.unasked_replies,
+            undecoded: summary.undecoded,
+            lost_bytes: summary.lost_bytes,
+        },
+        templates: &summary.templates,
+        scopes: &summary.scopes,
+        findings: summary.findings.iter().map(finding_view).collect(),
+        budgets: report.verdicts,
+        fail_on: report
+            .fail_on
+            .iter()
+            .map(|code| Rule { code: code.as_str(), found: report.finds(*code) })
+            .collect(),
+        comparison: report.comparison.map(|comparison| ComparisonView {
+            trips: change_view(None, None, comparison.trips),
+            worse: comparison.is_worse(),
+            statements: comparison
+                .statements
+                .iter()
+                .map(|(statement, change)| change_view(None, Some(statement), *change))
+                .collect(),
+            findings: comparison
+                .findings
+                .iter()
+                .map(|(code, statement, change)| change_view(Some(code.as_str()), Some(statement), *change))
+                .collect(),
+        }),
+    }
+}
+
+fn change_view<'a>(code: Option<&'a str>, statement: Option<&'a str>, change: Change) -> ChangeView<'a> {
+    ChangeView { code, statement, before: change.before, now: change.now, difference: change.difference() }
+}
+
+fn finding_view(finding: &Finding) -> FindingView<'_> {
+    FindingView {
+        code: finding.code.as_str(),
+        title: finding.code.title(),
+        statements: &finding.statements,
+        driver: finding.driver.name(),
+        scopes: &finding.scopes,
+        occurrences: finding.occurrences,
+        trips: finding.trips,
+        avoidable: finding.avoidable,
+        waited_ns: finding.waited_ns,
+        wire_ns: finding.wire_ns,
+        proof: proof(finding),
+        evidence: evidence_view(&finding.evidence),
+        fix: &finding.fix,
+    }
+}
+
+fn evidence_view(evidence: &Evidence) -> EvidenceView<'_> {
+    match evidence {
+        Evidence::Walk { sources, rows } => EvidenceView::Walk {
+            parameters: sources
+                .iter()
+                .map(|(parameter, column)| Source { parameter: *parameter, column })
+                .collect(),
+            first_row: rows.0,
+            last_row: rows.1,
+        },
+        &Evidence::Rows { rows, transactions } => EvidenceView::Rows { rows, transactions },
+        &Evidence::Fetches { size, rows } => EvidenceView::Fetches { size, rows },
+        &Evidence::Repeats { distinct, runs } => EvidenceView::Repeats { distinct, runs },
+        &Evidence::Alone { begins, commits, transactions } => {
+            EvidenceView::Alone { begins, commits, transactions }
+        }
+        &Evidence::Prepares { prepares, runs } => EvidenceView::Prepares { prepares, runs },
+        &Evidence::Connections { connections, connect_trips } => {
+            EvidenceView::Connections { connections, connect_trips }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What shows that a finding is there, in one sentence.
+
+use onetrip_ledger::{Evidence, Finding};
+
+use crate::clean::{clean, cut};
+use crate::number::{count, counted};
+
+/// Columns of a source statement inside a sentence.
+const SOURCE_MAX: usize = 64;
+/// Columns of a column's name.
+const NAME_MAX: usize = 40;
+
+/// The proof, in words that are safe to show.
+pub(crate) fn proof(finding: &Finding) -> String {
+    match &finding.evidence {
+        Evidence::Walk { sources, rows } => walk(finding, sources, *rows),
+        Evidence::Rows { rows, transactions } => format!(
+            "{} in {}, {}",
+            counted(*rows, "row", "rows"),
+            counted(*transactions, "transaction", "transactions"),
+            counted(finding.trips, "trip", "trips")
+        ),
+        Evidence::Fetches { size, rows } => format!(
+            "{} at a time, {} in {}",
+            counted(*size, "row", "rows"),
+            counted(*rows, "row", "rows"),
+            counted(finding.trips, "trip", "trips")
+        ),
+        Evidence::Repeats { distinct, runs } => format!(
+            "run {} with {}; the result was the same each time",
+            counted(*runs, "time", "times"),
+            counted(*distinct, "set of values", "different sets of values")
+        ),
+        Evidence::Alone { begins, commits, transactions } => format!(
+            "{} and {} with trips of their own, in {}",
+            counted(*begins, "BEGIN", "BEGINs"),
+            counted(*commits, "COMMIT", "COMMITs"),
+            counted(*transactions, "transaction", "transactions")
+        ),
+        Evidence::Prepares { prepares, runs } => format!(
+            "{} only to prepare, for {} of a statement that was prepared already",
+            counted(*prepares, "trip", "trips"),
+            counted(*runs, "run", "runs")
+        ),
+        Evidence::Connections { connections, connect_trips } => format!(
+            "{} one after another, {} to open them",
+            counted(*connections, "connection", "connections"),
+            counted(*connect_trips, "trip", "trips")
+        ),
+    }
+}
+
+fn walk(finding: &Finding, sources: &[(u16, String)], rows: (u64, u64)) -> String {
+    let of = match finding.statements.get(1) {
+        Some(source) => format!("of `{}`", cut(source, SOURCE_MAX)),
+        None => "of an earlier result".into(),
+    };
+    let values: Vec<_> = sources
+        .iter()
+        .map(|(parameter, column)| match clean(column) {
+            name if name.is_empty() => format!("parameter {parameter} = a column"),
+            name => format!("parameter {parameter} = column {}", cut(&name, NAME_MAX)),
+        })
+        .collect();
+    let longest = match finding.occurrences {
+        0 | 1 => String::new(),
+        loops => format!(", in the longest of {} loops", count(loops)),
+    };
+    let values = if values.is_empty() { "parameters from rows".into() } else { values.join(", ") };
+    format!("{values} {of}, rows {}–{}{longest}", count(rows.0), count(rows.1))
+}

@@ -1,0 +1,151 @@
+//! The report for a terminal.
+
+mod findings;
+mod outcome;
+mod overview;
+mod paint;
+mod table;
+
+use self::table::Table;
+use crate::Report;
+use crate::clean::{clean, wrap};
+use crate::number::{count, duration};
+
+pub(crate) use outcome::judgement;
+pub use paint::Style;
+
+/// No line is wider.
+const LINE_MAX: usize = 100;
+/// Statements, scopes and changes listed.
+const ROWS_MAX: usize = 10;
+
+/// Lines under headings, with one empty line between sections.
+#[derive(Debug, Default)]
+struct Page {
+    style: Style,
+    lines: Vec<String>,
+}
+
+pub(crate) fn render(report: &Report<'_>, style: Style) -> String {
+    let mut page = Page { style, lines: Vec::new() };
+    page.paragraph(&report.headline(), |line| style.bold(line));
+    let connected = report.summary.trips.total > 0 || report.summary.connections > 0;
+    if !connected {
+        for line in report.how_to_connect.lines() {
+            page.paragraph(line, str::to_owned);
+        }
+    }
+    overview::show(report, &mut page);
+    if connected {
+        overview::show_times(report.summary, &mut page);
+        show_statements(report, &mut page);
+        show_scopes(report, &mut page);
+        findings::show(report, &mut page);
+    }
+    outcome::show_budgets(report, &mut page);
+    outcome::show_comparison(report, &mut page);
+    let mut text = page.lines.join("\n");
+    text.push('\n');
+    text
+}
+
+impl Page {
+    /// Begins a section.
+    fn heading(&mut self, text: &str) {
+        let style = self.style;
+        self.lines.push(String::new());
+        self.paragraph(text, |line| style.bold(line));
+    }
+
+    fn line(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    fn table(&mut self, table: &Table<'_>) {
+        self.lines.extend(table.lines(self.style));
+    }
+
+    /// Text in as many lines as it needs, each keeping the indentation of the first.
+    fn paragraph(&mut self, text: &str, paint: impl Fn(&str) -> String) {
+        let indent = text.chars().take_while(|character| *character == ' ').count().min(LINE_MAX / 2);
+        for line in wrap(text, LINE_MAX - indent, usize::MAX) {
+            let line = if line.is_empty() { line } else { format!("{}{}", " ".repeat(indent), paint(&line)) };
+            self.lines.push(line);
+        }
+    }
+
+    /// A label, then text in as many lines as it needs.
+    fn labelled(&mut self, indent: usize, label: &str, text: &str) {
+        self.labelled_within(indent, label, text, usize::MAX);
+    }
+
+    fn labelled_within(&mut self, indent: usize, label: &str, text: &str, lines_max: usize) {
+        let label_width = crate::clean::width(label);
+        let start = indent + label_width + 2;
+        let mut lead = format!("{}{}  ", " ".repeat(indent), self.style.dim(label));
+        for line in wrap(text, LINE_MAX - start, lines_max) {
+            self.lines.push(format!("{lead}{line}"));
+            lead = " ".repeat(start);
+        }
+    }
+
+    /// Says what a list leaves out.
+    fn left_out(&mut self, shown: usize, all: usize, what: &str) {
+        if all > shown {
+            let style = self.style;
+            let more = count((all - shown) as u64);
+            self.paragraph(&format!("  … and {more} more {what}"), |line| style.dim(line));
+        }
+    }
+}
+
+fn show_statements(report: &Report<'_>, page: &mut Page) {
+    let templates = &report.summary.templates;
+    if templates.is_empty() {
+        return;
+    }
+    page.heading("Statements, most trips first");
+    let rows = templates.iter().take(ROWS_MAX).map(|template| {
+        let numbers = vec![
+            count(template.trips),
+            count(template.executions),
+            count(template.rows),
+            duration(template.waited_ns),
+        ];
+        (numbers, template.text.clone())
+    });
+    page.table(&Table {
+        columns: &["trips", "runs", "rows", "waited"],
+        text: "statement",
+        rows: rows.collect(),
+    });
+    page.left_out(ROWS_MAX, templates.len(), "statements");
+}
+
+fn show_scopes(report: &Report<'_>, page: &mut Page) {
+    let scopes = &report.summary.scopes;
+    if scopes.len() < 2 {
+        return;
+    }
+    let requests = scopes.iter().any(|scope| scope.requests > 0);
+    page.heading("Scopes, most trips first");
+    let rows = scopes.iter().take(ROWS_MAX).map(|scope| {
+        let mut numbers = vec![count(scope.trips), count(scope.statements), duration(scope.waited_ns)];
+        if requests {
+            numbers.push(if scope.requests > 0 { count(scope.requests) } else { String::new() });
+        }
+        (numbers, scope_name(&scope.label))
+    });
+    let columns: &[&str] = if requests {
+        &["trips", "statements", "waited", "requests"]
+    } else {
+        &["trips", "statements", "waited"]
+    };
+    page.table(&Table { columns, text: "scope", rows: rows.collect() });
+    page.left_out(ROWS_MAX, scopes.len(), "scopes");
+}
+
+/// What a scope is called.
+pub(crate) fn scope_name(label: &str) -> String {
+    if label.is_empty() { "(no scope)".into() } else { clean(label) }
+}

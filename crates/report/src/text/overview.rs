@@ -1,0 +1,173 @@
+//! What ran, what was counted, where the time went.
+
+use onetrip_ledger::{PathTimes, Summary};
+
+use super::Page;
+use crate::Report;
+use crate::clean::clean;
+use crate::number::{bound, bytes, count, counted, duration, percent};
+
+/// Width of the labels.
+const LABELS: usize = 11;
+/// Width of a bar that stands for everything.
+const BAR: u64 = 20;
+
+pub(super) fn show(report: &Report<'_>, page: &mut Page) {
+    let summary = report.summary;
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if let Some(run) = report.run {
+        if !run.command.is_empty() {
+            facts.push(("program", program(&run.command, run.exit_code)));
+        }
+    }
+    if !summary.upstream.is_empty() {
+        facts.push(("database", database(summary)));
+    }
+    if summary.trips.total > 0 {
+        facts.push(("trips", trips(summary)));
+        facts.push(("connections", connections(summary)));
+        facts.push(("statements", statements(summary)));
+        facts.push(("bytes", volume(summary)));
+    }
+    if let Some(trace) = report.run.and_then(|run| run.trace.as_ref()) {
+        facts.push(("trace", trace.clone()));
+    }
+    if !facts.is_empty() {
+        page.line("");
+    }
+    for (label, text) in facts {
+        page.labelled(2, &format!("{label:<LABELS$}"), &text);
+    }
+    let doubts = doubts(summary);
+    if !doubts.is_empty() {
+        page.line("");
+    }
+    let style = page.style;
+    for doubt in doubts {
+        page.paragraph(&format!("  {doubt}"), |line| style.mark(line));
+    }
+}
+
+fn program(command: &[String], exit_code: Option<i32>) -> String {
+    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    match exit_code {
+        Some(code) => format!("{}  (exit code {code})", words.join(" ")),
+        None => words.join(" "),
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "-_./=:@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", clean(word).replace('\'', "'\\''"))
+    }
+}
+
+fn database(summary: &Summary) -> String {
+    match summary.rtt_min_us {
+        Some(rtt) => format!("{}, {} away", summary.upstream, duration(u64::from(rtt) * 1000)),
+        None => summary.upstream.clone(),
+    }
+}
+
+fn trips(summary: &Summary) -> String {
+    let trips = summary.trips;
+    format!(
+        "{}{}: {} to connect, {} for work, in {}",
+        bound(summary),
+        count(trips.total),
+        count(trips.connect),
+        count(trips.work()),
+        duration(summary.elapsed_ns)
+    )
+}
+
+fn connections(summary: &Summary) -> String {
+    let mut text = count(summary.connections);
+    let mut drivers: Vec<_> = summary.drivers.iter().collect();
+    drivers.sort_by_key(|(_, connections)| std::cmp::Reverse(**connections));
+    let drivers: Vec<String> = match drivers.as_slice() {
+        [(only, _)] => vec![only.name().into()],
+        many => {
+            many.iter().map(|(driver, number)| format!("{} {}", count(**number), driver.name())).collect()
+        }
+    };
+    if !drivers.is_empty() {
+        text.push_str(": ");
+        text.push_str(&drivers.join(", "));
+    }
+    if summary.open_connections > 0 {
+        text.push_str(&format!("; {} still open", count(summary.open_connections)));
+    }
+    text
+}
+
+fn statements(summary: &Summary) -> String {
+    let failed = match summary.errors {
+        0 => String::new(),
+        errors => format!(", {} failed", count(errors)),
+    };
+    format!("{}{failed}, {}", count(summary.statements), counted(summary.rows, "row", "rows"))
+}
+
+fn volume(summary: &Summary) -> String {
+    format!("{} sent, {} received", bytes(summary.bytes_sent), bytes(summary.bytes_received))
+}
+
+/// What keeps a count from being exact, or a reader from trusting it: one line each.
+fn doubts(summary: &Summary) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let trips = summary.trips;
+    if trips.may_share > 0 {
+        let settle = match summary.settle_ns {
+            0 => "5ms".into(),
+            settle => format!("{}ms", (settle * 2).div_ceil(1_000_000)),
+        };
+        doubts.push(format!(
+            "≤: {} may have been part of the trip before, as the client pipelines; --settle {settle} tells",
+            counted(trips.may_share, "trip", "trips"),
+        ));
+    }
+    let mut say = |number: u64, one: &str, many: &str, what: &str| {
+        if number > 0 {
+            doubts.push(format!("{} {what}", counted(number, one, many)));
+        }
+    };
+    say(summary.unanswered, "unit", "units", "never answered: the connection ended first");
+    say(summary.unasked_replies, "reply", "replies", "that nobody asked for, forwarded");
+    say(summary.undecoded, "message", "messages", "that did not decode, forwarded");
+    if summary.lost_bytes > 0 {
+        doubts.push(format!(
+            "≥: {} of records lost, as the disk or the reader was too slow; all counts are lower bounds",
+            bytes(summary.lost_bytes)
+        ));
+    }
+    doubts
+}
+
+pub(super) fn show_times(summary: &Summary, page: &mut Page) {
+    let PathTimes { server_ns, wire_ns, think_ns } = summary.times;
+    let all = server_ns.saturating_add(wire_ns).saturating_add(think_ns);
+    if all == 0 {
+        return;
+    }
+    let parts = [
+        ("server", server_ns, "the database"),
+        ("wire", wire_ns, "the path to it and back"),
+        ("think", think_ns, "the program, between its trips"),
+    ];
+    page.heading(&format!(
+        "Where the time went: {} over {}",
+        duration(all),
+        counted(summary.connections, "connection", "connections")
+    ));
+    for (name, time, what) in parts {
+        let filled = (u128::from(time) * u128::from(BAR) + u128::from(all) / 2) / u128::from(all);
+        let bar = "━".repeat(filled as usize);
+        let rest = " ".repeat(BAR as usize - filled as usize);
+        let numbers = format!("  {name:<6}  {:>12}  {:>5}  ", duration(time), percent(time, all));
+        page.line(format!("{numbers}{}{rest}  {}", page.style.mark(&bar), page.style.dim(what)));
+    }
+}
