@@ -9,6 +9,7 @@ mod conninfo;
 mod environment;
 mod error;
 mod host;
+pub mod launch;
 pub mod passfile;
 mod rewrite;
 mod service;

@@ -25,7 +25,7 @@ pub enum ClientTls {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Override {
     pub(crate) keyword: &'static str,
-    pub(crate) value: &'static str,
+    pub(crate) value: String,
 }
 
 /// Points connection text at another address: host, port and hostaddr, and TLS settings as `tls` says. User,
@@ -58,8 +58,8 @@ pub(crate) fn rewrite_with(
     edits.value("hostaddr", host);
     edits.value("port", &port.to_string());
     for change in overrides {
-        if !edits.value(change.keyword, change.value) {
-            edits.add(change.keyword, change.value);
+        if !edits.value(change.keyword, &change.value) {
+            edits.add(change.keyword, &change.value);
         }
     }
     Ok(edits.apply(text))
@@ -68,7 +68,7 @@ pub(crate) fn rewrite_with(
 /// The values that keep a client from insisting on TLS.
 pub(crate) fn plain_overrides(settings: &Settings, sslmode: SslMode) -> Vec<Override> {
     let mut overrides = Vec::new();
-    let mut change = |keyword, value| overrides.push(Override { keyword, value });
+    let mut change = |keyword, value: &str| overrides.push(Override { keyword, value: value.to_owned() });
     let system_roots = settings.get("sslrootcert") == Some("system");
     let mode = settings.get("sslmode");
     let strict = mode.is_some_and(|mode| mode.parse().is_ok_and(SslMode::requires_tls));

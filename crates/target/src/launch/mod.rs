@@ -1,0 +1,91 @@
+//! `onetrip run -- PROGRAM`: which database the program means, how its environment is turned towards the gateway, and
+//! the program's life as our child.
+
+mod program;
+mod redirect;
+mod upstream;
+
+use std::io;
+
+pub use program::{ChildExit, Program};
+pub use redirect::{Change, Redirect, RedirectOptions, Untouched, redirect};
+pub use upstream::{Source, Upstream};
+
+use crate::ConninfoError;
+use crate::passfile::PassfileError;
+
+/// The variable that web frameworks and hosting services keep the database's URL in.
+pub const DATABASE_URL: &str = "DATABASE_URL";
+
+/// Why a program cannot be run against the gateway.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The upstream that was asked for, or the PG* variables, cannot be understood.
+    #[error("cannot tell where the database is")]
+    Upstream(#[source] ConninfoError),
+    /// A variable that was named is not set.
+    #[error("the environment has no {variable}: set it, or leave --env {variable} out")]
+    Missing {
+        /// The variable.
+        variable: String,
+    },
+    /// A variable that was named holds no connection text.
+    #[error("{variable} cannot be pointed at the gateway")]
+    Variable {
+        /// The variable.
+        variable: String,
+        /// What is wrong with its value.
+        #[source]
+        source: ConninfoError,
+    },
+    /// A variable that was named leads to another server.
+    #[error(
+        "{variable} leads to {address}, but the gateway stands before {upstream}: name one with --upstream, or leave --env {variable} out"
+    )]
+    Elsewhere {
+        /// The variable.
+        variable: String,
+        /// Where it leads.
+        address: String,
+        /// Where the gateway leads.
+        upstream: String,
+    },
+    /// The copy of the password file cannot be written.
+    #[error("cannot make a password file for the gateway's address")]
+    Passfile(#[source] PassfileError),
+    /// No such program; shells exit with 127.
+    #[error("{program}: not found (nor is a script's interpreter): check the name and PATH")]
+    NotFound {
+        /// The program.
+        program: String,
+    },
+    /// A file that is no program; shells exit with 126.
+    #[error("{program}: cannot be executed: make it executable (chmod +x), and begin a script with #!")]
+    NotExecutable {
+        /// The program.
+        program: String,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The operating system refused a new process or a signal handler.
+    #[error("cannot start {program}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl LaunchError {
+    /// The exit code that shells, `env` and `timeout` use for such a failure.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            _ => 125,
+        }
+    }
+}

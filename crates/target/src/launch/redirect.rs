@@ -1,0 +1,304 @@
+//! The changes to a program's environment that make it connect to the gateway instead of its database.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::upstream::is_another_database;
+use super::{DATABASE_URL, LaunchError, Source, Upstream};
+use crate::passfile::{Passfile, TempPassfile};
+use crate::rewrite::{Override, plain_overrides, rewrite_with};
+use crate::settings::variable_of;
+use crate::written::{Format, Written};
+use crate::{Conninfo, ConninfoError, Environment, Host, REDACTED, Settings, SslMode, redact};
+
+/// How a program is turned towards the gateway.
+#[derive(Clone, Debug)]
+pub struct RedirectOptions<'a> {
+    /// Where the gateway listens.
+    pub gateway: SocketAddr,
+    /// Variables with connection text besides DATABASE_URL (`--env NAME`); they must exist and lead to the upstream.
+    pub url_variables: &'a [String],
+    /// What an `sslmode` that insists on TLS becomes, since the program's leg is plain: see
+    /// [`crate::ClientTls::Plain`].
+    pub sslmode: SslMode,
+}
+
+/// What is different in the program's environment. Keep it until the program has ended: it owns temporary files.
+#[derive(Debug, Default)]
+pub struct Redirect {
+    /// Variables with their new values, which may hold passwords.
+    pub set: Vec<(String, OsString)>,
+    /// Variables that are taken away.
+    pub unset: Vec<String>,
+    /// What changed, for people.
+    pub notes: Vec<Change>,
+    /// What could have been meant and was left as it is, for people.
+    pub untouched: Vec<Untouched>,
+    /// Password files that know the gateway's address.
+    pub passfiles: Vec<TempPassfile>,
+}
+
+/// One change, secrets hidden.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The variable.
+    pub variable: String,
+    /// Its value for the program that started us; `None` if it was not set.
+    pub from: Option<String>,
+    /// Its value for the child; `None` if it is taken away.
+    pub to: Option<String>,
+}
+
+/// A variable or file that was left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untouched {
+    /// The variable or file.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variable = &self.variable;
+        match (&self.from, &self.to) {
+            (Some(from), Some(to)) => write!(formatter, "{variable}={to} (was {from})"),
+            (None, Some(to)) => write!(formatter, "{variable}={to} (was not set)"),
+            (Some(from), None) => write!(formatter, "{variable} taken away (was {from})"),
+            (None, None) => write!(formatter, "{variable} not set"),
+        }
+    }
+}
+
+impl fmt::Display for Untouched {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} left as it is: {}", self.what, self.reason)
+    }
+}
+
+/// Computes the changes.
+///
+/// PG* variables are turned when they lead to the upstream or the upstream was named on the command line;
+/// DATABASE_URL likewise; variables that were named, always.
+///
+/// # Errors
+/// A named variable that is missing, unreadable or leads elsewhere; a service that does not exist; no place for a
+/// temporary file.
+pub fn redirect(
+    environment: &Environment,
+    upstream: &Upstream,
+    options: &RedirectOptions<'_>,
+) -> Result<Redirect, LaunchError> {
+    let child = environment.clone();
+    let origins = upstream.conninfo.hosts.clone();
+    let mut work = Work { environment, upstream, options, child, origins, result: Redirect::default() };
+    work.turn_pg_variables()?;
+    for variable in options.url_variables {
+        work.turn_named_variable(variable)?;
+    }
+    if !options.url_variables.iter().any(|variable| variable == DATABASE_URL) {
+        work.turn_database_url()?;
+    }
+    work.turn_passfile()?;
+    Ok(work.result)
+}
+
+/// A redirect in the making.
+struct Work<'a> {
+    environment: &'a Environment,
+    upstream: &'a Upstream,
+    options: &'a RedirectOptions<'a>,
+    /// What the program will see.
+    child: Environment,
+    /// Every server that the gateway stands in for: the password file may know any of them.
+    origins: Vec<Host>,
+    result: Redirect,
+}
+
+impl Work<'_> {
+    fn turn_pg_variables(&mut self) -> Result<(), LaunchError> {
+        let own = Conninfo::from_environment(self.environment);
+        let meant = own.as_ref().is_ok_and(|own| self.upstream.is_meant_by(own));
+        if !meant && self.upstream.source != Source::CommandLine {
+            return Ok(());
+        }
+        self.origins.extend(own.into_iter().flat_map(|own| own.hosts));
+        self.move_service()?;
+        if self.upstream.source == Source::CommandLine {
+            for keyword in ["user", "dbname", "password"] {
+                if let (Some(value), Some(variable)) =
+                    (self.upstream.written.get_nonempty(keyword), variable_of(keyword))
+                {
+                    self.set(variable, value);
+                }
+            }
+        }
+        let gateway = self.options.gateway;
+        self.set("PGHOST", gateway.ip().to_string());
+        self.set("PGPORT", gateway.port().to_string());
+        self.unset("PGHOSTADDR");
+        let settings = Settings::default().with_environment(&self.child).map_err(LaunchError::Upstream)?;
+        for change in plain_overrides(&settings, self.options.sslmode) {
+            match variable_of(change.keyword) {
+                Some(variable) if change.value.is_empty() => self.unset(variable),
+                Some(variable) => self.set(variable, change.value),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A service would lead the program past the gateway, so its settings become variables. Those without a variable
+    /// concern the socket (keepalives) or the server's TLS, which are the gateway's now.
+    fn move_service(&mut self) -> Result<(), LaunchError> {
+        if self.environment.os("PGSERVICE").is_none() {
+            return Ok(());
+        }
+        let service = Settings::default().with_service(self.environment).map_err(LaunchError::Upstream)?;
+        for (keyword, value) in service.iter() {
+            if let Some(variable) = variable_of(keyword) {
+                self.set(variable, value);
+            }
+        }
+        self.unset("PGSERVICE");
+        Ok(())
+    }
+
+    fn turn_named_variable(&mut self, variable: &str) -> Result<(), LaunchError> {
+        let failed = |source| LaunchError::Variable { variable: variable.to_owned(), source };
+        let text = self.environment.var(variable).map_err(failed)?;
+        let text = text.ok_or_else(|| LaunchError::Missing { variable: variable.to_owned() })?;
+        let conninfo = Conninfo::parse(text, self.environment).map_err(failed)?;
+        if !self.is_turned(variable, &conninfo) {
+            return Err(LaunchError::Elsewhere {
+                variable: variable.to_owned(),
+                address: conninfo.address(),
+                upstream: self.upstream.conninfo.address(),
+            });
+        }
+        self.turn_text(variable, text, &conninfo)
+    }
+
+    /// Nobody asked for DATABASE_URL, so whatever is odd about it is only worth a note.
+    fn turn_database_url(&mut self) -> Result<(), LaunchError> {
+        let Some(text) = self.environment.var(DATABASE_URL).ok().flatten() else { return Ok(()) };
+        let reason = match Conninfo::parse(text, self.environment) {
+            Ok(conninfo) if self.is_turned(DATABASE_URL, &conninfo) => {
+                return self.turn_text(DATABASE_URL, text, &conninfo);
+            }
+            Ok(conninfo) => {
+                format!("it leads to {}, not to {}", conninfo.address(), self.upstream.conninfo.address())
+            }
+            Err(error) if is_another_database(&error) => "it is not PostgreSQL's".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.result.untouched.push(Untouched { what: DATABASE_URL.to_owned(), reason });
+        Ok(())
+    }
+
+    fn is_turned(&self, variable: &str, conninfo: &Conninfo) -> bool {
+        match &self.upstream.source {
+            Source::CommandLine => true,
+            Source::Variable(source) if source == variable => true,
+            _ => self.upstream.is_meant_by(conninfo),
+        }
+    }
+
+    fn turn_text(&mut self, variable: &str, text: &str, conninfo: &Conninfo) -> Result<(), LaunchError> {
+        let failed = |source| LaunchError::Variable { variable: variable.to_owned(), source };
+        let settings = self.as_the_program_sees(text).map_err(failed)?;
+        let mut overrides = plain_overrides(&settings, self.options.sslmode);
+        self.origins.extend(conninfo.hosts.iter().cloned());
+        let written = Settings::parse(text).map_err(failed)?;
+        if let Some(path) = written.get_nonempty("passfile") {
+            if let Some(copy) = self.copy_passfile(PathBuf::from(path))? {
+                let value = copy.path().to_string_lossy().into_owned();
+                overrides.push(Override { keyword: "passfile", value });
+                self.result.passfiles.push(copy);
+            }
+        }
+        let gateway = self.options.gateway;
+        let moved =
+            rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &overrides).map_err(failed)?;
+        let (from, to) = (redact(text), redact(&moved));
+        self.record(variable, Some(moved.into()), Some(from), Some(to));
+        Ok(())
+    }
+
+    /// libpq fills what a text leaves open from a service and the environment; pgJDBC does not.
+    fn as_the_program_sees(&self, text: &str) -> Result<Settings, ConninfoError> {
+        let written = Written::parse(text)?;
+        let is_jdbc = written.format == Format::Jdbc;
+        let settings = Settings::of_written(written);
+        if is_jdbc { Ok(settings) } else { settings.with_service(&self.child)?.with_environment(&self.child) }
+    }
+
+    fn turn_passfile(&mut self) -> Result<(), LaunchError> {
+        let named = self.child.os("PGPASSFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let path = named.or_else(|| self.environment.home.as_ref().map(|home| home.join(".pgpass")));
+        let Some(path) = path else { return Ok(()) };
+        if let Some(copy) = self.copy_passfile(path)? {
+            self.set("PGPASSFILE", copy.path());
+            self.result.passfiles.push(copy);
+        }
+        Ok(())
+    }
+
+    /// A file that libpq would ignore is left to it.
+    fn copy_passfile(&mut self, path: PathBuf) -> Result<Option<TempPassfile>, LaunchError> {
+        match Passfile::read(&path) {
+            Ok(None) => Ok(None),
+            Ok(Some(file)) => {
+                file.rekeyed(&self.origins, self.options.gateway).map_err(LaunchError::Passfile)
+            }
+            Err(error) => {
+                let what = path.display().to_string();
+                self.result.untouched.push(Untouched { what, reason: error.to_string() });
+                Ok(None)
+            }
+        }
+    }
+
+    fn set(&mut self, variable: &str, value: impl AsRef<OsStr>) {
+        let value = value.as_ref();
+        if self.child.os(variable) != Some(value) {
+            let shown = |value: &OsStr| match variable {
+                "PGPASSWORD" => REDACTED.to_owned(),
+                _ => value.to_string_lossy().into_owned(),
+            };
+            let from = self.environment.os(variable).map(shown);
+            self.record(variable, Some(value.to_owned()), from, Some(shown(value)));
+        }
+    }
+
+    fn unset(&mut self, variable: &str) {
+        if self.child.os(variable).is_some() {
+            let from = self.environment.os(variable).map(|value| value.to_string_lossy().into_owned());
+            self.record(variable, None, from, None);
+        }
+    }
+
+    /// Notes a change in place of an earlier one of the same variable.
+    fn record(&mut self, variable: &str, value: Option<OsString>, from: Option<String>, to: Option<String>) {
+        let changed = self.environment.os(variable) != value.as_deref();
+        let result = &mut self.result;
+        result.set.retain(|(name, _)| name != variable);
+        result.unset.retain(|name| name != variable);
+        result.notes.retain(|change| change.variable != variable);
+        match value {
+            Some(value) => {
+                self.child.set(variable, value.clone());
+                result.set.push((variable.to_owned(), value));
+            }
+            None => {
+                self.child.unset(variable);
+                result.unset.push(variable.to_owned());
+            }
+        }
+        if changed {
+            result.notes.push(Change { variable: variable.to_owned(), from, to });
+        }
+    }
+}

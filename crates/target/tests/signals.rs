@@ -1,0 +1,42 @@
+//! Signals pass through us to the program.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use onetrip_target::launch::{ChildExit, Program, Redirect};
+use rustix::process::{Signal, kill_process};
+
+/// The only test of its file: signals go to the whole process, and so to every program that it runs.
+#[tokio::test]
+async fn signals_reach_the_program_and_not_us() {
+    let directory = tempfile::tempdir().unwrap();
+    let marker = |name: &str| directory.path().join(name);
+    let (ready, seen) = (marker("ready"), marker("seen"));
+    let script = format!(
+        "trap 'touch {seen}' HUP; trap 'exit 9' TERM; touch {ready}; while :; do sleep 0.02; done",
+        seen = seen.display(),
+        ready = ready.display(),
+    );
+    let mut program =
+        Program::spawn(&["sh", "-c", &script].map(OsString::from), &Redirect::default()).unwrap();
+    assert!(program.id().is_some());
+    let us = rustix::process::getpid();
+    let send = async {
+        appears(&ready).await;
+        kill_process(us, Signal::HUP).unwrap();
+        appears(&seen).await;
+        kill_process(us, Signal::TERM).unwrap();
+    };
+    let (exit, ()) = tokio::join!(program.wait(), send);
+    assert_eq!(exit.unwrap(), ChildExit::Code(9));
+    assert_eq!(program.id(), None);
+}
+
+async fn appears(path: &Path) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{} did not appear", path.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
