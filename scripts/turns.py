@@ -27,6 +27,7 @@ import sys
 READY_IDLE = b"Z\x00\x00\x00\x05I"
 HELD_BYTES_MAX = 1 << 20
 SETTLE_MS = 20.0
+CLOSE_SECONDS_MAX = 5.0
 
 
 @dataclasses.dataclass
@@ -53,10 +54,10 @@ class Relay:
         return self.server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
+        """Waits for the connections to end, as those of a program that has ended do."""
         self.server.close()
-        for task in list(self.connections):
-            task.cancel()
-        await asyncio.gather(*self.connections, return_exceptions=True)
+        if self.connections:
+            await asyncio.wait(list(self.connections), timeout=CLOSE_SECONDS_MAX)
 
     async def accept(
         self, client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter

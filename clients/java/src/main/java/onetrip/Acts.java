@@ -1,0 +1,91 @@
+package onetrip;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Properties;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.IntStream;
+
+/**
+ * Runs one act: {@code java onetrip.Acts pgjdbc|hikari|hibernate ACT}, or {@code --list}.
+ *
+ * <p>The connection comes from JDBC_URL where that is set, or else from the PG* environment.
+ * Nothing is printed on success.
+ */
+public final class Acts {
+  // What the seeded tables hold (clients/schema.sql).
+  static final int AUTHOR_COUNT = 12;
+  static final int BOOKS_PER_AUTHOR = 3;
+  static final int LOOP_COUNT = 10;
+  static final int WALK_ROWS = 50;
+  static final int TABLE_ROWS = 200;
+  static final int WRITE_ROWS = 20;
+  static final List<Integer> ACCOUNT_IDS =
+      List.of(311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
+          419, 423, 437, 446, 458, 469, 471, 483, 495, 502);
+
+  /** One act; any exception is its failure. */
+  @FunctionalInterface
+  interface Act {
+    void run() throws Exception;
+  }
+
+  private Acts() {}
+
+  static void expect(Object actual, Object wanted) {
+    if (!Objects.equals(actual, wanted)) {
+      throw new AssertionError("got " + actual + ", wanted " + wanted);
+    }
+  }
+
+  static List<String> messages(int count) {
+    return IntStream.rangeClosed(1, count).mapToObj(number -> "message " + number).toList();
+  }
+
+  static String url() {
+    String whole = System.getenv("JDBC_URL");
+    if (whole != null) {
+      return whole;
+    }
+    return "jdbc:postgresql://" + environment("PGHOST", "localhost") + ":"
+        + environment("PGPORT", "5432") + "/" + environment("PGDATABASE", "postgres");
+  }
+
+  static Properties login() {
+    Properties login = new Properties();
+    login.setProperty("user", environment("PGUSER", "postgres"));
+    login.setProperty("password", environment("PGPASSWORD", ""));
+    return login;
+  }
+
+  private static String environment(String name, String fallback) {
+    return System.getenv().getOrDefault(name, fallback);
+  }
+
+  private static Map<String, Act> actsOf(String driver) {
+    return switch (driver) {
+      case "pgjdbc" -> JdbcActs.all();
+      case "hikari" -> HikariActs.all();
+      case "hibernate" -> HibernateActs.all();
+      default -> new LinkedHashMap<>();
+    };
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    Logger.getLogger("").setLevel(Level.OFF);
+    Map<String, Act> acts = arguments.length == 2 ? actsOf(arguments[0]) : Map.of();
+    if (!acts.isEmpty() && arguments[1].equals("--list")) {
+      acts.keySet().forEach(System.out::println);
+      return;
+    }
+    Act act = arguments.length == 2 ? acts.get(arguments[1]) : null;
+    if (act == null) {
+      System.err.println("usage: onetrip.Acts pgjdbc|hikari|hibernate ACT|--list");
+      System.exit(2);
+    }
+    act.run();
+  }
+}

@@ -1,0 +1,86 @@
+package onetrip;
+
+import jakarta.persistence.Entity;
+import jakarta.persistence.GeneratedValue;
+import jakarta.persistence.GenerationType;
+import jakarta.persistence.Id;
+import jakarta.persistence.JoinColumn;
+import jakarta.persistence.OneToMany;
+import jakarta.persistence.SequenceGenerator;
+import jakarta.persistence.Table;
+import java.math.BigDecimal;
+import java.util.List;
+
+/** The tables of clients/schema.sql. */
+final class Entities {
+  static final List<Class<?>> ALL =
+      List.of(Author.class, Book.class, Item.class, Log.class, Account.class, Event.class);
+
+  private Entities() {}
+
+  @Entity(name = "Author")
+  @Table(name = "authors")
+  static class Author {
+    @Id int id;
+    String name;
+
+    @OneToMany
+    @JoinColumn(name = "author_id")
+    List<Book> books;
+  }
+
+  @Entity(name = "Book")
+  @Table(name = "books")
+  static class Book {
+    @Id int id;
+    String title;
+    BigDecimal price;
+  }
+
+  @Entity(name = "Item")
+  @Table(name = "t")
+  static class Item {
+    @Id int id;
+    String v;
+  }
+
+  @Entity(name = "Log")
+  @Table(name = "log")
+  static class Log {
+    @Id
+    @GeneratedValue(strategy = GenerationType.IDENTITY)
+    Long id;
+
+    String message;
+
+    Log() {}
+
+    Log(String message) {
+      this.message = message;
+    }
+  }
+
+  @Entity(name = "Account")
+  @Table(name = "accounts")
+  static class Account {
+    @Id int id;
+    int balance;
+  }
+
+  @Entity(name = "Event")
+  @Table(name = "events")
+  static class Event {
+    @Id
+    @GeneratedValue(generator = "events_id_seq")
+    @SequenceGenerator(name = "events_id_seq", sequenceName = "events_id_seq", allocationSize = 50)
+    Long id;
+
+    String note;
+
+    Event() {}
+
+    Event(String note) {
+      this.note = note;
+    }
+  }
+}

@@ -1,0 +1,180 @@
+// Runs one act of node-postgres: `node acts.js ACT`, or `--list`.
+//
+// The connection comes from the PG* environment. Nothing is printed on success.
+import assert from 'node:assert/strict'
+import pg from 'pg'
+import Cursor from 'pg-cursor'
+
+// What the seeded tables hold (clients/schema.sql).
+const AUTHOR_COUNT = 12
+const BOOKS_PER_AUTHOR = 3
+const LOOP_COUNT = 10
+const WALK_ROWS = 50
+const TABLE_ROWS = 200
+const WRITE_ROWS = 20
+const ACCOUNT_IDS = [
+  311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
+  419, 423, 437, 446, 458, 469, 471, 483, 495, 502,
+]
+
+const AUTHORS = 'SELECT id, name FROM authors ORDER BY id'
+const BOOKS_OF = 'SELECT title, price FROM books WHERE author_id = $1 ORDER BY id'
+const INSERT_LOG = 'INSERT INTO log (message) VALUES ($1)'
+const UPDATE_ACCOUNT = 'UPDATE accounts SET balance = balance + $1 WHERE id = $2'
+const SELECT_VALUE = 'SELECT v FROM t WHERE id = $1'
+
+const messages = Array.from({ length: WRITE_ROWS }, (_, i) => `message ${i + 1}`)
+const upTo = (count) => Array.from({ length: count }, (_, i) => i + 1)
+
+/** An act with a connection of its own. */
+const connected = (work) => async () => {
+  const client = new pg.Client()
+  await client.connect()
+  try {
+    await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+const inTransaction = (work) => async (client) => {
+  await client.query('BEGIN')
+  await work(client)
+  await client.query('COMMIT')
+}
+
+const select = async (client, id) => {
+  const { rows } = await client.query(SELECT_VALUE, [id])
+  assert.deepEqual(rows, [{ v: `value ${id}` }])
+}
+
+/** Asks for the ids step, 2 * step, ... one by one. */
+const selects = (count, step = 1) => async (client) => {
+  for (const number of upTo(count)) await select(client, number * step)
+}
+
+const walk = (fetchSize, rowCount) => async (client) => {
+  const query = 'SELECT id, v FROM t WHERE id <= $1 ORDER BY id'
+  const cursor = client.query(new Cursor(query, [rowCount]))
+  let total = 0
+  for (;;) {
+    const rows = await cursor.read(fetchSize)
+    total += rows.length
+    if (rows.length === 0) break
+  }
+  await cursor.close()
+  assert.equal(total, rowCount)
+}
+
+const booksOfEach = (limit) => async (client) => {
+  const authors = await client.query(`${AUTHORS} LIMIT ${limit}`)
+  for (const author of authors.rows) {
+    const books = await client.query(BOOKS_OF, [author.id])
+    assert.equal(books.rowCount, BOOKS_PER_AUTHOR)
+  }
+}
+
+const booksOfAll = async (client) => {
+  const authors = await client.query(AUTHORS)
+  const ids = authors.rows.map((author) => author.id)
+  const books = await client.query('SELECT title FROM books WHERE author_id = ANY($1)', [ids])
+  assert.equal(books.rowCount, AUTHOR_COUNT * BOOKS_PER_AUTHOR)
+}
+
+const insertEach = async (client) => {
+  for (const text of messages) await client.query(INSERT_LOG, [text])
+}
+
+const insertAll = async (client) => {
+  await client.query('INSERT INTO log (message) SELECT unnest($1::text[])', [messages])
+}
+
+const updateEach = async (client) => {
+  for (const id of ACCOUNT_IDS) {
+    assert.equal((await client.query(UPDATE_ACCOUNT, [1, id])).rowCount, 1)
+  }
+}
+
+const updateAll = async (client) => {
+  const query = 'UPDATE accounts SET balance = balance + 1 WHERE id = ANY($1)'
+  assert.equal((await client.query(query, [ACCOUNT_IDS])).rowCount, WRITE_ROWS)
+}
+
+const repeat = (times) => async (client) => {
+  for (let i = 0; i < times; i++) {
+    const { rows } = await client.query('SELECT name FROM authors WHERE id = $1', [140])
+    assert.deepEqual(rows, [{ name: 'author 140' }])
+  }
+}
+
+const tenTransactions = async (client) => {
+  for (const number of upTo(10)) {
+    await inTransaction((c) => select(c, number * 7))(client)
+  }
+}
+
+const tenConnections = async () => {
+  for (const number of upTo(10)) await connected((client) => select(client, number * 7))()
+}
+
+const poolCheckin = async () => {
+  const pool = new pg.Pool({ max: 1 })
+  const client = await pool.connect()
+  await select(client, 1)
+  client.release()
+  await pool.end()
+}
+
+const acts = {
+  connect: connected(async () => {}),
+  select_1: connected(selects(1)),
+  select_2: connected(selects(2)),
+  select_6: connected(selects(6)),
+  txn_1: connected(inTransaction(selects(1))),
+  txn_2: connected(inTransaction(selects(2))),
+  // The driver queues: each leaves only when the one before it is answered.
+  promise_all_5: connected((client) => {
+    process.noDeprecation = true // it warns of just this use
+    return Promise.all(upTo(5).map((id) => select(client, id)))
+  }),
+  named_2: connected(async (client) => {
+    for (const id of [1, 2]) {
+      await client.query({ name: 'value-of', text: SELECT_VALUE, values: [id] })
+    }
+  }),
+  array_param: connected(async (client) => {
+    const query = 'SELECT count(*)::int FROM authors WHERE id = ANY($1)'
+    const { rows } = await client.query(query, [[101, 105, 112]])
+    assert.deepEqual(rows, [{ count: 3 }])
+  }),
+  pool_checkin: poolCheckin,
+  cursor_50_by_10: connected(inTransaction(walk(10, WALK_ROWS))),
+  n_plus_one_10: connected(inTransaction(booksOfEach(LOOP_COUNT))),
+
+  bad_OT001: connected(booksOfEach(AUTHOR_COUNT)),
+  fixed_OT001: connected(booksOfAll),
+  bad_OT002: connected(inTransaction(insertEach)),
+  bad_OT002_update: connected(inTransaction(updateEach)),
+  fixed_OT002: connected(inTransaction(insertAll)),
+  fixed_OT002_update: connected(inTransaction(updateAll)),
+  bad_OT003: connected(insertEach),
+  fixed_OT003: connected(insertAll),
+  bad_OT004: connected(inTransaction(walk(10, TABLE_ROWS))),
+  fixed_OT004: connected(inTransaction(walk(1000, TABLE_ROWS))),
+  bad_OT005: connected(inTransaction(repeat(10))),
+  fixed_OT005: connected(inTransaction(repeat(1))),
+  bad_OT006: connected(tenTransactions),
+  fixed_OT006: connected(selects(10, 7)),
+  bad_OT008: tenConnections,
+  fixed_OT008: connected(selects(10, 7)),
+}
+
+const name = process.argv[2]
+if (name === '--list') {
+  console.log(Object.keys(acts).join('\n'))
+} else if (!Object.hasOwn(acts, name ?? '')) {
+  console.error(`usage: node acts.js ${Object.keys(acts).join('|')}`)
+  process.exitCode = 2
+} else {
+  await acts[name]()
+}

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""One act of Django's object-relational mapper over psycopg 3."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from functools import partial
+
+import django
+from acts import (
+    ACCOUNT_IDS,
+    AUTHOR_COUNT,
+    BOOKS_PER_AUTHOR,
+    LOOP_COUNT,
+    TABLE_ROWS,
+    WALK_ROWS,
+    expect,
+    main,
+    messages,
+    named,
+)
+from django.conf import settings
+
+settings.configure(
+    USE_TZ=True,
+    DATABASES={
+        "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "HOST": os.environ.get("PGHOST", ""),
+            "PORT": os.environ.get("PGPORT", ""),
+            "USER": os.environ.get("PGUSER", ""),
+            "PASSWORD": os.environ.get("PGPASSWORD", ""),
+            "NAME": os.environ.get("PGDATABASE", ""),
+        }
+    },
+)
+django.setup()
+
+from django.db import connection, models, transaction  # noqa: E402 (needs the settings)
+
+
+class Author(models.Model):
+    id = models.IntegerField(primary_key=True)
+    name = models.TextField()
+
+    class Meta:
+        app_label = "acts"
+        db_table = "authors"
+
+
+class Book(models.Model):
+    id = models.IntegerField(primary_key=True)
+    author = models.ForeignKey(Author, models.CASCADE, related_name="books")
+    title = models.TextField()
+    price = models.DecimalField(max_digits=8, decimal_places=2)
+
+    class Meta:
+        app_label = "acts"
+        db_table = "books"
+
+
+class Item(models.Model):
+    id = models.IntegerField(primary_key=True)
+    v = models.TextField()
+
+    class Meta:
+        app_label = "acts"
+        db_table = "t"
+
+
+class Log(models.Model):
+    id = models.BigAutoField(primary_key=True)
+    message = models.TextField()
+
+    class Meta:
+        app_label = "acts"
+        db_table = "log"
+
+
+class Account(models.Model):
+    id = models.IntegerField(primary_key=True)
+    balance = models.IntegerField()
+
+    class Meta:
+        app_label = "acts"
+        db_table = "accounts"
+
+
+def act(function, name: str | None = None):
+    """Decorator: closes the connection afterwards, as the end of a request does."""
+
+    def run() -> None:
+        try:
+            function()
+        finally:
+            connection.close()
+
+    named(name or function.__name__, run)
+    return function
+
+
+def value_is_right(number: int) -> None:
+    expect(Item.objects.get(id=number).v, f"value {number}")
+
+
+# ---- what the driver spends
+
+
+@act
+def connect() -> None:
+    connection.ensure_connection()
+
+
+@act
+def connect_set_timezone() -> None:
+    """Where Django's time zone is not the server's, it is set on connecting."""
+    connection.settings_dict["TIME_ZONE"] = "Europe/Paris"
+    connection.ensure_connection()
+
+
+def selects(count: int) -> None:
+    for number in range(1, count + 1):
+        value_is_right(number)
+
+
+def transaction_of(count: int) -> None:
+    with transaction.atomic():
+        selects(count)
+
+
+for count in (1, 2, 6):
+    act(partial(selects, count), f"select_{count}")
+for count in (1, 2):
+    act(partial(transaction_of, count), f"txn_{count}")
+
+
+@act
+def nested_txn() -> None:
+    with transaction.atomic(), transaction.atomic():
+        value_is_right(1)
+
+
+@act
+def health_check() -> None:
+    """What CONN_HEALTH_CHECKS adds to the first query of a request that reuses a connection."""
+    value_is_right(1)
+    connection.settings_dict["CONN_HEALTH_CHECKS"] = True
+    connection.health_check_enabled = True
+    connection.health_check_done = False
+    value_is_right(2)
+
+
+@act
+def update_obj() -> None:
+    account = Account.objects.get(id=311)
+    account.balance += 1
+    account.save()
+
+
+@act
+def get_or_create_miss() -> None:
+    _, is_new = Log.objects.get_or_create(message=f"unseen {uuid.uuid4()}")
+    expect(is_new, True)
+
+
+def walk(chunk_size: int, row_count: int) -> None:
+    rows = Item.objects.filter(id__lte=row_count).order_by("id")
+    expect(sum(1 for _ in rows.iterator(chunk_size)), row_count)
+
+
+act(partial(walk, 10, WALK_ROWS), "cursor_50_by_10")
+
+
+@act
+def n_plus_one_10() -> None:
+    for author in Author.objects.order_by("id")[:LOOP_COUNT]:
+        expect(len(author.books.all()), BOOKS_PER_AUTHOR)
+
+
+# ---- findings: what a program does badly, and the same done well
+
+
+def list_books(authors: models.QuerySet[Author]) -> None:
+    books = [book for author in authors for book in author.books.all()]
+    expect(len(books), AUTHOR_COUNT * BOOKS_PER_AUTHOR)
+
+
+act(lambda: list_books(Author.objects.order_by("id")), "bad_OT001")
+act(lambda: list_books(Author.objects.order_by("id").prefetch_related("books")), "fixed_OT001")
+
+
+@act
+def bad_OT002() -> None:
+    with transaction.atomic():
+        for text in messages():
+            Log.objects.create(message=text)
+
+
+@act
+def bad_OT002_update() -> None:
+    with transaction.atomic():
+        for account_id in ACCOUNT_IDS:
+            Account.objects.filter(id=account_id).update(balance=models.F("balance") + 1)
+
+
+@act
+def fixed_OT002() -> None:
+    Log.objects.bulk_create(Log(message=text) for text in messages())
+
+
+@act
+def fixed_OT002_update() -> None:
+    Account.objects.filter(id__in=ACCOUNT_IDS).update(balance=models.F("balance") + 1)
+
+
+@act
+def bad_OT003() -> None:
+    for text in messages():
+        Log.objects.create(message=text)
+
+
+act(fixed_OT002, "fixed_OT003")
+act(partial(walk, 10, TABLE_ROWS), "bad_OT004")
+act(partial(walk, 1000, TABLE_ROWS), "fixed_OT004")
+
+
+def repeat(count: int) -> None:
+    with transaction.atomic():
+        for _ in range(count):
+            expect(Author.objects.get(id=140).name, "author 140")
+
+
+act(partial(repeat, 10), "bad_OT005")
+act(partial(repeat, 1), "fixed_OT005")
+
+
+@act
+def bad_OT006() -> None:
+    """What ATOMIC_REQUESTS does to ten small requests."""
+    for number in range(1, 11):
+        with transaction.atomic():
+            value_is_right(number * 7)
+
+
+def ten_requests() -> None:
+    for number in range(1, 11):
+        value_is_right(number * 7)
+
+
+act(ten_requests, "fixed_OT006")
+act(ten_requests, "fixed_OT008")
+
+
+@act
+def bad_OT008() -> None:
+    """CONN_MAX_AGE = 0, the default: every request connects."""
+    for number in range(1, 11):
+        value_is_right(number * 7)
+        connection.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
