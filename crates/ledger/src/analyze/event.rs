@@ -1,4 +1,4 @@
-use std::rc::Rc;
+use std::sync::Arc;
 
 use onetrip_sql::StatementKind;
 
@@ -21,7 +21,7 @@ pub(super) struct Run<'e> {
     pub(super) facts: TemplateFacts,
     pub(super) parameters: &'e [u64],
     pub(super) results: &'e [u32],
-    pub(super) columns: Option<&'e Rc<[String]>>,
+    pub(super) columns: Option<&'e Arc<[String]>>,
 }
 
 impl Run<'_> {

@@ -5,7 +5,7 @@
 //! small number proves nothing; three rows in order do.
 
 use std::collections::{HashMap, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::book::{Book, Key, Sighting};
 use super::event::{Event, Run};
@@ -51,7 +51,7 @@ struct Execution {
 /// A loop that is proven and may go on.
 #[derive(Debug)]
 struct Walk {
-    source: Rc<ResultSet>,
+    source: Arc<ResultSet>,
     /// Which parameter comes from which column.
     sources: Vec<(usize, usize)>,
     first_row: usize,
@@ -153,11 +153,11 @@ impl Followed {
     ) -> bool {
         let Some(walk) = &mut self.walk else { return false };
         let newer = own.iter().find(|result| result.template == walk.source.template);
-        if let Some(newer) = newer.filter(|newer| !Rc::ptr_eq(newer, &walk.source)) {
+        if let Some(newer) = newer.filter(|newer| !Arc::ptr_eq(newer, &walk.source)) {
             let same_result = newer.id == walk.source.id;
             let from = if same_result { walk.last_row } else { 0 };
             if let Some(row) = walk.row_in(newer, execution, from) {
-                walk.source = Rc::clone(newer);
+                walk.source = Arc::clone(newer);
                 if !same_result {
                     walk.first_row = row;
                 }
@@ -166,7 +166,7 @@ impl Followed {
                 return true;
             }
         }
-        let source = Rc::clone(&walk.source);
+        let source = Arc::clone(&walk.source);
         if let Some(row) = walk.row_in(&source, execution, walk.last_row) {
             walk.last_row = row;
             edges.matched(key(&source), scope, walk, execution);
@@ -201,7 +201,7 @@ impl Followed {
     }
 
     /// Looks for the longest run of remembered executions, up to the latest, that walks `source`.
-    fn prove(&self, source: &Rc<ResultSet>) -> Option<(Walk, usize)> {
+    fn prove(&self, source: &Arc<ResultSet>) -> Option<(Walk, usize)> {
         let latest = self.history.back()?;
         if self.history.len() < PROOF_RUNS || (source.request != 0 && source.request != latest.request) {
             return None;
@@ -240,7 +240,7 @@ impl Walk {
 }
 
 /// The joint match: parameters that vary among `executions`, and a column for each, such that increasing rows give them.
-fn walk(source: &Rc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
+fn walk(source: &Arc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
     let first = executions.first()?;
     let same_shape = |execution: &&&Execution| execution.parameters.len() == first.parameters.len();
     if !executions.iter().all(|execution| same_shape(&execution)) {
@@ -264,7 +264,7 @@ fn walk(source: &Rc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
             sources.push((parameter, (0..source.width).find(gives)?));
         }
         let (first_row, last_row) = (*rows.first()?, *rows.last()?);
-        Some(Walk { source: Rc::clone(source), sources, first_row, last_row })
+        Some(Walk { source: Arc::clone(source), sources, first_row, last_row })
     })
 }
 

@@ -1,6 +1,6 @@
-use std::cell::OnceCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 use super::event::{Event, Run};
 use crate::Moment;
@@ -20,11 +20,11 @@ pub(super) struct ResultSet {
     pub(super) template: u32,
     pub(super) request: u64,
     pub(super) completed_at: Moment,
-    pub(super) columns: Rc<[String]>,
+    pub(super) columns: Arc<[String]>,
     pub(super) width: usize,
     values: Vec<u32>,
     /// Cells ordered by value, then position: made when the first loop looks.
-    index: OnceCell<Vec<(u32, u32)>>,
+    index: OnceLock<Vec<(u32, u32)>>,
 }
 
 impl ResultSet {
@@ -61,17 +61,17 @@ impl ResultSet {
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// Latest first.
-    results: VecDeque<Rc<ResultSet>>,
+    results: VecDeque<Arc<ResultSet>>,
     values: usize,
 }
 
 impl Recent {
     /// Latest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Rc<ResultSet>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<ResultSet>> {
         self.results.iter()
     }
 
-    fn put(&mut self, result: Rc<ResultSet>, kept: usize, same: impl Fn(&ResultSet) -> bool) {
+    fn put(&mut self, result: Arc<ResultSet>, kept: usize, same: impl Fn(&ResultSet) -> bool) {
         if let Some(position) = self.results.iter().position(|old| same(old)) {
             self.remove(position);
         }
@@ -114,18 +114,18 @@ impl ResultStore {
         if values.len() < 2 * width {
             return;
         }
-        let result = Rc::new(ResultSet {
+        let result = Arc::new(ResultSet {
             id,
             template: run.template,
             request: event.exchange.request,
             completed_at: event.exchange.last_reply_at,
-            columns: Rc::clone(columns),
+            columns: Arc::clone(columns),
             width,
             values,
-            index: OnceCell::new(),
+            index: OnceLock::new(),
         });
         let template = run.template;
-        self.everywhere.put(Rc::clone(&result), KEPT_GLOBALLY, |old| old.id == id);
+        self.everywhere.put(Arc::clone(&result), KEPT_GLOBALLY, |old| old.id == id);
         own.put(result, KEPT_PER_CONNECTION, |old| old.template == template);
     }
 }

@@ -1,4 +1,4 @@
-use std::rc::Rc;
+use std::sync::Arc;
 
 use onetrip_sql::StatementKind;
 
@@ -42,7 +42,7 @@ pub(super) struct Stream {
 struct Names {
     templates: Vec<u32>,
     scopes: Vec<u32>,
-    columns: Vec<Rc<[String]>>,
+    columns: Vec<Arc<[String]>>,
 }
 
 /// The trip that is under way.
@@ -115,7 +115,7 @@ impl Stream {
             Record::Scope { id, label } => define(&mut self.names.scopes, id, shared.scopes.intern(label)),
             Record::Columns { id, names } => {
                 let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-                define_with(&mut self.names.columns, id, names, || Rc::from([]));
+                define_with(&mut self.names.columns, id, names, || Arc::from([]));
             }
             Record::Exchange(exchange) => self.exchange(exchange, shared),
             Record::Path { rtt_min_us, .. } => {

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use onetrip_sql::{Lifter, StatementKind};
 
@@ -14,14 +14,14 @@ const OTHERS: &str = "(other statements)";
 /// All templates of a trace under one id each, however many streams define them.
 #[derive(Debug)]
 pub(super) struct Templates {
-    ids: HashMap<Rc<str>, u32>,
+    ids: HashMap<Arc<str>, u32>,
     list: Vec<Template>,
     lifter: Lifter,
 }
 
 #[derive(Debug)]
 struct Template {
-    text: Rc<str>,
+    text: Arc<str>,
     facts: TemplateFacts,
     totals: TemplateTotals,
 }
@@ -48,9 +48,9 @@ impl Templates {
             return 0;
         }
         let facts = self.facts_of(text.as_bytes());
-        let text: Rc<str> = text.into();
+        let text: Arc<str> = text.into();
         let id = self.list.len() as u32;
-        self.list.push(Template { text: Rc::clone(&text), facts, totals: TemplateTotals::default() });
+        self.list.push(Template { text: Arc::clone(&text), facts, totals: TemplateTotals::default() });
         self.ids.insert(text, id);
         id
     }

@@ -3,8 +3,7 @@ use crate::{Exchange, Moment, Outcome, Statement};
 
 /// Encodes the records of one stream into a block.
 ///
-/// Nothing is allocated once the block's buffer has grown to its size: [`Self::take_block`] lends it out and
-/// [`Self::recycle`] takes it back.
+/// It allocates only to grow the block, not per record.
 #[derive(Debug, Default)]
 pub struct StreamEncoder {
     block: Vec<u8>,
@@ -26,12 +25,10 @@ impl StreamEncoder {
         std::mem::take(&mut self.block)
     }
 
-    /// Gives back a buffer to encode into.
-    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if self.block.is_empty() && buffer.capacity() > self.block.capacity() {
-            buffer.clear();
-            self.block = buffer;
-        }
+    /// Gives back a block that could not be handed on; what was encoded since comes behind it.
+    pub fn recycle_unsent(&mut self, mut block: Vec<u8>) {
+        block.append(&mut self.block);
+        self.block = block;
     }
 
     /// A client opened a session.

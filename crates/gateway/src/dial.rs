@@ -1,0 +1,262 @@
+//! Connecting to the database, by libpq's rules.
+
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onetrip_target::address::{Address, candidates};
+use onetrip_target::tls::{TlsPlan, connector};
+use onetrip_target::{Conninfo, Host};
+use onetrip_wire::pg::{CancelRequest, encode_cancel_request, encode_ssl_request};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use crate::GatewayError;
+use crate::leg::{HandshakeError, Leg};
+use crate::socket::Socket;
+
+/// Wait for one address where the settings give none.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Wait for each step of a cancel request.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Connects to the database; made once per gateway.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    conninfo: Conninfo,
+    tls: Option<TlsPlan>,
+}
+
+/// A server that was reached, for reaching it again.
+#[derive(Debug, Clone)]
+pub(crate) struct Upstream {
+    dialer: Arc<Dialer>,
+    host: Host,
+    address: Address,
+    tls: bool,
+}
+
+/// A cancel request failed.
+#[derive(Debug)]
+pub(crate) struct CancelError {
+    pub(crate) reason: io::Error,
+    /// It may still arrive.
+    pub(crate) may_have_been_sent: bool,
+}
+
+/// Trips that a dialled connection spent before its first message, with their times.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DialTimes {
+    /// TCP's handshake.
+    pub(crate) connect: Duration,
+    /// SSLRequest and its answer.
+    pub(crate) request: Option<Duration>,
+    /// TLS's handshake.
+    pub(crate) handshake: Option<Duration>,
+}
+
+impl Dialer {
+    pub(crate) fn new(conninfo: Conninfo) -> Result<Self, GatewayError> {
+        let tls = connector(&conninfo)?;
+        Ok(Self { conninfo, tls })
+    }
+
+    pub(crate) fn conninfo(&self) -> &Conninfo {
+        &self.conninfo
+    }
+
+    /// Tries all addresses in order; the first that answers is taken.
+    pub(crate) async fn dial(self: &Arc<Self>) -> Result<(Leg, Upstream, DialTimes), GatewayError> {
+        let resolving = Arc::clone(self);
+        let looked_up = tokio::task::spawn_blocking(move || {
+            let found = candidates(&resolving.conninfo).map(|(host, address)| (host.clone(), address));
+            found.collect::<Vec<_>>()
+        });
+        let found = looked_up.await.map_err(|error| GatewayError::Start(io::Error::other(error)))?;
+        let mut failures = String::new();
+        for (host, address) in found {
+            let reached = match address {
+                Ok(address) => self.reach(&host, address).await,
+                Err(error) => Err(error.to_string()),
+            };
+            match reached {
+                Ok(reached) => return Ok(reached),
+                Err(failure) => {
+                    let separator = if failures.is_empty() { "" } else { "\n" };
+                    // Writing to a string cannot fail.
+                    let _ = write!(failures, "{separator}{failure}");
+                }
+            }
+        }
+        Err(GatewayError::Dial(failures))
+    }
+
+    async fn reach(
+        self: &Arc<Self>,
+        host: &Host,
+        address: Address,
+    ) -> Result<(Leg, Upstream, DialTimes), String> {
+        let limit = self.conninfo.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let plan = self.tls.as_ref().filter(|plan| plan.applies_to(host) && !plan.starts_plain());
+        let upstream =
+            |tls| Upstream { dialer: Arc::clone(self), host: host.clone(), address: address.clone(), tls };
+        let words = |error: io::Error| {
+            format!("connection to server at {host} failed: {error}{}", connect_hint(&error))
+        };
+        let bounded = async {
+            let mut times = DialTimes::default();
+            let started = tokio::time::Instant::now();
+            let socket = connect(&address).await.map_err(words)?;
+            times.connect = started.elapsed();
+            let Some(plan) = plan else { return Ok((Leg::plain(socket), upstream(false), times)) };
+            match secure(plan, host, socket, &mut times).await {
+                Ok(Some(leg)) => Ok((leg, upstream(true), times)),
+                Ok(None) => {
+                    // What libpq does when TLS is preferred and fails: once more, plain.
+                    let socket = connect(&address).await.map_err(words)?;
+                    Ok((Leg::plain(socket), upstream(false), times))
+                }
+                Err(Secured::Plain(socket)) => Ok((Leg::plain(socket), upstream(false), times)),
+                Err(Secured::Failed(failure)) => Err(failure),
+            }
+        };
+        match timeout(limit, bounded).await {
+            Ok(reached) => reached,
+            Err(_) => {
+                Err(format!("connection to server at {host} failed: no answer within {} s", limit.as_secs()))
+            }
+        }
+    }
+}
+
+impl Upstream {
+    /// Sends a cancel request on a connection of its own, as safe as the session's, and waits until the server
+    /// closes it.
+    pub(crate) async fn cancel(&self, process_id: u32, key: &[u8]) -> Result<(), CancelError> {
+        let unsent = |reason| CancelError { reason, may_have_been_sent: false };
+        let maybe = |reason| CancelError { reason, may_have_been_sent: true };
+        let mut leg = match timeout(CANCEL_TIMEOUT, self.cancel_leg()).await {
+            Ok(connected) => connected.map_err(unsent)?,
+            Err(_) => return Err(unsent(io::ErrorKind::TimedOut.into())),
+        };
+        let mut request = Vec::new();
+        encode_cancel_request(&mut request, CancelRequest { process_id, key });
+        let carried = async {
+            write_all(&mut leg, &request).await?;
+            let mut rest = [0; 64];
+            loop {
+                match std::future::poll_fn(|cx| leg.poll_read(cx, &mut rest)).await {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => {}
+                    // The server resets what it has not read; it has read the request.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        match timeout(CANCEL_TIMEOUT, carried).await {
+            Ok(done) => done.map_err(maybe),
+            Err(_) => Err(maybe(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    async fn cancel_leg(&self) -> io::Result<Leg> {
+        let socket = connect(&self.address).await?;
+        match self.dialer.tls.as_ref().filter(|_| self.tls) {
+            None => Ok(Leg::plain(socket)),
+            Some(plan) => match secure(plan, &self.host, socket, &mut DialTimes::default()).await {
+                Ok(Some(leg)) => Ok(leg),
+                _ => Err(io::Error::other("TLS with the database failed")),
+            },
+        }
+    }
+}
+
+/// How an attempt at TLS ended without it.
+enum Secured {
+    /// The server has no TLS, and plain will do.
+    Plain(Socket),
+    /// Nothing will do.
+    Failed(String),
+}
+
+/// Asks for TLS and shakes hands; `None` asks for a new, plain connection.
+async fn secure(
+    plan: &TlsPlan,
+    host: &Host,
+    mut socket: Socket,
+    times: &mut DialTimes,
+) -> Result<Option<Leg>, Secured> {
+    let failed =
+        |error: io::Error| Secured::Failed(format!("connection to server at {host} failed: {error}"));
+    if !plan.is_direct() {
+        let started = tokio::time::Instant::now();
+        let answer = ask_for_tls(&mut socket).await.map_err(failed)?;
+        times.request = Some(started.elapsed());
+        match answer {
+            b'S' => {}
+            b'N' if plan.may_be_plain() => return Err(Secured::Plain(socket)),
+            b'N' => return Err(Secured::Failed(plan.refused_by_server(host).to_string())),
+            // Servers too old for the request answer with an error.
+            b'E' if plan.may_be_plain() => return Ok(None),
+            _ => {
+                let what = "it answers the request for TLS with something else; is it a PostgreSQL server?";
+                return Err(Secured::Failed(format!("connection to server at {host} failed: {what}")));
+            }
+        }
+    }
+    let tls = plan.start(host).map_err(|error| Secured::Failed(error.to_string()))?;
+    let started = tokio::time::Instant::now();
+    let shaken = Leg::start_tls(socket, tls).await;
+    times.handshake = Some(started.elapsed());
+    match shaken {
+        Ok(leg) => Ok(Some(leg)),
+        Err(_) if plan.may_be_plain() => Ok(None),
+        Err(HandshakeError::Tls(error)) => Err(Secured::Failed(plan.explain(host, error).to_string())),
+        Err(HandshakeError::Io(error)) => Err(failed(error)),
+    }
+}
+
+async fn ask_for_tls(socket: &mut Socket) -> io::Result<u8> {
+    let mut request = Vec::new();
+    encode_ssl_request(&mut request);
+    let mut sent = 0;
+    while sent < request.len() {
+        sent += std::future::poll_fn(|cx| socket.poll_write(cx, &request[sent..])).await?;
+    }
+    let mut answer = [0];
+    // One byte and no more: what follows is TLS's own (CVE-2021-23222 is about reading on).
+    match std::future::poll_fn(|cx| socket.poll_read(cx, &mut answer)).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(answer[0]),
+    }
+}
+
+async fn connect(address: &Address) -> io::Result<Socket> {
+    match address {
+        Address::Tcp(address) => TcpStream::connect(address).await.map(Socket::from),
+        Address::Unix(path) => UnixStream::connect(path).await.map(Socket::from),
+    }
+}
+
+/// Sends all of `bytes`.
+pub(crate) async fn write_all(leg: &mut Leg, bytes: &[u8]) -> io::Result<()> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        sent += std::future::poll_fn(|cx| leg.poll_write(cx, &bytes[sent..])).await?;
+    }
+    std::future::poll_fn(|cx| leg.poll_flush(cx)).await
+}
+
+fn connect_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "\n\tIs the server running on that host and accepting TCP/IP connections?"
+        }
+        io::ErrorKind::NotFound => {
+            "\n\tIs the server running locally and accepting connections on that socket?"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,51 @@
+use std::io;
+
+use onetrip_ledger::TraceError;
+use onetrip_session::SessionError;
+use onetrip_target::tls::TlsError;
+
+/// Why the gateway, or one connection through it, cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// The listening address cannot be used.
+    #[error("cannot listen at {address}: {source}{}", listen_hint(source))]
+    Listen {
+        /// The address asked for.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No address of the database answered. One line per address.
+    #[error("{0}")]
+    Dial(String),
+    /// The settings for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The trace file cannot be created.
+    #[error("cannot write the trace: {0}")]
+    Trace(#[from] TraceError),
+    /// The conversation broke.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// A socket failed.
+    #[error("{side}: {source}")]
+    Socket {
+        /// Whose socket.
+        side: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread or a runtime cannot be made.
+    #[error("cannot start the gateway: {0}")]
+    Start(#[source] io::Error),
+}
+
+fn listen_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; something listens there already: choose another port, or 0 for a free one"
+        }
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges: choose a higher one",
+        _ => "",
+    }
+}

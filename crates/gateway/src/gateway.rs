@@ -1,0 +1,341 @@
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use onetrip_ledger::trace::TraceHeader;
+use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
+use onetrip_target::Conninfo;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+
+use crate::GatewayError;
+use crate::address::ListenAddress;
+use crate::cancel::Cancels;
+use crate::connection::serve;
+use crate::dial::Dialer;
+use crate::notice::notice;
+use crate::recorder::{Recorded, Recorder, RecorderThread};
+use crate::socket::Socket;
+use crate::spin::{Busy, SpinLimit};
+
+/// Accepted connections that wait for a thread to take them.
+const ACCEPTED_MAX: usize = 128;
+/// Pause after a failed accept, such as one for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a gateway is told.
+#[derive(Debug, Clone)]
+pub struct GatewayConfig {
+    /// Where clients connect.
+    pub listen: ListenAddress,
+    /// Where the database is, and how to speak TLS with it.
+    pub upstream: Conninfo,
+    /// Where to write the trace.
+    pub trace: Option<PathBuf>,
+    /// Keep parameters' values in the trace, not only their hashes.
+    pub keep_values: bool,
+    /// Hold replies for so long, so that units which a client sends without waiting are seen to share a trip.
+    pub settle: Duration,
+    /// Longest spin before a thread parks; zero for none.
+    pub spin: Duration,
+    /// Threads that move bytes; `None` for one per core.
+    pub threads: Option<usize>,
+}
+
+impl GatewayConfig {
+    /// Longest spin that does not cost more than it saves.
+    pub const SPIN: Duration = Duration::from_micros(100);
+
+    /// Observes the database `upstream` from a free port of this machine.
+    pub fn new(upstream: Conninfo) -> Self {
+        Self {
+            listen: ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))),
+            upstream,
+            trace: None,
+            keep_values: false,
+            settle: Duration::ZERO,
+            spin: Self::SPIN,
+            threads: None,
+        }
+    }
+}
+
+/// A running gateway.
+#[derive(Debug)]
+pub struct Gateway {
+    address: ListenAddress,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+    recorder: RecorderThread,
+}
+
+/// What a gateway has seen.
+#[derive(Debug)]
+pub struct Outcome {
+    /// All its records, counted.
+    pub analyzer: Analyzer,
+    /// Clients that connected, also those that never sent a startup packet.
+    pub accepted: u64,
+    /// Why the trace is not complete, if it is not.
+    pub trace_error: Option<TraceError>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    started: Instant,
+    pub(crate) hasher: ValueHasher,
+    pub(crate) keep_values: bool,
+    pub(crate) settle: Duration,
+    pub(crate) spin: SpinLimit,
+    pub(crate) cancels: Cancels,
+    pub(crate) dialer: Arc<Dialer>,
+    accepted: AtomicU64,
+    next_number: AtomicU32,
+}
+
+impl Shared {
+    /// The time on the trace's clock.
+    pub(crate) fn now(&self) -> Moment {
+        Moment(self.started.elapsed().as_nanos() as u64)
+    }
+}
+
+impl Gateway {
+    /// Listens and serves, on threads of its own, until [`Self::stop`].
+    ///
+    /// # Errors
+    ///
+    /// An address that cannot be listened at, TLS settings that cannot be used, a trace that cannot be created.
+    pub fn start(config: GatewayConfig) -> Result<Self, GatewayError> {
+        let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let workers = config.threads.unwrap_or(cores).max(1);
+        let mut origin = StreamEncoder::default();
+        let program = concat!("onetrip ", env!("CARGO_PKG_VERSION"));
+        origin.origin(
+            program.as_bytes(),
+            config.upstream.address().as_bytes(),
+            config.settle.as_nanos() as u64,
+        );
+        let shared = Arc::new(Shared {
+            started: Instant::now(),
+            hasher: ValueHasher::new(),
+            keep_values: config.keep_values,
+            settle: config.settle,
+            spin: SpinLimit::new(config.spin),
+            cancels: Cancels::default(),
+            dialer: Arc::new(Dialer::new(config.upstream)?),
+            accepted: AtomicU64::new(0),
+            next_number: AtomicU32::new(1),
+        });
+        let runtime = runtime()?;
+        let (listener, address) = Listener::bind(&config.listen, &runtime)?;
+        let trace = config.trace.as_deref().map(|path| (path, TraceHeader::now(config.keep_values)));
+        let recorder = RecorderThread::start(trace, origin.take_block())?;
+        let (stop, stopped) = watch::channel(false);
+        let mut threads = Vec::new();
+        let mut senders = Vec::new();
+        for _ in 0..workers {
+            let (sender, receiver) = mpsc::channel(ACCEPTED_MAX);
+            senders.push(sender);
+            let worker = Worker { shared: Arc::clone(&shared), recorder: recorder.recorder() };
+            threads.push(worker.start(receiver, stopped.clone())?);
+        }
+        let accepting = Arc::clone(&shared);
+        let accept = move || runtime.block_on(accept(listener, senders, accepting, stopped));
+        threads.push(spawn("onetrip-accept", accept)?);
+        Ok(Self { address, shared, stop, threads, recorder })
+    }
+
+    /// Where it listens, with the port that it got.
+    pub fn address(&self) -> &ListenAddress {
+        &self.address
+    }
+
+    /// Clients that have connected so far.
+    pub fn accepted(&self) -> u64 {
+        self.shared.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Ends all connections and returns what was seen.
+    pub fn stop(self) -> Outcome {
+        // Without receivers there is nobody left to stop.
+        let _ = self.stop.send(true);
+        for thread in self.threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        if let ListenAddress::Unix(path) = &self.address {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+        let Recorded { analyzer, trace_error } = self.recorder.finish();
+        Outcome { analyzer, accepted: self.shared.accepted.load(Ordering::Relaxed), trace_error }
+    }
+}
+
+/// A thread that serves connections.
+struct Worker {
+    shared: Arc<Shared>,
+    recorder: Recorder,
+}
+
+impl Worker {
+    fn start(
+        self,
+        mut accepted: mpsc::Receiver<Accepted>,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Result<JoinHandle<()>, GatewayError> {
+        let runtime = runtime()?;
+        spawn("onetrip-worker", move || {
+            let tasks = LocalSet::new();
+            let busy = Rc::new(Busy::default());
+            let serving = async {
+                while let Some(accepted) = accepted.recv().await {
+                    self.serve(accepted, &busy);
+                }
+            };
+            tasks.block_on(&runtime, async {
+                tokio::select! {
+                    () = serving => {}
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                }
+            });
+            // Dropping the tasks ends their books.
+            drop(tasks);
+        })
+    }
+
+    fn serve(&self, accepted: Accepted, busy: &Rc<Busy>) {
+        let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
+        let (shared, recorder, busy) = (Arc::clone(&self.shared), self.recorder.clone(), Rc::clone(busy));
+        tokio::task::spawn_local(async move {
+            let socket = match accepted.into_socket() {
+                Ok(socket) => socket,
+                Err(error) => return notice(&format!("a client was lost: {error}")),
+            };
+            match serve(socket, number, shared, busy, recorder).await {
+                // A client that vanishes is its own affair.
+                Ok(()) | Err(GatewayError::Socket { side: "client", .. }) => {}
+                Err(error) => notice(&explain(&error)),
+            }
+        });
+    }
+}
+
+/// An error with its causes, on one line.
+fn explain(error: &GatewayError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        let words = next.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+/// A listening socket of either kind.
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection that no runtime has yet.
+enum Accepted {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Listener {
+    fn bind(address: &ListenAddress, runtime: &Runtime) -> Result<(Self, ListenAddress), GatewayError> {
+        let _context = runtime.enter();
+        let failed = |source| GatewayError::Listen { address: address.to_string(), source };
+        match address {
+            ListenAddress::Tcp(at) => {
+                let listener = std::net::TcpListener::bind(at).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                let bound = listener.local_addr().map_err(failed)?;
+                Ok((Self::Tcp(TcpListener::from_std(listener).map_err(failed)?), ListenAddress::Tcp(bound)))
+            }
+            ListenAddress::Unix(path) => {
+                remove_stale(path);
+                let listener = UnixListener::bind(path).map_err(failed)?;
+                Ok((Self::Unix(listener), address.clone()))
+            }
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(listener) => listener.accept().await?.0.into_std().map(Accepted::Tcp),
+            Self::Unix(listener) => listener.accept().await?.0.into_std().map(Accepted::Unix),
+        }
+    }
+}
+
+impl Accepted {
+    fn into_socket(self) -> io::Result<Socket> {
+        match self {
+            Self::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Socket::from),
+            Self::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::from),
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at any more.
+fn remove_stale(path: &std::path::Path) {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
+        // If it cannot be removed, listening fails and says so.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Hands connections to the workers in turn.
+async fn accept(
+    listener: Listener,
+    workers: Vec<mpsc::Sender<Accepted>>,
+    shared: Arc<Shared>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    for worker in workers.iter().cycle() {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match accepted {
+            Ok(accepted) => {
+                shared.accepted.fetch_add(1, Ordering::Relaxed);
+                if worker.send(accepted).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                notice(&format!("cannot accept a connection: {error}"));
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// A runtime of one thread that looks at its sockets at every turn, so that a spinning task sees what comes.
+fn runtime() -> Result<Runtime, GatewayError> {
+    Builder::new_current_thread().enable_all().event_interval(1).build().map_err(GatewayError::Start)
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, GatewayError> {
+    thread::Builder::new().name(name.into()).spawn(body).map_err(GatewayError::Start)
+}

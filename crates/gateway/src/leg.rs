@@ -1,0 +1,152 @@
+//! One end of a connection: a socket, with TLS on it or without.
+
+use std::io::{self, Read, Write};
+use std::task::{Context, Poll};
+
+use rustls::ClientConnection;
+
+use crate::socket::{PathTime, Socket};
+
+/// The client's leg is plain today; TLS for it is a second kind of session on the same type.
+#[derive(Debug)]
+pub(crate) struct Leg {
+    socket: Socket,
+    tls: Option<Box<ClientConnection>>,
+}
+
+impl Leg {
+    pub(crate) fn plain(socket: Socket) -> Self {
+        Self { socket, tls: None }
+    }
+
+    /// Shakes hands over `socket`.
+    pub(crate) async fn start_tls(socket: Socket, tls: ClientConnection) -> Result<Self, HandshakeError> {
+        let mut leg = Self { socket, tls: Some(Box::new(tls)) };
+        std::future::poll_fn(|cx| leg.poll_handshake(cx)).await?;
+        Ok(leg)
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    pub(crate) fn path_time(&self) -> Option<PathTime> {
+        self.socket.path_time()
+    }
+
+    /// Reads into `into`; zero bytes are the end of the stream.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let Some(tls) = &mut self.tls else { return self.socket.poll_read(cx, into) };
+        loop {
+            match tls.reader().read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // A peer that closes without saying so in TLS has closed all the same.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(0)),
+                done => return Poll::Ready(done),
+            }
+            let mut raw = Adapter { socket: &mut self.socket, cx };
+            match tls.read_tls(&mut raw) {
+                Ok(_) => {
+                    tls.process_new_packets()
+                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Writes some of `from`; with TLS, bytes taken are sent by this call or by [`Self::poll_flush`].
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let Some(tls) = &mut self.tls else { return self.socket.poll_write(cx, from) };
+        let taken = tls.writer().write(from)?;
+        let flushed = self.poll_flush(cx)?;
+        if taken == 0 && flushed.is_pending() { Poll::Pending } else { Poll::Ready(Ok(taken)) }
+    }
+
+    /// Sends what TLS has encrypted; nothing to do on a plain leg.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(tls) = &mut self.tls else { return Poll::Ready(Ok(())) };
+        while tls.wants_write() {
+            let mut raw = Adapter { socket: &mut self.socket, cx };
+            match tls.write_tls(&mut raw) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            if self.poll_flush(cx)?.is_pending() {
+                return Poll::Pending;
+            }
+        }
+        self.socket.poll_shutdown(cx)
+    }
+
+    fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), HandshakeError>> {
+        loop {
+            if self.poll_flush(cx)?.is_pending() {
+                return Poll::Pending;
+            }
+            let Some(tls) = self.tls.as_mut().filter(|tls| tls.is_handshaking()) else {
+                return Poll::Ready(Ok(()));
+            };
+            let mut raw = Adapter { socket: &mut self.socket, cx };
+            match tls.read_tls(&mut raw) {
+                Ok(0) => return Poll::Ready(Err(HandshakeError::Io(io::ErrorKind::UnexpectedEof.into()))),
+                Ok(_) => {
+                    if let Err(error) = tls.process_new_packets() {
+                        // The alert tells the server why; that it may not get through changes nothing.
+                        let _ = self.poll_flush(cx);
+                        return Poll::Ready(Err(HandshakeError::Tls(error)));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+}
+
+/// Why TLS did not come about.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Tls(rustls::Error),
+}
+
+/// The socket as rustls wants it: blocking calls that say "would block".
+struct Adapter<'a, 'c, 'w> {
+    socket: &'a mut Socket,
+    cx: &'c mut Context<'w>,
+}
+
+impl Read for Adapter<'_, '_, '_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.socket.poll_read(self.cx, into) {
+            Poll::Ready(done) => done,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+impl Write for Adapter<'_, '_, '_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self.socket.poll_write(self.cx, from) {
+            Poll::Ready(done) => done,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

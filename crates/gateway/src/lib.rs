@@ -1,0 +1,28 @@
+//! Sockets, TLS and a recorder around one [`onetrip_session::Session`] per client.
+//!
+//! ```text
+//!  client --> [leg: plain]  session  [leg: plain or TLS] --> database
+//!                              |
+//!                     blocks of records --> recorder thread --> trace file and analyzer
+//! ```
+//!
+//! Moves bytes and decides nothing: what a message becomes is the session's business.
+//!
+//! Non-scope: where the database is and how to speak TLS with it (`target`), and what the records mean (`ledger`).
+
+mod address;
+mod buffer;
+mod cancel;
+mod connection;
+mod dial;
+mod error;
+mod gateway;
+mod leg;
+mod notice;
+mod recorder;
+mod socket;
+mod spin;
+
+pub use address::{ListenAddress, ListenAddressError};
+pub use error::GatewayError;
+pub use gateway::{Gateway, GatewayConfig, Outcome};

@@ -1,0 +1,97 @@
+//! TCP and Unix sockets as one type.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connected stream socket.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What the kernel knows of a path, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PathTime {
+    pub(crate) rtt_us: u32,
+    pub(crate) rtt_min_us: u32,
+}
+
+impl Socket {
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(into);
+        let ready = match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+        };
+        ready.map_ok(|()| buffer.filled().len())
+    }
+
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, from),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, from),
+        }
+    }
+
+    /// Sends the end of the stream; the other direction stays open.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    /// The kernel's round-trip times; `None` on a Unix socket.
+    pub(crate) fn path_time(&self) -> Option<PathTime> {
+        match self {
+            Self::Tcp(stream) => tcp_info::path_time(stream.as_raw_fd()),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl From<TcpStream> for Socket {
+    fn from(stream: TcpStream) -> Self {
+        // Small messages must leave at once; a socket that refuses the option only makes them later.
+        let _ = stream.set_nodelay(true);
+        Self::Tcp(stream)
+    }
+}
+
+impl From<UnixStream> for Socket {
+    fn from(stream: UnixStream) -> Self {
+        Self::Unix(stream)
+    }
+}
+
+/// `TCP_INFO`, for which no safe wrapper is at hand.
+#[allow(unsafe_code)]
+mod tcp_info {
+    use super::{PathTime, RawFd};
+
+    /// Places of `tcpi_rtt` and `tcpi_min_rtt` in Linux's `struct tcp_info` (`include/uapi/linux/tcp.h`), which
+    /// only ever grows at its end.
+    const RTT_AT: usize = 68;
+    const RTT_MIN_AT: usize = 148;
+
+    pub(super) fn path_time(fd: RawFd) -> Option<PathTime> {
+        let mut info = [0u8; 256];
+        let mut length = info.len() as libc::socklen_t;
+        // SAFETY: `info` is writable for `length` bytes, `length` says so, and both live through the call; an fd
+        // that is not a TCP socket makes the call fail without writing.
+        let result = unsafe {
+            libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length)
+        };
+        if result != 0 || (length as usize) < RTT_MIN_AT + 4 {
+            return None;
+        }
+        let field = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        Some(PathTime { rtt_us: field(RTT_AT), rtt_min_us: field(RTT_MIN_AT) })
+    }
+}
