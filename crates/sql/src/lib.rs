@@ -11,6 +11,14 @@
 //! - the **facts**: kind of statement, main table, cursor and setting names ([`Facts`]);
 //! - the **comments**, which [`sqlcommenter`] reads for route, controller and their like.
 //!
+//! ```
+//! let mut lifter = onetrip_sql::Lifter::new();
+//! let lifted = lifter.lift(b"SELECT pay FROM hr.emp WHERE id IN (7, 8) /* why */", true);
+//! assert_eq!(lifted.template(), b"SELECT pay FROM hr.emp WHERE id IN ($1, ...)");
+//! assert_eq!(lifted.literals().map(|literal| literal.source).collect::<Vec<_>>(), [b"7", b"8"]);
+//! assert!(lifted.table().is_some_and(|table| table.is(b"hr.emp")));
+//! ```
+//!
 //! No byte of a literal ever gets into a template, not even of an unterminated one.
 //!
 //! Not here: parsing, purity of statements and functions, other dialects than PostgreSQL's.

@@ -68,8 +68,9 @@ impl Lifter {
     /// Splits a text into template and literals; what an earlier call found is forgotten.
     ///
     /// `standard_conforming_strings` is the session's setting: when off, a backslash escapes within plain quotes.
-    /// Any bytes will do. Text that PostgreSQL would refuse gets a template too, and still no byte of a literal
-    /// gets into it.
+    /// It must be right, or a string may be taken to end too early. Any bytes will do, in an encoding whose
+    /// multi-byte characters hold no quote. Text that PostgreSQL would refuse gets a template too, and still no
+    /// byte of a literal gets into it. Beyond 1 GiB, PostgreSQL's limit for a message, nothing is looked at.
     pub fn lift<'a>(&'a mut self, text: &'a [u8], standard_conforming_strings: bool) -> Lifted<'a> {
         let text = text.get(..TEXT_BYTES_MAX).unwrap_or(text);
         let mut outcome = Pass::new(self, text, standard_conforming_strings).run(0, true);

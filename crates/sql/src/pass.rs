@@ -69,8 +69,12 @@ impl<'p> Pass<'p> {
         self.next_number = number_base.saturating_add(1);
         self.moves_parameters = moves_parameters;
         while let Some(&byte) = self.text.get(self.at) {
-            match scan::class(byte) {
-                Class::Space => self.space(),
+            let class = scan::class(byte);
+            if class == Class::Space {
+                self.space(); // every other token: a jump of its own is foreseen better
+                continue;
+            }
+            match class {
                 Class::Word => self.word(),
                 Class::Comma => self.comma(),
                 Class::Operator => self.operator(),
@@ -82,7 +86,7 @@ impl<'p> Pass<'p> {
                 Class::Close => self.close(),
                 Class::Dollar => self.dollar(),
                 Class::Semicolon => self.semicolon(),
-                Class::Other => self.other(self.at + 1),
+                Class::Space | Class::Other => self.other(self.at + 1),
             }
         }
         self.lifter.template.finish(self.text);
@@ -90,6 +94,7 @@ impl<'p> Pass<'p> {
         self.outcome
     }
 
+    #[inline]
     fn space(&mut self) {
         self.at = scan::blanks_end(self.text, self.at + 1);
         self.blank();
@@ -136,7 +141,7 @@ impl<'p> Pass<'p> {
             return;
         }
         let keyword =
-            if self.previous == Previous::Dot { Keyword::None } else { Keyword::of(&self.text[start..end]) };
+            if self.previous == Previous::Dot { Keyword::None } else { Keyword::of(self.text, start, end) };
         let span = self.keep(end);
         if !self.lifter.lists.is_empty() {
             self.word_in_list(keyword, span);

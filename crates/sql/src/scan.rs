@@ -8,12 +8,12 @@ use memchr::{memchr, memchr2};
 /// What a byte can start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    Space,
-    Word,
+    Word, // this and the next two go on an identifier
     Digit,
+    Dollar,
+    Space,
     Quote,
     DoubleQuote,
-    Dollar,
     Operator,
     Dot,
     Open,
@@ -56,7 +56,7 @@ pub(crate) fn class(byte: u8) -> Class {
 
 /// Whether an identifier may go on with this byte.
 pub(crate) fn is_word_byte(byte: u8) -> bool {
-    matches!(class(byte), Class::Word | Class::Digit | Class::Dollar)
+    class(byte) as u8 <= Class::Dollar as u8
 }
 
 fn is_operator_byte(byte: u8) -> bool {

@@ -1,7 +1,7 @@
 //! Follows the words of a statement and fills [`Facts`]. Works by local rules, not by a grammar: on text that
 //! PostgreSQL would refuse, the facts mean nothing.
 
-use crate::facts::{Facts, FetchCount, FetchDirection, PARTS_MAX, SettingValue};
+use crate::facts::{Facts, FetchCount, FetchDirection, SettingValue};
 use crate::kind::StatementKind;
 use crate::template::Span;
 use crate::words::Keyword;
@@ -200,7 +200,6 @@ impl Tracker {
             1 => self.facts.parts[0],
             _ => StatementKind::Multi,
         };
-        debug_assert!(self.facts.parts.len() == PARTS_MAX);
     }
 
     fn prolong(&mut self, span: Span) {
@@ -301,7 +300,7 @@ impl Tracker {
             Keyword::First | Keyword::Last | Keyword::Absolute | Keyword::Relative => {
                 self.direction(FetchDirection::Jump);
             }
-            _ if self.kind == StatementKind::Ddl => self.body_word(word.keyword),
+            _ if self.kind == StatementKind::Ddl => self.body_word(word),
             _ => {}
         }
     }
@@ -436,9 +435,9 @@ impl Tracker {
     }
 
     /// `CREATE FUNCTION … BEGIN ATOMIC …; … END`: its semicolons do not end the statement.
-    fn body_word(&mut self, keyword: Keyword) {
-        match keyword {
-            Keyword::Begin => self.body_depth += 1,
+    fn body_word(&mut self, word: Word) {
+        match word.keyword {
+            Keyword::Atomic if word.previous_word == Keyword::Begin => self.body_depth += 1,
             Keyword::Case if self.body_depth > 0 => self.body_depth += 1,
             Keyword::End => self.body_depth = self.body_depth.saturating_sub(1),
             _ => {}

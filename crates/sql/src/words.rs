@@ -11,6 +11,7 @@ pub(crate) enum Keyword {
     Analyze,
     And,
     Array,
+    Atomic,
     Between,
     Backward,
     Begin,
@@ -113,11 +114,16 @@ pub(crate) enum Keyword {
 }
 
 impl Keyword {
-    /// Looks a word up, in any letter case.
-    pub(crate) fn of(word: &[u8]) -> Self {
-        match word.len() {
-            2..=8 => short(word),
-            9..=11 => long(word),
+    /// Looks up the word `text[start..end]`, in any letter case.
+    #[inline]
+    pub(crate) fn of(text: &[u8], start: usize, end: usize) -> Self {
+        match end - start {
+            2..=SHORT_LEN_MAX => {
+                let packed = packed(text, start, end);
+                let (word, keyword) = TABLE[slot(packed)];
+                if word == packed { keyword } else { Self::None }
+            }
+            9..=11 => long(&text[start..end]),
             _ => Self::None,
         }
     }
@@ -148,80 +154,176 @@ impl Keyword {
                 | Or
                 | Returning
                 | Select
-                | Set
                 | Then
                 | To
                 | Union
                 | Using
-                | Values
                 | When
                 | Where
-                | For
-                | Fetch
-                | Move
-                | Forward
-                | Backward
-                | Absolute
-                | Relative
+                | With
         )
     }
 }
 
-/// The word's letters in one number, in small case; other bytes of identifiers stay distinct from letters.
-const fn packed(word: &[u8]) -> u64 {
-    let mut number = 0;
-    let mut at = 0;
-    while at < word.len() {
-        number = (number << 8) | (word[at] | 0x20) as u64;
-        at += 1;
+const SHORT_LEN_MAX: usize = 8;
+const SMALL_LETTERS: u64 = 0x2020_2020_2020_2020;
+
+/// A word's bytes in one number, letters in small case; other bytes of identifiers stay distinct from letters.
+#[inline]
+fn packed(text: &[u8], start: usize, end: usize) -> u64 {
+    let mut bytes = [0; SHORT_LEN_MAX];
+    match text.get(start..start + SHORT_LEN_MAX) {
+        Some(window) => bytes.copy_from_slice(window),
+        None => bytes[..end - start].copy_from_slice(&text[start..end]),
     }
-    number
+    let beyond = 8 * (SHORT_LEN_MAX - (end - start)) as u32;
+    (u64::from_le_bytes(bytes) | SMALL_LETTERS) & (u64::MAX >> beyond)
 }
 
-macro_rules! keywords {
-    ($word:expr, $($text:literal => $keyword:ident),+ $(,)?) => {{
-        #[allow(non_upper_case_globals)]
-        mod texts { $(pub(super) const $keyword: u64 = super::packed($text.as_bytes());)+ }
-        match packed($word) { $(texts::$keyword => Keyword::$keyword,)+ _ => Keyword::None }
-    }};
+const TABLE_BITS: u32 = 9;
+
+/// Where a word stands in [`TABLE`]. The factor was searched for: it puts each keyword in a slot of its own.
+#[inline]
+const fn slot(packed: u64) -> usize {
+    (packed.wrapping_mul(0xe0cd_62e1_05af_cb03) >> (u64::BITS - TABLE_BITS)) as usize
 }
 
-fn short(word: &[u8]) -> Keyword {
-    if word.len() == 7 && word.eq_ignore_ascii_case(b"analyse") {
-        return Keyword::Analyze;
+static TABLE: [(u64, Keyword); 1 << TABLE_BITS] = table();
+
+const fn table() -> [(u64, Keyword); 1 << TABLE_BITS] {
+    let mut table = [(0, Keyword::None); 1 << TABLE_BITS];
+    let mut index = 0;
+    while index < SHORT.len() {
+        let (word, keyword) = SHORT[index];
+        let mut packed = 0;
+        let mut at = word.len();
+        while at > 0 {
+            at -= 1;
+            packed = (packed << 8) | word.as_bytes()[at] as u64;
+        }
+        assert!(table[slot(packed)].0 == 0, "two keywords share a slot: search another factor");
+        table[slot(packed)] = (packed, keyword);
+        index += 1;
     }
-    keywords!(word,
-        "abort" => Abort, "absolute" => Absolute, "all" => All, "alter" => Alter, "analyze" => Analyze, "and" => And,
-        "array" => Array, "between" => Between, "backward" => Backward, "begin" => Begin, "by" => By, "call" => Call,
-        "case" => Case, "close" => Close, "cluster" => Cluster, "comment" => Comment, "commit" => Commit,
-        "copy" => Copy, "create" => Create, "chain" => Chain, "declare" => Declare, "default" => Default,
-        "delete" => Delete, "discard" => Discard, "distinct" => Distinct, "do" => Do, "drop" => Drop, "else" => Else,
-        "end" => End, "except" => Except, "execute" => Execute, "explain" => Explain, "false" => False,
-        "fetch" => Fetch, "first" => First, "for" => For, "forward" => Forward, "from" => From, "grant" => Grant,
-        "having" => Having, "hold" => Hold, "ilike" => ILike, "import" => Import, "in" => In, "insert" => Insert,
-        "into" => Into, "key" => Key, "last" => Last, "lateral" => Lateral, "like" => Like, "limit" => Limit,
-        "listen" => Listen, "local" => Local, "lock" => Lock, "merge" => Merge, "move" => Move, "next" => Next,
-        "no" => No, "not" => Not, "notify" => Notify, "null" => Null, "offset" => Offset, "on" => On, "only" => Only,
-        "or" => Or, "prepare" => Prepare, "prepared" => Prepared, "prior" => Prior, "reassign" => Reassign,
-        "refresh" => Refresh, "reindex" => Reindex, "relative" => Relative, "release" => Release, "reset" => Reset,
-        "revoke" => Revoke, "rollback" => Rollback, "security" => Security, "select" => Select, "session" => Session,
-        "set" => Set, "share" => Share, "show" => Show, "start" => Start, "table" => Table, "then" => Then,
-        "time" => Time, "to" => To, "true" => True, "truncate" => Truncate, "union" => Union, "unlisten" => Unlisten, "update" => Update,
-        "using" => Using, "vacuum" => Vacuum, "values" => Values, "verbose" => Verbose, "when" => When,
-        "where" => Where, "with" => With, "zone" => Zone,
-    )
+    table
 }
 
 fn long(word: &[u8]) -> Keyword {
-    const LONG: [(&[u8], Keyword); 6] = [
-        (b"checkpoint", Keyword::Checkpoint),
-        (b"deallocate", Keyword::Deallocate),
-        (b"intersect", Keyword::Intersect),
-        (b"returning", Keyword::Returning),
-        (b"savepoint", Keyword::Savepoint),
-        (b"transaction", Keyword::Transaction),
-    ];
     LONG.iter()
         .find(|(text, _)| word.eq_ignore_ascii_case(text))
         .map_or(Keyword::None, |&(_, keyword)| keyword)
 }
+
+const LONG: &[(&[u8], Keyword)] = &[
+    (b"checkpoint", Keyword::Checkpoint),
+    (b"deallocate", Keyword::Deallocate),
+    (b"intersect", Keyword::Intersect),
+    (b"returning", Keyword::Returning),
+    (b"savepoint", Keyword::Savepoint),
+    (b"transaction", Keyword::Transaction),
+];
+
+const SHORT: &[(&str, Keyword)] = &[
+    ("abort", Keyword::Abort),
+    ("absolute", Keyword::Absolute),
+    ("all", Keyword::All),
+    ("alter", Keyword::Alter),
+    ("analyse", Keyword::Analyze),
+    ("analyze", Keyword::Analyze),
+    ("and", Keyword::And),
+    ("array", Keyword::Array),
+    ("atomic", Keyword::Atomic),
+    ("backward", Keyword::Backward),
+    ("begin", Keyword::Begin),
+    ("between", Keyword::Between),
+    ("by", Keyword::By),
+    ("call", Keyword::Call),
+    ("case", Keyword::Case),
+    ("chain", Keyword::Chain),
+    ("close", Keyword::Close),
+    ("cluster", Keyword::Cluster),
+    ("comment", Keyword::Comment),
+    ("commit", Keyword::Commit),
+    ("copy", Keyword::Copy),
+    ("create", Keyword::Create),
+    ("declare", Keyword::Declare),
+    ("default", Keyword::Default),
+    ("delete", Keyword::Delete),
+    ("discard", Keyword::Discard),
+    ("distinct", Keyword::Distinct),
+    ("do", Keyword::Do),
+    ("drop", Keyword::Drop),
+    ("else", Keyword::Else),
+    ("end", Keyword::End),
+    ("except", Keyword::Except),
+    ("execute", Keyword::Execute),
+    ("explain", Keyword::Explain),
+    ("false", Keyword::False),
+    ("fetch", Keyword::Fetch),
+    ("first", Keyword::First),
+    ("for", Keyword::For),
+    ("forward", Keyword::Forward),
+    ("from", Keyword::From),
+    ("grant", Keyword::Grant),
+    ("having", Keyword::Having),
+    ("hold", Keyword::Hold),
+    ("ilike", Keyword::ILike),
+    ("import", Keyword::Import),
+    ("in", Keyword::In),
+    ("insert", Keyword::Insert),
+    ("into", Keyword::Into),
+    ("key", Keyword::Key),
+    ("last", Keyword::Last),
+    ("lateral", Keyword::Lateral),
+    ("like", Keyword::Like),
+    ("limit", Keyword::Limit),
+    ("listen", Keyword::Listen),
+    ("local", Keyword::Local),
+    ("lock", Keyword::Lock),
+    ("merge", Keyword::Merge),
+    ("move", Keyword::Move),
+    ("next", Keyword::Next),
+    ("no", Keyword::No),
+    ("not", Keyword::Not),
+    ("notify", Keyword::Notify),
+    ("null", Keyword::Null),
+    ("offset", Keyword::Offset),
+    ("on", Keyword::On),
+    ("only", Keyword::Only),
+    ("or", Keyword::Or),
+    ("prepare", Keyword::Prepare),
+    ("prepared", Keyword::Prepared),
+    ("prior", Keyword::Prior),
+    ("reassign", Keyword::Reassign),
+    ("refresh", Keyword::Refresh),
+    ("reindex", Keyword::Reindex),
+    ("relative", Keyword::Relative),
+    ("release", Keyword::Release),
+    ("reset", Keyword::Reset),
+    ("revoke", Keyword::Revoke),
+    ("rollback", Keyword::Rollback),
+    ("security", Keyword::Security),
+    ("select", Keyword::Select),
+    ("session", Keyword::Session),
+    ("set", Keyword::Set),
+    ("share", Keyword::Share),
+    ("show", Keyword::Show),
+    ("start", Keyword::Start),
+    ("table", Keyword::Table),
+    ("then", Keyword::Then),
+    ("time", Keyword::Time),
+    ("to", Keyword::To),
+    ("true", Keyword::True),
+    ("truncate", Keyword::Truncate),
+    ("union", Keyword::Union),
+    ("unlisten", Keyword::Unlisten),
+    ("update", Keyword::Update),
+    ("using", Keyword::Using),
+    ("vacuum", Keyword::Vacuum),
+    ("values", Keyword::Values),
+    ("verbose", Keyword::Verbose),
+    ("when", Keyword::When),
+    ("where", Keyword::Where),
+    ("with", Keyword::With),
+    ("zone", Keyword::Zone),
+];

@@ -91,6 +91,9 @@ fn comments_vanish_and_nest() {
         ("-- only", ""),
     ]);
     let mut lifter = Lifter::new();
+    let many = (0..100).map(|index| format!("/*{index}*/ ")).collect::<String>();
+    let kept: Vec<_> = lifter.lift(many.as_bytes(), true).comments().map(<[u8]>::to_vec).collect();
+    assert_eq!((kept.len(), &kept[0][..], &kept[15][..]), (onetrip_sql::COMMENTS_MAX, &b"0"[..], &b"99"[..]));
     let lifted = lifter.lift(b"/*a*/ SELECT 1 /* b */ --c\n", true);
     assert_eq!(lifted.comments().collect::<Vec<_>>(), [&b"a"[..], b" b ", b"c"]);
 }
@@ -223,6 +226,7 @@ fn kinds_follow_the_main_verb() {
         ("VACUUM t", Maintenance),
         ("CREATE TABLE t()", Ddl),
         ("BEGIN; SELECT 1;", Multi),
+        ("CREATE TABLE t (begin int); DROP TABLE u", Multi),
         ("1", Other),
         ("DEALLOCATE ALL", Deallocate),
         ("CLOSE c", CloseCursor),
