@@ -405,6 +405,10 @@ impl Tracker {
     }
 
     fn from(&mut self, word: Word) {
+        if self.facts.table.is_some_and(|table| self.table_is_source && table.end + 1 == word.span.start) {
+            self.facts.table = None; // FROM ROWS FROM (f(1), g(2))
+            return;
+        }
         let names_tables = self.levels.last().is_some_and(|&level| level);
         if names_tables && word.previous_word != Keyword::Distinct {
             self.facts.has_from = true;

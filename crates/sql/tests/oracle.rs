@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use onetrip_sql::{Lifter, LiteralKind};
-use pg_query::FingerprintOptions;
 use pg_query::protobuf::Token;
+use pg_query::{FingerprintOptions, NodeEnum};
+use proptest::prelude::*;
 
 /// A statement, and the constants in it that pg_query's normalization leaves in place.
 struct Case {
@@ -288,4 +289,78 @@ fn a_template_lifts_to_itself() {
         let once = template(&case.text);
         assert_eq!(template(&once), once, "of {}", case.text);
     }
+}
+
+/// The constant that PostgreSQL reads in `SELECT literal`, if it takes it.
+fn constant_of(literal: &str) -> Option<String> {
+    use pg_query::protobuf::a_const::Val;
+    let parsed = pg_query::parse(&format!("SELECT {literal}"), 0).ok()?;
+    let NodeEnum::SelectStmt(select) = parsed.protobuf.stmts.first()?.stmt.as_ref()?.node.as_ref()? else {
+        return None;
+    };
+    let NodeEnum::ResTarget(target) = select.target_list.first()?.node.as_ref()? else { return None };
+    let NodeEnum::AConst(constant) = target.val.as_ref()?.node.as_ref()? else { return None };
+    match constant.val.as_ref()? {
+        Val::Sval(string) => Some(string.sval.clone()),
+        Val::Ival(integer) => Some(integer.ival.to_string()),
+        _ => None,
+    }
+}
+
+fn pieces(of: &'static [&'static str]) -> impl Strategy<Value = String> {
+    proptest::collection::vec(proptest::sample::select(of), 0..8).prop_map(|pieces| pieces.concat())
+}
+
+fn value(literal: &str) -> String {
+    let text = format!("SELECT {literal}");
+    let mut lifter = Lifter::new();
+    let lifted = lifter.lift(text.as_bytes(), true);
+    assert_eq!(lifted.literals().len(), 1, "{literal} is one literal");
+    let found = lifted.literals().next().expect("one literal");
+    String::from_utf8_lossy(found.value(&mut Vec::new())).into_owned()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn escape_strings_decode_as_the_server_decodes_them(
+        body in pieces(&[
+            "a", "''", "\\'", "\\\\", "\\n", "\\b", "\\f", "\\r", "\\t", "\\q", "\\x4", "\\x41", "\\x4g", "\\101", "\\7",
+            "\\18", "\\u0041", "\\u00e9", "\\U0001F600", "\\ud83d\\ude00", "é", "\n", "0", "$1", "' \n '", "'--x\n'",
+        ]),
+    ) {
+        let literal = format!("E'{body}'");
+        if let Some(expected) = constant_of(&literal) {
+            prop_assert_eq!(value(&literal), expected, "of {}", literal);
+        }
+    }
+
+    #[test]
+    fn plain_and_unicode_strings_decode_as_the_server_decodes_them(
+        body in pieces(&["a", "''", "\\\\", "\\0041", "\\+01F600", "\\d83d\\de00", "!0042", "!!", "é", "' \n\t'", " "]),
+        prefix in proptest::sample::select(&["", "N", "U&"][..]),
+        clause in proptest::sample::select(&["", " UESCAPE '!'", "\nuescape\n'!'"][..]),
+    ) {
+        let literal = format!("{prefix}'{body}'{}", if prefix == "U&" { clause } else { "" });
+        if let Some(expected) = constant_of(&literal) {
+            prop_assert_eq!(value(&literal), expected, "of {}", literal);
+        }
+    }
+
+    #[test]
+    fn integers_read_as_the_server_reads_them(
+        literal in "-?(0x[0-9a-fA-F]{1,4}(_[0-9a-f]{1,3})?|0o[0-7]{1,8}|0b[01]{1,20}|[0-9]{1,6}(_[0-9]{1,3})?)",
+    ) {
+        if let Some(expected) = constant_of(&literal) {
+            prop_assert_eq!(value(&literal), expected, "of {}", literal);
+        }
+    }
+}
+
+#[test]
+fn the_constant_oracle_reads_what_it_should() {
+    assert_eq!(constant_of("E'a\\tb'").as_deref(), Some("a\tb"));
+    assert_eq!(constant_of("U&'!0041' UESCAPE '!'").as_deref(), Some("A"));
+    assert_eq!(constant_of("-0x1_F").as_deref(), Some("-31"));
 }
