@@ -1,0 +1,164 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use onetrip_gateway::{GatewayConfig, ListenAddress};
+use onetrip_ledger::Code;
+use onetrip_ledger::budget::Limit;
+
+/// Exit code of a run that broke a budget or showed a finding of --fail-on.
+pub(crate) const EXIT_JUDGED: u8 = 90;
+
+/// Counts the round trips between a program and its database, and says which of them were avoidable.
+#[derive(Debug, Parser)]
+#[command(name = "onetrip", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program and report the round trips that it spends on PostgreSQL
+    Run(RunOptions),
+    /// Stand in front of a PostgreSQL server and report when stopped by Ctrl-C
+    Gateway(GatewayOptions),
+    /// Report on a trace
+    Report(ReportOptions),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The program is pointed at the gateway by its environment: PGHOST, PGPORT, PGHOSTADDR, PGSERVICE, PGSSLMODE,
+PGPASSFILE and DATABASE_URL, and every variable named with --env. What was changed is printed.
+
+The report goes to standard error, because standard output is the program's; --output writes it to a file.
+The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on found something.
+Without --upstream the database is taken from --env, the PG* variables or DATABASE_URL.")]
+pub(crate) struct RunOptions {
+    /// The database, as URL, keyword DSN or HOST:PORT
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+    /// Also point the URL, jdbc: URL or DSN in this environment variable at the gateway
+    #[arg(long = "env", value_name = "NAME")]
+    pub(crate) url_variables: Vec<String>,
+    #[command(flatten)]
+    pub(crate) watch: WatchOptions,
+    #[command(flatten)]
+    pub(crate) judge: JudgeOptions,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GatewayOptions {
+    /// Where clients connect: HOST:PORT, or the path of a Unix socket
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
+    pub(crate) listen: ListenAddress,
+    /// The database, as URL, keyword DSN or HOST:PORT; sslmode and certificates are libpq's
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+    #[command(flatten)]
+    pub(crate) watch: WatchOptions,
+    #[command(flatten)]
+    pub(crate) judge: JudgeOptions,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportOptions {
+    /// A trace, also one that is still being written
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    #[command(flatten)]
+    pub(crate) judge: JudgeOptions,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+}
+
+/// How the gateway watches.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Watching")]
+pub(crate) struct WatchOptions {
+    /// Write a trace of all exchanges; values are kept as keyed hashes only
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Keep parameters' values in the trace
+    #[arg(long, requires = "trace")]
+    pub(crate) keep_values: bool,
+    /// Hold every reply for this long, so that the count of a pipelining client is exact
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0ms")]
+    pub(crate) settle: Duration,
+    /// Longest spin before a thread parks; 0 for none
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
+    pub(crate) spin: Duration,
+    /// Threads that move bytes [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// What makes a run fail, and what it is compared with.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Judging")]
+pub(crate) struct JudgeOptions {
+    /// Fail above a limit: trips=200, work-trips=, connections=, statements=, or avoidable trips of a finding, OT001=0
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) budget: Vec<Limit>,
+    /// Budgets of the run and of single scopes, from a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) budget_file: Option<PathBuf>,
+    /// Fail if this finding is there
+    #[arg(long, value_name = "CODE")]
+    pub(crate) fail_on: Vec<Code>,
+    /// Leave out the findings that a TOML file of [[mute]] rules names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mute: Option<PathBuf>,
+    /// Say what got better and what got worse since an earlier trace
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) compare: Option<PathBuf>,
+}
+
+/// How the report comes out.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputOptions {
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Write the report to a file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// One object
+    Json,
+    /// Budgets as test cases
+    Junit,
+}
+
+impl WatchOptions {
+    /// Puts the options into a gateway's configuration.
+    pub(crate) fn apply(&self, config: GatewayConfig) -> GatewayConfig {
+        GatewayConfig {
+            trace: self.trace.clone(),
+            keep_values: self.keep_values,
+            settle: self.settle,
+            spin: self.spin,
+            threads: self.threads,
+            ..config
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    text.parse::<onetrip_link::HumanDuration>().map(Into::into).map_err(|error| error.to_string())
+}

@@ -1,0 +1,35 @@
+//! The `onetrip` command: flags to one validated value, then a library call.
+
+mod args;
+mod gateway;
+mod judge;
+mod output;
+mod report;
+mod run;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::Gateway(options) => gateway::gateway(&options),
+        Command::Report(options) => report::report(&options),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("onetrip: {error:#}");
+        ExitCode::from(exit_code_of(&error))
+    })
+}
+
+/// What shells and `env` exit with for such a failure; 1 for all others.
+fn exit_code_of(error: &anyhow::Error) -> u8 {
+    error.downcast_ref::<onetrip_target::launch::LaunchError>().map_or(1, |launch| launch.exit_code())
+}

@@ -1,0 +1,71 @@
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_report::RunInfo;
+use onetrip_target::launch::{ChildExit, Program, Redirect, RedirectOptions, Upstream, redirect};
+use onetrip_target::{Environment, SslMode};
+
+use crate::args::{EXIT_JUDGED, RunOptions};
+use crate::judge::Judge;
+use crate::output::{Stream, write};
+
+/// `onetrip run`.
+pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
+    let judge = Judge::new(&options.judge)?;
+    let environment = Environment::of_this_process();
+    let upstream = Upstream::find(options.upstream.as_deref(), &options.url_variables, &environment)?;
+    let gateway = Gateway::start(options.watch.apply(GatewayConfig::new(upstream.conninfo.clone())))?;
+    let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
+    let redirect_options =
+        RedirectOptions { gateway: address, url_variables: &options.url_variables, sslmode: SslMode::Prefer };
+    let redirect = redirect(&environment, &upstream, &redirect_options)?;
+    announce(&redirect, &upstream.conninfo.address(), &address.to_string());
+    let exit = supervise(options, &redirect)?;
+    let outcome = gateway.stop();
+    let summary = outcome.analyzer.finish(&judge.mutes);
+    let how = how_to_connect(&redirect, &address.to_string());
+    let run = RunInfo {
+        command: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        exit_code: match exit {
+            ChildExit::Code(code) => Some(code),
+            ChildExit::Signal(_) => None,
+        },
+        trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
+    };
+    let passed = write(&summary, Some(&run), &how, &judge, &options.output, Stream::Error)?;
+    Ok(match exit.is_success() {
+        true if passed => ExitCode::SUCCESS,
+        true => ExitCode::from(EXIT_JUDGED),
+        false => ExitCode::from(exit.code()),
+    })
+}
+
+/// Says what the program will see differently.
+fn announce(redirect: &Redirect, upstream: &str, gateway: &str) {
+    eprintln!("onetrip: gateway at {gateway}, database at {upstream}");
+    for change in &redirect.notes {
+        eprintln!("onetrip: {change}");
+    }
+    for untouched in &redirect.untouched {
+        eprintln!("onetrip: {untouched}");
+    }
+}
+
+/// Runs the program to its end, with our signals passed on.
+fn supervise(options: &RunOptions, redirect: &Redirect) -> Result<ChildExit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(async {
+        let mut program = Program::spawn(&options.program, redirect)?;
+        program.wait().await.context("cannot tell how the program ended")
+    })
+}
+
+fn how_to_connect(redirect: &Redirect, gateway: &str) -> String {
+    let changed: Vec<&str> = redirect.notes.iter().map(|change| change.variable.as_str()).collect();
+    format!(
+        "The program did not use {}. If it keeps its settings in another variable, name that with --env NAME; if \
+         they are in a file or in its code, start `onetrip gateway` and put its address there (here it was {gateway}).",
+        if changed.is_empty() { "any variable that was set".to_owned() } else { changed.join(", ") }
+    )
+}
