@@ -76,3 +76,24 @@ impl Environment {
         self.variables.remove(name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_of_this_process_is_what_the_system_says() {
+        let environment = Environment::of_this_process();
+        assert_eq!(environment.os("PATH"), std::env::var_os("PATH").as_deref());
+        assert_eq!(environment.os("ONETRIP_NO_SUCH_VARIABLE"), None);
+    }
+
+    #[test]
+    fn changes_stay_in_the_value() {
+        let mut environment = Environment::with_variables([("A", "1")]);
+        environment.set("ONETRIP_TEST_B", "2");
+        environment.unset("A");
+        assert_eq!((environment.var("A"), environment.var("ONETRIP_TEST_B")), (Ok(None), Ok(Some("2"))));
+        assert_eq!(std::env::var_os("ONETRIP_TEST_B"), None);
+    }
+}

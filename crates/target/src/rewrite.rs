@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::settings::is_secret;
-use crate::written::{Entry, Format, Place, Written, encode, quote};
+use crate::written::{Entry, Format, Place, Written, encode, is_blank, quote};
 use crate::{ConninfoError, Settings, SslMode, host};
 
 /// What is shown in place of a secret.
@@ -198,6 +198,12 @@ impl<'a> Edits<'a> {
             result.push_str(&text[copied..bytes.start]);
             result.push_str(&replacement);
             copied = bytes.end;
+            // Only a quote may end a value with no blank after it: host='db'port=1.
+            let next = text.as_bytes().get(copied).filter(|_| !bytes.is_empty());
+            let is_open = self.written.format == Format::KeywordValue && !replacement.ends_with('\'');
+            if is_open && next.is_some_and(|next| !is_blank(*next)) {
+                result.push(' ');
+            }
         }
         result.push_str(&text[copied..]);
         result

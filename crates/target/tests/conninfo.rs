@@ -198,6 +198,9 @@ fn mistakes_are_named_by_place() {
     assert_eq!(refused("mysql://h/d"), ConninfoError::Scheme { scheme: "mysql".to_owned() });
     assert_eq!(refused("jdbc:mysql://h/d"), ConninfoError::Scheme { scheme: "jdbc:mysql".to_owned() });
     assert_eq!(refused("a=b"), ConninfoError::NotRecognised);
+    assert_eq!(refused("jdbc:tc:postgresql:15:///shop"), ConninfoError::NotRecognised);
+    assert_eq!(refused("jdbc:postgresql:/shop"), ConninfoError::NotRecognised);
+    assert_eq!(refused("jdbc:postgresql://h/a/b"), ConninfoError::NotRecognised);
     assert_eq!(refused("password='x''y'"), ConninfoError::MissingEquals { position: 12 });
     assert_eq!(refused("host='a"), ConninfoError::Unterminated { position: 5 });
     assert_eq!(refused("=x"), ConninfoError::MissingEquals { position: 0 });

@@ -56,6 +56,7 @@ fn keyword_value_text_keeps_all_but_its_address() {
     moves("host=db port=5432 dbname=shop", "host=127.0.0.1 port=6432 dbname=shop");
     moves("host = '/a b' user=u\tport='1'", "host = 127.0.0.1 user=u\tport=6432");
     moves("hostaddr=10.0.0.1 host=db port=1", "hostaddr=127.0.0.1 host=127.0.0.1 port=6432");
+    moves("host='db'user='u'port='1'", "host=127.0.0.1 user='u'port=6432");
     moves(r"dbname=shop password=x\", r"host=127.0.0.1 port=6432 dbname=shop password=x\");
     moves("host=a host=b port=1", "host=127.0.0.1 host=127.0.0.1 port=6432");
 }
@@ -168,6 +169,15 @@ proptest! {
     ) {
         let moved = rewrite(&format!("{before}host={host} port=77{after}"), "new", 9, ClientTls::Keep);
         prop_assert_eq!(moved, Ok(format!("{before}host=new port=9{after}")));
+    }
+
+    #[test]
+    fn what_is_weakened_once_needs_no_more_change(
+        text in "(postgres://h/?[?]|jdbc:postgresql://h/[?]|host=h |)((ssl|sslmode|requiressl|sslrootcert|channel_binding)=(true|1|require|verify-ca|system|prefer|)[& ]){1,3}",
+    ) {
+        let tls = ClientTls::Plain(SslMode::Disable);
+        let Ok(once) = rewrite(&text, "127.0.0.1", 6432, tls) else { return Ok(()) };
+        prop_assert_eq!(rewrite(&once, "127.0.0.1", 6432, tls), Ok(once));
     }
 
     #[test]

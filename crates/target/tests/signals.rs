@@ -10,12 +10,15 @@ use rustix::process::{Signal, kill_process};
 /// The only test of its file: signals go to the whole process, and so to every program that it runs.
 #[tokio::test]
 async fn signals_reach_the_program_and_not_us() {
+    // Away from any terminal, where Ctrl-C is a signal like the others.
+    let is_detached = rustix::process::setsid().is_ok();
     let directory = tempfile::tempdir().unwrap();
     let marker = |name: &str| directory.path().join(name);
-    let (ready, seen) = (marker("ready"), marker("seen"));
+    let (ready, seen, interrupted) = (marker("ready"), marker("seen"), marker("interrupted"));
     let script = format!(
-        "trap 'touch {seen}' HUP; trap 'exit 9' TERM; touch {ready}; while :; do sleep 0.02; done",
+        "trap 'touch {seen}' HUP; trap 'touch {interrupted}' INT; trap 'exit 9' TERM; touch {ready}; while :; do sleep 0.02; done",
         seen = seen.display(),
+        interrupted = interrupted.display(),
         ready = ready.display(),
     );
     let mut program =
@@ -26,6 +29,10 @@ async fn signals_reach_the_program_and_not_us() {
         appears(&ready).await;
         kill_process(us, Signal::HUP).unwrap();
         appears(&seen).await;
+        if is_detached {
+            kill_process(us, Signal::INT).unwrap();
+            appears(&interrupted).await;
+        }
         kill_process(us, Signal::TERM).unwrap();
     };
     let (exit, ()) = tokio::join!(program.wait(), send);

@@ -342,6 +342,8 @@ fn a_self_signed_certificate_may_be_its_own_root() {
         let text = |host| format!("host={host} sslmode=verify-full sslrootcert={root}");
         authority.handshake(&text("db.example"), &server).unwrap();
         says(authority.handshake(&text("else.example"), &server), &["for \"db.example\" does not match"]);
+        let other = format!("host=db.example sslmode=verify-ca sslrootcert={}", authority.root());
+        says(authority.handshake(&other, &server), &["does not lead to a trusted root"]);
     }
     let mut expired = named("db.example", &[]);
     expired.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -367,10 +369,20 @@ fn certificates_by_the_manuals_recipe_pass() {
     let root = files.join("manual-root.pem");
     let text = |host| format!("host={host} sslmode=verify-full sslrootcert={}", root.display());
     authority.handshake(&text("db.example"), &server).unwrap();
+    authority.handshake(&(text("db.example") + " ssl_max_protocol_version=TLSv1.2"), &server).unwrap();
     says(authority.handshake(&text("else.example"), &server), &["for \"db.example\" does not match"]);
     let other = format!("host=db.example sslmode=verify-ca sslrootcert={}", authority.root());
-    says(authority.handshake(&other, &server), &["certificate verify failed", "version 3"]);
+    says(authority.handshake(&other, &server), &["does not lead to a trusted root"]);
     authority.handshake("host=db.example sslmode=require", &server).unwrap();
+    let mut forged = server.certificate.to_vec();
+    *forged.last_mut().unwrap() ^= 1;
+    let forger = Identity {
+        certificate: forged.into(),
+        key: server.key.clone_key(),
+        certificate_pem: String::new(),
+        key_pem: String::new(),
+    };
+    says(authority.handshake(&text("db.example"), &forger), &["does not lead to a trusted root"]);
     // The certificate alone proves nothing: whoever shows it must have its key.
     let thief = Identity { key: authority.issue(named("x", &[])).key, ..server };
     says(authority.handshake(&text("db.example"), &thief), &["certificate verify failed"]);

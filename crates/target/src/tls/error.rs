@@ -24,9 +24,9 @@ pub enum TlsError {
         /// The mode that needs it.
         sslmode: SslMode,
     },
-    /// `verify-ca` or `verify-full` without a root, and no home directory to look for one.
+    /// A default file is needed, and there is no home directory to look for it.
     #[error(
-        "could not get home directory to locate root certificate file: name the file in sslrootcert or use sslrootcert=system"
+        "could not get home directory to locate certificate files: name them in sslrootcert (or use sslrootcert=system), sslcert and sslkey"
     )]
     NoHome,
     /// A file that is there but cannot be read.

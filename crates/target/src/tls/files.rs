@@ -56,11 +56,8 @@ pub(super) fn client_certificate(conninfo: &Conninfo) -> Result<Option<ClientCer
         let expected = "it must hold the client's certificate in PEM form";
         return Err(TlsError::Content { what: WHAT, path, expected });
     }
-    let key_path = match (&conninfo.sslkey, &conninfo.certificates) {
-        (Some(key), _) => key.clone(),
-        (None, Some(directory)) => directory.join("postgresql.key"),
-        (None, None) => PathBuf::from("postgresql.key"),
-    };
+    let default = || conninfo.certificates.as_ref().map(|directory| directory.join("postgresql.key"));
+    let key_path = conninfo.sslkey.clone().or_else(default).ok_or(TlsError::NoHome)?;
     let key = private_key(&key_path)?;
     Ok(Some(ClientCertificate { chain, key, key_path }))
 }

@@ -3,41 +3,62 @@
 //! directly by a root (as the recipe in PostgreSQL's manual makes it).
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error};
 use x509_cert::Certificate;
 use x509_cert::certificate::Version;
 use x509_cert::der::{Decode, Encode};
 use x509_cert::spki::AlgorithmIdentifierOwned;
 
-/// Whether a certificate is of one of these forms and trusted.
-///
-/// # Errors
-/// A certificate of these forms out of its time.
-pub(super) fn is_trusted(
+/// Decides about a certificate of one of these forms; `None` for any other.
+pub(super) fn check(
     certificate: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
     roots: &[CertificateDer<'_>],
     now: UnixTime,
-) -> Result<bool, Error> {
-    let Ok(parsed) = Certificate::from_der(certificate) else { return Ok(false) };
+) -> Option<Result<(), Error>> {
+    let parsed = Certificate::from_der(certificate).ok()?;
     let body = &parsed.tbs_certificate;
-    let is_root = body.issuer == body.subject && roots.contains(certificate);
-    let is_signed = body.version == Version::V1 && roots.iter().any(|root| is_signed_by(&parsed, root));
-    if is_root || is_signed { check_time(&parsed, now).map(|()| true) } else { Ok(false) }
+    let is_trusted = if body.issuer == body.subject {
+        roots.contains(certificate)
+    } else if body.version == Version::V1 {
+        let is_signed = roots.iter().any(|root| is_signed_by(&parsed, root));
+        if !is_signed && !intermediates.is_empty() {
+            return None; // perhaps signed by one of them, which is not looked into
+        }
+        is_signed
+    } else {
+        return None;
+    };
+    let unknown = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+    Some(if is_trusted { check_time(&parsed, now) } else { Err(unknown) })
 }
 
-/// Verifies TLS 1.3's handshake signature with the key of a certificate that webpki does not parse.
+/// Verifies the handshake's signature with the key of a certificate that webpki does not parse. What the signature
+/// must look like has been checked by then: rustls accepts only schemes that it offered.
 pub(super) fn verify_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
     signed: &DigitallySignedStruct,
     algorithms: &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, Error> {
-    let key = Certificate::from_der(certificate)
-        .and_then(|parsed| parsed.tbs_certificate.subject_public_key_info.to_der())
+    let parsed = Certificate::from_der(certificate)
         .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
-    verify_tls13_signature_with_raw_key(message, &SubjectPublicKeyInfoDer::from(key), signed, algorithms)
+    let key = &parsed.tbs_certificate.subject_public_key_info;
+    let key_algorithm = identifier(&key.algorithm);
+    let offered = algorithms.mapping.iter().filter(|(scheme, _)| *scheme == signed.scheme);
+    let is_good = offered.flat_map(|(_, algorithms)| algorithms.iter()).any(|algorithm| {
+        Some(algorithm.public_key_alg_id().as_ref()) == key_algorithm.as_deref()
+            && algorithm
+                .verify_signature(key.subject_public_key.raw_bytes(), message, signed.signature())
+                .is_ok()
+    });
+    if is_good {
+        Ok(HandshakeSignatureValid::assertion())
+    } else {
+        Err(Error::InvalidCertificate(CertificateError::BadSignature))
+    }
 }
 
 fn is_signed_by(certificate: &Certificate, root: &CertificateDer<'_>) -> bool {

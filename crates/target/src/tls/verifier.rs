@@ -78,13 +78,39 @@ impl Trust {
             Err(error @ Error::InvalidCertificate(CertificateError::Other(_)))
                 if !self.has_revocation_lists =>
             {
-                if legacy::is_trusted(end_entity, &self.roots, now)? {
-                    Ok(false)
-                } else {
-                    Err(error)
-                }
+                let decision = legacy::check(end_entity, intermediates, &self.roots, now);
+                decision.unwrap_or(Err(error)).map(|()| false)
             }
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// Verifies a handshake's signature in one TLS version.
+type VerifySignature = fn(
+    &[u8],
+    &CertificateDer<'_>,
+    &DigitallySignedStruct,
+    &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error>;
+
+impl Verifier {
+    /// Whoever shows a certificate must have its key, unless any certificate would do.
+    fn check_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+        verify: VerifySignature,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        if self.trust.is_none() {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        match verify(message, certificate, signed, &self.algorithms) {
+            Err(Error::InvalidCertificate(CertificateError::Other(_))) => {
+                legacy::verify_signature(message, certificate, signed, &self.algorithms)
+            }
+            result => result,
         }
     }
 }
@@ -116,10 +142,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        if self.trust.is_none() {
-            return Ok(HandshakeSignatureValid::assertion()); // whoever answers is accepted, with any certificate
-        }
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+        self.check_signature(message, certificate, signed, verify_tls12_signature)
     }
 
     fn verify_tls13_signature(
@@ -128,15 +151,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        if self.trust.is_none() {
-            return Ok(HandshakeSignatureValid::assertion());
-        }
-        match verify_tls13_signature(message, certificate, signed, &self.algorithms) {
-            Err(Error::InvalidCertificate(_)) => {
-                legacy::verify_signature(message, certificate, signed, &self.algorithms)
-            }
-            result => result,
-        }
+        self.check_signature(message, certificate, signed, verify_tls13_signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -41,7 +41,7 @@ pub(crate) fn quote(value: &str) -> String {
 }
 
 /// C's `isspace` in the C locale.
-fn is_blank(byte: u8) -> bool {
+pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 

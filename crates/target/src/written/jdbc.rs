@@ -46,6 +46,8 @@ pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
         (AddressPlace { bytes: start..start, before: "//", after: "/" }, Some(start..question))
     };
     if let Some(bytes) = database.filter(|bytes| !bytes.is_empty()) {
+        // Another driver's URL, such as `jdbc:tc:postgresql:15:///shop`. A slash in the name of a database would need
+        // a URL without a host, which could not be pointed elsewhere.
         if text[bytes.clone()].contains('/') {
             return Err(ConninfoError::NotRecognised);
         }

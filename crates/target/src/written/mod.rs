@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use crate::{ConninfoError, SslMode};
 
-pub(crate) use dsn::quote;
+pub(crate) use dsn::{is_blank, quote};
 pub(crate) use percent::encode;
 
 /// How connection text is written.
