@@ -114,10 +114,8 @@ fn both_ends_may_write_at_once_through_a_small_buffer() {
 
 #[test]
 fn a_reader_that_stops_stops_the_writer_at_the_buffer() {
-    let (address, served) = server(|stream| {
-        thread::sleep(ms(700));
-        drop(stream);
-    });
+    let (leave, left) = std::sync::mpsc::channel::<()>();
+    let (address, served) = server(move |_unread| left.recv().is_err());
     let relay = Relay::start(LinkSpec { buffer: 256 << 10, ..LinkSpec::default() }, address).unwrap();
     let mut stream = connect(&relay);
     stream.set_write_timeout(Some(ms(200))).unwrap();
@@ -134,7 +132,8 @@ fn a_reader_that_stops_stops_the_writer_at_the_buffer() {
     }
     // The kernel's own buffers on both legs come on top of the link's.
     assert!(accepted < 64 << 20, "{accepted} bytes");
-    served.join().unwrap();
+    drop(leave);
+    assert!(served.join().unwrap());
 }
 
 #[test]
@@ -244,6 +243,31 @@ fn a_burst_beyond_the_window_waits_for_its_acknowledgements() {
     };
     assert!(took(false) >= ms(40));
     assert!(took(true) >= ms(80), "70 segments leave as 10, 20, 40: two round trips more");
+}
+
+#[test]
+fn many_connections_share_the_pacer() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        listener.incoming().flatten().for_each(|stream| drop(thread::spawn(|| echo(stream))))
+    });
+    let relay = Relay::start(LinkSpec::with_rtt(ms(20)), address).unwrap();
+    let mut streams: Vec<TcpStream> = (0..200).map(|_| connect(&relay)).collect();
+    for _ in 0..3 {
+        let start = Instant::now();
+        for (index, stream) in streams.iter_mut().enumerate() {
+            stream.write_all(&[index as u8; 100]).unwrap();
+        }
+        for (index, stream) in streams.iter_mut().enumerate() {
+            let mut answer = [0; 100];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, [index as u8; 100]);
+        }
+        assert!(start.elapsed() >= ms(20));
+    }
+    let stats = relay.stop().unwrap();
+    assert_eq!((stats.connections, stats.bytes_up, stats.bytes_down), (200, 60_000, 60_000));
 }
 
 #[test]

@@ -302,6 +302,10 @@ impl Running {
         });
         match dialled {
             Ok(socket) => connection.dialled(socket),
+            // A unix socket whose queue is full: TCP would send its SYN again.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                connection.dial_at = Some(now + DIAL_PAUSE);
+            }
             Err(_) => {
                 self.stats.refused += 1;
                 connection.broken(Side::Target, now);
@@ -346,5 +350,8 @@ const CONNECTION_SHARE: usize = 64 << 10;
 
 /// How long not to accept after the system refused a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long not to dial after the target's queue was full.
+const DIAL_PAUSE: Duration = Duration::from_millis(1);
 
 const EVENTS_AT_ONCE: usize = 64;

@@ -111,3 +111,49 @@ const GAP_MIN: Duration = Duration::from_millis(1);
 
 /// Reads that come later than this count as arriving later.
 const AGE_MAX: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    const NAP: Duration = Duration::from_millis(50);
+
+    #[test]
+    fn a_gap_that_nobody_announced_is_a_stall() {
+        let mut watch = Watch::new();
+        let before = watch.now();
+        sleep(NAP); // stands for a hypervisor: the kernel does not count it as waiting for a processor
+        let after = watch.now();
+        assert_eq!((watch.stalls.count, watch.preemptions.count), (1, 0));
+        assert!(watch.stalls.longest >= NAP);
+        assert!(watch.was_stalled(before + NAP / 2));
+        assert!(!watch.was_stalled(after));
+    }
+
+    #[test]
+    fn an_announced_sleep_is_no_gap() {
+        let mut watch = Watch::new();
+        let before = watch.now();
+        watch.sleep_until(Some(before + NAP));
+        sleep(NAP / 2);
+        watch.now();
+        watch.sleep_until(None);
+        sleep(NAP / 2);
+        watch.now();
+        assert_eq!((watch.stalls, watch.preemptions), (Pauses::default(), Pauses::default()));
+    }
+
+    #[test]
+    fn a_stamp_dates_an_arrival_back_but_not_beyond_reason() {
+        let mut watch = Watch::new();
+        sleep(2 * AGE_MAX);
+        let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let now = watch.now();
+        let dated = watch.arrival(Some(wall() - AGE_MAX / 2));
+        assert!(dated < now && dated >= now - AGE_MAX / 2, "{dated:?} at {now:?}");
+        assert!(watch.arrival(Some(wall() - 1000 * AGE_MAX)) >= now - AGE_MAX, "the clock was set forward");
+        assert!(watch.arrival(Some(wall() + AGE_MAX)) >= now, "the clock was set back");
+        assert!(watch.arrival(None) >= now);
+    }
+}
