@@ -18,7 +18,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let gateway = Gateway::start(options.watch.apply(GatewayConfig::new(upstream.conninfo.clone())))?;
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
     let redirect_options =
-        RedirectOptions { gateway: address, url_variables: &options.url_variables, sslmode: SslMode::Prefer };
+        RedirectOptions { gateway: address, url_variables: &options.url_variables, sslmode: SslMode::Disable };
     let redirect = redirect(&environment, &upstream, &redirect_options)?;
     announce(&redirect, &upstream.conninfo.address(), &address.to_string());
     let exit = supervise(options, &redirect)?;

@@ -222,6 +222,7 @@ impl Connection {
                 match self.client.poll_read(cx, free) {
                     Poll::Ready(Ok(0)) => {
                         self.client_ended = true;
+                        self.session.client_left(self.shared.now());
                         moved = true;
                     }
                     Poll::Ready(Ok(count)) => {

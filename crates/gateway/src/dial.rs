@@ -62,10 +62,6 @@ impl Dialer {
         Ok(Self { conninfo, tls })
     }
 
-    pub(crate) fn conninfo(&self) -> &Conninfo {
-        &self.conninfo
-    }
-
     /// Tries all addresses in order; the first that answers is taken.
     pub(crate) async fn dial(self: &Arc<Self>) -> Result<(Leg, Upstream, DialTimes), GatewayError> {
         let resolving = Arc::clone(self);

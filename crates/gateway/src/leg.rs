@@ -26,10 +26,6 @@ impl Leg {
         Ok(leg)
     }
 
-    pub(crate) fn is_tls(&self) -> bool {
-        self.tls.is_some()
-    }
-
     pub(crate) fn path_time(&self) -> Option<PathTime> {
         self.socket.path_time()
     }

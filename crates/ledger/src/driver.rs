@@ -60,83 +60,71 @@ impl Driver {
 }
 
 /// What is known of one connection's client, gathered as it comes.
+///
+/// Drivers over libpq look alike: one that never sends parameters apart from the text is taken for psycopg2, one
+/// that does for psycopg 3.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recogniser {
     driver: Driver,
-    startup: Startup,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Startup {
-    client_encoding: bool,
-    extra_float_digits: Option<u8>,
-    date_style: bool,
+    is_libpq: bool,
 }
 
 impl Recogniser {
-    /// Reads the startup parameters.
-    pub(crate) fn startup(&mut self, parameters: &[(&[u8], &[u8])]) {
+    /// Reads the startup parameters; `asked_encryption` tells whether the client asked for TLS or GSSAPI before.
+    pub(crate) fn startup(&mut self, parameters: &[(&[u8], &[u8])], asked_encryption: bool) {
         let get = |name: &[u8]| {
             parameters.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
         };
-        self.startup = Startup {
-            client_encoding: get(b"client_encoding").is_some(),
-            extra_float_digits: get(b"extra_float_digits").and_then(|value| value.first().copied()),
-            date_style: get(b"datestyle").is_some(),
-        };
+        let encoding = get(b"client_encoding");
+        let date_style = get(b"datestyle").is_some();
         self.driver = match get(b"application_name") {
             Some(b"psql") => Driver::Psql,
             Some(b"pgbench") => Driver::Pgbench,
             Some(b"PostgreSQL JDBC Driver") => Driver::Pgjdbc,
-            _ if self.startup.date_style && get(b"TimeZone").is_some() => Driver::Pgjdbc,
-            _ if self.startup.date_style && self.startup.extra_float_digits == Some(b'2') => Driver::LibPq,
+            _ if encoding == Some(b"'utf-8'") => Driver::Asyncpg,
+            _ if date_style && get(b"timezone").is_some() => Driver::Pgjdbc,
+            _ if date_style && get(b"extra_float_digits") == Some(b"2") => Driver::LibPq,
+            _ if encoding == Some(b"UTF8") && !asked_encryption => Driver::NodePg,
             _ => Driver::Unknown,
         };
+        self.is_libpq =
+            self.driver == Driver::Unknown && parameters.first().is_some_and(|(name, _)| *name == b"user");
+    }
+
+    /// An earlier connection of the same user to the same database turned out to be an ORM's.
+    pub(crate) fn inherit(&mut self, orm: Driver) {
+        self.driver = orm;
     }
 
     /// Reads the name of a prepared statement.
     pub(crate) fn statement_name(&mut self, name: &[u8]) {
+        let begins = |prefix: &str| name.starts_with(prefix.as_bytes());
         let known = match name {
-            [b'_', b'p', b'g', b'3', b'_', ..] => Driver::Psycopg3,
-            name if name.starts_with(b"__asyncpg_") => Driver::Asyncpg,
-            name if name.starts_with(b"stmtcache_")
-                || name.starts_with(b"stmt_")
-                || name.starts_with(b"lrupsc_") =>
-            {
-                Driver::Pgx
-            }
+            _ if begins("_pg3_") => Driver::Psycopg3,
+            _ if begins("__asyncpg_") => Driver::Asyncpg,
+            _ if begins("stmtcache_") || begins("stmt_") || begins("lrupsc_") => Driver::Pgx,
             [b'S', b'_', digit, ..] if digit.is_ascii_digit() => Driver::Pgjdbc,
             _ => return,
         };
-        self.set_driver(known);
+        if !self.driver.is_orm() {
+            self.driver = known;
+            self.is_libpq = known == Driver::Psycopg3;
+        }
     }
 
-    /// Reads a template that was run, and whether it came with the extended protocol.
+    /// Reads a template that was run, and whether it came with its parameters apart.
     pub(crate) fn statement(&mut self, text: &str, grouped: bool) {
         if self.driver.is_orm() {
             return;
         }
-        if text.contains("e1_0.id") || text.contains("1_0.") && text.starts_with("select ") {
-            self.driver = Driver::Hibernate;
-        } else if text.contains("set_config('TimeZone'")
-            || text.starts_with("SELECT \"") && text.contains("\".\"")
-        {
-            self.driver = Driver::Django;
-        } else if text.starts_with("select pg_catalog.version()")
-            || text.contains(" AS anon_1")
-            || text.contains("_1, ") && text.contains(" AS ") && text.contains("\nFROM ")
-        {
-            self.driver = Driver::SqlAlchemy;
-        } else if self.driver == Driver::Unknown {
-            self.driver = self.by_protocol(grouped);
-        }
-    }
-
-    fn by_protocol(&self, grouped: bool) -> Driver {
-        match (grouped, self.startup.client_encoding) {
-            (false, false) => Driver::Psycopg2,
-            (true, true) if self.startup.extra_float_digits.is_none() => Driver::NodePg,
-            _ => Driver::Unknown,
+        if let Some(orm) = orm_of(text) {
+            self.driver = orm;
+        } else if self.is_libpq {
+            match (self.driver, grouped) {
+                (Driver::Unknown, false) => self.driver = Driver::Psycopg2,
+                (Driver::Unknown | Driver::Psycopg2, true) => self.driver = Driver::Psycopg3,
+                _ => {}
+            }
         }
     }
 
@@ -145,9 +133,25 @@ impl Recogniser {
         self.driver
     }
 
-    fn set_driver(&mut self, known: Driver) {
-        if !self.driver.is_orm() {
-            self.driver = known;
-        }
+    /// Who it seems to be, if that is an ORM.
+    pub(crate) fn orm(&self) -> Option<Driver> {
+        self.driver.is_orm().then_some(self.driver)
+    }
+}
+
+/// The ORM that writes statements like this one.
+fn orm_of(text: &str) -> Option<Driver> {
+    let hibernate_alias = |text: &str| text.starts_with("select ") && text.contains("1_0.");
+    if hibernate_alias(text) {
+        Some(Driver::Hibernate)
+    } else if text.starts_with("SELECT set_config($")
+        || text.contains("_django_curs_")
+        || text.starts_with("SELECT \"") && text.contains("\".\"")
+    {
+        Some(Driver::Django)
+    } else if text == "select pg_catalog.version()" {
+        Some(Driver::SqlAlchemy)
+    } else {
+        None
     }
 }

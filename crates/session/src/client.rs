@@ -54,6 +54,7 @@ impl Session {
                 self.units.open(now, UnitKind::CopyIn);
             }
             frontend::COPY_DONE | frontend::COPY_FAIL => self.copy_end(now),
+            frontend::TERMINATE => self.client_left(now),
             _ => {}
         }
     }

@@ -111,6 +111,8 @@ pub struct Session {
     pub(crate) unasked_replies: u64,
     pub(crate) undecoded: u64,
     pub(crate) last_reply_unit: u64,
+    /// When the client said that it ends, or was gone.
+    pub(crate) client_left_at: Option<Moment>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +166,7 @@ impl Session {
             unasked_replies: 0,
             undecoded: 0,
             last_reply_unit: 0,
+            client_left_at: None,
         }
     }
 
@@ -256,10 +259,20 @@ impl Session {
         self.stream.path(now, rtt_us, rtt_min_us);
     }
 
+    /// The client is gone, or will send nothing more.
+    pub fn client_left(&mut self, now: Moment) {
+        self.client_left_at.get_or_insert(now);
+    }
+
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
         let unanswered = self.units.unanswered().into();
-        self.stream.closed(now, self.unasked_replies, self.undecoded, unanswered);
+        self.stream.closed(
+            self.client_left_at.unwrap_or(now),
+            self.unasked_replies,
+            self.undecoded,
+            unanswered,
+        );
     }
 
     /// Ends the session because of the client's bytes, with the error that PostgreSQL would send.

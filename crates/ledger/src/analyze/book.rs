@@ -50,11 +50,10 @@ impl Book {
                 self.entries.insert(key, Entry { sighting, scopes: BTreeSet::new() });
             }
         }
-        if let Some(entry) = self.entries.get_mut(&key)
-            && scope != 0
-            && entry.scopes.len() < Finding::SCOPES_MAX
-        {
-            entry.scopes.insert(scope);
+        if let Some(entry) = self.entries.get_mut(&key).filter(|_| scope != 0) {
+            if entry.scopes.len() < Finding::SCOPES_MAX {
+                entry.scopes.insert(scope);
+            }
         }
     }
 

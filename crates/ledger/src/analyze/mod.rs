@@ -22,7 +22,7 @@ use self::results::ResultStore;
 use self::stream::Stream;
 use self::templates::Templates;
 use crate::trace::{Records, decode_block};
-use crate::{Exchange, Moment, Mutes, Record, ScopeTotals, Summary, TraceError};
+use crate::{Driver, Exchange, Moment, Mutes, Record, ScopeTotals, Summary, TraceError};
 
 /// Requests told apart per scope, at most.
 const REQUESTS_MAX: usize = 100_000;
@@ -48,6 +48,8 @@ struct Shared {
     results: ResultStore,
     edges: Edges,
     connections: Connections,
+    /// ORMs by who opens connections and how: a later connection of theirs may not show itself.
+    orms: HashMap<(String, Driver), Driver>,
     book: Book,
     summary: Summary,
     first_at: Option<Moment>,
@@ -89,8 +91,10 @@ impl Analyzer {
             }
             Ok(())
         })?;
-        if closed && let Some(mut done) = streams.remove(&stream) {
-            done.end(shared);
+        if closed {
+            if let Some(mut done) = streams.remove(&stream) {
+                done.end(shared);
+            }
         }
         Ok(())
     }

@@ -25,7 +25,10 @@ pub(super) struct Stream {
     opened: bool,
     opened_at: Moment,
     closed_at: Option<Moment>,
+    /// User and database.
     identity: String,
+    /// Who the client was taken for by its startup packet.
+    startup_driver: Driver,
     recogniser: Recogniser,
     rtt_min_us: Option<u32>,
     trip: Option<Trip>,
@@ -170,12 +173,16 @@ impl Stream {
     fn opened(&mut self, at: Moment, parameters: &[(&[u8], &[u8])], shared: &mut Shared) {
         self.opened = true;
         self.opened_at = at;
-        self.recogniser.startup(parameters);
+        self.recogniser.startup(parameters, self.connect_trips > 0);
         let get = |name: &[u8]| {
             let value = parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
             String::from_utf8_lossy(value.unwrap_or_default())
         };
         self.identity = format!("{}@{}", get(b"user"), get(b"database"));
+        if let Some(orm) = shared.orms.get(&(self.identity.clone(), self.recogniser.driver())) {
+            self.recogniser.inherit(*orm);
+        }
+        self.startup_driver = self.recogniser.driver();
         shared.summary.connections += 1;
     }
 
@@ -198,6 +205,9 @@ impl Stream {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
             for run in &event.runs {
                 self.recogniser.statement(&shared.templates.text(run.template), grouped);
+            }
+            if let Some(orm) = self.recogniser.orm() {
+                shared.orms.entry((self.identity.clone(), self.startup_driver)).or_insert(orm);
             }
         }
         self.detectors.show(&event, &self.names, self.recogniser.driver(), shared);

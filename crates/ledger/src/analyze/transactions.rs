@@ -8,7 +8,7 @@ use crate::findings::{Code, Evidence};
 use crate::{Driver, TransactionStatus};
 
 /// Transactions that make a pattern.
-const TRANSACTIONS_MIN: u64 = 3;
+const TRANSACTIONS_MIN: u64 = 5;
 
 /// Transactions of one connection.
 #[derive(Debug, Default)]
