@@ -37,6 +37,7 @@ CREATE TABLE events (
     note text   NOT NULL
 );
 CREATE SEQUENCE events_id_seq INCREMENT BY 50;
+SELECT setval('events_id_seq', 1); -- its very first value would cost Hibernate one more trip
 
 INSERT INTO authors (id, name)
 SELECT id, 'author ' || id

@@ -327,7 +327,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run a throw-away PostgreSQL until stdin closes.")
     parser.add_argument("--version", default="15", help="major version: 15 (Debian) or 18 (wheel)")
     parser.add_argument("--auth", choices=AUTH_METHODS, default=AUTH_METHODS[0])
-    parser.add_argument("--ssl", action="store_true", help="offer TLS, certificate made now (not 18)")
+    parser.add_argument("--ssl", action="store_true", help="offer TLS (15 only)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--load", action="append", default=[], metavar="FILE", type=Path)
     args = parser.parse_args()

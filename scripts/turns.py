@@ -4,7 +4,7 @@
     PGHOST=... PGPORT=... scripts/turns.py -- PROGRAM ARGS
 
 runs PROGRAM with PGHOST and PGPORT pointing at a relay, and prints one JSON line
-{"connections", "connect", "work"} when it has ended. The exit code is PROGRAM's.
+{"connections", "sessions", "connect", "work"} when it has ended. The exit code is PROGRAM's.
 
 The relay forwards the client's bytes at once and holds the server's until both
 sides have been silent for `--settle-ms`. So a client that pipelines has sent all
@@ -32,11 +32,21 @@ CLOSE_SECONDS_MAX = 5.0
 
 @dataclasses.dataclass
 class Count:
-    """Trips of all connections: up to the first ReadyForQuery, and after it."""
+    """Connections made, those that logged in, and trips up to the login and after it."""
 
     connections: int = 0
+    sessions: int = 0
     connect: int = 0
     work: int = 0
+
+
+@dataclasses.dataclass
+class Trip:
+    """What the client sent before it waited."""
+
+    connection: int
+    is_work: bool
+    request: bytes
 
 
 class Relay:
@@ -47,6 +57,7 @@ class Relay:
         self.settle = settle_ms / 1000
         self.show = show
         self.count = Count()
+        self.trips: list[Trip] = []
         self.connections: set[asyncio.Task[None]] = set()
 
     async def listen(self) -> int:
@@ -129,40 +140,40 @@ class Turns:
                 self.relay.count.work += 1
             else:
                 self.relay.count.connect += 1
+            trip = Trip(self.number, self.is_connected, bytes(self.asked))
+            self.relay.trips.append(trip)
             if self.relay.show:
-                self.print_trip()
+                print_trip(trip)
             self.asked.clear()
-        self.is_connected = self.is_connected or READY_IDLE in self.held
+        if not self.is_connected and READY_IDLE in self.held:
+            self.is_connected = True
+            self.relay.count.sessions += 1
         self.client_out.write(bytes(self.held))
         self.held.clear()
 
-    def print_trip(self) -> None:
-        phase = "work" if self.is_connected else "connect"
-        messages = ", ".join(messages_of(bytes(self.asked))) if self.is_connected else ""
-        rest = f"{len(self.asked)} B -> {len(self.held)} B  {messages}"
-        print(f"connection {self.number} {phase}: {rest}", file=sys.stderr)
+
+def print_trip(trip: Trip) -> None:
+    phase = "work" if trip.is_work else "connect"
+    texts = [f"{tag} {text}".strip() for tag, text, _ in messages_of(trip.request)]
+    described = ", ".join(texts) if trip.is_work else f"{len(trip.request)} bytes"
+    print(f"connection {trip.connection} {phase}: {described}", file=sys.stderr)
 
 
-def messages_of(data: bytes) -> list[str]:
-    """The tags of frontend messages, with the statement for Query and Parse."""
-    texts = []
+def messages_of(data: bytes) -> list[tuple[str, str, bytes]]:
+    """Tag, statement text (of Query and Parse, or empty) and body of frontend messages."""
+    messages = []
     while len(data) >= 5:
         end = 1 + int.from_bytes(data[1:5], "big")
         tag, body, data = chr(data[0]), data[5:end], data[end:]
-        if tag == "Q":
-            texts.append("Q " + body.rstrip(b"\0").decode(errors="replace"))
-        elif tag == "P":
-            name, statement, _ = body.split(b"\0", 2)
-            texts.append(f"P[{name.decode()}] " + statement.decode(errors="replace"))
-        else:
-            texts.append(tag)
-    return texts
+        text = {"Q": body.rstrip(b"\0"), "P": b"".join(body.split(b"\0", 2)[1:2])}.get(tag, b"")
+        messages.append((tag, text.decode(errors="replace"), body))
+    return messages
 
 
-async def count_trips(
+async def run_counted(
     command: list[str], env: dict[str, str], settle_ms: float = SETTLE_MS, show: bool = False
-) -> tuple[int, Count]:
-    """Runs the command behind a relay to env's PGHOST and PGPORT: its exit code and trips."""
+) -> tuple[int, Relay]:
+    """Runs the command behind a relay to env's PGHOST and PGPORT: its exit code and the relay."""
     relay = Relay(env.get("PGHOST", "127.0.0.1"), int(env.get("PGPORT", "5432")), settle_ms, show)
     port = await relay.listen()
     redirected = env | {"PGHOST": "127.0.0.1", "PGPORT": str(port)}
@@ -171,7 +182,7 @@ async def count_trips(
         code = await process.wait()
     finally:
         await relay.close()
-    return code, relay.count
+    return code, relay
 
 
 def main() -> int:
@@ -180,10 +191,9 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print every trip to standard error")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
-    code, count = asyncio.run(
-        count_trips(args.command, dict(os.environ), args.settle_ms, args.show)
-    )
-    print(json.dumps(dataclasses.asdict(count)), flush=True)
+    run = run_counted(args.command, dict(os.environ), args.settle_ms, args.show)
+    code, relay = asyncio.run(run)
+    print(json.dumps(dataclasses.asdict(relay.count)), flush=True)
     return code
 
 

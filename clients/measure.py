@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Measures the acts with scripts/turns.py and checks clients/*.toml against the result.
+
+    clients/measure.py                       every driver on PostgreSQL 15
+    clients/measure.py --version 18          the drivers with `pg18 = true`
+    clients/measure.py --driver pgx --act txn_1 --print
+
+The exit code is 1 when an act fails or a number differs. `--print` writes what was
+measured in the form of the TOML tables instead of comparing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import collections
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+CLIENTS = Path(__file__).resolve().parent
+REPOSITORY = CLIENTS.parent
+sys.path.insert(0, str(REPOSITORY / "scripts"))
+
+from pgserver import PgServer  # noqa: E402
+from turns import Relay, Trip, messages_of, run_counted  # noqa: E402
+
+LITERAL = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|\$\d+")
+BEGIN = re.compile(r"\s*(BEGIN|START TRANSACTION)\b", re.I)
+END = re.compile(r"\s*(COMMIT|ROLLBACK|END)\b(?!.*\bTO\b)", re.I)
+FETCH = re.compile(r"\s*FETCH\b", re.I)
+OTHER_CONTROL = re.compile(r"\s*(SAVEPOINT|RELEASE|SET|SHOW|DEALLOCATE|CLOSE|DECLARE)\b", re.I)
+
+
+class Session:
+    """The prepared statements and portals of one connection, to know what is executed."""
+
+    def __init__(self) -> None:
+        self.statements: dict[bytes, str] = {}
+        self.portals: dict[bytes, str] = {}
+
+    def read(self, request: bytes) -> tuple[list[str], list[str], int]:
+        """Statements executed, statements prepared, and executions with a row limit."""
+        executed, prepared, limited = [], [], 0
+        for tag, text, body in messages_of(request):
+            names = body.split(b"\0")
+            if tag == "Q":
+                executed.append(text)
+            elif tag == "P":
+                self.statements[names[0]] = text
+                prepared.append(text)
+            elif tag == "B":
+                self.portals[names[0]] = self.statements.get(names[1], "")
+            elif tag == "E":
+                executed.append(self.portals.get(names[0], ""))
+                limited += body[-4:] != bytes(4)
+        return executed, prepared, limited
+
+
+def facts(trips: list[Trip]) -> dict[str, int]:
+    """What the work of an act consists of; clients/findings.toml explains the names."""
+    sessions: dict[int, Session] = collections.defaultdict(Session)
+    executions: collections.Counter[str] = collections.Counter()
+    templates_by_trip: list[set[str]] = []
+    found = dict.fromkeys(("statements", "begin_trips", "end_trips"), 0)
+    found |= dict.fromkeys(("prepare_trips", "fetch_trips"), 0)
+    for trip in trips:
+        if not trip.is_work:
+            continue
+        executed, prepared, limited = sessions[trip.connection].read(trip.request)
+        found["statements"] += len(executed)
+        found["begin_trips"] += bool(executed) and all(map(BEGIN.match, executed))
+        found["end_trips"] += bool(executed) and all(map(END.match, executed))
+        found["prepare_trips"] += bool(prepared) and not executed
+        found["fetch_trips"] += limited > 0 or any(map(FETCH.match, executed))
+        templates = [template(text) for text in executed if is_work_statement(text)]
+        executions.update(templates)
+        templates_by_trip.append(set(templates) | {template(text) for text in prepared})
+    loop, count = (executions.most_common(1) or [("", 0)])[0]
+    found["loop"] = count
+    found["loop_trips"] = sum(loop in templates for templates in templates_by_trip)
+    return found
+
+
+def is_work_statement(text: str) -> bool:
+    return not any(kind.match(text) for kind in (BEGIN, END, FETCH, OTHER_CONTROL))
+
+
+def template(text: str) -> str:
+    return LITERAL.sub("?", " ".join(text.split()))
+
+
+def avoidable(act: str, found: dict[str, int]) -> int | None:
+    """The trips (for OT008: connections) that the fixed program need not spend."""
+    code = act.removeprefix("bad_")[:5]
+    if not act.startswith("bad_"):
+        return None
+    return {
+        "OT004": found["fetch_trips"] - 1,
+        "OT006": found["begin_trips"] + found["end_trips"],
+        "OT007": found["prepare_trips"] - 1,
+        "OT008": found["sessions"] - 1,
+    }.get(code, found["loop"] - 1)
+
+
+def measure(command: list[str], act: str, env: dict[str, str], is_finding: bool) -> dict[str, int]:
+    code, relay = asyncio.run(run_counted([*command, act], env))
+    if code != 0:
+        raise RuntimeError(f"{act} ended with exit code {code}")
+    return measured(relay, act, is_finding)
+
+
+def measured(relay: Relay, act: str, is_finding: bool) -> dict[str, int]:
+    count = relay.count
+    found = {
+        "connections": count.connections,
+        "sessions": count.sessions,
+        "connect": count.connect,
+        "work": count.work,
+    }
+    if is_finding:
+        found |= facts(relay.trips)
+        saved = avoidable(act, found)
+        if saved is not None:
+            found["avoidable"] = saved
+    return found
+
+
+def acts_of(command: list[str]) -> list[str]:
+    listed = subprocess.run([*command, "--list"], capture_output=True, text=True, check=True)
+    return listed.stdout.split()
+
+
+def is_finding_act(driver: str, act: str) -> bool:
+    return driver == "traps" or act.startswith(("bad_", "fixed_"))
+
+
+class Check:
+    """Compares or prints one act after the other."""
+
+    def __init__(self, expected: dict, findings: dict, only_print: bool) -> None:
+        self.expected = expected
+        self.findings = findings
+        self.only_print = only_print
+        self.problems = 0
+        self.count = 0
+
+    def act(self, driver: str, command: list[str], act: str, env: dict[str, str]) -> None:
+        is_finding = is_finding_act(driver, act)
+        table = self.findings[driver] if is_finding else self.expected[driver]["acts"]
+        wanted = table.get(act, {})
+        self.count += 1
+        try:
+            found = measure(command, act, env, is_finding)
+        except RuntimeError as error:
+            self.problem(f"{driver} {error}")
+            return
+        if self.only_print:
+            fields = ", ".join(f"{name} = {number}" for name, number in found.items())
+            print(f"{act} = {{ {fields} }}", flush=True)
+        elif not wanted:
+            self.problem(f"{driver} {act} is in no table; measured {found}")
+        for name, number in found.items():
+            if not self.only_print and wanted and wanted.get(name) != number:
+                self.problem(f"{driver} {act}: {name} is {number}, not {wanted.get(name)}")
+
+    def problem(self, text: str) -> None:
+        self.problems += 1
+        print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check clients/*.toml with an own counter.")
+    parser.add_argument("--version", default="15")
+    parser.add_argument("--driver", action="append")
+    parser.add_argument("--act", action="append")
+    parser.add_argument("--print", action="store_true", dest="only_print")
+    args = parser.parse_args()
+    expected = tomllib.loads((CLIENTS / "expected.toml").read_text())
+    findings = tomllib.loads((CLIENTS / "findings.toml").read_text())
+    os.chdir(REPOSITORY)
+    check = Check(expected, findings, args.only_print)
+    with PgServer(args.version, load=[CLIENTS / "schema.sql"]) as address:
+        env = dict(os.environ) | address.env()
+        for driver, entry in expected.items():
+            if args.driver and driver not in args.driver:
+                continue
+            if args.version != "15" and not entry.get("pg18"):
+                continue
+            if args.only_print:
+                print(f"\n[{driver}]", flush=True)
+            for act in args.act or acts_of(entry["command"]):
+                check.act(driver, entry["command"], act, env)
+    print(f"{check.count} acts measured, {check.problems} problems", file=sys.stderr)
+    return 1 if check.problems or not check.count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
