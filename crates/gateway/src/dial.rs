@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_target::address::{Address, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
-use onetrip_target::{Conninfo, Host};
+use onetrip_target::{Conninfo, Host, HostName};
 use onetrip_wire::pg::{CancelRequest, encode_cancel_request, encode_ssl_request};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -48,6 +49,8 @@ pub(crate) struct CancelError {
 /// Trips that a dialled connection spent before its first message, with their times.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DialTimes {
+    /// The names' addresses were looked up; `None` where addresses were given.
+    pub(crate) lookup: Option<Duration>,
     /// TCP's handshake.
     pub(crate) connect: Duration,
     /// SSLRequest and its answer.
@@ -65,11 +68,14 @@ impl Dialer {
     /// Tries all addresses in order; the first that answers is taken.
     pub(crate) async fn dial(self: &Arc<Self>) -> Result<(Leg, Upstream, DialTimes), GatewayError> {
         let resolving = Arc::clone(self);
+        let has_names = self.conninfo.hosts.iter().any(is_looked_up);
+        let started = tokio::time::Instant::now();
         let looked_up = tokio::task::spawn_blocking(move || {
             let found = candidates(&resolving.conninfo).map(|(host, address)| (host.clone(), address));
             found.collect::<Vec<_>>()
         });
         let found = looked_up.await.map_err(|error| GatewayError::Start(io::Error::other(error)))?;
+        let lookup = has_names.then(|| started.elapsed());
         let mut failures = String::new();
         for (host, address) in found {
             let reached = match address {
@@ -77,7 +83,7 @@ impl Dialer {
                 Err(error) => Err(error.to_string()),
             };
             match reached {
-                Ok(reached) => return Ok(reached),
+                Ok((leg, upstream, times)) => return Ok((leg, upstream, DialTimes { lookup, ..times })),
                 Err(failure) => {
                     let separator = if failures.is_empty() { "" } else { "\n" };
                     // Writing to a string cannot fail.
@@ -127,6 +133,24 @@ impl Dialer {
 }
 
 impl Upstream {
+    /// The host that was reached.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Where it was reached.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The address that its name was looked up to; `None` where the address was given.
+    pub(crate) fn found_at(&self) -> Option<String> {
+        match &self.address {
+            Address::Tcp(address) if is_looked_up(&self.host) => Some(address.to_string()),
+            _ => None,
+        }
+    }
+
     /// Sends a cancel request on a connection of its own, as safe as the session's, and waits until the server
     /// closes it.
     pub(crate) async fn cancel(&self, process_id: u32, key: &[u8]) -> Result<(), CancelError> {
@@ -226,6 +250,14 @@ async fn ask_for_tls(socket: &mut Socket) -> io::Result<u8> {
     match std::future::poll_fn(|cx| socket.poll_read(cx, &mut answer)).await? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         _ => Ok(answer[0]),
+    }
+}
+
+/// Whether a host's address has to be asked for.
+fn is_looked_up(host: &Host) -> bool {
+    match &host.name {
+        HostName::Tcp { name, address } => address.is_none() && name.parse::<IpAddr>().is_err(),
+        HostName::Unix(_) => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::task::{Context, Poll};
 
-use rustls::ClientConnection;
+use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
 
 use crate::socket::{PathTime, Socket};
 
@@ -28,6 +28,22 @@ impl Leg {
 
     pub(crate) fn path_time(&self) -> Option<PathTime> {
         self.socket.path_time()
+    }
+
+    /// The version of TLS that is spoken, as `1.3`; `None` on a plain leg.
+    pub(crate) fn tls_version(&self) -> Option<&'static str> {
+        match self.tls.as_ref()?.protocol_version()? {
+            ProtocolVersion::TLSv1_3 => Some("1.3"),
+            ProtocolVersion::TLSv1_2 => Some("1.2"),
+            _ => None,
+        }
+    }
+
+    /// Round trips of the TLS handshake: one with TLS 1.3, unless the server asked for another key; two before.
+    pub(crate) fn handshake_trips(&self) -> u32 {
+        let Some(tls) = &self.tls else { return 0 };
+        let repeated = tls.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest);
+        if self.tls_version() == Some("1.3") && !repeated { 1 } else { 2 }
     }
 
     /// Reads into `into`; zero bytes are the end of the stream.
