@@ -78,8 +78,7 @@ fn clean_up_to(text: &str, columns_max: usize) -> String {
         }
         if is_unsafe(character) {
             let before = cleaned.len();
-            // Writing to a string cannot fail.
-            let _ = write!(cleaned, "\\u{{{:x}}}", u32::from(character));
+            push_escaped(&mut cleaned, character);
             used += cleaned.len() - before;
         } else {
             cleaned.push(character);
@@ -100,6 +99,43 @@ pub(crate) fn is_unsafe(character: char) -> bool {
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
             | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
             | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Keeps numbers and their units on one line.
+pub(crate) fn tied(text: &str) -> String {
+    const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB"];
+    let mut words = text.split(' ');
+    let mut tied = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let unit = word.trim_end_matches(|end: char| end.is_ascii_punctuation() && end != '%');
+        let after_number = tied.ends_with(|end: char| end.is_ascii_digit());
+        tied.push(if after_number && UNITS.contains(&unit) { '\u{a0}' } else { ' ' });
+        tied.push_str(word);
+    }
+    tied
+}
+
+/// Text for an element or an attribute of XML or SVG. Lines stay lines; what XML forbids is written as its code
+/// point.
+pub(crate) fn markup(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\n' => safe.push('\n'),
+            character if is_unsafe(character) => push_escaped(&mut safe, character),
+            character => safe.push(character),
+        }
+    }
+    safe
+}
+
+fn push_escaped(text: &mut String, character: char) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "\\u{{{:x}}}", u32::from(character));
 }
 
 fn columns(character: char) -> usize {
@@ -138,6 +174,11 @@ mod tests {
         assert_eq!(cut("SELECTaFROMb", 8), "SELECT …");
         assert_eq!(wrap("one two three four", 9, 2), ["one two", "three …"]);
         assert_eq!(wrap("", 9, 2), [""]);
+    }
+
+    #[test]
+    fn numbers_keep_their_units() {
+        assert_eq!(tied("(98 %): 2 min 36 s, 3 trips"), "(98\u{a0}%): 2\u{a0}min 36\u{a0}s, 3 trips");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use onetrip_ledger::Code;
 use onetrip_ledger::budget::Verdict;
 
 use crate::Report;
-use crate::clean::{clean, cut, is_unsafe};
+use crate::clean::{clean, cut, markup};
 use crate::number::{count, counted};
 use crate::proof::proof;
 use crate::text::{judgement, scope_name};
@@ -37,7 +37,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
     for case in &cases {
         write_case(&mut xml, case);
     }
-    let _ = writeln!(xml, "    <system-out>{}</system-out>", escaped(&report.headline()));
+    let _ = writeln!(xml, "    <system-out>{}</system-out>", markup(&report.headline()));
     xml.push_str("  </testsuite>\n</testsuites>\n");
     xml
 }
@@ -76,35 +76,15 @@ fn details(report: &Report<'_>, code: Option<Code>) -> String {
 }
 
 fn write_case(xml: &mut String, case: &Case) {
-    let name = escaped(&case.name);
+    let name = markup(&case.name);
     let _ = write!(xml, "    <testcase classname=\"{}\" name=\"{name}\" time=\"0\"", case.class);
     match &case.failure {
         None => xml.push_str("/>\n"),
         Some((sentence, details)) => {
-            let sentence = escaped(sentence);
+            let sentence = markup(sentence);
             let _ = write!(xml, ">\n      <failure message=\"{sentence}\" type=\"{}\">", case.class);
-            xml.push_str(&escaped(details));
+            xml.push_str(&markup(details));
             xml.push_str("</failure>\n    </testcase>\n");
         }
     }
-}
-
-/// Text for an element or an attribute; lines stay lines, every other text came through [`clean`] and has no
-/// character that XML forbids.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\n' => safe.push('\n'),
-            character if is_unsafe(character) => {
-                let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
-            }
-            character => safe.push(character),
-        }
-    }
-    safe
 }

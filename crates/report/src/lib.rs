@@ -1,4 +1,4 @@
-//! What a run spent, shown: terminal text, JSON and JUnit XML from one [`Report`].
+//! What a run spent, shown: terminal text, JSON, JUnit XML and one self-contained page from one [`Report`].
 //!
 //! A report is a pure function of a [`Summary`]: no clock, no file, no terminal is looked at here, so the caller
 //! decides about colour and where the text goes. Text of statements comes from strangers; none of the outputs
@@ -6,8 +6,11 @@
 //!
 //! Non-scope: counting (`ledger`), flags and files (`cli`).
 
+mod chart;
 mod clean;
+mod gather;
 mod headline;
+mod html;
 mod json;
 mod junit;
 mod number;
@@ -18,6 +21,8 @@ use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Comparison;
 use onetrip_ledger::{Code, Summary};
 
+pub use gather::{Bar, Curve, CurveLine, CurvePoint, Histogram, Lane, Span, TripSample, Waterfall};
+pub use html::HtmlData;
 pub use text::Style;
 
 /// Everything that is said about one run.
@@ -92,7 +97,19 @@ impl<'a> Report<'a> {
         junit::render(self)
     }
 
+    /// The report as one HTML page that asks for nothing else, at most 3 MB.
+    pub fn html(&self, data: &HtmlData) -> String {
+        html::render(self, data)
+    }
+
     fn finds(&self, code: Code) -> bool {
         self.summary.findings.iter().any(|finding| finding.code == code && finding.avoidable > 0)
+    }
+}
+
+impl Curve {
+    /// The curve as an SVG picture of its own; `None` where no line spans a range of round-trip times.
+    pub fn svg(&self, title: &str) -> Option<String> {
+        chart::alone(self, title)
     }
 }

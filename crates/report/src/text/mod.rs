@@ -12,6 +12,7 @@ use crate::clean::{clean, wrap};
 use crate::number::{count, duration};
 
 pub(crate) use outcome::judgement;
+pub(crate) use overview::{all_time, doubts, facts, parts};
 pub use paint::Style;
 
 /// No line is wider.

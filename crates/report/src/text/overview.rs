@@ -13,8 +13,27 @@ const LABELS: usize = 11;
 const BAR: u64 = 20;
 
 pub(super) fn show(report: &Report<'_>, page: &mut Page) {
+    let facts = facts(report);
+    if !facts.is_empty() {
+        page.line("");
+    }
+    for (label, text) in facts {
+        page.labelled(2, &format!("{label:<LABELS$}"), &text);
+    }
+    let doubts = doubts(report.summary);
+    if !doubts.is_empty() {
+        page.line("");
+    }
+    let style = page.style;
+    for doubt in doubts {
+        page.paragraph(&format!("  {doubt}"), |line| style.mark(line));
+    }
+}
+
+/// What ran and what was counted, each with its name; the texts are not yet safe to show.
+pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
     let summary = report.summary;
-    let mut facts: Vec<(&str, String)> = Vec::new();
+    let mut facts = Vec::new();
     if let Some(run) = report.run {
         if !run.command.is_empty() {
             facts.push(("program", program(&run.command, run.exit_code)));
@@ -32,20 +51,7 @@ pub(super) fn show(report: &Report<'_>, page: &mut Page) {
     if let Some(trace) = report.run.and_then(|run| run.trace.as_ref()) {
         facts.push(("trace", trace.clone()));
     }
-    if !facts.is_empty() {
-        page.line("");
-    }
-    for (label, text) in facts {
-        page.labelled(2, &format!("{label:<LABELS$}"), &text);
-    }
-    let doubts = doubts(summary);
-    if !doubts.is_empty() {
-        page.line("");
-    }
-    let style = page.style;
-    for doubt in doubts {
-        page.paragraph(&format!("  {doubt}"), |line| style.mark(line));
-    }
+    facts
 }
 
 fn program(command: &[String], exit_code: Option<i32>) -> String {
@@ -117,7 +123,7 @@ fn volume(summary: &Summary) -> String {
 }
 
 /// What keeps a count from being exact, or a reader from trusting it: one line each.
-fn doubts(summary: &Summary) -> Vec<String> {
+pub(crate) fn doubts(summary: &Summary) -> Vec<String> {
     let mut doubts = Vec::new();
     let trips = summary.trips;
     if trips.may_share > 0 {
@@ -147,23 +153,31 @@ fn doubts(summary: &Summary) -> Vec<String> {
     doubts
 }
 
+/// All of it.
+pub(crate) fn all_time(times: PathTimes) -> u64 {
+    times.server_ns.saturating_add(times.wire_ns).saturating_add(times.think_ns)
+}
+
+/// Where the time went: name, nanoseconds, meaning.
+pub(crate) fn parts(times: PathTimes) -> [(&'static str, u64, &'static str); 3] {
+    [
+        ("server", times.server_ns, "the database"),
+        ("wire", times.wire_ns, "the path to it and back"),
+        ("think", times.think_ns, "the program, between its trips"),
+    ]
+}
+
 pub(super) fn show_times(summary: &Summary, page: &mut Page) {
-    let PathTimes { server_ns, wire_ns, think_ns } = summary.times;
-    let all = server_ns.saturating_add(wire_ns).saturating_add(think_ns);
+    let all = all_time(summary.times);
     if all == 0 {
         return;
     }
-    let parts = [
-        ("server", server_ns, "the database"),
-        ("wire", wire_ns, "the path to it and back"),
-        ("think", think_ns, "the program, between its trips"),
-    ];
     page.heading(&format!(
         "Where the time went: {} over {}",
         duration(all),
         counted(summary.connections, "connection", "connections")
     ));
-    for (name, time, what) in parts {
+    for (name, time, what) in parts(summary.times) {
         let filled = (u128::from(time) * u128::from(BAR) + u128::from(all) / 2) / u128::from(all);
         let bar = "━".repeat(filled as usize);
         let rest = " ".repeat(BAR as usize - filled as usize);

@@ -1,6 +1,8 @@
 //! Summaries made by hand, as a ledger would count them.
 #![allow(dead_code, reason = "every test file uses some of them")]
 
+pub(crate) mod page;
+
 use onetrip_ledger::findings::advice;
 use onetrip_ledger::{
     Code, Driver, Evidence, Finding, PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals,

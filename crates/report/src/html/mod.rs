@@ -1,0 +1,124 @@
+//! The report as one page that needs nothing else: style, script, drawings and data are in it.
+//!
+//! The page's size is bounded by what it lists and draws, not by the trace. Its content policy allows the one
+//! script that is part of it and no request, so that a statement's text cannot run and nothing leaves the page.
+
+mod data;
+mod tables;
+mod view;
+
+use std::collections::BTreeMap;
+
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment};
+use serde::Serialize;
+
+use self::view::Section;
+use crate::Report;
+use crate::gather::{Curve, Histogram, Waterfall};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str =
+    concat!(include_str!("common.js"), include_str!("curve.js"), include_str!("waterfall.js"));
+/// Digest of [`SCRIPT`] for the page's content policy; a test compares them.
+const SCRIPT_HASH: &str = "sha256-b2RcOtt40SnxkGrIKS7rg9oP38iF469pqErnFRSFrC8=";
+
+/// What the page draws and the summary does not have. Parts that are empty are left out of the page.
+#[derive(Debug, Clone, Default)]
+pub struct HtmlData {
+    /// Trips over time.
+    pub waterfall: Waterfall,
+    /// Texts of the waterfall's statements, by [`crate::TripSample::statement`].
+    pub statements: BTreeMap<u32, String>,
+    /// Times of the trips after sessions were open.
+    pub histogram: Histogram,
+    /// Cost over distance.
+    pub curve: Option<Curve>,
+}
+
+/// What the template is given.
+#[derive(Debug, Serialize)]
+struct Page {
+    headline: String,
+    worth_doing: bool,
+    how_to_connect: String,
+    facts: Vec<view::Fact>,
+    doubts: Vec<String>,
+    contents: Vec<Section>,
+    times: Option<view::Times>,
+    curve: Option<view::CurveView>,
+    findings: Vec<view::FindingView>,
+    findings_more: Option<String>,
+    waterfall_lead: Option<String>,
+    histogram: Option<view::HistogramView>,
+    tables: Vec<tables::Table>,
+    /// For the script, as JSON.
+    data: Option<Value>,
+    style: Value,
+    script: Value,
+    script_hash: Value,
+}
+
+pub(crate) fn render(report: &Report<'_>, data: &HtmlData) -> String {
+    let times = view::times(report.summary);
+    let curve = data.curve.as_ref().and_then(view::curve);
+    let findings = view::findings(report);
+    let waterfall = data::waterfall(report.summary, data);
+    let histogram = view::histogram(&data.histogram);
+    let tables = tables::tables(report);
+    let mut contents: Vec<Section> = [
+        ("time", "Time", times.is_some()),
+        ("distance", "Distance", curve.is_some()),
+        ("findings", "Findings", !findings.is_empty()),
+        ("trips", "Trips", waterfall.is_some()),
+        ("histogram", "Trip times", histogram.is_some()),
+    ]
+    .into_iter()
+    .filter(|(_, _, shown)| *shown)
+    .map(|(id, title, _)| Section { id, title })
+    .collect();
+    contents.extend(tables.iter().map(|table| Section { id: table.id, title: table.short }));
+    let data = data::script_data(curve.as_ref().and(data.curve.as_ref()), waterfall.as_ref());
+    let page = Page {
+        headline: crate::clean::tied(&report.headline()),
+        worth_doing: report.is_worth_doing(),
+        how_to_connect: view::how_to_connect(report),
+        facts: view::facts(report),
+        doubts: crate::text::doubts(report.summary),
+        contents,
+        times,
+        curve,
+        findings,
+        findings_more: view::findings_more(report),
+        waterfall_lead: waterfall.map(|waterfall| waterfall.lead),
+        histogram,
+        tables,
+        data: data.map(Value::from_safe_string),
+        style: Value::from_safe_string(STYLE.into()),
+        script: Value::from_safe_string(SCRIPT.into()),
+        script_hash: Value::from_safe_string(SCRIPT_HASH.into()),
+    };
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    // The template is part of this crate and what it is given are plain texts, numbers and lists; tests render
+    // every part of it.
+    environment
+        .render_str(PAGE, Serde(&page))
+        .unwrap_or_else(|error| format!("<!doctype html><pre>{error}</pre>"))
+}
+
+#[cfg(test)]
+mod tests {
+    use base64ct::{Base64, Encoding};
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_content_policy_allows_the_script_of_the_page_and_no_other() {
+        let digest = Base64::encode_string(&Sha256::digest(SCRIPT));
+        assert_eq!(SCRIPT_HASH, format!("sha256-{digest}"), "put the digest of the script there");
+        assert!(!SCRIPT.contains("</script"));
+    }
+}

@@ -1,0 +1,177 @@
+//! Tables of the page: numbers, then a text.
+
+use onetrip_ledger::compare::{Change, Comparison};
+use serde::Serialize;
+
+use super::view::Statement;
+use crate::Report;
+use crate::number::{count, counted, difference, duration};
+use crate::text::{judgement, scope_name};
+
+/// Statements, scopes and budgets listed.
+const ROWS_MAX: usize = 100;
+/// Changes listed on each side.
+const CHANGES_MAX: usize = 20;
+/// Columns of a scope's name.
+const SCOPE_MAX: usize = 200;
+/// Columns of a changed statement.
+const CHANGED_MAX: usize = 400;
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Table {
+    pub(super) id: &'static str,
+    /// Its name among the page's sections.
+    pub(super) short: &'static str,
+    title: String,
+    lead: String,
+    columns: Vec<&'static str>,
+    text: &'static str,
+    rows: Vec<Row>,
+    more: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Row {
+    numbers: Vec<String>,
+    text: Statement,
+    is_sql: bool,
+    class: &'static str,
+}
+
+pub(super) fn tables(report: &Report<'_>) -> Vec<Table> {
+    let mut tables: Vec<Table> =
+        [statements(report), scopes(report), budgets(report)].into_iter().flatten().collect();
+    if let Some(comparison) = report.comparison {
+        tables.push(changes(comparison));
+    }
+    tables
+}
+
+fn statements(report: &Report<'_>) -> Option<Table> {
+    let templates = &report.summary.templates;
+    let rows = templates.iter().take(ROWS_MAX).map(|template| Row {
+        numbers: vec![
+            count(template.trips),
+            count(template.executions),
+            count(template.rows),
+            duration(template.waited_ns),
+            duration(template.waited_max_ns),
+        ],
+        text: Statement::new(&template.text),
+        is_sql: true,
+        class: "",
+    });
+    (!templates.is_empty()).then(|| Table {
+        id: "statements",
+        short: "Statements",
+        title: "Statements".into(),
+        lead: "Most trips first.".into(),
+        columns: vec!["trips", "runs", "rows", "waited", "slowest"],
+        text: "statement",
+        rows: rows.collect(),
+        more: more(templates.len(), ROWS_MAX, "more statement", "more statements"),
+    })
+}
+
+fn scopes(report: &Report<'_>) -> Option<Table> {
+    let scopes = &report.summary.scopes;
+    let rows = scopes.iter().take(ROWS_MAX).map(|scope| Row {
+        numbers: vec![
+            count(scope.trips),
+            count(scope.statements),
+            duration(scope.waited_ns),
+            if scope.requests > 0 { count(scope.requests) } else { "–".into() },
+            if scope.requests > 0 {
+                format!("{:.1}", scope.trips as f64 / scope.requests as f64)
+            } else {
+                "–".into()
+            },
+        ],
+        text: Statement::up_to(&scope_name(&scope.label), SCOPE_MAX),
+        is_sql: false,
+        class: "",
+    });
+    (scopes.len() > 1).then(|| Table {
+        id: "scopes",
+        short: "Scopes",
+        title: "Scopes".into(),
+        lead: "What the work was for, most trips first.".into(),
+        columns: vec!["trips", "statements", "waited", "requests", "trips each"],
+        text: "scope",
+        rows: rows.collect(),
+        more: more(scopes.len(), ROWS_MAX, "more scope", "more scopes"),
+    })
+}
+
+fn budgets(report: &Report<'_>) -> Option<Table> {
+    let row = |kept: bool, text: String| Row {
+        numbers: Vec::new(),
+        text: Statement::up_to(&text, SCOPE_MAX),
+        is_sql: false,
+        class: if kept { "kept" } else { "broken" },
+    };
+    let verdicts =
+        report.verdicts.iter().map(|verdict| row(verdict.kept, judgement(verdict, report.summary)));
+    let rules = report.fail_on.iter().map(|code| {
+        let found = report.finds(*code);
+        row(!found, format!("{code} {}: {}", code.title(), if found { "found" } else { "not found" }))
+    });
+    let all = report.verdicts.len() + report.fail_on.len();
+    (all > 0).then(|| Table {
+        id: "budgets",
+        short: "Budgets",
+        title: "Budgets".into(),
+        lead: String::new(),
+        columns: Vec::new(),
+        text: "limit",
+        rows: verdicts.chain(rules).take(ROWS_MAX).collect(),
+        more: more(all, ROWS_MAX, "more budget", "more budgets"),
+    })
+}
+
+fn changes(comparison: &Comparison) -> Table {
+    let row = |change: &Change, text: &str, is_sql: bool| Row {
+        numbers: vec![count(change.before), count(change.now), difference(change.difference())],
+        text: Statement::up_to(text, CHANGED_MAX),
+        is_sql,
+        class: if change.difference() < 0 { "better" } else { "worse" },
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for better in [true, false] {
+        let findings =
+            comparison.findings.iter().filter(|(_, _, change)| (change.difference() < 0) == better);
+        rows.extend(findings.take(CHANGES_MAX).map(|(code, statement, change)| {
+            let text = format!("avoidable trips of {code} {}: {statement}", code.title());
+            row(change, text.trim_end_matches(": "), false)
+        }));
+        let statements =
+            comparison.statements.iter().filter(|(_, change)| (change.difference() < 0) == better);
+        rows.extend(statements.take(CHANGES_MAX).map(|(text, change)| row(change, text, true)));
+    }
+    let all = comparison.findings.len() + comparison.statements.len();
+    let trips = comparison.trips;
+    let lead = match trips.difference() {
+        0 => format!("{}, as before.", counted(trips.now, "trip", "trips")),
+        more => format!(
+            "{} before, {} now ({}). What got better comes first.",
+            counted(trips.before, "trip", "trips"),
+            count(trips.now),
+            difference(more)
+        ),
+    };
+    Table {
+        id: "comparison",
+        short: "Comparison",
+        title: "Compared with the earlier run".into(),
+        lead,
+        columns: vec!["before", "now", "change"],
+        text: "statement or finding",
+        more: more(all, rows.len(), "more change", "more changes"),
+        rows,
+    }
+}
+
+fn more(all: usize, shown: usize, one: &str, many: &str) -> Option<String> {
+    let more = all.saturating_sub(shown) as u64;
+    (more > 0).then(|| counted(more, one, many))
+}

@@ -1,0 +1,128 @@
+//! What a ledger would gather for a page.
+
+use onetrip_ledger::{Evidence, ScopeTotals, Summary};
+use onetrip_report::{Curve, CurveLine, CurvePoint, Histogram, HtmlData, TripSample, Waterfall};
+
+use super::{EMPLOYEES, SALARIES};
+
+/// Numbers that look random and are the same each time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Noise(pub(crate) u64);
+
+impl Noise {
+    /// Between 0 and `below`.
+    pub(crate) fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+/// The loop of the story, 12.9 ms away, on `connections` connections that take turns.
+pub(crate) fn story_data(connections: u32) -> HtmlData {
+    let mut data = HtmlData { curve: Some(story_curve()), ..HtmlData::default() };
+    data.statements = [(1, EMPLOYEES), (2, SALARIES), (3, "BEGIN"), (4, "COMMIT")]
+        .map(|(id, text)| (id, text.to_owned()))
+        .into();
+    let mut noise = Noise(7);
+    for connection in 1..=connections {
+        let mut now = u64::from(connection) * 90_000_000;
+        for number in 0..406 / u64::from(connections).min(20) {
+            let statement = match number {
+                0..=3 => 3,
+                4 => 1,
+                number if number % 40 == 0 => 4,
+                _ => 2,
+            };
+            let took = 12_900_000 + noise.next(600_000) + if noise.next(60) == 0 { 9_000_000 } else { 0 };
+            let connect = number < 3;
+            data.waterfall.add(TripSample {
+                connection,
+                started_ns: now,
+                ended_ns: now + took,
+                server_ns: took - 12_880_000,
+                statement,
+                connect,
+            });
+            if !connect {
+                data.histogram.add(took);
+            }
+            now += took + 20_000 + noise.next(30_000) * if number % 50 == 0 { 2_000 } else { 1 };
+        }
+    }
+    data
+}
+
+/// 406 trips, 7 once fixed, one at least.
+pub(crate) fn story_curve() -> Curve {
+    let line = |name: &str, trips: u64, rest_ns: u64| CurveLine {
+        name: name.into(),
+        points: [50_000, 400_000, 1_000_000, 13_000_000, 70_000_000]
+            .map(|rtt_ns| {
+                let time_ns = rest_ns + trips * rtt_ns;
+                CurvePoint { rtt_ns, time_ns, low_ns: time_ns / 100 * 94, high_ns: time_ns / 100 * 107 }
+            })
+            .into(),
+    };
+    Curve {
+        lines: vec![
+            line("as is", 406, 53_000_000),
+            line("with code fixes", 7, 51_000_000),
+            line("one-trip limit", 1, 50_000_000),
+        ],
+        measured_ns: Some(12_900_000),
+        target_ns: 12_900_000,
+    }
+}
+
+/// Long, hostile and many of everything that a page lists, and ten million trips.
+pub(crate) fn worst(template: impl Fn(&str, u64) -> onetrip_ledger::TemplateTotals) -> (Summary, HtmlData) {
+    let hostile = |number: u64| {
+        format!("SELECT {number} <script>alert(1)</script> & {}", "\"<&'>\u{202e}".repeat(1_000))
+    };
+    let mut finding = super::story().findings.remove(0);
+    finding.scopes = (0..5).map(hostile).collect();
+    finding.fix = hostile(0);
+    finding.evidence = Evidence::Walk { sources: vec![(1, hostile(1)); 40], rows: (1, 2) };
+    let summary = Summary {
+        templates: (0..5_000).map(|number| template(&hostile(number), 10_000_000 - number)).collect(),
+        scopes: (0..5_000)
+            .map(|number| ScopeTotals {
+                label: hostile(number),
+                trips: 9,
+                requests: 2,
+                ..ScopeTotals::default()
+            })
+            .collect(),
+        findings: (0..500)
+            .map(|number| {
+                let statements = vec![hostile(number), hostile(number + 1)];
+                onetrip_ledger::Finding { statements, ..finding.clone() }
+            })
+            .collect(),
+        upstream: hostile(0),
+        ..super::story()
+    };
+    let mut data = HtmlData { curve: Some(story_curve()), ..HtmlData::default() };
+    let mut noise = Noise(1);
+    let (mut waterfall, mut histogram) = (Waterfall::default(), Histogram::default());
+    let mut clocks = [0_u64; 64];
+    for number in 0..10_000_000_u64 {
+        let connection = noise.next(64);
+        let clock = &mut clocks[connection as usize];
+        let took = 30_000 + noise.next(2_000_000);
+        waterfall.add(TripSample {
+            connection: connection as u32,
+            started_ns: *clock,
+            ended_ns: *clock + took,
+            server_ns: took / 3,
+            statement: (number % 5_000) as u32,
+            connect: false,
+        });
+        histogram.add(took);
+        *clock += took + noise.next(500_000);
+    }
+    data.statements = (0..5_000).map(|number| (number as u32, hostile(number))).collect();
+    data.waterfall = waterfall;
+    data.histogram = histogram;
+    (summary, data)
+}

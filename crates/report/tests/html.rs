@@ -1,0 +1,111 @@
+//! The page: everything in it, nothing from elsewhere, nothing too large, nothing that runs.
+
+mod common;
+
+use common::page::{story_data, worst};
+use common::{calm, crowded, story, template};
+use onetrip_ledger::Summary;
+use onetrip_ledger::compare::Comparison;
+use onetrip_report::{HtmlData, Report, RunInfo};
+
+/// The text between two marks.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let start = text.find(from).unwrap_or_else(|| panic!("{from} is missing")) + from.len();
+    &text[start..start + text[start..].find(to).unwrap()]
+}
+
+#[test]
+fn the_page_says_what_the_terminal_says() {
+    let summary = crowded();
+    let comparison = Comparison::new(&story(), &summary);
+    let verdicts = ["trips=200".parse::<onetrip_ledger::budget::Limit>().unwrap().judge(&summary)];
+    let report = Report { verdicts: &verdicts, comparison: Some(&comparison), ..Report::new(&summary) };
+    let page = report.html(&story_data(3));
+    for id in [
+        "time",
+        "distance",
+        "findings",
+        "trips",
+        "histogram",
+        "statements",
+        "scopes",
+        "budgets",
+        "comparison",
+    ] {
+        assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+        assert!(page.contains(&format!("<a href=\"#{id}\">")), "{id}");
+    }
+    assert!(
+        between(&page, "<h1 class=\"worth\">", "</h1>").starts_with("≈ 31,734 round trips, 26,439 of them")
+    );
+    for finding in &summary.findings {
+        assert!(
+            page.contains(finding.code.as_str())
+                && page.contains(&finding.code.title().replace('/', "&#x2f;"))
+        );
+    }
+    assert!(page.contains("rows 2–10,000, in the longest of 12 loops"));
+    assert!(page.contains(
+        "<tr class=\"broken\"><td class=\"text\">31,734 trips, 200 allowed, and records were lost"
+    ));
+}
+
+#[test]
+fn a_calm_page_has_no_empty_sections() {
+    let summary = calm();
+    let page = Report::new(&summary).html(&HtmlData::default());
+    assert!(page.contains("<h1 class=\"calm\">23 round trips; nothing worth doing here.</h1>"));
+    for id in ["distance", "findings", "trips", "histogram", "scopes", "budgets", "comparison"] {
+        assert!(!page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    assert!(!page.contains("id=\"data\""));
+}
+
+#[test]
+fn a_program_that_never_came_is_told_how_to_on_the_page_too() {
+    let run = RunInfo { command: vec!["./app".into()], exit_code: Some(3), trace: None };
+    let summary = Summary::default();
+    let report = Report { run: Some(&run), how_to_connect: "Set:\n  PGHOST=<here>", ..Report::new(&summary) };
+    let page = report.html(&HtmlData::default());
+    assert_eq!(between(&page, "<pre class=\"how\">", "</pre>"), "Set:\n  PGHOST=&lt;here&gt;");
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let summary = crowded();
+    let page = Report::new(&summary).html(&story_data(3));
+    for way in ["http:", "https:", "src=", "@import", "url(", "<link", "<img", "<iframe", "fetch(", "import("]
+    {
+        assert!(!page.contains(way), "{way}");
+    }
+    let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
+    assert!(policy.starts_with("default-src 'none'; ") && policy.contains("script-src 'sha256-"), "{policy}");
+}
+
+#[test]
+fn the_page_of_ten_million_trips_stays_below_three_megabytes_and_nothing_in_it_runs() {
+    let (summary, data) = worst(|text, trips| template(text, trips, 1, 1));
+    let comparison = Comparison::new(&Summary::default(), &summary);
+    let run = RunInfo { command: vec!["<b>".repeat(9_000)], exit_code: None, trace: None };
+    let report = Report { run: Some(&run), comparison: Some(&comparison), ..Report::new(&summary) };
+    let page = report.html(&data);
+    assert!(page.len() <= 3_000_000, "{} bytes", page.len());
+    assert!(page.len() > 800_000, "{} bytes: trips are missing", page.len());
+    assert_eq!(page.matches("<script").count(), 2, "the data and the page's own");
+    assert_eq!(page.matches("</script>").count(), 2);
+    assert!(!page.contains('\u{202e}') && !page.contains("<b>\""));
+    let data: serde_json::Value = serde_json::from_str(between(&page, "id=\"data\">", "</script>")).unwrap();
+    let lanes = data["waterfall"]["lanes"].as_array().unwrap();
+    assert_eq!(lanes.len(), 60, "of 64 connections");
+    let trips: u64 = lanes
+        .iter()
+        .map(|lane| {
+            let spans: Vec<u64> =
+                lane["spans"].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect();
+            assert_eq!(spans.len() % 6, 0);
+            assert_eq!(spans.chunks(6).map(|span| span[2]).sum::<u64>(), lane["trips"].as_u64().unwrap());
+            lane["trips"].as_u64().unwrap()
+        })
+        .sum();
+    assert!(trips > 9_000_000);
+}
