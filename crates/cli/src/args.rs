@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Gateway(GatewayOptions),
     /// Report on a trace
     Report(ReportOptions),
+    /// Measure what opening a session and each round trip to a PostgreSQL server cost
+    Ping(PingOptions),
 }
 
 #[derive(Debug, Args)]
@@ -79,6 +81,34 @@ pub(crate) struct ReportOptions {
     pub(crate) judge: JudgeOptions,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Connects directly, with libpq's settings (PG* variables, service file, ~/.pgpass, sslmode), and logs in by trust,
+cleartext, MD5 or SCRAM-SHA-256. Ctrl-C reports what was measured so far.")]
+pub(crate) struct PingOptions {
+    /// The database, as URL, keyword DSN or HOST:PORT [default: PG* variables or DATABASE_URL]
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// How many times to ask SELECT 1
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
+        value_parser = clap::value_parser!(u32).range(1..=PING_COUNT_MAX))]
+    pub(crate) count: u32,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = PingFormat::Text)]
+    pub(crate) format: PingFormat,
+}
+
+/// Most trips of one ping; their times are kept.
+const PING_COUNT_MAX: i64 = 1_000_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PingFormat {
+    /// For people
+    Text,
+    /// One object
+    Json,
 }
 
 /// How the gateway watches.

@@ -4,8 +4,10 @@ mod args;
 mod gateway;
 mod judge;
 mod output;
+mod ping;
 mod report;
 mod run;
+mod stop;
 mod trace;
 
 use std::process::ExitCode;
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Report(options) => report::report(&options),
+        Command::Ping(options) => ping::ping(&options),
     };
     done.unwrap_or_else(|error| {
         eprintln!("onetrip: {error:#}");

@@ -1,0 +1,115 @@
+mod json;
+mod text;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use onetrip_gateway::{Opening, PathTimes, Ping, PingError, PingedServer};
+use onetrip_target::launch::Upstream;
+use onetrip_target::{Conninfo, Environment};
+
+use crate::args::{PingFormat, PingOptions};
+use crate::stop::Stop;
+
+/// What shells know Ctrl-C by.
+const EXIT_INTERRUPTED: u8 = 130;
+/// Redraws of the progress bar per second.
+const REDRAWS_HZ: u8 = 10;
+
+/// What was measured so far.
+#[derive(Debug, Default)]
+struct Measured {
+    /// Hosts and ports, as they were given.
+    target: String,
+    /// `None` until the session is open.
+    server: Option<PingedServer>,
+    opening: Opening,
+    trips: Vec<Duration>,
+    /// `None` on a unix socket, and where the kernel does not tell.
+    path: Option<PathTimes>,
+}
+
+/// `onetrip ping`.
+pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
+    let environment = Environment::of_this_process();
+    let upstream = Upstream::find(options.url.as_deref(), &[], &environment)?.conninfo;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    let mut measured = Measured { target: upstream.address(), ..Measured::default() };
+    let (done, interrupted) = runtime.block_on(async {
+        let mut stop = Stop::listen()?;
+        let (done, interrupted) = tokio::select! {
+            biased;
+            () = stop.requested() => (Ok(()), true),
+            done = measure(upstream, options.count, &mut measured) => (done, false),
+        };
+        anyhow::Ok((done, interrupted))
+    })?;
+    // A name that is still being looked up must not hold us back.
+    runtime.shutdown_background();
+    let is_open = !measured.trips.is_empty();
+    if is_open || interrupted {
+        print(&match options.format {
+            PingFormat::Text => text::text(&measured),
+            PingFormat::Json => json::json(&measured, options.count),
+        })?;
+    }
+    done?;
+    Ok(if interrupted && !is_open { ExitCode::from(EXIT_INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+async fn measure(upstream: Conninfo, count: u32, measured: &mut Measured) -> Result<(), PingError> {
+    let mut ping = Ping::connect(upstream, &mut measured.opening).await?;
+    measured.server = Some(ping.server().clone());
+    measured.path = ping.path_times();
+    let progress = Progress::start(count);
+    for _ in 0..count {
+        let trip = ping.trip().await?;
+        measured.trips.push(trip);
+        measured.path = ping.path_times();
+        progress.0.inc(1);
+    }
+    drop(progress);
+    ping.close().await;
+    Ok(())
+}
+
+/// A bar on standard error, drawn only where that is a terminal, and gone when the measuring ends in any way.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn start(count: u32) -> Self {
+        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ);
+        let bar = ProgressBar::with_draw_target(Some(count.into()), target);
+        if let Ok(style) = ProgressStyle::with_template("SELECT 1 {bar:40} {human_pos}/{human_len} {per_sec}")
+        {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn print(report: &str) -> Result<()> {
+    match io::stdout().write_all(report.as_bytes()) {
+        // Whoever reads the report has had enough of it.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write the report"),
+    }
+}
+
+impl Measured {
+    /// Trips that one session can make one after the other in a second; `None` before the first.
+    fn trips_per_second(&self) -> Option<f64> {
+        let time: Duration = self.trips.iter().sum();
+        let is_measurable = !time.is_zero();
+        is_measurable.then(|| self.trips.len() as f64 / time.as_secs_f64())
+    }
+}

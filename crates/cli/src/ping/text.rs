@@ -1,0 +1,177 @@
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use onetrip_gateway::{OpeningStep, PathTimes, PingedServer, Spread, Step};
+
+use super::Measured;
+
+/// The report for people: at most 100 columns, all times in milliseconds.
+pub(super) fn text(measured: &Measured) -> String {
+    let mut out = heading(measured);
+    out.push_str(&opening(measured));
+    let Some(spread) = Spread::of(measured.trips.iter().copied()) else {
+        out.push_str("\nStopped before the first SELECT 1.\n");
+        return out;
+    };
+    let count = measured.trips.len() as u64;
+    let total: Duration = measured.trips.iter().sum();
+    let times = if count == 1 { "time" } else { "times" };
+    line(&mut out, format_args!("\nSELECT 1, {} {times} in {}", grouped(count), ms(total)));
+    let columns = ["min", "mean", "median", "p99", "max"].map(|column| format!("{column:>13}"));
+    line(&mut out, format_args!("{:10}{}", "", columns.concat()));
+    row(&mut out, "trip", &spread);
+    if let Some(path) = measured.path {
+        let part = |pick: fn((Duration, Duration)) -> Duration| {
+            Spread::of(measured.trips.iter().map(|trip| pick(path.split(*trip))))
+        };
+        for (name, spread) in [("wire", part(|(wire, _)| wire)), ("server", part(|(_, server)| server))] {
+            if let Some(spread) = spread {
+                row(&mut out, name, &spread);
+            }
+        }
+    }
+    line(&mut out, format_args!("\n{}", split_words(measured)));
+    if let Some(rate) = measured.trips_per_second() {
+        line(&mut out, format_args!("{} per second per session is the ceiling here.", trips(rate)));
+    }
+    out
+}
+
+fn heading(measured: &Measured) -> String {
+    let Some(server) = &measured.server else { return format!("PING {}\n\n", measured.target) };
+    let address = server.address.as_ref().map_or_else(String::new, |address| format!(" ({address})"));
+    let tls = server.tls.map_or_else(|| "no TLS".to_owned(), |version| format!("TLS {version}"));
+    let first = format!("PING {}{address}: {}, {tls}", server.host, version(server));
+    let as_whom = format!("as {} in database {}", server.user, server.database);
+    let separator = if first.chars().count() + as_whom.chars().count() + 2 > 100 { ",\n  " } else { ", " };
+    format!("{first}{separator}{as_whom}\n\n")
+}
+
+/// `PostgreSQL 15.18`, without the packager's words behind it.
+fn version(server: &PingedServer) -> String {
+    let number = server.version.as_deref().and_then(|version| version.split_whitespace().next());
+    format!("PostgreSQL {}", number.unwrap_or("of unknown version"))
+}
+
+fn opening(measured: &Measured) -> String {
+    let mut out = format!("{:24}{:>6}{:>16}\n", "Opening the session", "trips", "time");
+    let method = measured.server.as_ref().map(|server| server.method);
+    let steps = measured.opening.steps();
+    let last = steps.iter().rposition(|step| step.trips > 0);
+    for (index, step) in steps.iter().enumerate() {
+        // How we were let in stands behind the trip that brought us in.
+        let note =
+            method.filter(|_| Some(index) == last).map_or_else(String::new, |method| format!("  {method}"));
+        line(&mut out, format_args!("  {}{note}", step_columns(step)));
+    }
+    let (trips, time) = (measured.opening.trips(), ms(measured.opening.time()));
+    line(&mut out, format_args!("  {:22}{trips:>6}{time:>16}", "in all"));
+    out
+}
+
+fn step_columns(step: &OpeningStep) -> String {
+    let name = match step.step {
+        Step::Lookup => "name look-up",
+        Step::TcpConnect => "TCP connect",
+        Step::SocketConnect => "socket connect",
+        Step::TlsRequest => "TLS request",
+        Step::TlsHandshake => "TLS handshake",
+        Step::Startup => "startup",
+        Step::Authentication => "authentication",
+        Step::Hashing => "(own work: hashing)",
+    };
+    let trips = if step.trips == 0 { "-".to_owned() } else { step.trips.to_string() };
+    format!("{name:22}{trips:>6}{:>16}", ms(step.time))
+}
+
+fn row(out: &mut String, name: &str, spread: &Spread) {
+    let columns = [spread.min, spread.mean, spread.median, spread.p99, spread.max];
+    line(out, format_args!("  {name:8}{}", columns.map(|time| format!("{:>13}", ms(time))).concat()));
+}
+
+/// How trips were split.
+fn split_words(measured: &Measured) -> String {
+    let is_unix = measured.opening.steps().iter().any(|step| step.step == Step::SocketConnect);
+    match measured.path {
+        Some(PathTimes { smallest, smoothed }) => format!(
+            "wire: the kernel's smallest round trip on this connection, {} (TCP_INFO; smoothed {}).\n\
+             server: the rest of each trip, with a proxy's time and the path's jitter where there are such.",
+            ms(smallest),
+            ms(smoothed)
+        ),
+        None if is_unix => "A unix socket has no wire: all of a trip is the server's.".to_owned(),
+        None => "The kernel does not tell the path's round trip (TCP_INFO): trips are not split.".to_owned(),
+    }
+}
+
+/// `16,093 trips`, `4.8 trips`.
+fn trips(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.1} trips") } else { format!("{} trips", grouped(rate as u64)) }
+}
+
+/// Milliseconds, as `psql` and `ping` have them.
+fn ms(time: Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1e3)
+}
+
+/// `12,345`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    let groups: Vec<_> = groups.into_iter().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pinged() -> PingedServer {
+        PingedServer {
+            host: "db.example:5432".to_owned(),
+            address: Some("10.0.0.7:5432".to_owned()),
+            version: Some("15.18 (Debian 15.18-0+deb12u1)".to_owned()),
+            tls: Some("1.3"),
+            method: "SCRAM-SHA-256",
+            user: "ann".to_owned(),
+            database: "shop".to_owned(),
+        }
+    }
+
+    #[test]
+    fn trips_are_split_and_the_ceiling_follows_from_their_mean() {
+        let path = PathTimes { smallest: Duration::from_millis(20), smoothed: Duration::from_millis(21) };
+        let trips = vec![Duration::from_millis(21), Duration::from_millis(29)];
+        let measured = Measured { server: Some(pinged()), trips, path: Some(path), ..Measured::default() };
+        let text = text(&measured);
+        let row = |name: &str| {
+            let found = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+            found.split_whitespace().skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(row("trip "), ["21.000", "25.000", "25.000", "29.000", "29.000"]);
+        assert_eq!(row("wire "), ["20.000", "20.000", "20.000", "20.000", "20.000"]);
+        assert_eq!(row("server "), ["1.000", "5.000", "5.000", "9.000", "9.000"]);
+        assert!(text.ends_with("\n40 trips per second per session is the ceiling here.\n"), "{text}");
+        assert!(text.starts_with("PING db.example:5432 (10.0.0.7:5432): PostgreSQL 15.18, TLS 1.3, as ann"));
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn nothing_measured_is_said_and_not_divided_by() {
+        let measured = Measured { target: "db:5432".to_owned(), ..Measured::default() };
+        let text = text(&measured);
+        assert!(text.contains("PING db:5432\n") && text.contains("Stopped before"), "{text}");
+        assert!(!text.contains("ceiling"), "{text}");
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_slow_paths_keep_a_digit() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([16_093.7, 4.84].map(trips), ["16,093 trips", "4.8 trips"]);
+    }
+}
