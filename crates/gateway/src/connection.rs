@@ -72,7 +72,11 @@ pub(crate) async fn serve(
     let opening = open(&mut client, &mut session, &mut up, &mut down, &shared);
     let opened = match tokio::time::timeout(OPENING_MAX, opening).await {
         Ok(Ok(Opened::Session)) => dial(&mut session, &shared).await,
-        Ok(Ok(Opened::Gone)) | Err(_) => return Ok(()),
+        Ok(Ok(Opened::Gone)) | Err(_) => {
+            // Some drivers ask for encryption on a connection of its own, and that is a trip all the same.
+            end_books(&mut session, number, &shared, &recorder);
+            return Ok(());
+        }
         Ok(Err(error)) => Err(error),
     };
     let (server, upstream) = match opened {
@@ -166,6 +170,9 @@ async fn dial(session: &mut Session, shared: &Shared) -> Result<(Leg, Upstream),
 }
 
 fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Recorder) {
+    if !session.has_records() {
+        return;
+    }
     session.close(shared.now());
     recorder.take_last(number, session.stream());
 }

@@ -3,13 +3,15 @@ use crate::Moment;
 /// A unit that arrives within this time after the last reply left was on its way before the client could have
 /// read that reply: waking a reader across two cores takes longer, and a spinning one on the same core as long.
 const REACTION_MIN_NANOS: u64 = 8_000;
+/// The same for a client that has been seen to send without waiting: what comes so soon is likely to be a straggler.
+const PIPELINER_REACTION_MIN_NANOS: u64 = 100_000;
 
 /// Counts the turns of one connection.
 ///
 /// A trip starts with a unit that arrives when no unit is unanswered; units arriving meanwhile share it. Where the
 /// database answers faster than a pipelining client writes, a unit that the client sent without waiting still
-/// finds nothing unanswered. Trips of a connection that has been seen to pipeline, and units that arrive before the
-/// client can have read the reply, are therefore marked: the count is an upper bound.
+/// finds nothing unanswered. Units that arrive before the client can have read the reply, or hardly after it on a
+/// connection that has been seen to pipeline, are therefore marked: the count is an upper bound.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     unanswered: u32,
@@ -32,11 +34,9 @@ impl Conversation {
         let starts_trip = self.unanswered == 0;
         self.unanswered += 1;
         self.pipelines |= !starts_trip;
-        let too_soon = self.last_reply_at.is_some_and(|last| now.since(last) < REACTION_MIN_NANOS);
-        Arrival {
-            starts_trip,
-            may_share: starts_trip && self.last_reply_at.is_some() && (self.pipelines || too_soon),
-        }
+        let reaction_min = if self.pipelines { PIPELINER_REACTION_MIN_NANOS } else { REACTION_MIN_NANOS };
+        let too_soon = self.last_reply_at.is_some_and(|last| now.since(last) < reaction_min);
+        Arrival { starts_trip, may_share: starts_trip && too_soon }
     }
 
     /// The last byte of a unit's reply left for the client.
@@ -64,8 +64,11 @@ mod tests {
         assert!(!conversation.unit_arrived(Moment(60_000)).starts_trip);
         conversation.unit_answered(Moment(70_000));
         conversation.unit_answered(Moment(80_000));
-        let next = conversation.unit_arrived(Moment(500_000));
+        let next = conversation.unit_arrived(Moment(130_000));
         assert!(next.starts_trip && next.may_share, "a client that pipelines can straggle");
+        conversation.unit_answered(Moment(200_000));
+        let later = conversation.unit_arrived(Moment(400_000));
+        assert!(later.starts_trip && !later.may_share, "it had time to read the reply");
     }
 
     #[test]

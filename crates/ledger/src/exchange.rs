@@ -119,7 +119,8 @@ pub struct Statement {
     pub key_columns: u16,
     /// How many of [`Exchange::results`] are its own: `key_columns` per row, for as many rows as were kept.
     pub results: u32,
-    /// Hash over all rows of its result, zero for none: tells whether two results were the same.
+    /// Hash over all rows of its result, zero for none: tells whether two results were the same. The lowest bit says
+    /// whether columns were binary; results that differ in it cannot be compared.
     pub result_digest: u64,
 }
 

@@ -56,9 +56,9 @@ impl Values {
         if value.len() > KEY_BYTES_MAX { self.bulk.hash_one(value).max(1) } else { self.hasher.hash(value) }
     }
 
-    /// A digest of `bytes` added to `digest`; never zero.
+    /// A digest of `bytes` added to `digest`; above one, so that its lowest bit is free.
     pub(crate) fn digest(&self, digest: u64, bytes: &[u8]) -> u64 {
-        self.bulk.hash_one((digest, bytes)).max(1)
+        self.bulk.hash_one((digest, bytes)).max(2)
     }
 
     /// A binary value of a type that has no text form here: equal to its like only.

@@ -6,7 +6,7 @@ use onetrip_wire::pg::{
 
 use crate::reply_queue::{Due, Expect, Reply};
 use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
-use crate::statements::Learned;
+use crate::statements::{Learned, ResultFormats};
 
 /// Values of one result that are kept for finding loops.
 const RESULT_VALUES_MAX: usize = 65_536;
@@ -110,7 +110,8 @@ impl Session {
         let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         statement.rows += u64::from(due.expect == Expect::Execute);
-        statement.result_digest = values.digest(statement.result_digest, body);
+        let binary = formats.is_some_and(ResultFormats::has_binary);
+        statement.result_digest = values.digest(statement.result_digest, body) & !1 | u64::from(binary);
         let Some(layout) = names.layout_of(capture.layout).filter(|_| capture.active && is_whole) else {
             return;
         };

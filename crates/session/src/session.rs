@@ -224,6 +224,11 @@ impl Session {
         &mut self.stream
     }
 
+    /// Whether the client has sent anything worth a record.
+    pub fn has_records(&self) -> bool {
+        self.phase != Phase::Opening || !self.stream.is_empty()
+    }
+
     /// What the backend calls itself, once it has said so.
     pub fn backend_key(&self) -> Option<&BackendKey> {
         self.backend_key.as_ref()

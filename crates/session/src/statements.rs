@@ -101,6 +101,11 @@ impl ResultFormats {
         Self(codes.chunks_exact(2).map(|code| code[1]).collect())
     }
 
+    /// Whether any column may be binary.
+    pub(crate) fn has_binary(&self) -> bool {
+        self.0.iter().any(|code| *code != 0)
+    }
+
     /// The format of result column `index`.
     pub(crate) fn of(&self, index: usize) -> Format {
         let index = if self.0.len() == 1 { 0 } else { index };

@@ -1,6 +1,6 @@
 //! OT008: connections one after another, each for a statement or two.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::book::{Book, Key, Sighting};
 use crate::findings::{Code, Evidence};
@@ -17,6 +17,8 @@ const REMEMBERED_MAX: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     short: HashMap<(Driver, Box<str>), Vec<Short>>,
+    /// Who also had a connection that was worth opening: it could have served the short ones.
+    long: HashSet<(Driver, Box<str>)>,
     remembered: usize,
 }
 
@@ -31,9 +33,10 @@ struct Short {
 }
 
 impl Short {
-    /// Closing is noticed on another thread than opening: a tenth of a life may seem to overlap.
+    /// Closing is noticed on another thread than opening: lives in a row may seem to overlap a little. Those of a pool
+    /// overlap as a whole.
     fn comes_after(&self, last: &Self) -> bool {
-        let slack = self.closed_at.since(self.opened_at) / 10;
+        let slack = self.closed_at.since(self.opened_at) / 2;
         self.opened_at.0.saturating_add(slack) >= last.closed_at.0
     }
 }
@@ -53,6 +56,9 @@ pub(super) struct Life {
 impl Connections {
     /// A connection closed. `identity` is its user and database.
     pub(super) fn closed(&mut self, driver: Driver, identity: &str, life: Life) {
+        if life.work_trips > WORK_TRIPS_MAX {
+            self.long.insert((driver, identity.into()));
+        }
         if life.work_trips == 0 || life.work_trips > WORK_TRIPS_MAX || self.remembered >= REMEMBERED_MAX {
             return;
         }
@@ -69,7 +75,7 @@ impl Connections {
 
     /// Books the connections that came one after another; those open at the same time were a pool's.
     pub(super) fn book(&self, book: &mut Book) {
-        for ((driver, _), short) in &self.short {
+        for (who @ (driver, _), short) in &self.short {
             let mut by_start = short.clone();
             by_start.sort_by_key(|connection| connection.opened_at);
             let mut chain: Vec<Short> = Vec::new();
@@ -83,12 +89,14 @@ impl Connections {
             }
             let sum = |field: fn(&Short) -> u64| chain.iter().map(field).sum::<u64>();
             let connect_trips = sum(|connection| connection.connect_trips.into());
-            let first = chain.first().map_or(0, |connection| connection.connect_trips.into());
+            let spare = self.long.contains(who);
+            let first =
+                chain.first().filter(|_| !spare).map_or(0, |connection| connection.connect_trips.into());
             book.add(
                 Key { code: Code::ConnectionPerQuery, template: 0, source: 0, driver: *driver },
                 Sighting {
                     scope: chain.first().map_or(0, |connection| connection.scope),
-                    occurrences: chain.len() as u64,
+                    occurrences: chain.len() as u64 + u64::from(spare),
                     trips: connect_trips,
                     avoidable: connect_trips - first,
                     waited_ns: sum(|connection| connection.waited_ns),

@@ -23,6 +23,11 @@ const STRIDE_MAX: usize = 32;
 const EAGER_RUNS: u64 = 12;
 /// Templates followed per connection.
 const FOLLOWED_MAX: usize = 512;
+/// Runs without a loop of their own that are kept until the end, and walks that they are held against.
+const LEFTOVER_MAX: usize = 65_536;
+const WALKS_MAX: usize = 16;
+/// How long after the last run of a proven loop another connection's run may still be a part of it.
+const LEFTOVER_GAP_NS: u64 = 1_000_000_000;
 /// A pattern that was broken by more than one in eight matches is chance.
 const MATCHES_PER_STRAY: u64 = 8;
 
@@ -49,7 +54,7 @@ struct Execution {
 }
 
 /// A loop that is proven and may go on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Walk {
     source: Arc<ResultSet>,
     /// Which parameter comes from which column.
@@ -62,6 +67,9 @@ struct Walk {
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     edges: HashMap<Key, Edge>,
+    /// Latest walks by the template that was run, for the share of a loop that other connections took.
+    walks: HashMap<u32, VecDeque<(Key, Walk)>>,
+    leftover: Vec<(u32, Execution)>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +82,7 @@ struct Edge {
     /// Results walked, and the latest of them: walks of one result on several connections are one loop.
     instances: u64,
     latest: VecDeque<u64>,
+    last_at: Moment,
     longest: Option<Longest>,
 }
 
@@ -131,7 +140,18 @@ impl Loops {
                 edges.matched(key, event.scope, &walk, execution);
             }
             followed.history.clear();
+            edges.remember(run.template, key, &walk);
             followed.walk = Some(walk);
+        }
+    }
+
+    /// The connection is over: what it ran without a loop of its own may be its share of a loop of several connections.
+    pub(super) fn end(&mut self, edges: &mut Edges) {
+        for (template, followed) in self.followed.drain() {
+            let room = LEFTOVER_MAX.saturating_sub(edges.leftover.len());
+            edges
+                .leftover
+                .extend(followed.history.into_iter().take(room).map(|execution| (template, execution)));
         }
     }
 
@@ -302,6 +322,7 @@ impl Edges {
             }
         }
         edge.matches += 1;
+        edge.last_at = edge.last_at.max(execution.sent_at);
         edge.waited_ns += execution.waited_ns;
         edge.wire_ns += execution.wire_ns;
         let length = walk.last_row - walk.first_row;
@@ -325,6 +346,28 @@ impl Edges {
         }
     }
 
+    fn remember(&mut self, template: u32, key: Key, walk: &Walk) {
+        let walks = self.walks.entry(template).or_default();
+        walks.push_front((key, walk.clone()));
+        walks.truncate(WALKS_MAX);
+    }
+
+    /// Adds to proven loops what other connections ran of them: too little there to be a proof by itself.
+    fn take_leftover(&mut self) {
+        for (template, execution) in std::mem::take(&mut self.leftover) {
+            let walks = self.walks.get(&template).into_iter().flatten();
+            let shared = walks.clone().find(|(key, walk)| {
+                let last_at = self.edges.get(key).map_or(Moment(0), |edge| edge.last_at);
+                execution.sent_at >= walk.source.completed_at
+                    && execution.sent_at.0 <= last_at.0.saturating_add(LEFTOVER_GAP_NS)
+                    && walk.row_in(&walk.source, &execution, 0).is_some()
+            });
+            if let Some((key, walk)) = shared.cloned() {
+                self.matched(key, 0, &walk, &execution);
+            }
+        }
+    }
+
     fn began_again(&mut self, key: Key) {
         self.edges.entry(key).or_default().instances += 1;
     }
@@ -334,7 +377,8 @@ impl Edges {
     }
 
     /// Books what was proven: all rows of a loop but one are avoidable, because one query can answer them all.
-    pub(super) fn book(&self, book: &mut Book) {
+    pub(super) fn book(&mut self, book: &mut Book) {
+        self.take_leftover();
         for (key, edge) in &self.edges {
             let Some(longest) = &edge.longest else { continue };
             if edge.strays * MATCHES_PER_STRAY > edge.matches {

@@ -145,6 +145,7 @@ impl Stream {
         let book = &mut shared.book;
         let detectors = &mut self.detectors;
         detectors.writes.end_all(driver, &mut detectors.transactions, book);
+        detectors.loops.end(&mut shared.edges);
         detectors.repeats.end(driver, book);
         detectors.fetches.end_all(driver, book);
         detectors.transactions.book(driver, book);

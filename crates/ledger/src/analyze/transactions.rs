@@ -1,4 +1,7 @@
-//! OT006: BEGIN and COMMIT with a trip of their own.
+//! OT006: BEGIN and COMMIT (or ROLLBACK) with a trip of their own.
+//!
+//! A BEGIN can always go with the first statement. The end of a transaction can be spared where there was at most one
+//! statement, because that needs no transaction block; where there were more, the program decides after the last.
 
 use onetrip_sql::StatementKind;
 
@@ -62,7 +65,7 @@ impl Transactions {
             return None;
         }
         let open = self.open.take()?;
-        let commit_alone = control == Some(StatementKind::Commit);
+        let commit_alone = matches!(control, Some(StatementKind::Commit | StatementKind::Rollback));
         let mut waited_ns = open.begin_waited_ns;
         if open.failed {
             return Some(Ended { begin_alone: open.begin_alone, commit_alone, waited_ns });

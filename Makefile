@@ -1,0 +1,33 @@
+# `make demo` and `make test` are all a newcomer needs; both install what is missing (as root) or say what to install.
+
+CARGO ?= cargo
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.PHONY: demo test lint bench fuzz build clean
+
+build:
+	@scripts/setup build
+	$(CARGO) build --release --locked -p onetrip
+
+demo: build
+	@scripts/demo
+
+test:
+	@scripts/setup test
+	$(CARGO) test --locked --workspace
+	@scripts/drivers
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+bench: build
+	scripts/bench
+
+# Each target for a minute; needs the nightly toolchain and cargo-fuzz.
+fuzz:
+	scripts/fuzz 60
+
+clean:
+	$(CARGO) clean
+	rm -rf .venv clients/node/node_modules clients/java/target clients/go/go-client
