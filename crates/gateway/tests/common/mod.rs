@@ -1,0 +1,12 @@
+//! What the gateway's tests share: real servers, gateways in front of them, a raw client, recordings and how two
+//! transcripts are compared. Every test binary uses its own part of it.
+#![allow(dead_code)]
+
+pub(crate) mod client;
+pub(crate) mod may_differ;
+pub(crate) mod messages;
+pub(crate) mod proxy;
+pub(crate) mod recorder;
+pub(crate) mod replay;
+pub(crate) mod server;
+pub(crate) mod transcript;

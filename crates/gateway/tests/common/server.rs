@@ -1,0 +1,160 @@
+//! Real PostgreSQL servers, and gateways in front of them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_target::{Conninfo, Environment};
+
+use super::client::Endpoint;
+
+/// The repository's root.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the crate is in a repository")
+}
+
+/// Where a server is, as `scripts/pgserver.py` tells it.
+#[derive(Debug, Clone, serde::Deserialize)]
+pub(crate) struct Address {
+    pub(crate) port: u16,
+    pub(crate) host: String,
+    pub(crate) socket_dir: PathBuf,
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) pid: u32,
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// A throw-away server; it ends when this value does, at the latest with the test process.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) at: Address,
+    process: Child,
+}
+
+impl Server {
+    /// Starts one; `arguments` are those of `scripts/pgserver.py`.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut process = Command::new("python3")
+            .arg(repository().join("scripts/pgserver.py"))
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 runs");
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("its output is a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
+        let at = serde_json::from_str(&line).expect("pgserver.py prints an address (or says above why not)");
+        Self { at, process }
+    }
+
+    /// PostgreSQL 15 with trust authentication and the tables of `clients/schema.sql` in the database
+    /// `acts_template`; one per test binary.
+    pub(crate) fn shared() -> &'static Self {
+        static SERVER: OnceLock<Server> = OnceLock::new();
+        SERVER.get_or_init(|| Self::with_acts_template("15"))
+    }
+
+    /// PostgreSQL of a major version as [`Self::shared`] has it.
+    pub(crate) fn with_acts_template(version: &str) -> Self {
+        let settings = ["--set", "max_connections=200", "--set", "max_prepared_transactions=5"];
+        let server = Self::start(&[&["--version", version, "--auth", "trust"][..], &settings].concat());
+        server.psql("postgres", "CREATE DATABASE acts_template");
+        let schema =
+            std::fs::read_to_string(repository().join("clients/schema.sql")).expect("the schema is there");
+        server.psql("acts_template", &schema);
+        server
+    }
+
+    /// Runs statements directly on the server.
+    pub(crate) fn psql(&self, dbname: &str, statements: &str) -> String {
+        let mut command = Command::new("psql");
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+        self.direct().point(&mut command, dbname);
+        command.env("PGPASSWORD", &self.at.password);
+        let mut psql =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("psql is installed");
+        psql.stdin.take().expect("a pipe").write_all(statements.as_bytes()).expect("psql reads");
+        let output = psql.wait_with_output().expect("psql ends");
+        assert!(output.status.success(), "psql failed on {statements}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Gives `dbname` the state of `clients/schema.sql`, whatever it held before.
+    pub(crate) fn fresh_database(&self, dbname: &str) {
+        let drop =
+            format!("SET client_min_messages = warning;\nDROP DATABASE IF EXISTS {dbname} WITH (FORCE);");
+        self.psql("postgres", &drop);
+        self.psql("postgres", &format!("CREATE DATABASE {dbname} TEMPLATE acts_template"));
+    }
+
+    /// The server itself.
+    pub(crate) fn direct(&self) -> Endpoint {
+        Endpoint::tcp(self.at.port)
+    }
+
+    /// Settings that lead to the server, plain and by TCP.
+    pub(crate) fn upstream(&self) -> Conninfo {
+        let Address { user, host, port, .. } = &self.at;
+        conninfo(&format!("postgres://{user}@{host}:{port}/postgres?sslmode=disable"))
+    }
+
+    /// A gateway in front of the server.
+    pub(crate) fn gateway(&self) -> RunningGateway {
+        RunningGateway::start(config(self.upstream()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        // A server that does not stop is reported by pgserver.py.
+        let _ = self.process.wait();
+    }
+}
+
+/// Reads connection text in an empty environment.
+pub(crate) fn conninfo(text: &str) -> Conninfo {
+    Conninfo::parse(text, &Environment::default()).expect("the settings are good")
+}
+
+/// A gateway's settings for tests: the machine is shared, so no spinning.
+pub(crate) fn config(upstream: Conninfo) -> GatewayConfig {
+    GatewayConfig { spin: Duration::ZERO, ..GatewayConfig::new(upstream) }
+}
+
+/// A gateway that is stopped at the end of the test.
+#[derive(Debug)]
+pub(crate) struct RunningGateway {
+    gateway: Option<Gateway>,
+}
+
+impl RunningGateway {
+    pub(crate) fn start(config: GatewayConfig) -> Self {
+        Self { gateway: Some(Gateway::start(config).expect("the gateway starts")) }
+    }
+
+    /// Where clients connect.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        match self.gateway.as_ref().expect("it runs").address() {
+            ListenAddress::Tcp(address) => Endpoint::tcp(address.port()),
+            ListenAddress::Unix(path) => Endpoint::Unix(path.clone()),
+        }
+    }
+
+    pub(crate) fn stop(mut self) -> onetrip_gateway::Outcome {
+        self.gateway.take().expect("it runs").stop()
+    }
+}
+
+impl Drop for RunningGateway {
+    fn drop(&mut self) {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop();
+        }
+    }
+}
