@@ -49,15 +49,15 @@ pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
     })?;
     // A name that is still being looked up must not hold us back.
     runtime.shutdown_background();
-    let is_open = !measured.trips.is_empty();
-    if is_open || interrupted {
+    let has_trips = !measured.trips.is_empty();
+    if has_trips || interrupted {
         print(&match options.format {
             PingFormat::Text => text::text(&measured),
             PingFormat::Json => json::json(&measured, options.count),
         })?;
     }
     done?;
-    Ok(if interrupted && !is_open { ExitCode::from(EXIT_INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(if interrupted && !has_trips { ExitCode::from(EXIT_INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 async fn measure(upstream: Conninfo, count: u32, measured: &mut Measured) -> Result<(), PingError> {

@@ -55,18 +55,27 @@ fn version(server: &PingedServer) -> String {
 
 fn opening(measured: &Measured) -> String {
     let mut out = format!("{:24}{:>6}{:>16}\n", "Opening the session", "trips", "time");
-    let method = measured.server.as_ref().map(|server| server.method);
     let steps = measured.opening.steps();
-    let last = steps.iter().rposition(|step| step.trips > 0);
+    let entry = steps.iter().rposition(|step| step.trips > 0);
     for (index, step) in steps.iter().enumerate() {
-        // How we were let in stands behind the trip that brought us in.
-        let note =
-            method.filter(|_| Some(index) == last).map_or_else(String::new, |method| format!("  {method}"));
+        let note = match &measured.server {
+            // How we were let in stands behind the trip that brought us in.
+            Some(server) if Some(index) == entry => format!("  {}", server.method),
+            Some(server) if asked_for_another_key(step, server) => {
+                "  one of them because of the server's ssl_ecdh_curve".to_owned()
+            }
+            _ => String::new(),
+        };
         line(&mut out, format_args!("  {}{note}", step_columns(step)));
     }
     let (trips, time) = (measured.opening.trips(), ms(measured.opening.time()));
     line(&mut out, format_args!("  {:22}{trips:>6}{time:>16}", "in all"));
     out
+}
+
+/// Whether the server wanted a key on another curve than was offered first (HelloRetryRequest).
+fn asked_for_another_key(step: &OpeningStep, server: &PingedServer) -> bool {
+    step.step == Step::TlsHandshake && step.trips > 1 && server.tls == Some("1.3")
 }
 
 fn step_columns(step: &OpeningStep) -> String {

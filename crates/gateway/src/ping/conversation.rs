@@ -90,7 +90,7 @@ impl Conversation {
             Ok(response) => {
                 let said = ServerMessage::new(&response);
                 let advice = advice(&said, login);
-                PingError::Refused { host: self.host.clone(), said, advice }
+                PingError::Refused { host: self.host.clone(), said: Box::new(said), advice }
             }
             Err(_) => self.unexpected(message.tag),
         }
@@ -146,9 +146,13 @@ impl Conversation {
         }
         // A server that cannot even start a backend says so in words alone, without a frame.
         match unread.split_first() {
-            Some((&backend::ERROR_RESPONSE, words)) if words.iter().any(|byte| *byte == 0) => {
+            Some((&backend::ERROR_RESPONSE, words)) if words.contains(&0) => {
                 let words = words.split(|byte| *byte == 0).next().unwrap_or_default();
-                PingError::Refused { host, said: ServerMessage::words(printable(words)), advice: None }
+                PingError::Refused {
+                    host,
+                    said: Box::new(ServerMessage::words(printable(words))),
+                    advice: None,
+                }
             }
             _ => PingError::NotPostgres { host },
         }

@@ -11,6 +11,8 @@ use super::error::PingError;
 /// More rounds of hashing than this are refused: they would keep us busy for longer than any wait.
 const SCRAM_ITERATIONS_MAX: u32 = 5_000_000;
 
+const CLEARTEXT: &str = "cleartext password";
+
 /// Answers a server's questions about who we are.
 pub(super) struct Authenticator {
     user: String,
@@ -72,6 +74,11 @@ impl Authenticator {
         }
     }
 
+    /// Whether the password is hashed, which takes a while.
+    pub(super) fn hashes(&self) -> bool {
+        !matches!(self.state, State::Unasked | State::Sent(CLEARTEXT))
+    }
+
     /// Where the password came from; `None` where there is none.
     pub(super) fn password_origin(&self) -> Option<&'static str> {
         let origin =
@@ -91,7 +98,7 @@ impl Authenticator {
             (Authentication::CleartextPassword, State::Unasked) => {
                 let password = self.password(host, "password", "cleartext")?;
                 let answer = c_string_message(password.as_bytes());
-                self.state = State::Sent("cleartext password");
+                self.state = State::Sent(CLEARTEXT);
                 Ok(Some(answer))
             }
             (Authentication::Md5Password { salt }, State::Unasked) => {

@@ -22,7 +22,7 @@ pub enum PingError {
         /// The server.
         host: String,
         /// Its own words.
-        said: ServerMessage,
+        said: Box<ServerMessage>,
         /// What to do, where that is known.
         advice: Option<String>,
     },

@@ -174,7 +174,9 @@ impl Ping {
                     let started = tokio::time::Instant::now();
                     let Some(answer) = authenticator.answer(request, &self.about.host)? else { continue };
                     opening.note(step, 1, waited);
-                    opening.note(Step::Hashing, 0, started.elapsed());
+                    if authenticator.hashes() {
+                        opening.note(Step::Hashing, 0, started.elapsed());
+                    }
                     step = Step::Authentication;
                     self.conversation.send(&answer).await?;
                 }
