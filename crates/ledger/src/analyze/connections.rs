@@ -16,9 +16,9 @@ const REMEMBERED_MAX: usize = 1 << 20;
 /// Short connections of all clients, by who opened them.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    short: HashMap<(Driver, Box<str>), Vec<Short>>,
+    short: HashMap<Box<str>, (Driver, Vec<Short>)>,
     /// Who also had a connection that was worth opening: it could have served the short ones.
-    long: HashSet<(Driver, Box<str>)>,
+    long: HashSet<Box<str>>,
     remembered: usize,
 }
 
@@ -57,13 +57,15 @@ impl Connections {
     /// A connection closed. `identity` is its user and database.
     pub(super) fn closed(&mut self, driver: Driver, identity: &str, life: Life) {
         if life.work_trips > WORK_TRIPS_MAX {
-            self.long.insert((driver, identity.into()));
+            self.long.insert(identity.into());
         }
         if life.work_trips == 0 || life.work_trips > WORK_TRIPS_MAX || self.remembered >= REMEMBERED_MAX {
             return;
         }
         self.remembered += 1;
-        self.short.entry((driver, identity.into())).or_default().push(Short {
+        let (latest, short) = self.short.entry(identity.into()).or_default();
+        *latest = driver;
+        short.push(Short {
             opened_at: life.opened_at,
             closed_at: life.closed_at,
             connect_trips: life.connect_trips as u32,
@@ -75,7 +77,7 @@ impl Connections {
 
     /// Books the connections that came one after another; those open at the same time were a pool's.
     pub(super) fn book(&self, book: &mut Book) {
-        for (who @ (driver, _), short) in &self.short {
+        for (who, (driver, short)) in &self.short {
             let mut by_start = short.clone();
             by_start.sort_by_key(|connection| connection.opened_at);
             let mut chain: Vec<Short> = Vec::new();

@@ -57,17 +57,13 @@ impl Fetches {
         fetched.rows += statement.rows;
         fetched.waited_ns += event.exchange.duration();
         fetched.wire_ns += event.wire_ns;
-        let is_last = if run.facts.kind == StatementKind::Fetch {
-            statement.rows < u64::from(statement.row_limit)
-        } else {
-            !statement.suspended
-        };
-        if is_last {
+        // A cursor may be asked once more at its end; a portal says when it is empty.
+        if run.facts.kind != StatementKind::Fetch && !statement.suspended {
             self.end(run.template, driver, book);
         }
     }
 
-    /// Ends all: the transaction ended, or the connection closed.
+    /// Ends all: a cursor or the transaction ended, or the connection closed.
     pub(super) fn end_all(&mut self, driver: Driver, book: &mut Book) {
         let templates: Vec<u32> = self.open.keys().copied().collect();
         for template in templates {

@@ -294,6 +294,11 @@ impl Detectors {
         if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
             repeats.end(driver, book);
         }
+        let bounds_cursor =
+            |run: &Run<'_>| matches!(run.facts.kind, StatementKind::Declare | StatementKind::CloseCursor);
+        if event.runs.iter().any(bounds_cursor) {
+            fetches.end_all(driver, book);
+        }
         if let Some(ended) = transactions.take(event) {
             writes.transaction_ended(ended.begin_alone, ended.commit_alone, ended.waited_ns);
             repeats.end(driver, book);
