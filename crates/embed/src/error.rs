@@ -1,0 +1,126 @@
+//! What goes wrong: errors of the server, and errors that a client is told of.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::PathBuf;
+
+use onetrip_wire::pg::{Severity, backend, frame};
+
+/// Why the server cannot start or had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbedError {
+    /// The database file could not be opened or is not one.
+    #[error("cannot open the SQLite database {path}")]
+    Open {
+        /// File as given in the options.
+        path: PathBuf,
+        /// SQLite's reason.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The listening socket failed.
+    #[error("cannot listen")]
+    Listen(#[source] io::Error),
+    /// The system refused something the server needs, such as a thread or random bytes.
+    #[error("the system refused a resource")]
+    System(#[source] io::Error),
+}
+
+/// An error as a client sees it: SQLSTATE and text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SqlError {
+    pub(crate) sqlstate: &'static str,
+    pub(crate) message: Cow<'static, str>,
+    pub(crate) detail: Option<String>,
+    pub(crate) hint: Option<&'static str>,
+    pub(crate) table: Option<String>,
+    pub(crate) column: Option<String>,
+    pub(crate) constraint: Option<String>,
+    /// Byte offset in the statement's text.
+    pub(crate) offset: Option<usize>,
+}
+
+pub(crate) type SqlResult<T> = Result<T, SqlError>;
+
+impl SqlError {
+    pub(crate) fn new(sqlstate: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            sqlstate,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            table: None,
+            column: None,
+            constraint: None,
+            offset: None,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+
+    pub(crate) fn at(mut self, offset: usize) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+
+    /// The feature exists in PostgreSQL and not here.
+    pub(crate) fn unsupported(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::new("0A000", what).hint("See docs/embedded-server.md for what works.")
+    }
+
+    pub(crate) fn protocol(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new("08P01", message)
+    }
+
+    /// Text that is not a value of the type.
+    pub(crate) fn invalid_text(type_name: &str, text: &str) -> Self {
+        let shown: String = text.chars().take(100).collect();
+        Self::new("22P02", format!("invalid input syntax for type {type_name}: \"{shown}\""))
+    }
+
+    pub(crate) fn out_of_range(type_name: &str) -> Self {
+        Self::new("22003", format!("value out of range for type {type_name}"))
+    }
+
+    /// Appends the ErrorResponse; `text` is the statement that [`Self::offset`] is about.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, severity: Severity, text: &str) {
+        let severity = severity.as_str();
+        frame(out, backend::ERROR_RESPONSE, |out| {
+            let mut put = |letter: u8, value: &str| {
+                out.push(letter);
+                out.extend(value.bytes().filter(|byte| *byte != 0));
+                out.push(0);
+            };
+            put(b'S', severity);
+            put(b'V', severity);
+            put(b'C', self.sqlstate);
+            put(b'M', &self.message);
+            if let Some(detail) = &self.detail {
+                put(b'D', detail);
+            }
+            if let Some(hint) = self.hint {
+                put(b'H', hint);
+            }
+            if let Some(before) = self.offset.and_then(|offset| text.get(..offset)) {
+                put(b'P', &(before.chars().count() + 1).to_string());
+            }
+            for (letter, field) in [(b't', &self.table), (b'c', &self.column), (b'n', &self.constraint)] {
+                if let Some(value) = field {
+                    put(letter, value);
+                }
+            }
+            out.push(0);
+        });
+    }
+}
+
+impl std::fmt::Display for SqlError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (SQLSTATE {})", self.message, self.sqlstate)
+    }
+}
+
+impl std::error::Error for SqlError {}

@@ -1,0 +1,22 @@
+//! PostgreSQL's SQL to SQLite's: tokens, a tree of expressions and queries, types by the tables in scope, and edits
+//! of the tokens. What SQLite writes alike stays as the client wrote it.
+
+mod analysis;
+mod casts;
+pub(crate) mod ddl;
+mod dml;
+mod edits;
+mod expression;
+mod functions;
+mod infer;
+mod parser;
+mod query;
+pub(crate) mod schema;
+mod scope;
+mod statement;
+pub(crate) mod token;
+mod tree;
+mod utility;
+
+pub(crate) use schema::{Column, LiveSchema, Schema};
+pub(crate) use statement::{CopyIn, OutputColumn, Run, Statement, Utility, Verb, split, translate};
