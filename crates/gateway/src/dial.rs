@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onetrip_link::LinkSpec;
 use onetrip_target::address::{Address, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
 use onetrip_target::{Conninfo, Host, HostName};
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::GatewayError;
 use crate::leg::{HandshakeError, Leg};
+use crate::links::{LinkOutcome, Links};
 use crate::socket::Socket;
 
 /// Wait for one address where the settings give none.
@@ -27,6 +29,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Dialer {
     conninfo: Conninfo,
     tls: Option<TlsPlan>,
+    links: Option<Links>,
 }
 
 /// A server that was reached, for reaching it again.
@@ -60,9 +63,31 @@ pub(crate) struct DialTimes {
 }
 
 impl Dialer {
-    pub(crate) fn new(conninfo: Conninfo) -> Result<Self, GatewayError> {
+    /// Dials over a simulated link where one is given.
+    pub(crate) fn new(conninfo: Conninfo, link: Option<LinkSpec>) -> Result<Self, GatewayError> {
         let tls = connector(&conninfo)?;
-        Ok(Self { conninfo, tls })
+        Ok(Self { conninfo, tls, links: link.map(Links::new) })
+    }
+
+    /// Cuts the simulated links and tells what they carried.
+    pub(crate) fn stop_links(&self) -> Vec<LinkOutcome> {
+        self.links.as_ref().map_or_else(Vec::new, Links::stop)
+    }
+
+    /// Connects to an address, over the link where there is one.
+    async fn connect(&self, address: &Address) -> io::Result<Socket> {
+        match &self.links {
+            None => connect(address).await,
+            Some(links) => connect(&Address::Tcp(links.near_end(address).await?)).await,
+        }
+    }
+
+    /// A leg knows of the link that it goes over.
+    fn over_link(&self, leg: Leg) -> Leg {
+        match &self.links {
+            None => leg,
+            Some(links) => leg.over(links.spec()),
+        }
     }
 
     /// Tries all addresses in order; the first that answers is taken.
@@ -109,14 +134,14 @@ impl Dialer {
         let bounded = async {
             let mut times = DialTimes::default();
             let started = tokio::time::Instant::now();
-            let socket = connect(&address).await.map_err(words)?;
+            let socket = self.connect(&address).await.map_err(words)?;
             times.connect = started.elapsed();
             let Some(plan) = plan else { return Ok((Leg::plain(socket), upstream(false), times)) };
             match secure(plan, host, socket, &mut times).await {
                 Ok(Some(leg)) => Ok((leg, upstream(true), times)),
                 Ok(None) => {
                     // What libpq does when TLS is preferred and fails: once more, plain.
-                    let socket = connect(&address).await.map_err(words)?;
+                    let socket = self.connect(&address).await.map_err(words)?;
                     Ok((Leg::plain(socket), upstream(false), times))
                 }
                 Err(Secured::Plain(socket)) => Ok((Leg::plain(socket), upstream(false), times)),
@@ -124,7 +149,7 @@ impl Dialer {
             }
         };
         match timeout(limit, bounded).await {
-            Ok(reached) => reached,
+            Ok(reached) => reached.map(|(leg, upstream, times)| (self.over_link(leg), upstream, times)),
             Err(_) => {
                 Err(format!("connection to server at {host} failed: no answer within {} s", limit.as_secs()))
             }
@@ -182,7 +207,7 @@ impl Upstream {
     }
 
     async fn cancel_leg(&self) -> io::Result<Leg> {
-        let socket = connect(&self.address).await?;
+        let socket = self.dialer.connect(&self.address).await?;
         match self.dialer.tls.as_ref().filter(|_| self.tls) {
             None => Ok(Leg::plain(socket)),
             Some(plan) => match secure(plan, &self.host, socket, &mut DialTimes::default()).await {
@@ -261,7 +286,7 @@ fn is_looked_up(host: &Host) -> bool {
     }
 }
 
-async fn connect(address: &Address) -> io::Result<Socket> {
+pub(crate) async fn connect(address: &Address) -> io::Result<Socket> {
     match address {
         Address::Tcp(address) => TcpStream::connect(address).await.map(Socket::from),
         Address::Unix(path) => UnixStream::connect(path).await.map(Socket::from),

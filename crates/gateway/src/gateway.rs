@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use onetrip_ledger::trace::TraceHeader;
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
+use onetrip_link::LinkSpec;
 use onetrip_target::Conninfo;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -20,6 +21,7 @@ use crate::address::ListenAddress;
 use crate::cancel::Cancels;
 use crate::connection::serve;
 use crate::dial::Dialer;
+use crate::links::LinkOutcome;
 use crate::notice::notice;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
 use crate::socket::Socket;
@@ -47,6 +49,8 @@ pub struct GatewayConfig {
     pub spin: Duration,
     /// Threads that move bytes; `None` for one per core.
     pub threads: Option<usize>,
+    /// A distance to put between the gateway and the database.
+    pub link: Option<LinkSpec>,
 }
 
 impl GatewayConfig {
@@ -63,6 +67,7 @@ impl GatewayConfig {
             settle: Duration::ZERO,
             spin: Self::SPIN,
             threads: None,
+            link: None,
         }
     }
 }
@@ -86,6 +91,8 @@ pub struct Outcome {
     pub accepted: u64,
     /// Why the trace is not complete, if it is not.
     pub trace_error: Option<TraceError>,
+    /// What the simulated links carried, if there were any.
+    pub links: Vec<LinkOutcome>,
 }
 
 /// What all connections share.
@@ -132,7 +139,7 @@ impl Gateway {
             settle: config.settle,
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
-            dialer: Arc::new(Dialer::new(config.upstream)?),
+            dialer: Arc::new(Dialer::new(config.upstream, config.link)?),
             accepted: AtomicU64::new(0),
             next_number: AtomicU32::new(1),
         });
@@ -179,7 +186,8 @@ impl Gateway {
             let _ = std::fs::remove_file(path);
         }
         let Recorded { analyzer, trace_error } = self.recorder.finish();
-        Outcome { analyzer, accepted: self.shared.accepted.load(Ordering::Relaxed), trace_error }
+        let links = self.shared.dialer.stop_links();
+        Outcome { analyzer, accepted: self.shared.accepted.load(Ordering::Relaxed), trace_error, links }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use onetrip_link::LinkSpec;
 use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
 
 use crate::socket::{PathTime, Socket};
@@ -12,22 +14,35 @@ use crate::socket::{PathTime, Socket};
 pub(crate) struct Leg {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+    /// The path between the other end of a simulated link and the peer, of which the kernel does not know.
+    beyond: PathTime,
 }
 
 impl Leg {
     pub(crate) fn plain(socket: Socket) -> Self {
-        Self { socket, tls: None }
+        Self { socket, tls: None, beyond: PathTime::default() }
     }
 
     /// Shakes hands over `socket`.
     pub(crate) async fn start_tls(socket: Socket, tls: ClientConnection) -> Result<Self, HandshakeError> {
-        let mut leg = Self { socket, tls: Some(Box::new(tls)) };
+        let mut leg = Self { socket, tls: Some(Box::new(tls)), beyond: PathTime::default() };
         std::future::poll_fn(|cx| leg.poll_handshake(cx)).await?;
         Ok(leg)
     }
 
+    /// The same leg over a simulated link, which takes this long.
+    pub(crate) fn over(self, link: &LinkSpec) -> Self {
+        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let beyond = PathTime { rtt_us: micros(link.rtt + link.jitter / 2), rtt_min_us: micros(link.rtt) };
+        Self { beyond, ..self }
+    }
+
     pub(crate) fn path_time(&self) -> Option<PathTime> {
-        self.socket.path_time()
+        let near = self.socket.path_time()?;
+        Some(PathTime {
+            rtt_us: near.rtt_us.saturating_add(self.beyond.rtt_us),
+            rtt_min_us: near.rtt_min_us.saturating_add(self.beyond.rtt_min_us),
+        })
     }
 
     /// The version of TLS that is spoken, as `1.3`; `None` on a plain leg.

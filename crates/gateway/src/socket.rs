@@ -16,7 +16,7 @@ pub(crate) enum Socket {
 }
 
 /// What the kernel knows of a path, in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PathTime {
     pub(crate) rtt_us: u32,
     pub(crate) rtt_min_us: u32,

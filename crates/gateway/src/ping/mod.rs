@@ -75,7 +75,7 @@ impl Ping {
         let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
         let limit = conninfo.connect_timeout.unwrap_or(ANSWER_TIMEOUT);
         let startup = startup_packet(&conninfo, &user, &database);
-        let dialer = Arc::new(Dialer::new(conninfo.clone())?);
+        let dialer = Arc::new(Dialer::new(conninfo.clone(), None)?);
         let (leg, upstream, times) = dialer.dial().await?;
         let tls = leg.tls_version();
         note_dialled(opening, &upstream, times, leg.handshake_trips());
