@@ -1,11 +1,16 @@
 use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onetrip_gateway::{GatewayConfig, ListenAddress};
 use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
+use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
+
+use crate::link::FarEnd;
 
 /// Exit code of a run that broke a budget or showed a finding of --fail-on.
 pub(crate) const EXIT_JUDGED: u8 = 90;
@@ -28,6 +33,8 @@ pub(crate) enum Command {
     Report(ReportOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
     Ping(PingOptions),
+    /// Put a simulated distance between two programs
+    Link(LinkCommandOptions),
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +118,66 @@ pub(crate) enum PingFormat {
     Json,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Connections to the near end reach the far end as if it were as far away as the options say: nothing
+arrives before half a round trip, and a new connection's first answer takes two. Ctrl-C reports how well
+the times were kept.")]
+pub(crate) struct LinkCommandOptions {
+    /// Near end of the link, where clients connect
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0", value_parser = socket_address)]
+    pub(crate) listen: SocketAddr,
+    /// Far end of the link: HOST:PORT, or the path of a unix socket
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) to: FarEnd,
+    #[command(flatten)]
+    pub(crate) link: LinkOptions,
+}
+
+/// A distance that is not there.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Simulated link")]
+pub(crate) struct LinkOptions {
+    /// Round-trip time, such as 12.9ms
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) rtt: Option<Duration>,
+    /// Bandwidth that all connections of one direction share, such as 32mbit [default: no limit]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) bandwidth: Option<BitsPerSecond>,
+    /// A round trip takes up to this much longer, at random
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) jitter: Option<Duration>,
+    /// Whether TCP's congestion window holds back what exceeds it [default: on]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub(crate) tcp_window: Option<bool>,
+    /// Bytes that the link holds in each direction before senders must wait [default: 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) link_buffer: Option<ByteSize>,
+    /// Repeats the jitter of an earlier run with this number
+    #[arg(long, value_name = "N", requires = "jitter")]
+    pub(crate) seed: Option<u64>,
+}
+
+impl LinkOptions {
+    /// The link that the options describe; `None` where there is none of them.
+    pub(crate) fn spec(&self) -> Option<LinkSpec> {
+        let default = LinkSpec::default();
+        let is_given = self.rtt.is_some()
+            || self.bandwidth.is_some()
+            || self.jitter.is_some()
+            || self.tcp_window.is_some()
+            || self.link_buffer.is_some();
+        is_given.then(|| LinkSpec {
+            rtt: self.rtt.unwrap_or(default.rtt),
+            bandwidth: self.bandwidth,
+            jitter: self.jitter.unwrap_or(default.jitter),
+            tcp_window: self.tcp_window.unwrap_or(default.tcp_window),
+            buffer: self.link_buffer.map_or(default.buffer, Into::into),
+            seed: self.seed.unwrap_or(default.seed),
+        })
+    }
+}
+
 /// How the gateway watches.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Watching")]
@@ -130,6 +197,8 @@ pub(crate) struct WatchOptions {
     /// Threads that move bytes [default: one per core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) link: LinkOptions,
 }
 
 /// What makes a run fail, and what it is compared with.
@@ -184,11 +253,18 @@ impl WatchOptions {
             settle: self.settle,
             spin: self.spin,
             threads: self.threads,
+            link: self.link.spec(),
             ..config
         }
     }
 }
 
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let no_address = || "that name has no address".to_owned();
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write HOST:PORT"))?;
+    found.next().ok_or_else(no_address)
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
-    text.parse::<onetrip_link::HumanDuration>().map(Into::into).map_err(|error| error.to_string())
+    text.parse::<HumanDuration>().map(Into::into).map_err(|error| error.to_string())
 }

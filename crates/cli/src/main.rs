@@ -3,6 +3,7 @@
 mod args;
 mod gateway;
 mod judge;
+mod link;
 mod output;
 mod ping;
 mod report;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Report(options) => report::report(&options),
         Command::Ping(options) => ping::ping(&options),
+        Command::Link(options) => link::link(&options),
     };
     done.unwrap_or_else(|error| {
         eprintln!("onetrip: {error:#}");

@@ -8,6 +8,7 @@ use onetrip_target::{Environment, SslMode};
 
 use crate::args::{EXIT_JUDGED, RunOptions};
 use crate::judge::Judge;
+use crate::link;
 use crate::output::{Stream, write};
 
 /// `onetrip run`.
@@ -15,14 +16,21 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &options.url_variables, &environment)?;
-    let gateway = Gateway::start(options.watch.apply(GatewayConfig::new(upstream.conninfo.clone())))?;
+    let config = options.watch.apply(GatewayConfig::new(upstream.conninfo.clone()));
+    let link = config.link.clone();
+    let gateway = Gateway::start(config)?;
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
-    let redirect_options =
-        RedirectOptions { gateway: address, url_variables: &options.url_variables, sslmode: SslMode::Disable };
+    let redirect_options = RedirectOptions {
+        gateway: address,
+        url_variables: &options.url_variables,
+        sslmode: SslMode::Disable,
+    };
     let redirect = redirect(&environment, &upstream, &redirect_options)?;
     announce(&redirect, &upstream.conninfo.address(), &address.to_string());
+    link::announce(link.as_ref());
     let exit = supervise(options, &redirect)?;
     let outcome = gateway.stop();
+    link::tell(&outcome.links, link.as_ref());
     let summary = outcome.analyzer.finish(&judge.mutes);
     let how = how_to_connect(&redirect, &address.to_string());
     let run = RunInfo {
