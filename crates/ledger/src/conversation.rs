@@ -4,7 +4,7 @@ use crate::Moment;
 /// read that reply: waking a reader across two cores takes longer, and a spinning one on the same core as long.
 const REACTION_MIN_NANOS: u64 = 8_000;
 /// The same for a client that has been seen to send without waiting: what comes so soon is likely to be a straggler.
-const PIPELINER_REACTION_MIN_NANOS: u64 = 100_000;
+const PIPELINER_REACTION_MIN_NANOS: u64 = 30_000;
 
 /// Counts the turns of one connection.
 ///
@@ -64,7 +64,7 @@ mod tests {
         assert!(!conversation.unit_arrived(Moment(60_000)).starts_trip);
         conversation.unit_answered(Moment(70_000));
         conversation.unit_answered(Moment(80_000));
-        let next = conversation.unit_arrived(Moment(130_000));
+        let next = conversation.unit_arrived(Moment(100_000));
         assert!(next.starts_trip && next.may_share, "a client that pipelines can straggle");
         conversation.unit_answered(Moment(200_000));
         let later = conversation.unit_arrived(Moment(400_000));
