@@ -17,26 +17,26 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// Lines of at most `width` columns, broken at blanks; what `lines_max` lines cannot hold ends in `…`.
 pub(crate) fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
-    // One column more than fits is enough to see that something is left.
-    let text = clean_up_to(text, width.saturating_mul(lines_max).saturating_add(1));
+    // One line more than fits is enough to see that something is left, and how long its first word is.
+    let text = clean_up_to(text, width.saturating_mul(lines_max.saturating_add(1)).saturating_add(1));
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut room = width;
-    for word in text.split(' ') {
-        let needs = self::width(word) + usize::from(!line.is_empty());
-        if needs <= room {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-            room -= needs;
+    for piece in pieces(&text) {
+        let word = piece.trim_start_matches(' ');
+        let piece = if line.is_empty() { word } else { piece };
+        if self::width(piece) <= room {
+            line.push_str(piece);
+            room -= self::width(piece);
             continue;
         }
-        if !line.is_empty() {
+        // What no line can hold goes on in this one if that is less than half full.
+        let goes_on = room > width / 2 && self::width(word) > width;
+        if !line.is_empty() && !goes_on {
             lines.push(std::mem::take(&mut line));
             room = width;
         }
-        for character in word.chars() {
+        for character in if goes_on { piece } else { word }.chars() {
             if columns(character) > room {
                 lines.push(std::mem::take(&mut line));
                 room = width;
@@ -56,6 +56,23 @@ pub(crate) fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Parts between which a line may be broken: before a blank, which begins its part, and after the comma of a list
+/// without blanks, as Hibernate writes them; not within a number.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut before = '\0';
+        let is_break = |(at, character): &(usize, char)| {
+            let last = std::mem::replace(&mut before, *character);
+            *at > 0 && (*character == ' ' || last == ',' && !character.is_ascii_digit())
+        };
+        let end = rest.char_indices().find(is_break).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// One line of at most `width` columns, cut at a blank.
@@ -144,14 +161,21 @@ fn columns(character: char) -> usize {
 
 fn with_ellipsis(line: &str, width: usize) -> String {
     let room = width.saturating_sub(2);
-    let mut kept = line.to_owned();
-    while self::width(&kept) > room {
-        match kept.rfind(' ') {
-            Some(blank) => kept.truncate(blank),
-            None => {
-                kept.pop();
+    let mut kept = String::new();
+    for piece in pieces(line) {
+        if self::width(&kept) + self::width(piece) > room {
+            // A word that fills half of the line is shown in part.
+            if self::width(&kept) < room / 2 {
+                for character in piece.chars() {
+                    if self::width(&kept) + columns(character) > room {
+                        break;
+                    }
+                    kept.push(character);
+                }
             }
+            break;
         }
+        kept.push_str(piece);
     }
     kept.push_str(if kept.is_empty() { "…" } else { " …" });
     kept
@@ -172,8 +196,14 @@ mod tests {
         assert_eq!(cut("SELECT a FROM b", 15), "SELECT a FROM b");
         assert_eq!(cut("SELECT a FROM b", 14), "SELECT a …");
         assert_eq!(cut("SELECTaFROMb", 8), "SELECT …");
+        assert_eq!(cut("IN (1)+(1)+(1)+(1)+(1)", 12), "IN (1)+(1) …");
         assert_eq!(wrap("one two three four", 9, 2), ["one two", "three …"]);
         assert_eq!(wrap("", 9, 2), [""]);
+        assert_eq!(
+            wrap("select e.id,e.name,e.age from e where n=10,000", 16, 3),
+            ["select e.id,", "e.name,e.age", "from e where …"],
+            "a list without blanks is broken after a comma, a number is not"
+        );
     }
 
     #[test]
@@ -184,7 +214,7 @@ mod tests {
     #[test]
     fn wide_characters_and_words_longer_than_a_line_stay_within_it() {
         let lines = wrap("表表表表表 x\u{301}\u{301}\u{301}\u{301}\u{301}", 5, 9);
-        assert_eq!(lines, ["表表", "表表", "表", "x\u{301}\u{301}\u{301}\u{301}", "\u{301}"]);
+        assert_eq!(lines, ["表表", "表表", "表 x\u{301}", "\u{301}\u{301}\u{301}\u{301}"]);
         assert!(wrap(&"x".repeat(1 << 20), 50, 2).iter().all(|line| width(line) <= 50));
     }
 }

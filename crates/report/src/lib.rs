@@ -21,6 +21,8 @@ use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Comparison;
 use onetrip_ledger::{Code, Summary};
 
+#[cfg(feature = "png")]
+pub use chart::PngError;
 pub use gather::{Bar, Curve, CurveLine, CurvePoint, Histogram, Lane, Span, TripSample, Waterfall};
 pub use html::HtmlData;
 pub use text::Style;
@@ -111,5 +113,15 @@ impl Curve {
     /// The curve as an SVG picture of its own; `None` where no line spans a range of round-trip times.
     pub fn svg(&self, title: &str) -> Option<String> {
         chart::alone(self, title)
+    }
+
+    /// The curve as a PNG picture; `None` where [`Self::svg`] has none.
+    ///
+    /// # Errors
+    ///
+    /// The drawing could not be rendered or encoded; it is our own, so that this is not expected.
+    #[cfg(feature = "png")]
+    pub fn png(&self, title: &str) -> Option<Result<Vec<u8>, PngError>> {
+        self.svg(title).map(|svg| chart::png(&svg))
     }
 }

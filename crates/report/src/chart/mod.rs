@@ -2,10 +2,16 @@
 
 mod curve;
 mod histogram;
+#[cfg(feature = "png")]
+mod png;
 mod scale;
 
 pub(crate) use curve::{COLORS, alone, curve};
 pub(crate) use histogram::histogram;
+#[cfg(feature = "png")]
+pub use png::PngError;
+#[cfg(feature = "png")]
+pub(crate) use png::png;
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Spans kept, at most: each is drawn apart, and takes some 25 bytes of the page.
 const SPANS_MAX: usize = 20_000;
@@ -69,14 +70,15 @@ pub struct Span {
 impl Waterfall {
     /// Takes one trip. Trips of a connection come in order; connections may come in any.
     pub fn add(&mut self, trip: TripSample) {
-        if !self.lanes.contains_key(&trip.connection) && self.lanes.len() >= CONNECTIONS_MAX {
-            self.left_out += 1;
-            return;
-        }
-        let lane = self
-            .lanes
-            .entry(trip.connection)
-            .or_insert_with(|| Lane { connection: trip.connection, ..Lane::default() });
+        let full = self.lanes.len() >= CONNECTIONS_MAX;
+        let lane = match self.lanes.entry(trip.connection) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(_) if full => {
+                self.left_out += 1;
+                return;
+            }
+            Entry::Vacant(new) => new.insert(Lane { connection: trip.connection, ..Lane::default() }),
+        };
         lane.trips += 1;
         self.spans += usize::from(push(&mut lane.spans, Span::of(trip), self.grid_ns));
         if self.spans > SPANS_MAX {
