@@ -5,6 +5,12 @@ use onetrip_gateway::{OpeningStep, PathTimes, PingedServer, Spread, Step};
 
 use super::Measured;
 
+/// Servers seldom need so long for SELECT 1 every single time.
+const FAR_BEHIND: Duration = Duration::from_millis(1);
+const BEHIND_A_PROXY: &str = "\
+More than a millisecond for every SELECT 1 is seldom the server's: a proxy, pooler or tunnel may end\n\
+the connection before it, and the path behind that counts as server here.\n";
+
 /// The report for people: at most 100 columns, all times in milliseconds.
 pub(super) fn text(measured: &Measured) -> String {
     let mut out = heading(measured);
@@ -31,6 +37,10 @@ pub(super) fn text(measured: &Measured) -> String {
         }
     }
     line(&mut out, format_args!("\n{}", split_words(measured)));
+    let is_behind = |path: PathTimes| spread.min >= path.smallest + path.smallest.max(FAR_BEHIND);
+    if measured.path.is_some_and(is_behind) {
+        out.push_str(BEHIND_A_PROXY);
+    }
     if let Some(rate) = measured.trips_per_second() {
         line(&mut out, format_args!("{} per second per session is the ceiling here.", trips(rate)));
     }
@@ -168,6 +178,21 @@ mod tests {
         assert!(text.ends_with("\n40 trips per second per session is the ceiling here.\n"), "{text}");
         assert!(text.starts_with("PING db.example:5432 (10.0.0.7:5432): PostgreSQL 15.18, TLS 1.3, as ann"));
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+
+    #[test]
+    fn a_path_that_goes_on_behind_a_proxy_is_suspected() {
+        let path = PathTimes { smallest: Duration::from_micros(9), smoothed: Duration::from_micros(30) };
+        let of = |trip| Measured {
+            server: Some(pinged()),
+            trips: vec![trip, Duration::from_millis(50)],
+            path: Some(path),
+            ..Measured::default()
+        };
+        let far = text(&of(Duration::from_millis(20)));
+        assert!(far.contains("a proxy, pooler or tunnel"), "{far}");
+        assert!(far.lines().all(|line| line.chars().count() <= 100), "{far}");
+        assert!(!text(&of(Duration::from_micros(60))).contains("a proxy, pooler or tunnel"));
     }
 
     #[test]
