@@ -1,4 +1,4 @@
-//! Sessions of real drivers, recorded at test time: each is replayed direct, direct again and through the gateway,
+//! Some 470 sessions of real drivers, recorded at test time: each is replayed direct, direct again and through the gateway,
 //! and the server's bytes are compared.
 //!
 //! Programs of `clients/` and psql scripts run against PostgreSQL through a relay that writes down what they send and
@@ -52,7 +52,6 @@ fn assert_driver_is_faithful(server: &Server, dbname: &str, runs: Vec<Run>, sess
     for Run { name, mut command, input } in runs {
         scripts.extend(record(&name, server, dbname, &mut command, &input));
     }
-    println!("{dbname}: {} sessions", scripts.len());
     assert!(scripts.len() >= sessions_min, "only {} sessions were recorded", scripts.len());
     assert_faithful(server, dbname, &scripts);
 }
@@ -117,38 +116,38 @@ fn sessions_of_psycopg2_are_the_same_through_the_gateway() {
 
 #[test]
 fn sessions_of_psycopg3_are_the_same_through_the_gateway() {
-    assert_driver_is_faithful(Server::shared(), "fid_psycopg3", python("psycopg3_acts", &[]), 45);
+    assert_driver_is_faithful(Server::shared(), "fid_psycopg3", python("psycopg3_acts", &[]), 47);
 }
 
 #[test]
 fn sessions_of_psycopg3_with_postgresql_18_are_the_same_through_the_gateway() {
-    assert_driver_is_faithful(postgres_18(), "fid_psycopg3", python("psycopg3_acts", &[]), 45);
+    assert_driver_is_faithful(postgres_18(), "fid_psycopg3", python("psycopg3_acts", &[]), 47);
 }
 
 #[test]
 fn sessions_of_asyncpg_are_the_same_through_the_gateway() {
-    assert_driver_is_faithful(Server::shared(), "fid_asyncpg", python("asyncpg_acts", &[]), 40);
+    assert_driver_is_faithful(Server::shared(), "fid_asyncpg", python("asyncpg_acts", &[]), 44);
 }
 
 #[test]
 fn sessions_of_sqlalchemy_are_the_same_through_the_gateway() {
-    assert_driver_is_faithful(Server::shared(), "fid_alchemy", python("sqlalchemy_acts", &["psycopg"]), 30);
+    assert_driver_is_faithful(Server::shared(), "fid_alchemy", python("sqlalchemy_acts", &["psycopg"]), 36);
 }
 
 #[test]
 fn sessions_of_django_are_the_same_through_the_gateway() {
-    assert_driver_is_faithful(Server::shared(), "fid_django", python("django_acts", &[]), 30);
+    assert_driver_is_faithful(Server::shared(), "fid_django", python("django_acts", &[]), 38);
 }
 
 #[test]
 fn sessions_of_pgx_are_the_same_through_the_gateway() {
     let runs = go("pgx").into_iter().chain(go("pgx-sql")).collect();
-    assert_driver_is_faithful(Server::shared(), "fid_pgx", runs, 45);
+    assert_driver_is_faithful(Server::shared(), "fid_pgx", runs, 100);
 }
 
 #[test]
 fn sessions_of_lib_pq_are_the_same_through_the_gateway() {
-    assert_driver_is_faithful(Server::shared(), "fid_libpq", go("libpq"), 35);
+    assert_driver_is_faithful(Server::shared(), "fid_libpq", go("libpq"), 39);
 }
 
 #[test]
@@ -166,13 +165,13 @@ fn sessions_of_pgjdbc_are_the_same_through_the_gateway() {
     // A virtual machine for each act is slow: those whose protocol differs from one another.
     let wanted =
         |act: &str| !act.starts_with("select_") && !act.starts_with("txn_") && !act.contains("fixed");
-    assert_driver_is_faithful(Server::shared(), "fid_pgjdbc", java("pgjdbc", wanted), 15);
+    assert_driver_is_faithful(Server::shared(), "fid_pgjdbc", java("pgjdbc", wanted), 25);
 }
 
 #[test]
 fn sessions_of_hibernate_are_the_same_through_the_gateway() {
-    let wanted = |act: &str| act.contains("OT001") || act.contains("OT002");
-    assert_driver_is_faithful(Server::shared(), "fid_hibern", java("hibernate", wanted), 3);
+    let wanted = |act: &str| act.starts_with("bad_OT001");
+    assert_driver_is_faithful(Server::shared(), "fid_hibern", java("hibernate", wanted), 1);
 }
 
 /// What psql can do that the drivers above do not.

@@ -170,6 +170,15 @@ impl RawClient {
         client
     }
 
+    /// Tries to open a session; `None` if the server hangs up instead.
+    pub(crate) fn greeted(mut self, dbname: &str) -> Option<Self> {
+        self.send(&messages::startup(dbname));
+        let greeted = |received: &Received| received.transcript.count(backend::READY_FOR_QUERY) > 0;
+        self.wait(|received| greeted(received) || received.ended, PATIENCE);
+        let is_greeted = greeted(&self.shared.lock());
+        is_greeted.then_some(self)
+    }
+
     /// Sends all of `bytes`, as far as the peer takes them: one that hangs up says why in what it sent before.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         if is_encryption_request(bytes) {

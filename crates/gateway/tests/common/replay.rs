@@ -3,8 +3,11 @@
 use std::thread;
 use std::time::Duration;
 
+use onetrip_wire::pg::backend;
+
 use super::client::{Endpoint, RawClient};
-use super::server::Server;
+use super::messages;
+use super::server::{RunningGateway, Server};
 use super::transcript::Transcript;
 
 /// What a client does next.
@@ -30,6 +33,52 @@ pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
 }
 
+impl Script {
+    /// A session of the servers' superuser that is ready for queries.
+    pub(crate) fn session(name: impl Into<String>, dbname: &str) -> Self {
+        let opened = Self::new(name).send(messages::startup(dbname));
+        opened.awaits(backend::READY_FOR_QUERY, 1)
+    }
+
+    /// A client that has connected and sent nothing.
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), steps: Vec::new() }
+    }
+
+    pub(crate) fn send(self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.then(Step::Send(bytes.into()))
+    }
+
+    /// Waits for so many messages with this tag.
+    pub(crate) fn awaits(self, tag: u8, count: usize) -> Self {
+        self.then(Step::Await { tag, count })
+    }
+
+    /// Sends and waits for one more ReadyForQuery than before.
+    pub(crate) fn exchange(self, bytes: impl Into<Vec<u8>>) -> Self {
+        let ready = |step: &Step| match step {
+            Step::Await { tag: backend::READY_FOR_QUERY, count } => Some(*count),
+            _ => None,
+        };
+        let before = self.steps.iter().rev().find_map(ready).unwrap_or(0);
+        self.send(bytes).awaits(backend::READY_FOR_QUERY, before + 1)
+    }
+
+    pub(crate) fn then(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Everything that it sends.
+    pub(crate) fn sent(&self) -> Vec<u8> {
+        let sent = self.steps.iter().filter_map(|step| match step {
+            Step::Send(bytes) | Step::SendBytewise(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        sent.collect::<Vec<_>>().concat()
+    }
+}
+
 /// Runs a script against a server or a gateway.
 pub(crate) fn replay(script: &Script, endpoint: &Endpoint, server: &Server, dbname: &str) -> Transcript {
     let mut client = RawClient::connect(endpoint);
@@ -50,7 +99,16 @@ pub(crate) fn replay(script: &Script, endpoint: &Endpoint, server: &Server, dbna
 /// Runs the scripts in order on three fresh databases: direct, direct again, through a gateway. Panics on any
 /// difference that is not in `may_differ.rs`, all scripts first.
 pub(crate) fn assert_faithful(server: &Server, dbname: &str, scripts: &[Script]) {
-    let gateway = server.gateway();
+    assert_faithful_through(server.gateway(), server, dbname, scripts);
+}
+
+/// As [`assert_faithful`], through this gateway.
+pub(crate) fn assert_faithful_through(
+    gateway: RunningGateway,
+    server: &Server,
+    dbname: &str,
+    scripts: &[Script],
+) {
     let run = |endpoint: &Endpoint| -> Vec<Transcript> {
         server.fresh_database(dbname);
         let replay = |script| replay(script, endpoint, server, dbname);
