@@ -233,8 +233,11 @@ fn what_is_not_postgresql_is_recognised() {
         let preferred = complaint(&mut ping(&format!("host=127.0.0.1 port={port}")));
         assert!(preferred.contains("is it a PostgreSQL server?"), "{preferred}");
     }
-    let closes = complaint(&mut ping(&format!("host=127.0.0.1 port={} sslmode=disable", stranger(b""))));
-    assert!(closes.contains("closed the connection without an answer"), "{closes}");
+    for sslmode in ["disable", "prefer", "require"] {
+        let target = format!("host=127.0.0.1 port={} sslmode={sslmode}", stranger(b""));
+        let closes = complaint(&mut ping(&target));
+        assert!(closes.contains("closed the connection without an answer"), "{closes}");
+    }
 }
 
 #[test]

@@ -273,7 +273,10 @@ async fn ask_for_tls(socket: &mut Socket) -> io::Result<u8> {
     let mut answer = [0];
     // One byte and no more: what follows is TLS's own (CVE-2021-23222 is about reading on).
     match std::future::poll_fn(|cx| socket.poll_read(cx, &mut answer)).await? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        0 => {
+            let what = "it closed the connection without an answer; is it a PostgreSQL server?";
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, what))
+        }
         _ => Ok(answer[0]),
     }
 }
