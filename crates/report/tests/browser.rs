@@ -19,6 +19,8 @@ use onetrip_report::{HtmlData, Report, RunInfo};
 use serde_json::{Value, json};
 
 const CHROMIUM: &str = "/usr/bin/chromium";
+/// A browser that hangs is ended, and the test with it.
+const SECONDS_MAX: u32 = 300;
 
 /// One browser with one page, spoken to over pipes with its own remote-debugging protocol.
 struct Browser {
@@ -50,7 +52,7 @@ impl Browser {
             --disable-background-networking --disable-component-update --disable-sync --remote-debugging-pipe";
         let process = Command::new("sh")
             .arg("-c")
-            .arg(format!("exec {CHROMIUM} {flags} --user-data-dir=\"$2\" about:blank 3<\"$0\" 4>\"$1\""))
+            .arg(format!("exec timeout -k 5 {SECONDS_MAX} {CHROMIUM} {flags} --user-data-dir=\"$2\" about:blank 3<\"$0\" 4>\"$1\""))
             .args([&requests, &replies, &directory.path().join("profile")])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -316,7 +318,7 @@ fn the_waterfall_zooms_by_buttons_keys_and_wheel_and_tells_each_trip() {
 #[test]
 fn no_page_is_wider_than_a_telephone_or_asks_for_anything() {
     let Some(mut browser) = Browser::start() else { return };
-    let (summary, data) = worst(|text, trips| template(text, trips, 1, 1));
+    let (summary, data) = worst(100_000, |text, trips| template(text, trips, 1, 1));
     let unreached = Summary::default();
     let how = "Point the program at the gateway:\n  DATABASE_URL=postgres://127.0.0.1:40123/a_database_with_a_long_name";
     let pages = [

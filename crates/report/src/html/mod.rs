@@ -41,6 +41,8 @@ pub struct HtmlData {
 #[derive(Debug, Serialize)]
 struct Page {
     headline: String,
+    /// How the headline is meant: `worth` a change, `calm`, or `unreached`.
+    mood: &'static str,
     worth_doing: bool,
     how_to_connect: String,
     facts: Vec<view::Fact>,
@@ -82,6 +84,11 @@ pub(crate) fn render(report: &Report<'_>, data: &HtmlData) -> String {
     let data = data::script_data(curve.as_ref().and(data.curve.as_ref()), waterfall.as_ref());
     let page = Page {
         headline: crate::clean::tied(&report.headline()),
+        mood: match (report.summary.connections, report.is_worth_doing()) {
+            (0, _) => "unreached",
+            (_, true) => "worth",
+            (_, false) => "calm",
+        },
         worth_doing: report.is_worth_doing(),
         how_to_connect: view::how_to_connect(report),
         facts: view::facts(report),

@@ -74,8 +74,11 @@ pub(crate) fn story_curve() -> Curve {
     }
 }
 
-/// Long, hostile and many of everything that a page lists, and ten million trips.
-pub(crate) fn worst(template: impl Fn(&str, u64) -> onetrip_ledger::TemplateTotals) -> (Summary, HtmlData) {
+/// Long, hostile and many of everything that a page lists, and as many trips as are wanted.
+pub(crate) fn worst(
+    trips: u64,
+    template: impl Fn(&str, u64) -> onetrip_ledger::TemplateTotals,
+) -> (Summary, HtmlData) {
     let hostile = |number: u64| {
         format!("SELECT {number} <script>alert(1)</script> & {}", "\"<&'>\u{202e}".repeat(1_000))
     };
@@ -106,7 +109,7 @@ pub(crate) fn worst(template: impl Fn(&str, u64) -> onetrip_ledger::TemplateTota
     let mut noise = Noise(1);
     let (mut waterfall, mut histogram) = (Waterfall::default(), Histogram::default());
     let mut clocks = [0_u64; 64];
-    for number in 0..10_000_000_u64 {
+    for number in 0..trips {
         let connection = noise.next(64);
         let clock = &mut clocks[connection as usize];
         let took = 30_000 + noise.next(2_000_000);
