@@ -38,6 +38,8 @@ pub(crate) struct SqlError {
     pub(crate) constraint: Option<String>,
     /// Byte offset in the statement's text.
     pub(crate) offset: Option<usize>,
+    /// The offset in characters of the whole message, counted from one.
+    pub(crate) position: Option<usize>,
 }
 
 pub(crate) type SqlResult<T> = Result<T, SqlError>;
@@ -53,6 +55,7 @@ impl SqlError {
             column: None,
             constraint: None,
             offset: None,
+            position: None,
         }
     }
 
@@ -85,8 +88,15 @@ impl SqlError {
         Self::new("22003", format!("value out of range for type {type_name}"))
     }
 
-    /// Appends the ErrorResponse; `text` is the statement that [`Self::offset`] is about.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>, severity: Severity, text: &str) {
+    /// Turns the offset in `statement`, which begins `base` bytes into `whole`, into a position.
+    pub(crate) fn positioned(mut self, whole: &str, base: usize) -> Self {
+        let before = self.offset.take().and_then(|offset| whole.get(..base + offset));
+        self.position = before.map(|before| before.chars().count() + 1);
+        self
+    }
+
+    /// Appends the ErrorResponse.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, severity: Severity) {
         let severity = severity.as_str();
         frame(out, backend::ERROR_RESPONSE, |out| {
             let mut put = |letter: u8, value: &str| {
@@ -104,8 +114,8 @@ impl SqlError {
             if let Some(hint) = self.hint {
                 put(b'H', hint);
             }
-            if let Some(before) = self.offset.and_then(|offset| text.get(..offset)) {
-                put(b'P', &(before.chars().count() + 1).to_string());
+            if let Some(position) = self.position {
+                put(b'P', &position.to_string());
             }
             for (letter, field) in [(b't', &self.table), (b'c', &self.column), (b'n', &self.constraint)] {
                 if let Some(value) = field {

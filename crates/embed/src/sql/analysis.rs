@@ -117,7 +117,7 @@ impl<'a> Analysis<'a> {
                 .find_map(|relation| {
                     relation.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
                 })
-                .map(|column| Typed { ty: column.ty, scale: column.scale, not_null: column.not_null })
+                .map(|column| Typed { ty: column.ty, scale: column.shown_scale(), not_null: column.not_null })
         })
     }
 

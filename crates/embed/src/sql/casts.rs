@@ -68,7 +68,7 @@ impl Analysis<'_> {
             return Ok(self.regclass_literal(text));
         }
         if ty.base == Base::Regtype && !ty.is_array {
-            let known = crate::types::SqlType::of_words(text.trim_start_matches("pg_catalog."), &[], false);
+            let known = SqlType::of_words(text.trim_start_matches("pg_catalog."), &[], false);
             return known
                 .map(|known| known.oid().to_string())
                 .ok_or_else(|| SqlError::new("42704", format!("type \"{text}\" does not exist")).at(offset));

@@ -4,7 +4,7 @@ use super::parser::Parser;
 use super::token::Kind;
 use super::tree::{Call, ExprId, Node, Op, Quantity};
 use crate::error::SqlResult;
-use crate::types::{Base, SqlType};
+use crate::types::Base;
 
 /// Binding strength of operators, weakest first (manual, "Operator Precedence").
 mod strength {

@@ -2,7 +2,7 @@
 
 use super::parser::Parser;
 use super::token::Kind;
-use super::tree::{Arm, CommonTable, ExprId, FromItem, Item, Limit, Node, Order, Query, QueryId, Source};
+use super::tree::{Arm, CommonTable, ExprId, FromItem, Item, Limit, Order, Query, QueryId, Source};
 use crate::error::{SqlError, SqlResult};
 
 impl Parser<'_> {
@@ -209,11 +209,11 @@ impl Parser<'_> {
         if self.is_word("lateral") {
             return Err(SqlError::unsupported("LATERAL is not supported"));
         }
-        let source = if self.kind() == Some(Kind::Open) && !self.is_query_start() {
-            self.at += 1;
-            self.join_tree(arm)?;
-            return self.expect(Kind::Close);
-        } else if self.take(Kind::Open) {
+        let source = if self.take(Kind::Open) {
+            if !self.is_query_start() {
+                self.join_tree(arm)?;
+                return self.expect(Kind::Close);
+            }
             let query = self.query()?;
             self.expect(Kind::Close)?;
             Source::Query(query)

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::analysis::column_types_of_view;
 use super::ddl::INT4_MARK;
 use crate::catalog;
-use crate::types::{SqlType, declared_type};
+use crate::types::{Base, SqlType, declared_type};
 
 /// A column of a table, view or query.
 #[derive(Debug, Clone)]
@@ -24,6 +24,14 @@ pub(crate) struct Column {
 impl Column {
     pub(crate) fn new(name: impl Into<String>, ty: SqlType) -> Self {
         Self { name: name.into(), ty, scale: None, not_null: false, default: None }
+    }
+
+    /// Decimals that arithmetic with this column shows: those declared, or those of where it comes from.
+    pub(crate) fn shown_scale(&self) -> Option<u32> {
+        match self.ty.limits() {
+            Some((_, scale)) if self.ty.base == Base::Numeric => Some(scale),
+            _ => self.scale,
+        }
     }
 }
 

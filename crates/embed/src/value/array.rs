@@ -224,6 +224,21 @@ fn json_string(text: &str) -> Option<(String, &str)> {
     None
 }
 
+/// The elements of a stored array as text; `None` is NULL.
+pub(crate) fn json_elements(json: &str) -> SqlResult<Vec<Option<String>>> {
+    let ty = SqlType::array_of(Base::Text);
+    let mut elements = Elements::new(ty, json)?;
+    let mut found = Vec::new();
+    while let Some(element) = elements.next(ty)? {
+        found.push(match element {
+            Element::Null => None,
+            Element::Bool(value) => Some((if value { "t" } else { "f" }).to_owned()),
+            Element::Number(text) | Element::Text(text) => Some(text),
+        });
+    }
+    Ok(found)
+}
+
 /// Appends PostgreSQL's text form of a stored array.
 pub(crate) fn json_to_text(out: &mut Vec<u8>, ty: SqlType, json: &str) -> SqlResult<()> {
     let mut elements = Elements::new(ty, json)?;

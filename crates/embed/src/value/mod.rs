@@ -21,15 +21,15 @@ mod output;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-pub(crate) use array::text_to_json as array_text_to_json;
+pub(crate) use array::json_elements as json_array_elements;
 pub(crate) use decimal::Decimal;
 pub(crate) use inline::InlineText;
-pub(crate) use input::{decode, hex_digit, read_text, stored_decimal};
+pub(crate) use input::{check_integer, decode, hex_digit, read_text, stored_decimal, uuid_text};
 pub(crate) use moment::{
     DAY_MICROS, Moment, civil_of, date_text, days_of, month_days, now_micros, parse_time, time_text,
     timestamp_text,
 };
-pub(crate) use output::{put_float8, put_text_form, put_value};
+pub(crate) use output::{put_text_form, put_value};
 
 /// A value as SQLite is given it.
 #[derive(Debug)]

@@ -1,0 +1,290 @@
+//! Text: patterns, parts, padding, and arrays as text.
+
+use rusqlite::functions::Context;
+use rusqlite::types::ValueRef;
+
+use super::{Outcome, Registry, integer_arg, or_null, owned, text_arg};
+use crate::error::{SqlError, SqlResult};
+use crate::types::{Base, SqlType};
+use crate::value::{Stored, read_text};
+
+/// Longest text that padding and repeating make, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 20;
+
+pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
+    registry.pure("onetrip_regex", 3, regex)?;
+    registry.pure("onetrip_ilike", 2, |context| {
+        let (text, pattern) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
+        Ok(Stored::Integer(i64::from(is_like(&text.to_lowercase(), &pattern.to_lowercase()))))
+    })?;
+    registry.pure("onetrip_position", 2, |context| {
+        let (part, text) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
+        let position = text.find(&*part).map_or(0, |at| text[..at].chars().count() + 1);
+        Ok(Stored::Integer(position as i64))
+    })?;
+    for arity in [2, 3] {
+        registry.pure("onetrip_substring", arity, substring)?;
+    }
+    registry.pure("onetrip_left", 2, |context| {
+        let (text, count) = (or_null!(text_arg(context, 0)), or_null!(integer_arg(context, 1)));
+        Ok(Stored::OwnedText(text.chars().take(kept(&text, count)).collect()))
+    })?;
+    registry.pure("onetrip_right", 2, |context| {
+        let (text, count) = (or_null!(text_arg(context, 0)), or_null!(integer_arg(context, 1)));
+        let dropped = text.chars().count() - kept(&text, count);
+        Ok(Stored::OwnedText(text.chars().skip(dropped).collect()))
+    })?;
+    for (name, at_left) in [("lpad", true), ("rpad", false)] {
+        for arity in [2, 3] {
+            registry.pure(name, arity, move |context| pad(context, at_left))?;
+        }
+    }
+    registry.pure("repeat", 2, |context| {
+        let (text, count) = (or_null!(text_arg(context, 0)), or_null!(integer_arg(context, 1)));
+        let count = usize::try_from(count).unwrap_or(0);
+        bounded(text.len().saturating_mul(count))?;
+        Ok(Stored::OwnedText(text.repeat(count)))
+    })?;
+    registry.pure("reverse", 1, |context| {
+        Ok(Stored::OwnedText(or_null!(text_arg(context, 0)).chars().rev().collect()))
+    })?;
+    registry.pure("initcap", 1, |context| Ok(Stored::OwnedText(initcap(&or_null!(text_arg(context, 0))))))?;
+    registry.pure("split_part", 3, split_part)?;
+    registry.pure("starts_with", 2, |context| {
+        let (text, start) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
+        Ok(Stored::Integer(i64::from(text.starts_with(&*start))))
+    })?;
+    registry.pure("ascii", 1, |context| {
+        let text = or_null!(text_arg(context, 0));
+        Ok(Stored::Integer(text.chars().next().map_or(0, |first| i64::from(u32::from(first)))))
+    })?;
+    registry.pure("chr", 1, |context| {
+        let code = or_null!(integer_arg(context, 0));
+        let character = u32::try_from(code).ok().filter(|code| *code != 0).and_then(char::from_u32);
+        character.map(|character| Stored::OwnedText(character.to_string())).ok_or_else(|| {
+            SqlError::new("22023", format!("requested character not valid for encoding: {code}"))
+        })
+    })?;
+    registry.pure("to_hex", 1, |context| {
+        Ok(Stored::OwnedText(format!("{:x}", or_null!(integer_arg(context, 0)))))
+    })?;
+    registry.pure("translate", 3, |context| {
+        let text = or_null!(text_arg(context, 0));
+        let (from, to) = (or_null!(text_arg(context, 1)), or_null!(text_arg(context, 2)));
+        let to: Vec<char> = to.chars().collect();
+        let moved = |character: char| match from.chars().position(|from| from == character) {
+            None => Some(character),
+            Some(index) => to.get(index).copied(),
+        };
+        Ok(Stored::OwnedText(text.chars().filter_map(moved).collect()))
+    })?;
+    registry.pure("quote_ident", 1, |context| {
+        Ok(Stored::OwnedText(crate::catalog::quote_identifier(&or_null!(text_arg(context, 0)))))
+    })?;
+    registry.pure("quote_literal", 1, |context| {
+        Ok(Stored::OwnedText(crate::sql::token::quote_text(&or_null!(text_arg(context, 0)))))
+    })?;
+    register_arrays(registry)
+}
+
+fn register_arrays(registry: &Registry<'_>) -> rusqlite::Result<()> {
+    for arity in [2, 3] {
+        registry.pure("array_to_string", arity, |context| {
+            let json = or_null!(text_arg(context, 0));
+            let separator = or_null!(text_arg(context, 1));
+            let null = if context.len() > 2 { text_arg(context, 2)? } else { None };
+            let elements = elements_of(&json)?;
+            let shown: Vec<_> =
+                elements.iter().filter_map(|element| element.as_deref().or(null.as_deref())).collect();
+            Ok(Stored::OwnedText(shown.join(&separator)))
+        })?;
+    }
+    registry.pure("onetrip_element", 2, |context| {
+        let json = or_null!(text_arg(context, 0));
+        let index = or_null!(integer_arg(context, 1));
+        let mut elements = elements_of(&json)?;
+        let index = usize::try_from(index - 1).ok().filter(|index| *index < elements.len());
+        match index.and_then(|index| elements.swap_remove(index)) {
+            None => Ok(Stored::Null),
+            // Numbers stay numbers, so that they compare as such.
+            Some(element) => {
+                Ok(element.parse().map_or_else(|_| Stored::OwnedText(element.clone()), Stored::Integer))
+            }
+        }
+    })?;
+    for (name, arity) in [("array_length", 2), ("array_upper", 2), ("cardinality", 1)] {
+        registry.pure(name, arity, move |context| {
+            let count = elements_of(&or_null!(text_arg(context, 0)))?.len() as i64;
+            Ok(if count == 0 && name != "cardinality" { Stored::Null } else { Stored::Integer(count) })
+        })?;
+    }
+    registry.pure("array_lower", 2, |context| {
+        let count = elements_of(&or_null!(text_arg(context, 0)))?.len();
+        Ok(if count == 0 { Stored::Null } else { Stored::Integer(1) })
+    })?;
+    registry.pure("string_to_array", 2, |context| {
+        let (text, separator) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
+        let quoted: Vec<_> = text
+            .split(&*separator)
+            .map(|part| format!("\"{}\"", part.replace('\\', "\\\\").replace('"', "\\\"")))
+            .collect();
+        let array = format!("{{{}}}", quoted.join(","));
+        Ok(owned(read_text(SqlType::array_of(Base::Text), &array)?.as_ref()))
+    })
+}
+
+fn elements_of(json: &str) -> SqlResult<Vec<Option<String>>> {
+    crate::value::json_array_elements(json)
+}
+
+fn regex(context: &Context<'_>) -> Outcome {
+    let text = or_null!(text_arg(context, 0));
+    let ignores_case = context.get_raw(2) == ValueRef::Integer(1);
+    if context.get_raw(1) == ValueRef::Null {
+        return Ok(Stored::Null);
+    }
+    let compiled = context
+        .get_or_create_aux(
+            1,
+            |value| -> Result<regex_lite::Regex, Box<dyn std::error::Error + Send + Sync>> {
+                let built = regex_lite::RegexBuilder::new(value.as_str()?)
+                    .case_insensitive(ignores_case)
+                    .dot_matches_new_line(true)
+                    .size_limit(1 << 20)
+                    .build()?;
+                Ok(built)
+            },
+        )
+        .map_err(|error| SqlError::new("2201B", format!("invalid regular expression: {error}")))?;
+    Ok(Stored::Integer(i64::from(compiled.is_match(&text))))
+}
+
+/// LIKE with `%`, `_` and backslash; linear in text times pattern.
+fn is_like(text: &str, pattern: &str) -> bool {
+    #[derive(PartialEq)]
+    enum Part {
+        Any,
+        One,
+        Literal(char),
+    }
+    let mut parts = Vec::new();
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        parts.push(match character {
+            '%' => Part::Any,
+            '_' => Part::One,
+            '\\' => Part::Literal(characters.next().unwrap_or('\\')),
+            other => Part::Literal(other),
+        });
+    }
+    let text: Vec<char> = text.chars().collect();
+    let (mut at, mut part, mut retry) = (0, 0, None);
+    while at < text.len() {
+        match parts.get(part) {
+            Some(Part::Any) => {
+                part += 1;
+                retry = Some((at, part));
+            }
+            Some(Part::One) => {
+                at += 1;
+                part += 1;
+            }
+            Some(Part::Literal(character)) if *character == text[at] => {
+                at += 1;
+                part += 1;
+            }
+            _ => match retry {
+                None => return false,
+                Some((start, after_any)) => {
+                    at = start + 1;
+                    part = after_any;
+                    retry = Some((at, part));
+                }
+            },
+        }
+    }
+    parts[part..].iter().all(|part| *part == Part::Any)
+}
+
+fn substring(context: &Context<'_>) -> Outcome {
+    let text = or_null!(text_arg(context, 0));
+    let start = or_null!(integer_arg(context, 1));
+    let end = if context.len() > 2 {
+        let length = or_null!(integer_arg(context, 2));
+        if length < 0 {
+            return Err(SqlError::new("22011", "negative substring length not allowed"));
+        }
+        start.saturating_add(length)
+    } else {
+        i64::MAX
+    };
+    let skipped = usize::try_from(start - 1).unwrap_or(0);
+    let taken = usize::try_from(end - start.max(1)).unwrap_or(0);
+    Ok(Stored::OwnedText(text.chars().skip(skipped).take(taken).collect()))
+}
+
+/// How many characters `left(text, count)` keeps; a negative count leaves that many away.
+fn kept(text: &str, count: i64) -> usize {
+    let length = text.chars().count() as i64;
+    let kept = if count < 0 { length.saturating_add(count) } else { count.min(length) };
+    usize::try_from(kept).unwrap_or(0)
+}
+
+fn bounded(bytes: usize) -> SqlResult<()> {
+    if bytes > TEXT_BYTES_MAX { Err(SqlError::new("54000", "requested length too large")) } else { Ok(()) }
+}
+
+fn pad(context: &Context<'_>, at_left: bool) -> Outcome {
+    let text = or_null!(text_arg(context, 0));
+    let length = usize::try_from(or_null!(integer_arg(context, 1))).unwrap_or(0);
+    bounded(length.saturating_mul(4))?;
+    let fill = if context.len() > 2 { or_null!(text_arg(context, 2)).into_owned() } else { " ".to_owned() };
+    let missing = length.saturating_sub(text.chars().count());
+    let padding: String = fill.chars().cycle().take(if fill.is_empty() { 0 } else { missing }).collect();
+    let cut: String = text.chars().take(length).collect();
+    Ok(Stored::OwnedText(if at_left { padding + &cut } else { cut + &padding }))
+}
+
+fn initcap(text: &str) -> String {
+    let mut starts_word = true;
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if starts_word {
+            out.extend(character.to_uppercase());
+        } else {
+            out.extend(character.to_lowercase());
+        }
+        starts_word = !character.is_alphanumeric();
+    }
+    out
+}
+
+fn split_part(context: &Context<'_>) -> Outcome {
+    let (text, separator) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
+    let number = or_null!(integer_arg(context, 2));
+    let parts: Vec<&str> = if separator.is_empty() { vec![&text] } else { text.split(&*separator).collect() };
+    let index = match number {
+        0 => return Err(SqlError::new("22023", "field position must not be zero")),
+        number if number < 0 => parts.len() as i64 + number,
+        number => number - 1,
+    };
+    let part = usize::try_from(index).ok().and_then(|index| parts.get(index));
+    Ok(Stored::OwnedText(part.copied().unwrap_or_default().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_patterns_match_as_in_sql() {
+        assert!(is_like("abc", "a%"));
+        assert!(is_like("abc", "%b%"));
+        assert!(is_like("a%c", "a\\%c"));
+        assert!(!is_like("abc", "a\\%c"));
+        assert!(is_like("abc", "a_c"));
+        assert!(!is_like("abc", "a_"));
+        assert!(is_like("", "%"));
+        assert!(is_like("aaaaaaaaaaaaaaaaab", "%a%a%a%a%b"));
+    }
+}

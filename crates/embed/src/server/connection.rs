@@ -1,0 +1,135 @@
+//! One connection from accept to close.
+
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use onetrip_wire::pg::{BackendKeyData, Severity, TransactionStatus, encode_ready_for_query};
+use rusqlite::Connection;
+
+use super::input::Input;
+use super::registry::{Cancellable, Registry, Ticket};
+use super::scram::Secrets;
+use super::startup::{self, Client};
+use crate::database;
+use crate::error::SqlError;
+use crate::functions::{self, SessionFacts};
+use crate::options::ServeOptions;
+use crate::session::{Common, Flow, Output, Session};
+
+/// PostgreSQL's default for the time a client has to log in.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What all connections of a server share.
+pub(super) struct Context {
+    pub(super) options: ServeOptions,
+    pub(super) secrets: Option<Secrets>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) common: Arc<Common>,
+}
+
+/// Serves a connection until it ends. An error of the socket ends it too, and there is nobody to tell.
+pub(super) fn run(context: &Context, mut stream: TcpStream, ticket: &Ticket) {
+    let _ = serve(context, &mut stream, ticket);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+}
+
+fn serve(context: &Context, stream: &mut TcpStream, ticket: &Ticket) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(LOGIN_TIMEOUT))?;
+    let mut input = Input::new();
+    let Some(client) = startup::run(context, stream, &mut input)? else { return Ok(()) };
+    stream.set_read_timeout(None)?;
+    let connection = match database::open(&context.options, false) {
+        Ok(connection) => connection,
+        Err(error) => {
+            return refuse(stream, &SqlError::new("58030", format!("cannot open the database: {error}")));
+        }
+    };
+    let served = with_connection(context, stream, ticket, &mut input, client, &connection);
+    ticket.end_session();
+    served
+}
+
+fn with_connection(
+    context: &Context,
+    stream: &mut TcpStream,
+    ticket: &Ticket,
+    input: &mut Input,
+    client: Client,
+    connection: &Connection,
+) -> io::Result<()> {
+    let is_running = Arc::new(AtomicBool::new(false));
+    let key = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
+    let cancellable = Cancellable {
+        key,
+        interrupt: connection.get_interrupt_handle(),
+        is_running: Arc::clone(&is_running),
+    };
+    if !ticket.start_session(cancellable) {
+        return refuse(stream, &SqlError::new("53300", "sorry, too many clients already"));
+    }
+    let facts = Arc::new(SessionFacts::new(client.user, client.database, ticket.number(), client.settings));
+    let session = functions::register(connection, &facts)
+        .and_then(|()| Session::new(connection, Arc::clone(&facts), Arc::clone(&context.common), is_running));
+    let session = match session {
+        Ok(session) => session,
+        Err(error) => return refuse(stream, &SqlError::new("XX000", error.to_string())),
+    };
+    let mut sink = stream.try_clone()?;
+    let mut out = Output::new(&mut sink);
+    for (name, value) in facts.settings().reported() {
+        out.parameter_status(name, value);
+    }
+    BackendKeyData { process_id: ticket.number(), key: &key }.encode(&mut out.buffer);
+    encode_ready_for_query(&mut out.buffer, TransactionStatus::Idle);
+    out.flush()?;
+    converse(context, stream, input, session, &mut out)
+}
+
+fn converse(
+    context: &Context,
+    stream: &mut TcpStream,
+    input: &mut Input,
+    mut session: Session<'_>,
+    out: &mut Output<'_>,
+) -> io::Result<()> {
+    let length_max = context.options.message_bytes_max;
+    loop {
+        let mut messages = 0;
+        let mut must_flush = false;
+        loop {
+            let frame = match input.next_frame(length_max) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) => {
+                    SqlError::protocol(error.to_string()).encode(&mut out.buffer, Severity::Fatal);
+                    return out.flush();
+                }
+            };
+            messages += 1;
+            match session.handle(frame.tag, input.body(frame), input.next_is_sync(), out)? {
+                Flow::Continue => {}
+                Flow::Flush => must_flush = true,
+                Flow::Close => return out.flush(),
+            }
+            out.flush_if_full()?;
+        }
+        context.registry.count_messages(messages);
+        if must_flush {
+            out.flush()?;
+        }
+        if !input.fill(stream, length_max)? {
+            return Ok(());
+        }
+    }
+}
+
+fn refuse(stream: &mut TcpStream, error: &SqlError) -> io::Result<()> {
+    let mut out = Vec::new();
+    error.encode(&mut out, Severity::Fatal);
+    stream.write_all(&out)
+}

@@ -1,0 +1,206 @@
+//! Sockets around sessions: one blocking thread for each connection.
+
+mod connection;
+mod input;
+mod registry;
+mod scram;
+mod startup;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+
+use crate::database;
+use crate::error::EmbedError;
+use crate::options::{Login, ServeOptions};
+use crate::session::Common;
+use connection::Context;
+use registry::Registry;
+use scram::Secrets;
+
+/// Connections that are told "too many clients" before more are dropped unheard.
+const REFUSED_AT_ONCE_MAX: usize = 16;
+
+/// Stack of a session's thread; the parser's depth is bounded to fit.
+const STACK_BYTES: usize = 8 << 20;
+
+/// What a server did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServeStats {
+    /// Connections that were accepted, those for cancelling and refused ones included.
+    pub connections: u64,
+    /// Sessions that were started.
+    pub sessions: u64,
+    /// Messages that sessions were sent.
+    pub messages: u64,
+}
+
+/// Ends a server from any thread, or from a signal handler's thread.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    event: Arc<OwnedFd>,
+}
+
+impl Shutdown {
+    /// A handle that no server listens to yet.
+    ///
+    /// # Errors
+    /// [`EmbedError::System`] where the system is out of file descriptors.
+    pub fn new() -> Result<Self, EmbedError> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| EmbedError::System(error.into()))?;
+        Ok(Self { event: Arc::new(event) })
+    }
+
+    /// Asks [`serve`] to end; it does once its connections are closed.
+    pub fn stop(&self) {
+        // Fails only when the counter is full, and then the server is being told already.
+        let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
+    }
+}
+
+/// Serves a database on a listening socket until `shutdown` says otherwise.
+///
+/// # Errors
+/// [`EmbedError::Open`] where the file is no SQLite database or cannot be opened, [`EmbedError::Listen`] where the
+/// socket fails, [`EmbedError::System`] where the system refuses random bytes.
+pub fn serve(
+    options: ServeOptions,
+    listener: TcpListener,
+    shutdown: &Shutdown,
+) -> Result<ServeStats, EmbedError> {
+    let first = database::open(&options, true)
+        .and_then(|connection| {
+            connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+            Ok(connection)
+        })
+        .map_err(|source| EmbedError::Open { path: options.database.clone(), source })?;
+    listener.set_nonblocking(true).map_err(EmbedError::Listen)?;
+    let secrets = match &options.login {
+        Login::Trust => None,
+        Login::Scram(users) => Some(Secrets::new(users).map_err(EmbedError::System)?),
+    };
+    let registry = Arc::new(Registry::new(options.sessions_max));
+    let context = Arc::new(Context {
+        options,
+        secrets,
+        registry: Arc::clone(&registry),
+        common: Arc::new(Common::default()),
+    });
+    let accepted = accept_all(&listener, shutdown, &context);
+    registry.close_all();
+    drop(first); // the write-ahead log is folded into the file by the last one to close
+    accepted?;
+    Ok(registry.stats())
+}
+
+fn accept_all(listener: &TcpListener, shutdown: &Shutdown, context: &Arc<Context>) -> Result<(), EmbedError> {
+    loop {
+        let mut polled =
+            [PollFd::new(listener, PollFlags::IN), PollFd::from_borrowed_fd(shutdown.as_fd(), PollFlags::IN)];
+        match poll(&mut polled, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(EmbedError::Listen(error.into())),
+        }
+        if !polled[1].revents().is_empty() {
+            return Ok(());
+        }
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if context.registry.thread_count() < context.options.sessions_max + REFUSED_AT_ONCE_MAX {
+                    start_thread(stream, context);
+                }
+            }
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(EmbedError::Listen(error)),
+        }
+    }
+}
+
+/// Whether accepting may work again: the client left, or the system is short of something.
+fn is_passing(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    if matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        return true;
+    }
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+    )
+}
+
+fn start_thread(stream: std::net::TcpStream, context: &Arc<Context>) {
+    // Without a clone the connection could not be closed from here; such a client is dropped.
+    let Some(ticket) = context.registry.enter(&stream) else { return };
+    let context = Arc::clone(context);
+    let builder = std::thread::Builder::new().name("onetrip-session".to_owned()).stack_size(STACK_BYTES);
+    // Where no thread can be had, the closure is dropped and with it the connection and its ticket.
+    let _ = builder.spawn(move || connection::run(&context, stream, &ticket));
+}
+
+impl Shutdown {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&*self.event)
+    }
+}
+
+/// A server in this process, on a thread of its own.
+#[derive(Debug)]
+pub struct Server {
+    local_addr: SocketAddr,
+    shutdown: Shutdown,
+    thread: Option<JoinHandle<Result<ServeStats, EmbedError>>>,
+}
+
+impl Server {
+    /// Listens on [`ServeOptions::listen`] and serves from another thread. When this returns, clients can connect.
+    ///
+    /// # Errors
+    /// Those of [`serve`] that show at once: the file, the address.
+    pub fn start(options: ServeOptions) -> Result<Self, EmbedError> {
+        database::open(&options, true)
+            .map_err(|source| EmbedError::Open { path: options.database.clone(), source })?;
+        let listener = TcpListener::bind(options.listen).map_err(EmbedError::Listen)?;
+        let local_addr = listener.local_addr().map_err(EmbedError::Listen)?;
+        let shutdown = Shutdown::new()?;
+        let theirs = shutdown.clone();
+        let thread = std::thread::Builder::new()
+            .name("onetrip-serve".to_owned())
+            .spawn(move || serve(options, listener, &theirs))
+            .map_err(EmbedError::System)?;
+        Ok(Self { local_addr, shutdown, thread: Some(thread) })
+    }
+
+    /// Where clients connect to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Closes all connections and waits for their threads.
+    ///
+    /// # Errors
+    /// What [`serve`] ended with.
+    pub fn stop(mut self) -> Result<ServeStats, EmbedError> {
+        self.shutdown.stop();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            _ => Ok(ServeStats::default()),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shutdown.stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was reported by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}

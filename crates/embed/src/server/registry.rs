@@ -1,0 +1,159 @@
+//! Who is connected, and how to interrupt or close each.
+
+use std::collections::HashMap;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::InterruptHandle;
+
+use super::ServeStats;
+
+/// All connections of a server.
+pub(super) struct Registry {
+    entries: Mutex<Entries>,
+    /// Told when a connection ends.
+    ended: Condvar,
+    sessions_max: usize,
+    connections: AtomicU64,
+    sessions: AtomicU64,
+    messages: AtomicU64,
+}
+
+#[derive(Default)]
+struct Entries {
+    by_number: HashMap<u32, Entry>,
+    last_number: u32,
+    session_count: usize,
+}
+
+struct Entry {
+    stream: TcpStream,
+    session: Option<Cancellable>,
+}
+
+/// What a cancel request needs.
+pub(super) struct Cancellable {
+    pub(super) key: [u8; 4],
+    pub(super) interrupt: InterruptHandle,
+    pub(super) is_running: Arc<AtomicBool>,
+}
+
+impl Registry {
+    pub(super) fn new(sessions_max: usize) -> Self {
+        Self {
+            entries: Mutex::default(),
+            ended: Condvar::new(),
+            sessions_max,
+            connections: AtomicU64::new(0),
+            sessions: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn thread_count(&self) -> usize {
+        self.lock().by_number.len()
+    }
+
+    /// Notes a connection until its ticket is dropped.
+    pub(super) fn enter(self: &Arc<Self>, stream: &TcpStream) -> Option<Ticket> {
+        let stream = stream.try_clone().ok()?;
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        let mut entries = self.lock();
+        let number = loop {
+            entries.last_number = entries.last_number.wrapping_add(1).max(1);
+            if !entries.by_number.contains_key(&entries.last_number) {
+                break entries.last_number;
+            }
+        };
+        entries.by_number.insert(number, Entry { stream, session: None });
+        Some(Ticket { registry: Arc::clone(self), number })
+    }
+
+    /// Interrupts what a session runs, if number and key are right and it runs something.
+    pub(super) fn cancel(&self, number: u32, key: &[u8]) {
+        let entries = self.lock();
+        let session = entries.by_number.get(&number).and_then(|entry| entry.session.as_ref());
+        if let Some(session) = session.filter(|session| session.key == key) {
+            if session.is_running.load(Ordering::Relaxed) {
+                session.interrupt.interrupt();
+            }
+        }
+    }
+
+    /// Closes all connections and waits until their threads have ended.
+    pub(super) fn close_all(&self) {
+        let mut entries = self.lock();
+        while !entries.by_number.is_empty() {
+            for entry in entries.by_number.values() {
+                if let Some(session) = &entry.session {
+                    session.interrupt.interrupt();
+                }
+                // It may be closed already.
+                let _ = entry.stream.shutdown(Shutdown::Both);
+            }
+            let pause = std::time::Duration::from_millis(20);
+            entries = self.ended.wait_timeout(entries, pause).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(super) fn count_messages(&self, count: u64) {
+        self.messages.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn stats(&self) -> ServeStats {
+        ServeStats {
+            connections: self.connections.load(Ordering::Relaxed),
+            sessions: self.sessions.load(Ordering::Relaxed),
+            messages: self.messages.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A connection's entry.
+pub(super) struct Ticket {
+    registry: Arc<Registry>,
+    number: u32,
+}
+
+impl Ticket {
+    /// The number that clients see as a process id.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Makes the connection a session, if there is room for one more.
+    pub(super) fn start_session(&self, session: Cancellable) -> bool {
+        let mut entries = self.registry.lock();
+        if entries.session_count >= self.registry.sessions_max {
+            return false;
+        }
+        entries.session_count += 1;
+        if let Some(entry) = entries.by_number.get_mut(&self.number) {
+            entry.session = Some(session);
+        }
+        self.registry.sessions.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Ends the session before its SQLite connection, which the entry could interrupt, is closed.
+    pub(super) fn end_session(&self) {
+        let mut entries = self.registry.lock();
+        let ended = entries.by_number.get_mut(&self.number).and_then(|entry| entry.session.take());
+        if ended.is_some() {
+            entries.session_count -= 1;
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.end_session();
+        self.registry.lock().by_number.remove(&self.number);
+        self.registry.ended.notify_all();
+    }
+}

@@ -1,0 +1,404 @@
+//! One client's conversation: messages in, replies out. It reads and writes SQLite; sockets are its caller's.
+
+mod copy;
+mod errors;
+mod extended;
+mod output;
+mod portal;
+mod prepared;
+mod settings;
+mod simple;
+mod transaction;
+mod utility;
+
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use onetrip_wire::WireError;
+use onetrip_wire::pg::{
+    Bind, Execute, Format, Parse, Severity, StatementOrPortal, backend, encode_ready_for_query, frontend,
+};
+use rusqlite::Connection;
+
+pub(crate) use output::Output;
+pub(crate) use settings::Settings;
+
+use crate::error::{SqlError, SqlResult};
+use crate::functions::SessionFacts;
+use crate::sql::{Statement, Utility, Verb};
+use copy::Copying;
+use portal::{Portal, Reading};
+use prepared::{Plans, Prepared};
+use transaction::{Block, Transaction};
+
+/// Most prepared statements and most portals that a session holds.
+const STATEMENTS_MAX: usize = 10_000;
+const PORTALS_MAX: usize = 1_000;
+
+/// What stops a message from being carried out.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The client is told.
+    Sql(Box<SqlError>),
+    /// The client cannot be told.
+    Io(io::Error),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(Box::new(error))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<WireError> for Failure {
+    fn from(error: WireError) -> Self {
+        SqlError::protocol(format!("invalid message format: {error}")).into()
+    }
+}
+
+/// What the caller does after a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Reads on; replies may wait.
+    Continue,
+    /// Sends what there is.
+    Flush,
+    /// Closes the connection, after sending what there is.
+    Close,
+}
+
+/// What all sessions of a server share.
+#[derive(Debug, Default)]
+pub(crate) struct Common {
+    /// Rises with each change of the schema made through this server.
+    pub(crate) schema_epoch: AtomicU64,
+}
+
+/// A session after its start.
+pub(crate) struct Session<'c> {
+    connection: &'c Connection,
+    facts: Arc<SessionFacts>,
+    common: Arc<Common>,
+    /// True while a statement runs, so that a cancel request hits no later one.
+    is_running: Arc<AtomicBool>,
+    transaction: Transaction<'c>,
+    statements: HashMap<Vec<u8>, Rc<Prepared<'c>>>,
+    unnamed_statement: Option<Rc<Prepared<'c>>>,
+    portals: HashMap<Vec<u8>, Portal<'c>>,
+    unnamed_portal: Option<Portal<'c>>,
+    /// Memory of the last unnamed portal's formats.
+    spare_formats: Vec<Format>,
+    plans: Plans<'c>,
+    copying: Option<Copying<'c>>,
+    /// After an error of the extended protocol: everything up to Sync is passed over.
+    is_skipping: bool,
+    /// Whether the open transaction changed the schema.
+    changed_schema: bool,
+    is_read_only_by_default: bool,
+}
+
+impl<'c> Session<'c> {
+    pub(crate) fn new(
+        connection: &'c Connection,
+        facts: Arc<SessionFacts>,
+        common: Arc<Common>,
+        is_running: Arc<AtomicBool>,
+    ) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            facts,
+            common,
+            is_running,
+            transaction: Transaction::new(connection)?,
+            statements: HashMap::new(),
+            unnamed_statement: None,
+            portals: HashMap::new(),
+            unnamed_portal: None,
+            spare_formats: Vec::new(),
+            plans: Plans::default(),
+            copying: None,
+            is_skipping: false,
+            changed_schema: false,
+            is_read_only_by_default: false,
+        })
+    }
+
+    /// Carries out one message; `next_is_sync` tells whether a Sync is known to follow it.
+    pub(crate) fn handle(
+        &mut self,
+        tag: u8,
+        body: &[u8],
+        next_is_sync: bool,
+        out: &mut Output<'_>,
+    ) -> io::Result<Flow> {
+        if self.is_skipping && !matches!(tag, frontend::SYNC | frontend::TERMINATE) {
+            return Ok(Flow::Continue);
+        }
+        self.is_running.store(true, Ordering::Relaxed);
+        let done = self.dispatch(tag, body, next_is_sync, out);
+        self.is_running.store(false, Ordering::Relaxed);
+        match done {
+            Ok(flow) => Ok(flow),
+            Err(Failure::Io(error)) => Err(error),
+            Err(Failure::Sql(error)) => {
+                self.fail(&error, out);
+                self.is_skipping = true;
+                Ok(Flow::Flush)
+            }
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        tag: u8,
+        body: &[u8],
+        next_is_sync: bool,
+        out: &mut Output<'_>,
+    ) -> Result<Flow, Failure> {
+        match tag {
+            frontend::BIND => self.bind(&Bind::decode(body)?, out)?,
+            frontend::EXECUTE => self.execute(&Execute::decode(body)?, next_is_sync, out)?,
+            frontend::SYNC => {
+                self.sync(out)?;
+                return Ok(Flow::Flush);
+            }
+            frontend::PARSE => self.parse(&Parse::decode(body)?, out)?,
+            frontend::DESCRIBE => self.describe(StatementOrPortal::decode(body)?, out)?,
+            frontend::CLOSE => self.close(StatementOrPortal::decode(body)?, out)?,
+            frontend::FLUSH => return Ok(Flow::Flush),
+            frontend::QUERY => {
+                self.simple_query(body, out)?;
+                return Ok(Flow::Flush);
+            }
+            frontend::TERMINATE => return Ok(Flow::Close),
+            frontend::COPY_DATA => self.copy_data(body, out)?,
+            frontend::COPY_DONE | frontend::COPY_FAIL => return self.copy_end(tag, body, out),
+            frontend::FUNCTION_CALL => {
+                self.fail(&SqlError::unsupported("FunctionCall is not supported"), out);
+                self.ready(out);
+                return Ok(Flow::Flush);
+            }
+            other => {
+                let error = SqlError::protocol(format!("invalid frontend message type {other}"));
+                error.encode(&mut out.buffer, Severity::Fatal);
+                return Ok(Flow::Close);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Tells the client of an error and moves the transaction on.
+    fn fail(&mut self, error: &SqlError, out: &mut Output<'_>) {
+        error.encode(&mut out.buffer, Severity::Error);
+        self.copying = None;
+        match self.transaction.block {
+            Block::Explicit => self.transaction.has_failed = true,
+            Block::Implicit => self.roll_back(),
+            Block::Idle => self.facts.settings().end_transaction(false),
+        }
+    }
+
+    /// ReadyForQuery, after the settings that changed.
+    fn ready(&mut self, out: &mut Output<'_>) {
+        let mut settings = self.facts.settings();
+        while let Some((name, value)) = settings.take_changed() {
+            out.parameter_status(name, value);
+        }
+        drop(settings);
+        encode_ready_for_query(&mut out.buffer, self.transaction.status());
+    }
+
+    fn sync(&mut self, out: &mut Output<'_>) -> Result<(), Failure> {
+        self.is_skipping = false;
+        let ended = match self.transaction.block {
+            Block::Implicit => self.commit(),
+            Block::Explicit => Ok(()),
+            Block::Idle => {
+                self.end_idle();
+                Ok(())
+            }
+        };
+        if let Err(error) = ended {
+            self.fail(&error, out);
+        }
+        self.ready(out);
+        Ok(())
+    }
+
+    /// The end of a transaction that SQLite has committed by itself.
+    fn end_idle(&mut self) {
+        if self.unnamed_portal.is_some() || !self.portals.is_empty() {
+            self.close_portals();
+        }
+        self.facts.settings().end_transaction(true);
+    }
+
+    fn commit(&mut self) -> SqlResult<()> {
+        self.close_portals();
+        let committed = self.transaction.commit();
+        self.facts.settings().end_transaction(committed.is_ok());
+        self.note_schema_change();
+        committed
+    }
+
+    fn roll_back(&mut self) {
+        self.close_portals();
+        self.transaction.rollback();
+        self.facts.settings().end_transaction(false);
+        self.note_schema_change();
+    }
+
+    fn note_schema_change(&mut self) {
+        if std::mem::take(&mut self.changed_schema) {
+            self.common.schema_epoch.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn schema_epoch(&self) -> u64 {
+        self.common.schema_epoch.load(Ordering::Acquire)
+    }
+
+    /// Closes the portals that end with their transaction.
+    fn close_portals(&mut self) {
+        if let Some(portal) = self.unnamed_portal.take() {
+            self.spare_formats = portal.close();
+        }
+        if !self.portals.is_empty() {
+            let (kept, ended): (HashMap<_, _>, HashMap<_, _>) =
+                self.portals.drain().partition(|(_, portal)| portal.is_held);
+            self.portals = kept;
+            ended.into_values().for_each(|portal| drop(portal.close()));
+        }
+    }
+
+    /// A portal of a prepared statement, with no parameters bound yet.
+    fn open_portal(&mut self, prepared: Rc<Prepared<'c>>) -> SqlResult<Portal<'c>> {
+        let compiled = prepared.check_out(self.connection)?;
+        let mut formats = std::mem::take(&mut self.spare_formats);
+        formats.clear();
+        Ok(Portal { prepared, compiled, formats, is_done: false, is_held: false })
+    }
+
+    /// Runs a portal: its rows, then CommandComplete or PortalSuspended. `is_alone` says that nothing else belongs
+    /// to the same transaction, so that SQLite's own is enough; `is_described` that a RowDescription goes first.
+    fn run(
+        &mut self,
+        portal: &mut Portal<'c>,
+        limit: Option<u64>,
+        (is_alone, is_described): (bool, bool),
+        out: &mut Output<'_>,
+    ) -> Result<(), Failure> {
+        let prepared = Rc::clone(&portal.prepared);
+        if self.transaction.block == Block::Idle {
+            self.facts.forget_transaction_start();
+        }
+        match &prepared.statement {
+            Statement::Empty => {
+                out.bare(backend::EMPTY_QUERY_RESPONSE);
+                Ok(())
+            }
+            Statement::Run(run) => {
+                self.transaction.check_usable()?;
+                self.enter(
+                    run.verb != Verb::Select && run.verb != Verb::Explain,
+                    is_alone,
+                    verb_word(run.verb),
+                )?;
+                if is_described && !run.columns.is_empty() {
+                    portal::put_description(&mut out.buffer, &run.columns, &portal.formats);
+                }
+                let mut rows = 0;
+                match portal.read(limit, false, &mut rows, out)? {
+                    Reading::Suspended => out.bare(backend::PORTAL_SUSPENDED),
+                    Reading::Done => {
+                        let rows = match run.verb {
+                            Verb::Select => rows,
+                            Verb::Explain => {
+                                out.command_complete("EXPLAIN", None);
+                                return Ok(());
+                            }
+                            _ => self.connection.changes(),
+                        };
+                        out.command_complete(verb_tag(run.verb), Some(rows));
+                    }
+                }
+                Ok(())
+            }
+            Statement::Ddl(ddl) => {
+                self.transaction.check_usable()?;
+                self.enter(true, is_alone && ddl.statements.len() < 2, ddl.tag)?;
+                self.run_ddl(&ddl.statements)?;
+                let rows = (ddl.tag == "SELECT").then(|| self.connection.changes());
+                out.command_complete(ddl.tag, rows);
+                Ok(())
+            }
+            Statement::Utility(utility) => self.utility(utility, is_alone, is_described, out),
+        }
+    }
+
+    /// Opens the implicit transaction where one is needed, and guards read-only ones.
+    fn enter(&mut self, writes: bool, is_alone: bool, what: &str) -> SqlResult<()> {
+        let is_read_only = self.transaction.is_read_only
+            || (self.is_read_only_by_default && self.transaction.block != Block::Explicit);
+        if writes && is_read_only {
+            let message = format!("cannot execute {what} in a read-only transaction");
+            return Err(SqlError::new("25006", message));
+        }
+        if !is_alone && self.transaction.block == Block::Idle {
+            self.transaction.begin(Block::Implicit)?;
+        }
+        Ok(())
+    }
+
+    fn run_ddl(&mut self, statements: &[String]) -> SqlResult<()> {
+        // SQLite refuses to change tables that an open cursor reads.
+        self.plans.clear();
+        self.changed_schema = true;
+        let is_own = self.transaction.block == Block::Idle && statements.len() > 1;
+        if is_own {
+            self.transaction.begin(Block::Implicit)?;
+        }
+        for statement in statements {
+            self.connection.execute_batch(statement).map_err(|error| errors::from_sqlite(&error))?;
+        }
+        if is_own {
+            self.transaction.commit()?;
+        }
+        self.common.schema_epoch.fetch_add(1, Ordering::AcqRel);
+        if self.transaction.block == Block::Idle {
+            self.changed_schema = false;
+        }
+        Ok(())
+    }
+}
+
+fn verb_tag(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Insert => "INSERT 0",
+        other => verb_word(other),
+    }
+}
+
+fn verb_word(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Select => "SELECT",
+        Verb::Insert => "INSERT",
+        Verb::Update => "UPDATE",
+        Verb::Delete => "DELETE",
+        Verb::Explain => "EXPLAIN",
+    }
+}
+
+/// Whether a failed transaction lets this statement through.
+fn ends_transaction(statement: &Statement) -> bool {
+    matches!(statement, Statement::Utility(Utility::Commit | Utility::Rollback | Utility::RollbackTo(_)))
+}

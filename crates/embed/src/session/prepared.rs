@@ -1,0 +1,175 @@
+//! Prepared statements: the text, what it became, and SQLite's statements for it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use rusqlite::Connection;
+
+use super::errors::from_sqlite;
+use crate::catalog;
+use crate::error::{SqlError, SqlResult};
+use crate::sql::{LiveSchema, OutputColumn, Run, Statement, translate};
+use crate::types::{SqlType, declared_type};
+
+/// Texts that are kept translated when no name holds them, and the longest such text.
+const PLANS_MAX: usize = 64;
+const PLAN_BYTES_MAX: usize = 32 << 10;
+
+/// Most parameters: SQLite's default limit.
+const PARAMETERS_MAX: usize = 32_766;
+
+/// A statement ready to be bound, any number of times at once.
+pub(super) struct Prepared<'c> {
+    pub(super) text: Box<str>,
+    pub(super) given: Box<[SqlType]>,
+    pub(super) statement: Statement,
+    /// SQLite's statements that no portal uses.
+    idle: RefCell<Vec<rusqlite::Statement<'c>>>,
+    /// Schema epoch of the translation.
+    epoch: Cell<u64>,
+}
+
+impl<'c> Prepared<'c> {
+    /// Translates and compiles; `epoch` is the schema's.
+    pub(super) fn new(
+        connection: &'c Connection,
+        text: &str,
+        given: &[SqlType],
+        epoch: u64,
+    ) -> SqlResult<Self> {
+        let mut statement = translate(text, given, &LiveSchema { connection })?;
+        let mut idle = Vec::new();
+        if let Statement::Run(run) = &mut statement {
+            if run.parameters.len() > PARAMETERS_MAX {
+                return Err(SqlError::new("54023", "too many parameters"));
+            }
+            if run.uses_catalog {
+                catalog::install(connection).map_err(|error| from_sqlite(&error))?;
+            }
+            let compiled = connection.prepare(&run.sql).map_err(|error| from_sqlite(&error))?;
+            describe(run, &compiled);
+            idle.push(compiled);
+        }
+        Ok(Self {
+            text: text.into(),
+            given: given.into(),
+            statement,
+            idle: RefCell::new(idle),
+            epoch: Cell::new(epoch),
+        })
+    }
+
+    pub(super) fn parameters(&self) -> &[SqlType] {
+        match &self.statement {
+            Statement::Run(run) => &run.parameters,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn columns(&self) -> &[OutputColumn] {
+        match &self.statement {
+            Statement::Run(run) => &run.columns,
+            _ => &[],
+        }
+    }
+
+    /// A compiled statement for a portal to use.
+    pub(super) fn check_out(&self, connection: &'c Connection) -> SqlResult<Option<rusqlite::Statement<'c>>> {
+        let Statement::Run(run) = &self.statement else { return Ok(None) };
+        if let Some(idle) = self.idle.borrow_mut().pop() {
+            return Ok(Some(idle));
+        }
+        connection.prepare(&run.sql).map(Some).map_err(|error| from_sqlite(&error))
+    }
+
+    /// Takes a compiled statement back for the next portal.
+    pub(super) fn check_in(&self, mut compiled: rusqlite::Statement<'c>) {
+        drop(compiled.raw_query()); // resets it
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < 4 {
+            idle.push(compiled);
+        }
+    }
+
+    /// Checks that a change of the schema left the translation as it was.
+    pub(super) fn refresh(&self, connection: &'c Connection, epoch: u64) -> SqlResult<()> {
+        if self.epoch.get() == epoch {
+            return Ok(());
+        }
+        let Statement::Run(run) = &self.statement else {
+            self.epoch.set(epoch);
+            return Ok(());
+        };
+        let anew = Prepared::new(connection, &self.text, &self.given, epoch)?;
+        let Statement::Run(now) = &anew.statement else { return Ok(()) };
+        let same_columns = run.columns.len() == now.columns.len()
+            && run.columns.iter().zip(&now.columns).all(|(a, b)| a.ty == b.ty && a.name == b.name);
+        if !same_columns {
+            return Err(SqlError::new("0A000", "cached plan must not change result type"));
+        }
+        if run.sql != now.sql || run.parameters != now.parameters {
+            return Err(SqlError::new("0A000", "the schema changed; prepare the statement again"));
+        }
+        self.epoch.set(epoch);
+        Ok(())
+    }
+}
+
+/// Takes SQLite's word for the columns where it has others than the translator found.
+fn describe(run: &mut Run, compiled: &rusqlite::Statement<'_>) {
+    if run.verb == crate::sql::Verb::Explain || compiled.column_count() == run.columns.len() {
+        return;
+    }
+    run.columns = compiled
+        .columns()
+        .iter()
+        .enumerate()
+        .map(|(source, column)| OutputColumn {
+            name: column.name().to_owned(),
+            ty: column.decl_type().and_then(declared_type).unwrap_or(SqlType::TEXT),
+            scale: None,
+            source,
+        })
+        .collect();
+}
+
+/// The statements used last, by their text, so that a text sent again need not be translated again.
+#[derive(Default)]
+pub(super) struct Plans<'c> {
+    recent: Vec<Rc<Prepared<'c>>>,
+    epoch: u64,
+}
+
+impl<'c> Plans<'c> {
+    /// The statement of this text, from memory or made now.
+    pub(super) fn get(
+        &mut self,
+        connection: &'c Connection,
+        text: &str,
+        given: &[SqlType],
+        epoch: u64,
+    ) -> SqlResult<Rc<Prepared<'c>>> {
+        if self.epoch != epoch {
+            self.recent.clear();
+            self.epoch = epoch;
+        }
+        let found = self.recent.iter().rposition(|plan| *plan.text == *text && *plan.given == *given);
+        if let Some(index) = found {
+            let plan = self.recent.remove(index);
+            self.recent.push(Rc::clone(&plan));
+            return Ok(plan);
+        }
+        let plan = Rc::new(Prepared::new(connection, text, given, epoch)?);
+        if text.len() <= PLAN_BYTES_MAX {
+            if self.recent.len() == PLANS_MAX {
+                self.recent.remove(0);
+            }
+            self.recent.push(Rc::clone(&plan));
+        }
+        Ok(plan)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.recent.clear();
+    }
+}

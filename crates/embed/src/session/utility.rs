@@ -1,0 +1,298 @@
+//! What the session does itself: transactions, settings, cursors, statements by SQL.
+
+use onetrip_wire::pg::{backend, frame};
+
+use super::errors::from_sqlite;
+use super::extended::no_portal;
+use super::output::Output;
+use super::portal::{Reading, put_description};
+use super::transaction::Block;
+use super::{Failure, PORTALS_MAX, Session};
+use crate::error::{SqlError, SqlResult};
+use crate::sql::token::quote_name;
+use crate::sql::{Statement, Utility};
+
+impl Session<'_> {
+    pub(super) fn utility(
+        &mut self,
+        utility: &Utility,
+        is_alone: bool,
+        is_described: bool,
+        out: &mut Output<'_>,
+    ) -> Result<(), Failure> {
+        match utility {
+            Utility::Commit => return Ok(self.end_block(true, out)?),
+            Utility::Rollback => return Ok(self.end_block(false, out)?),
+            Utility::RollbackTo(name) => return Ok(self.roll_back_to(name, out)?),
+            _ => self.transaction.check_usable()?,
+        }
+        match utility {
+            Utility::Commit | Utility::Rollback | Utility::RollbackTo(_) => {}
+            Utility::Begin { is_read_only } => self.begin_block(*is_read_only, out)?,
+            Utility::Savepoint(name) => {
+                self.in_block("SAVEPOINT")?;
+                self.run_plain(&format!("SAVEPOINT {}", quote_name(name)))?;
+                out.command_complete("SAVEPOINT", None);
+            }
+            Utility::Release(name) => {
+                self.in_block("RELEASE SAVEPOINT")?;
+                self.run_plain(&format!("RELEASE {}", quote_name(name)))?;
+                out.command_complete("RELEASE", None);
+            }
+            Utility::Set { name, value, is_local } => {
+                self.set(name, value.as_deref(), *is_local)?;
+                out.command_complete("SET", None);
+            }
+            Utility::SetTransaction { is_read_only, is_session } => {
+                match (is_read_only, is_session) {
+                    (Some(is_read_only), true) => self.is_read_only_by_default = *is_read_only,
+                    (Some(is_read_only), false) => self.transaction.is_read_only = *is_read_only,
+                    (None, _) => {}
+                }
+                out.command_complete("SET", None);
+            }
+            Utility::Reset(name) => {
+                match name {
+                    Some(name) => self.set(name, None, false)?,
+                    None => self.reset_all(),
+                }
+                out.command_complete("RESET", None);
+            }
+            Utility::Show(name) => self.show(name, is_described, out)?,
+            Utility::Discard => {
+                if self.transaction.block == Block::Explicit {
+                    let message = "DISCARD ALL cannot run inside a transaction block";
+                    return Err(SqlError::new("25001", message).into());
+                }
+                self.statements.clear();
+                self.close_portals();
+                self.reset_all();
+                out.command_complete("DISCARD ALL", None);
+            }
+            Utility::Deallocate(name) => self.deallocate(name.as_deref(), out)?,
+            Utility::Prepare { name, types, text } => {
+                let prepared = self.prepare(text, types)?;
+                self.name_statement(name.as_bytes(), prepared)?;
+                out.command_complete("PREPARE", None);
+            }
+            Utility::Execute { name, arguments } => {
+                self.execute_by_name(name, arguments, (is_alone, is_described), out)?;
+            }
+            Utility::Declare { cursor, text, is_held } => self.declare(cursor, text, *is_held, out)?,
+            Utility::Fetch { cursor, count, is_move } => {
+                self.fetch(cursor, *count, (*is_move, is_described), out)?;
+            }
+            Utility::CloseCursor(name) => self.close_cursor(name.as_deref(), out)?,
+            Utility::Nothing(tag) => out.command_complete(tag, None),
+            Utility::Analyze => {
+                self.run_plain("ANALYZE main")?;
+                out.command_complete("ANALYZE", None);
+            }
+            Utility::Vacuum => {
+                if self.transaction.block != Block::Idle {
+                    let message = "VACUUM cannot run inside a transaction block";
+                    return Err(SqlError::new("25001", message).into());
+                }
+                self.run_plain("VACUUM main")?;
+                out.command_complete("VACUUM", None);
+            }
+            Utility::Copy(copy) => self.copy_start(copy, false, out)?,
+        }
+        Ok(())
+    }
+
+    fn run_plain(&self, sql: &str) -> SqlResult<()> {
+        self.connection.execute_batch(sql).map_err(|error| from_sqlite(&error))
+    }
+
+    fn begin_block(&mut self, is_read_only: Option<bool>, out: &mut Output<'_>) -> SqlResult<()> {
+        if self.transaction.block == Block::Explicit {
+            warn(out, "25001", "there is already a transaction in progress");
+        } else {
+            self.transaction.begin(Block::Explicit)?;
+            self.transaction.is_read_only = is_read_only.unwrap_or(self.is_read_only_by_default);
+        }
+        out.command_complete("BEGIN", None);
+        Ok(())
+    }
+
+    /// COMMIT or ROLLBACK; a failed transaction can only be rolled back, and its COMMIT says so.
+    fn end_block(&mut self, commits: bool, out: &mut Output<'_>) -> SqlResult<()> {
+        if self.transaction.block == Block::Idle {
+            warn(out, "25P01", "there is no transaction in progress");
+            out.command_complete(if commits { "COMMIT" } else { "ROLLBACK" }, None);
+            return Ok(());
+        }
+        if commits && !self.transaction.has_failed {
+            self.commit()?;
+            out.command_complete("COMMIT", None);
+        } else {
+            self.roll_back();
+            out.command_complete("ROLLBACK", None);
+        }
+        Ok(())
+    }
+
+    fn roll_back_to(&mut self, name: &str, out: &mut Output<'_>) -> SqlResult<()> {
+        self.in_block("ROLLBACK TO SAVEPOINT")?;
+        self.close_portals();
+        self.run_plain(&format!("ROLLBACK TO {}", quote_name(name)))?;
+        self.transaction.has_failed = false;
+        out.command_complete("ROLLBACK", None);
+        Ok(())
+    }
+
+    fn in_block(&self, what: &str) -> SqlResult<()> {
+        if self.transaction.block == Block::Idle {
+            return Err(SqlError::new("25P01", format!("{what} can only be used in transaction blocks")));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> SqlResult<()> {
+        let is_on = value.is_some_and(|value| matches!(value, "on" | "true" | "1" | "yes"));
+        match name {
+            "default_transaction_read_only" => self.is_read_only_by_default = is_on,
+            "transaction_read_only" => self.transaction.is_read_only = is_on,
+            _ => {}
+        }
+        self.facts.settings().set(name, value, is_local)
+    }
+
+    fn reset_all(&mut self) {
+        self.is_read_only_by_default = false;
+        self.facts.settings().reset_all();
+    }
+
+    fn show(&self, name: &str, is_described: bool, out: &mut Output<'_>) -> SqlResult<()> {
+        let settings = self.facts.settings();
+        let columns = self.utility_columns(&Statement::Utility(Utility::Show(name.to_owned())))?;
+        if is_described {
+            put_description(&mut out.buffer, &columns.unwrap_or_default(), &[]);
+        }
+        if name == "all" {
+            for (name, value) in settings.all() {
+                out.text_row(&[name, value, ""]);
+            }
+        } else {
+            out.text_row(&[settings.get(name)?]);
+        }
+        out.command_complete("SHOW", None);
+        Ok(())
+    }
+
+    fn deallocate(&mut self, name: Option<&str>, out: &mut Output<'_>) -> SqlResult<()> {
+        match name {
+            None => {
+                self.statements.clear();
+                out.command_complete("DEALLOCATE ALL", None);
+            }
+            Some(name) => {
+                self.find_statement(name.as_bytes())?;
+                self.statements.remove(name.as_bytes());
+                out.command_complete("DEALLOCATE", None);
+            }
+        }
+        Ok(())
+    }
+
+    fn execute_by_name(
+        &mut self,
+        name: &str,
+        arguments: &[Option<String>],
+        how: (bool, bool),
+        out: &mut Output<'_>,
+    ) -> Result<(), Failure> {
+        let prepared = self.find_statement(name.as_bytes())?;
+        if matches!(prepared.statement, Statement::Utility(Utility::Execute { .. })) {
+            return Err(SqlError::unsupported("EXECUTE of an EXECUTE is not supported").into());
+        }
+        prepared.refresh(self.connection, self.schema_epoch())?;
+        let mut portal = self.open_portal(prepared)?;
+        let done = match portal.bind_texts(arguments) {
+            Ok(()) => self.run(&mut portal, None, how, out),
+            Err(error) => Err(error.into()),
+        };
+        self.spare_formats = portal.close();
+        done
+    }
+
+    fn declare(
+        &mut self,
+        cursor: &str,
+        text: &str,
+        is_held: bool,
+        out: &mut Output<'_>,
+    ) -> Result<(), Failure> {
+        if !is_held {
+            self.in_block("DECLARE CURSOR")?;
+        }
+        let prepared = self.prepare(text, &[])?;
+        if !matches!(&prepared.statement, Statement::Run(run) if run.verb == crate::sql::Verb::Select) {
+            return Err(SqlError::new("42601", "a cursor is declared for a SELECT").into());
+        }
+        if self.portals.contains_key(cursor.as_bytes()) {
+            return Err(SqlError::new("42P03", format!("cursor \"{cursor}\" already exists")).into());
+        }
+        if self.portals.len() >= PORTALS_MAX {
+            return Err(SqlError::new("53000", "too many portals").into());
+        }
+        let mut portal = self.open_portal(prepared)?;
+        portal.is_held = is_held;
+        self.portals.insert(cursor.as_bytes().to_vec(), portal);
+        out.command_complete("DECLARE CURSOR", None);
+        Ok(())
+    }
+
+    fn fetch(
+        &mut self,
+        cursor: &str,
+        count: Option<u64>,
+        (is_move, is_described): (bool, bool),
+        out: &mut Output<'_>,
+    ) -> Result<(), Failure> {
+        let (name, mut portal) = self
+            .portals
+            .remove_entry(cursor.as_bytes())
+            .ok_or_else(|| SqlError::new("34000", format!("cursor \"{cursor}\" does not exist")))?;
+        if is_described && !is_move {
+            put_description(&mut out.buffer, portal.prepared.columns(), &portal.formats);
+        }
+        let mut rows = 0;
+        let read = portal.read(count, is_move, &mut rows, out);
+        self.portals.insert(name, portal);
+        let _: Reading = read?;
+        out.command_complete(if is_move { "MOVE" } else { "FETCH" }, Some(rows));
+        Ok(())
+    }
+
+    fn close_cursor(&mut self, name: Option<&str>, out: &mut Output<'_>) -> SqlResult<()> {
+        match name {
+            None => {
+                for (_, portal) in self.portals.drain() {
+                    portal.close();
+                }
+                out.command_complete("CLOSE CURSOR ALL", None);
+            }
+            Some(name) => {
+                let portal =
+                    self.portals.remove(name.as_bytes()).ok_or_else(|| no_portal(name.as_bytes()))?;
+                portal.close();
+                out.command_complete("CLOSE CURSOR", None);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A NoticeResponse of severity WARNING.
+fn warn(out: &mut Output<'_>, sqlstate: &str, message: &str) {
+    frame(&mut out.buffer, backend::NOTICE_RESPONSE, |out| {
+        for (letter, value) in [(b'S', "WARNING"), (b'V', "WARNING"), (b'C', sqlstate), (b'M', message)] {
+            out.push(letter);
+            out.extend_from_slice(value.as_bytes());
+            out.push(0);
+        }
+        out.push(0);
+    });
+}
