@@ -95,9 +95,9 @@ pub(crate) struct ReportOptions {
 Connects directly, with libpq's settings (PG* variables, service file, ~/.pgpass, sslmode), and logs in by trust,
 cleartext, MD5 or SCRAM-SHA-256. Ctrl-C reports what was measured so far.")]
 pub(crate) struct PingOptions {
-    /// The database, as URL, keyword DSN or HOST:PORT [default: PG* variables or DATABASE_URL]
+    /// The database, as URL, keyword DSN, HOST or HOST:PORT [default: PG* variables or DATABASE_URL]
     #[arg(value_name = "URL")]
-    pub(crate) url: Option<String>,
+    pub(crate) target: Option<String>,
     /// How many times to ask SELECT 1
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
         value_parser = clap::value_parser!(u32).range(1..=PING_COUNT_MAX))]

@@ -1,6 +1,7 @@
 mod json;
 mod text;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,7 +36,8 @@ struct Measured {
 /// `onetrip ping`.
 pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
     let environment = Environment::of_this_process();
-    let upstream = Upstream::find(options.url.as_deref(), &[], &environment)?.conninfo;
+    let target = options.target.as_deref().map(host_alone);
+    let upstream = Upstream::find(target.as_deref(), &[], &environment)?.conninfo;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let mut measured = Measured { target: upstream.address(), ..Measured::default() };
     let (done, interrupted) = runtime.block_on(async {
@@ -58,6 +60,13 @@ pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
     }
     done?;
     Ok(if interrupted && !has_trips { ExitCode::from(EXIT_INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// A single word is a host here, as `ping` has it; elsewhere it could be a database as well.
+fn host_alone(text: &str) -> Cow<'_, str> {
+    let is_name = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    let is_host = !text.is_empty() && text.chars().all(is_name);
+    if is_host { format!("host={text}").into() } else { text.into() }
 }
 
 async fn measure(upstream: Conninfo, count: u32, measured: &mut Measured) -> Result<(), PingError> {
@@ -83,7 +92,8 @@ impl Progress {
     fn start(count: u32) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ);
         let bar = ProgressBar::with_draw_target(Some(count.into()), target);
-        if let Ok(style) = ProgressStyle::with_template("SELECT 1 {bar:40} {human_pos}/{human_len} {per_sec}")
+        if let Ok(style) =
+            ProgressStyle::with_template("SELECT 1 {bar:40} {human_pos}/{human_len}, {eta} left")
         {
             bar.set_style(style);
         }
