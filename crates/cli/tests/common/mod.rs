@@ -1,4 +1,5 @@
 //! What the tests of the command share: throw-away servers, and the command with a clean environment.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
