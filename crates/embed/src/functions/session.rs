@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Outcome, Registry, or_null, real_arg, text_arg};
 use crate::error::{SqlError, SqlResult};
 use crate::session::Settings;
-use crate::types::SqlType;
+use crate::types::{SqlType, declared_type};
 use crate::value::{Stored, now_micros, uuid_text};
 
 /// What functions know of the session that calls them.
@@ -59,6 +59,15 @@ pub(super) fn register(registry: &Registry<'_>, facts: &Arc<SessionFacts>) -> ru
     register_settings(registry, facts)?;
     register_constants(registry)?;
     registry.pure("format_type", 2, format_type)?;
+    register_types(registry)?;
+    let session = Arc::clone(facts);
+    registry.volatile("onetrip_settings", 0, move |_| {
+        let settings = session.settings();
+        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+        let pairs: Vec<_> =
+            settings.all().map(|(name, value)| format!("\"{}\":\"{}\"", escaped(name), escaped(value))).collect();
+        Ok(Stored::OwnedText(format!("{{{}}}", pairs.join(","))))
+    })?;
     registry.volatile("gen_random_uuid", 0, |_| {
         let mut bytes = [0u8; 16];
         getrandom::fill(&mut bytes).map_err(|_| SqlError::new("58000", "the system gave no random bytes"))?;
@@ -177,6 +186,36 @@ fn register_constants(registry: &Registry<'_>) -> rusqlite::Result<()> {
             small if small < 10_240.0 => format!("{small} bytes"),
             kilo if kilo < 10_485_760.0 => format!("{:.0} kB", kilo / 1024.0),
             mega => format!("{:.0} MB", mega / 1_048_576.0),
+        }))
+    })
+}
+
+/// Types of declared columns, for the catalogue's views.
+fn register_types(registry: &Registry<'_>) -> rusqlite::Result<()> {
+    let declared = |context: &rusqlite::functions::Context<'_>| -> SqlResult<SqlType> {
+        let declaration = text_arg(context, 0)?.unwrap_or_default();
+        Ok(declared_type(&declaration).unwrap_or(SqlType::TEXT))
+    };
+    registry.pure("onetrip_type_oid", 2, move |context| {
+        let is_int4 = context.get::<i64>(1).unwrap_or(0) != 0;
+        let ty = if is_int4 { SqlType::INT4 } else { declared(context)? };
+        Ok(Stored::Integer(i64::from(ty.oid())))
+    })?;
+    registry.pure("onetrip_type_modifier", 1, move |context| {
+        Ok(Stored::Integer(i64::from(declared(context)?.modifier)))
+    })?;
+    registry.pure("onetrip_type_len", 1, |context| {
+        let oid = or_null!(super::integer_arg(context, 0));
+        let ty = u32::try_from(oid).ok().and_then(SqlType::of_oid).unwrap_or(SqlType::TEXT);
+        Ok(Stored::Integer(i64::from(ty.len())))
+    })?;
+    registry.pure("onetrip_action", 1, |context| {
+        Ok(Stored::Text(match &*or_null!(text_arg(context, 0)) {
+            "CASCADE" => "c",
+            "RESTRICT" => "r",
+            "SET NULL" => "n",
+            "SET DEFAULT" => "d",
+            _ => "a",
         }))
     })
 }
