@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -11,12 +12,19 @@ use crate::judge::Judge;
 use crate::link;
 use crate::output::{Stream, write};
 
+/// Words of a command line whose names go into the trace: `poetry run python app.py`.
+const NAMED_WORDS: usize = 4;
+
 /// `onetrip run`.
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &options.url_variables, &environment)?;
-    let config = options.watch.apply(GatewayConfig::new(upstream.conninfo.clone()));
+    let config = GatewayConfig {
+        command: names_of(&options.program),
+        ..GatewayConfig::new(upstream.conninfo.clone())
+    };
+    let config = options.watch.apply(config);
     let link = config.link.clone();
     let gateway = Gateway::start(config)?;
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
@@ -47,6 +55,15 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         true => ExitCode::from(EXIT_JUDGED),
         false => ExitCode::from(exit.code()),
     })
+}
+
+/// Names of the program and its first arguments: enough to tell a language, too little to hold a secret.
+fn names_of(program: &[OsString]) -> String {
+    let words = program.iter().take(NAMED_WORDS).map(|word| word.to_string_lossy());
+    let is_name = |word: &str| !word.contains(['=', ':', '@']);
+    let names =
+        words.filter(|word| is_name(word)).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
+    names.collect::<Vec<_>>().join(" ")
 }
 
 /// Says what the program will see differently.

@@ -1,7 +1,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -25,7 +24,7 @@ use crate::links::LinkOutcome;
 use crate::notice::notice;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
 use crate::socket::Socket;
-use crate::spin::{Busy, SpinLimit};
+use crate::spin::SpinLimit;
 
 /// Accepted connections that wait for a thread to take them.
 const ACCEPTED_MAX: usize = 128;
@@ -47,6 +46,9 @@ pub struct GatewayConfig {
     pub settle: Duration,
     /// Longest spin before a thread parks; zero for none.
     pub spin: Duration,
+    /// Names of the program that is run behind the gateway and of its first arguments, empty where there is none; they
+    /// go into the trace, so they must hold no secrets.
+    pub command: String,
     /// Threads that move bytes; `None` for one per core.
     pub threads: Option<usize>,
     /// A distance to put between the gateway and the database.
@@ -66,6 +68,7 @@ impl GatewayConfig {
             keep_values: false,
             settle: Duration::ZERO,
             spin: Self::SPIN,
+            command: String::new(),
             threads: None,
             link: None,
         }
@@ -131,6 +134,7 @@ impl Gateway {
             program.as_bytes(),
             config.upstream.address().as_bytes(),
             config.settle.as_nanos() as u64,
+            config.command.as_bytes(),
         );
         let shared = Arc::new(Shared {
             started: Instant::now(),
@@ -206,10 +210,9 @@ impl Worker {
         let runtime = runtime()?;
         spawn("onetrip-worker", move || {
             let tasks = LocalSet::new();
-            let busy = Rc::new(Busy::default());
             let serving = async {
                 while let Some(accepted) = accepted.recv().await {
-                    self.serve(accepted, &busy);
+                    self.serve(accepted);
                 }
             };
             tasks.block_on(&runtime, async {
@@ -223,15 +226,15 @@ impl Worker {
         })
     }
 
-    fn serve(&self, accepted: Accepted, busy: &Rc<Busy>) {
+    fn serve(&self, accepted: Accepted) {
         let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
-        let (shared, recorder, busy) = (Arc::clone(&self.shared), self.recorder.clone(), Rc::clone(busy));
+        let (shared, recorder) = (Arc::clone(&self.shared), self.recorder.clone());
         tokio::task::spawn_local(async move {
             let socket = match accepted.into_socket() {
                 Ok(socket) => socket,
                 Err(error) => return notice(&format!("a client was lost: {error}")),
             };
-            match serve(socket, number, shared, busy, recorder).await {
+            match serve(socket, number, shared, recorder).await {
                 // A client that vanishes is its own affair.
                 Ok(()) | Err(GatewayError::Socket { side: "client", .. }) => {}
                 Err(error) => notice(&explain(&error)),

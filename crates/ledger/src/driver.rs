@@ -11,7 +11,9 @@ pub enum Driver {
     Psql,
     /// PostgreSQL's benchmark.
     Pgbench,
-    /// psycopg2, or another program over libpq's simple protocol.
+    /// Some driver over libpq.
+    Libpq,
+    /// psycopg2.
     Psycopg2,
     /// psycopg 3.
     Psycopg3,
@@ -40,6 +42,7 @@ impl Driver {
             Self::Unknown => "unknown driver",
             Self::Psql => "psql",
             Self::Pgbench => "pgbench",
+            Self::Libpq => "a libpq driver",
             Self::Psycopg2 => "psycopg2",
             Self::Psycopg3 => "psycopg 3",
             Self::Asyncpg => "asyncpg",
@@ -61,12 +64,31 @@ impl Driver {
 
 /// What is known of one connection's client, gathered as it comes.
 ///
-/// Drivers over libpq look alike: one that never sends parameters apart from the text is taken for psycopg2, one
-/// that does for psycopg 3.
+/// Drivers over libpq look alike. Where the program is known to be Python's, one that never sends parameters apart
+/// from the text is taken for psycopg2, one that does for psycopg 3.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recogniser {
     driver: Driver,
     is_libpq: bool,
+}
+
+/// Whether a command line runs Python, as far as its words tell.
+pub(crate) fn is_python(command: &[u8]) -> bool {
+    const TOOLS: [&[u8]; 9] = [
+        b"pytest",
+        b"gunicorn",
+        b"uvicorn",
+        b"celery",
+        b"flask",
+        b"django-admin",
+        b"ipython",
+        b"tox",
+        b"nox",
+    ];
+    command.split(|byte| *byte == b' ').any(|word| {
+        let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or(word);
+        name.starts_with(b"python") || name.ends_with(b".py") || TOOLS.contains(&name)
+    })
 }
 
 impl Recogniser {
@@ -113,18 +135,19 @@ impl Recogniser {
     }
 
     /// Reads a template that was run, and whether it came with its parameters apart.
-    pub(crate) fn statement(&mut self, text: &str, grouped: bool) {
+    pub(crate) fn statement(&mut self, text: &str, grouped: bool, is_python: bool) {
         if self.driver.is_orm() {
             return;
         }
         if let Some(orm) = orm_of(text) {
             self.driver = orm;
         } else if self.is_libpq {
-            match (self.driver, grouped) {
-                (Driver::Unknown, false) => self.driver = Driver::Psycopg2,
-                (Driver::Unknown | Driver::Psycopg2, true) => self.driver = Driver::Psycopg3,
-                _ => {}
-            }
+            self.driver = match (self.driver, is_python) {
+                (Driver::Unknown, false) => Driver::Libpq,
+                (Driver::Unknown, true) if !grouped => Driver::Psycopg2,
+                (Driver::Unknown | Driver::Psycopg2, true) if grouped => Driver::Psycopg3,
+                (known, _) => known,
+            };
         }
     }
 

@@ -21,6 +21,7 @@ use self::loops::Edges;
 use self::results::ResultStore;
 use self::stream::Stream;
 use self::templates::Templates;
+use crate::driver::is_python;
 use crate::trace::{Records, decode_block};
 use crate::{Driver, Exchange, Moment, Mutes, Record, ScopeTotals, Summary, TraceError};
 
@@ -52,6 +53,8 @@ struct Shared {
     orms: HashMap<(String, Driver), Driver>,
     book: Book,
     summary: Summary,
+    /// The program is Python's.
+    is_python: bool,
     first_at: Option<Moment>,
     last_at: Moment,
 }
@@ -79,7 +82,8 @@ impl Analyzer {
         let mut closed = false;
         decode_block::<TraceError>(records, stream, payload, |record| {
             match record {
-                Record::Origin { upstream, settle, .. } => {
+                Record::Origin { upstream, settle, command, .. } => {
+                    shared.is_python = is_python(command);
                     shared.summary.upstream = String::from_utf8_lossy(upstream).into_owned();
                     shared.summary.settle_ns = settle;
                 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::book::{Book, Key, Sighting};
 use super::event::{Event, Run};
-use super::writes::LOOP_THINK_NS;
 use crate::findings::{Code, Evidence};
 use crate::{Driver, Moment};
 
@@ -12,6 +11,8 @@ use crate::{Driver, Moment};
 const RUNS_MIN: u64 = 3;
 /// Outside a transaction, runs further apart than this do not repeat each other: the data may have changed.
 const GAP_MAX_NS: u64 = 1_000_000_000;
+/// A program that thinks longer than this between most runs polls, and each answer may be new.
+const POLL_THINK_NS: u64 = 20_000_000;
 const FOLLOWED_MAX: usize = 1024;
 
 /// Queries of one connection since it last wrote or ended a transaction.
@@ -54,7 +55,7 @@ impl Repeats {
         let key = (run.template, run.parameters.to_vec());
         match self.asked.get_mut(&key) {
             Some(asked) if asked.is_same(&now, exchange.sent_at) => {
-                asked.slow_gaps += u64::from(event.think_ns > LOOP_THINK_NS);
+                asked.slow_gaps += u64::from(event.think_ns > POLL_THINK_NS);
                 asked.runs += 1;
                 asked.digest = now.digest;
                 asked.last_at = now.last_at;

@@ -205,7 +205,8 @@ impl Stream {
         if self.work_trips < RECOGNITION_TRIPS {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
             for run in &event.runs {
-                self.recogniser.statement(&shared.templates.text(run.template), grouped);
+                let text = shared.templates.text(run.template);
+                self.recogniser.statement(&text, grouped, shared.is_python);
             }
             if let Some(orm) = self.recogniser.orm() {
                 shared.orms.entry((self.identity.clone(), self.startup_driver)).or_insert(orm);

@@ -13,7 +13,7 @@ pub(super) const ROWS_MIN: u64 = 5;
 /// A run ends when its next row takes longer than this to come.
 const GAP_MAX_NS: u64 = 1_000_000_000;
 /// Think time of a loop; requests that happen to write with one statement are further apart.
-pub(super) const LOOP_THINK_NS: u64 = 5_000_000;
+const LOOP_THINK_NS: u64 = 8_000_000;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;

@@ -64,9 +64,12 @@ impl Records {
                 undecoded: body.varint()?,
                 unanswered: body.varint()?,
             },
-            tags::ORIGIN => {
-                Record::Origin { program: body.bytes()?, upstream: body.bytes()?, settle: body.varint()? }
-            }
+            tags::ORIGIN => Record::Origin {
+                program: body.bytes()?,
+                upstream: body.bytes()?,
+                settle: body.varint()?,
+                command: body.bytes()?,
+            },
             tags::LOST => Record::Lost { bytes: body.varint()? },
             _ => return Ok(None),
         }))

@@ -91,11 +91,12 @@ impl StreamEncoder {
     }
 
     /// Who wrote the trace and how.
-    pub fn origin(&mut self, program: &[u8], upstream: &[u8], settle: u64) {
+    pub fn origin(&mut self, program: &[u8], upstream: &[u8], settle: u64, command: &[u8]) {
         self.record(tags::ORIGIN, |out| {
             put_bytes(out, program);
             put_bytes(out, upstream);
             put_varint(out, settle);
+            put_bytes(out, command);
         });
     }
 

@@ -93,6 +93,8 @@ pub enum Record<'a> {
         upstream: &'a [u8],
         /// How long replies were held, in nanoseconds.
         settle: u64,
+        /// Names of the program that was run and of its first arguments, empty where a gateway served whoever came.
+        command: &'a [u8],
     },
     /// Blocks that could not be kept because the disk or the reader was too slow; in stream zero.
     Lost {
