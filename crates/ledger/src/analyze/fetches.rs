@@ -28,6 +28,8 @@ struct Fetched {
     scope: u32,
     size: u64,
     fetches: u64,
+    /// Fetches that took a trip of their own; the first often shares that of its preparation.
+    trips: u64,
     rows: u64,
     waited_ns: u64,
     wire_ns: u64,
@@ -48,6 +50,7 @@ impl Fetches {
             scope: event.scope,
             size: statement.row_limit.into(),
             fetches: 0,
+            trips: 0,
             rows: 0,
             waited_ns: 0,
             wire_ns: 0,
@@ -55,8 +58,11 @@ impl Fetches {
         fetched.size = fetched.size.max(statement.row_limit.into());
         fetched.fetches += 1;
         fetched.rows += statement.rows;
-        fetched.waited_ns += event.exchange.duration();
-        fetched.wire_ns += event.wire_ns;
+        if event.is_own_trip() {
+            fetched.trips += 1;
+            fetched.waited_ns += event.exchange.duration();
+            fetched.wire_ns += event.wire_ns;
+        }
         // A cursor may be asked once more at its end; a portal says when it is empty.
         if run.facts.kind != StatementKind::Fetch && !statement.suspended {
             self.end(run.template, driver, book);
@@ -73,7 +79,7 @@ impl Fetches {
 
     fn end(&mut self, template: u32, driver: Driver, book: &mut Book) {
         let Some(fetched) = self.open.remove(&template) else { return };
-        if fetched.fetches < FETCHES_MIN || fetched.size >= SIZE_ENOUGH {
+        if fetched.trips < FETCHES_MIN || fetched.size >= SIZE_ENOUGH {
             return;
         }
         let advised = 1 + fetched.rows / SIZE_ADVISED;

@@ -290,6 +290,8 @@ impl Detectors {
                     repeats.take(event, run, driver, book);
                 }
             }
+        }
+        for run in &event.runs {
             fetches.take(event, run, driver, book);
         }
         if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
