@@ -26,8 +26,9 @@ impl Session {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
-        let body = &input[HEADER_BYTES..available];
-        let is_whole = available == length;
+        // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
+        let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
+        let is_whole = length <= INSPECT_BYTES_MAX;
         self.book_request(now, header.tag, body, is_whole);
         self.units.bytes_sent(available);
         self.book_answered(now);
@@ -254,10 +255,13 @@ impl Session {
         (text, literals)
     }
 
-    /// Owes a reply for a message, unless the server ignores it.
+    /// Owes a reply for a message, unless the server skips it after an error.
     fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
-        if self.queue.sent(Due { expect, unit, statement }) {
+        let due = Due { expect, unit, statement };
+        if self.queue.sent(due) {
             self.units.owes(unit);
+        } else {
+            self.mark_skipped(due);
         }
     }
 

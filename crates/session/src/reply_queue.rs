@@ -154,7 +154,13 @@ impl ReplyQueue {
         ) {
             return Reply::Async;
         }
-        let Some(front) = self.front() else { return Reply::Unasked };
+        let Some(front) = self.front() else {
+            if tag == backend::READY_FOR_QUERY {
+                // It answers a Sync that was taken for part of COPY data: the server had failed before it got there.
+                self.skipping = false;
+            }
+            return Reply::Unasked;
+        };
         let part = Reply::Part(front);
         match (tag, front.expect) {
             (backend::ERROR_RESPONSE, _) => self.failed(front, dropped),
@@ -184,10 +190,11 @@ impl ReplyQueue {
         }
     }
 
-    /// Books what the message at the front still owes on another unit.
-    pub(crate) fn move_front(&mut self, unit: u64) {
+    /// Books what the message at the front still owes on another unit, and on a statement of that one.
+    pub(crate) fn move_front(&mut self, unit: u64, statement: Option<u16>) {
         if let Some(front) = self.due.front_mut() {
             front.unit = unit;
+            front.statement = statement;
         }
     }
 

@@ -1,4 +1,4 @@
-use onetrip_ledger::{Moment, Outcome, TransactionStatus};
+use onetrip_ledger::{Moment, Outcome, Statement, TransactionStatus};
 use onetrip_wire::pg::TransactionStatus as WireStatus;
 use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
@@ -10,13 +10,15 @@ use crate::statements::{Learned, ResultFormats};
 
 /// Values of one result that are kept for finding loops.
 const RESULT_VALUES_MAX: usize = 65_536;
+/// What comes at any time is part of no unit's reply.
+const NO_UNIT: u64 = u64::MAX;
 
 impl Session {
     /// A message of the server to a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
-            Some(Err(error)) => return Err(SessionError::Server(error)),
+            Some(Err(error)) => return Err(self.server_broke(error)),
             Some(Ok(header)) => header,
         };
         let length = header.frame_len();
@@ -24,8 +26,8 @@ impl Session {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
-        let body = &input[HEADER_BYTES..available];
-        self.book_reply(now, header.tag, body, available == length, available);
+        let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
+        self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
         self.server_passing = length - available;
         Ok(Verdict::Forward(available))
     }
@@ -39,7 +41,7 @@ impl Session {
                 self.last_reply_unit = due.unit;
                 units.bytes_received(due.unit, bytes, now);
             }
-            Reply::Async | Reply::Unasked => {}
+            Reply::Async | Reply::Unasked => self.last_reply_unit = NO_UNIT,
         }
         match reply {
             Reply::Part(due) => self.book_part(due, tag, body, is_whole),
@@ -53,7 +55,11 @@ impl Session {
             Reply::Unasked => self.unasked_replies += 1,
         }
         for due in skipped {
-            self.skip(due, matches!(reply, Reply::Failed(_)));
+            // Inside COPY data a Sync does not count; after an error, what was skipped never ran.
+            if matches!(reply, Reply::Failed(_)) {
+                self.mark_skipped(due);
+            }
+            self.units.settled(due.unit);
         }
         self.book_answered(now);
     }
@@ -70,7 +76,12 @@ impl Session {
                 }
             }
             backend::READY_FOR_QUERY => match WireStatus::decode(body) {
-                Ok(WireStatus::Idle) => self.status = TransactionStatus::Idle,
+                Ok(WireStatus::Idle) => {
+                    self.status = TransactionStatus::Idle;
+                    if self.queue.is_empty() {
+                        self.portals.clear(); // they end with their transaction
+                    }
+                }
                 Ok(WireStatus::Active) => self.status = TransactionStatus::Active,
                 Ok(WireStatus::Failed) => self.status = TransactionStatus::Failed,
                 Err(_) => self.undecoded += 1,
@@ -111,7 +122,12 @@ impl Session {
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         statement.rows += u64::from(due.expect == Expect::Execute);
         let binary = formats.is_some_and(ResultFormats::has_binary);
-        statement.result_digest = values.digest(statement.result_digest, body) & !1 | u64::from(binary);
+        let mut digest = values.digest(statement.result_digest, body);
+        if !is_whole {
+            // A row whose end is not looked at is like no other.
+            digest = values.digest(digest, &due.unit.to_le_bytes());
+        }
+        statement.result_digest = digest & !1 | u64::from(binary);
         let Some(layout) = names.layout_of(capture.layout).filter(|_| capture.active && is_whole) else {
             return;
         };
@@ -174,23 +190,25 @@ impl Session {
                 statement.outcome = failure;
             }
         }
+        if due.expect == Expect::Query {
+            // A COPY that failed has no use for the rest of its data, whenever the client learns of it.
+            self.units.end(due.unit);
+        }
         if !matches!(due.expect, Expect::Query | Expect::Sync | Expect::FunctionCall) {
             self.units.settled(due.unit);
         }
     }
 
-    /// The server will not answer a message: after an error it never ran, inside COPY data it does not count.
-    fn skip(&mut self, due: Due, failed: bool) {
-        if let Some(exchange) = self.units.exchange_mut(due.unit).filter(|_| failed) {
-            if exchange.outcome == Outcome::Done {
-                exchange.outcome = Outcome::Skipped;
-            }
-            let statement = due.statement.and_then(|slot| exchange.statements.get_mut(usize::from(slot)));
-            if let Some(statement) = statement.filter(|statement| statement.outcome == Outcome::Done) {
-                statement.outcome = Outcome::Skipped;
-            }
+    /// The server skips a message after an error: what it is about does not run.
+    pub(crate) fn mark_skipped(&mut self, due: Due) {
+        let Some(exchange) = self.units.exchange_mut(due.unit) else { return };
+        if exchange.outcome == Outcome::Done {
+            exchange.outcome = Outcome::Skipped;
         }
-        self.units.settled(due.unit);
+        let statement = due.statement.and_then(|slot| exchange.statements.get_mut(usize::from(slot)));
+        if let Some(statement) = statement.filter(|statement| statement.outcome == Outcome::Done) {
+            statement.outcome = Outcome::Skipped;
+        }
     }
 
     /// The server waits for COPY data: the unit that asked for it is answered, what the client sends now is the next.
@@ -198,10 +216,16 @@ impl Session {
         if !self.queue.is_copying_in() {
             return; // the data was sent ahead
         }
-        if let Some(unit) = self.units.expect_copy(due.unit) {
-            self.units.settled(due.unit);
-            self.queue.move_front(unit);
+        let template =
+            due.statement.and_then(|slot| self.statement_mut(due.unit, slot)).map(|asking| asking.template);
+        let Some(unit) = self.units.expect_copy(due.unit) else { return };
+        self.units.settled(due.unit);
+        // What the COPY comes to is booked where its data is: rows, an error, the statement that the trip was for.
+        let statement = template.map(|template| Statement { template, ..Statement::default() });
+        if let Some(exchange) = self.units.exchange_mut(unit) {
+            exchange.statements.extend(statement);
         }
+        self.queue.move_front(unit, statement.map(|_| 0));
     }
 
     fn book_async(&mut self, tag: u8, body: &[u8]) {

@@ -8,6 +8,7 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::reply_queue::ReplyQueue;
 use crate::scopes::Scopes;
+use crate::startup::is_taken_when_serving;
 use crate::statements::{Learned, Named, Portal, Prepared};
 use crate::units::Units;
 
@@ -108,6 +109,11 @@ pub struct Session {
     pub(crate) client_passing: usize,
     pub(crate) server_passing: usize,
     pub(crate) backend_key: Option<BackendKey>,
+    /// Code of the request for encryption that was declined last.
+    pub(crate) declined: Option<u32>,
+    /// Passwords and like proofs that the server has asked for and the client has not sent; below zero when they were
+    /// sent ahead. While one is due, the server takes any message for it.
+    pub(crate) proofs_due: i32,
     pub(crate) unasked_replies: u64,
     pub(crate) undecoded: u64,
     pub(crate) last_reply_unit: u64,
@@ -120,10 +126,7 @@ pub(crate) enum Phase {
     /// The client has not sent its startup packet.
     Opening,
     /// The server decides whether to let the client in.
-    Entering {
-        /// The number of the unit that waits for the server's next word.
-        unit: u64,
-    },
+    Entering,
     /// Queries.
     Serving,
 }
@@ -163,6 +166,8 @@ impl Session {
             client_passing: 0,
             server_passing: 0,
             backend_key: None,
+            declined: None,
+            proofs_due: 0,
             unasked_replies: 0,
             undecoded: 0,
             last_reply_unit: 0,
@@ -185,7 +190,7 @@ impl Session {
         }
         match self.phase {
             Phase::Opening => self.handle_opening(now, input),
-            Phase::Entering { .. } => self.handle_entering_client(now, input),
+            Phase::Entering => self.handle_entering_client(now, input),
             Phase::Serving => self.handle_request(now, input),
         }
     }
@@ -204,7 +209,7 @@ impl Session {
             return Ok(verdict);
         }
         match self.phase {
-            Phase::Opening | Phase::Entering { .. } => self.handle_entering_server(now, input),
+            Phase::Opening | Phase::Entering => self.handle_entering_server(now, input),
             Phase::Serving => self.handle_reply(now, input),
         }
     }
@@ -299,6 +304,13 @@ impl Session {
         SessionError::Client(error)
     }
 
+    /// Ends the session because of the server's bytes.
+    pub(crate) fn server_broke(&mut self, error: WireError) -> SessionError {
+        let error = SessionError::Server(error);
+        self.refuse("08P01", &error.to_string(), None);
+        error
+    }
+
     /// The header at the front of a client's message, and how much of the message is worth waiting for.
     pub(crate) fn client_frame(
         &mut self,
@@ -308,7 +320,14 @@ impl Session {
         match FrameHeader::peek(input, length_max) {
             None => Ok(None),
             Some(Ok(header)) => Ok(Some(header)),
-            Some(Err(error)) => Err(self.client_broke(error)),
+            Some(Err(error)) => Err(match input.first() {
+                // PostgreSQL looks at the tag before it reads the length.
+                Some(tag) if self.phase == Phase::Serving && !is_taken_when_serving(*tag) => {
+                    self.refuse("08P01", &format!("invalid frontend message type {tag}"), None);
+                    SessionError::Client(error)
+                }
+                _ => self.client_broke(error),
+            }),
         }
     }
 

@@ -18,6 +18,12 @@ fn is_request(tag: u8) -> bool {
     matches!(tag, BIND | CLOSE | DESCRIBE | EXECUTE | FLUSH | FUNCTION_CALL | PARSE | QUERY | SYNC)
 }
 
+/// Messages that a server ready for queries takes.
+pub(crate) fn is_taken_when_serving(tag: u8) -> bool {
+    use frontend::{COPY_DATA, COPY_DONE, COPY_FAIL, TERMINATE};
+    is_request(tag) || matches!(tag, COPY_DATA | COPY_DONE | COPY_FAIL | TERMINATE)
+}
+
 impl Session {
     /// The client's first packets: requests for encryption, then the startup packet or a cancel request.
     pub(crate) fn handle_opening(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
@@ -29,6 +35,12 @@ impl Session {
         let Some(packet) = input.get(..length) else { return Ok(Verdict::Wait) };
         match Startup::decode(&packet[4..]) {
             Ok(Startup::SslRequest | Startup::GssEncRequest) => {
+                let code = packet[4..].first_chunk().map_or(0, |code| u32::from_be_bytes(*code));
+                if self.declined.replace(code) == Some(code) {
+                    // A request that was declined is no request any more, says `ProcessStartupPacket`.
+                    let (major, minor) = ((code >> 16) as u16, code as u16);
+                    return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
+                }
                 let unit = self.connect_unit(now, length);
                 self.to_client.push(NOT_ENCRYPTED);
                 self.units.bytes_received(unit, 1, now);
@@ -42,11 +54,16 @@ impl Session {
             },
             Ok(Startup::Session(message)) => {
                 self.open(now, message);
-                let unit = self.connect_unit(now, length);
-                self.phase = Phase::Entering { unit };
+                self.connect_unit(now, length);
+                self.phase = Phase::Entering;
                 Ok(Verdict::Connect(length))
             }
-            Err(error) => Err(self.client_broke(error)),
+            Err(error @ WireError::UnsupportedProtocol { .. }) => Err(self.client_broke(error)),
+            Err(error) => {
+                let message = "invalid startup packet layout: expected terminator as last byte";
+                self.refuse("08P01", message, None);
+                Err(SessionError::Client(error))
+            }
         }
     }
 
@@ -59,13 +76,13 @@ impl Session {
         let Some(header) = self.client_frame(input, LENGTH_BEFORE_AUTH_MAX)? else {
             return Ok(Verdict::Wait);
         };
-        if is_request(header.tag) {
+        if is_request(header.tag) && self.proofs_due <= 0 {
             // A client sure to be let in sends ahead; the server would read it afterwards, too.
             return Ok(Verdict::Wait);
         }
         if header.tag == frontend::PASSWORD {
-            let unit = self.connect_unit(now, 0);
-            self.phase = Phase::Entering { unit };
+            self.proofs_due -= 1;
+            self.connect_unit(now, 0);
         }
         self.client_passing = header.frame_len();
         let bytes = input.len().min(self.client_passing);
@@ -80,12 +97,14 @@ impl Session {
         now: Moment,
         input: &[u8],
     ) -> Result<Verdict, SessionError> {
-        let Phase::Entering { unit } = self.phase else {
+        if self.phase == Phase::Opening {
             return Err(SessionError::Server(WireError::Truncated));
-        };
+        }
+        // A client that knows what it will be asked for sends ahead: the oldest of its packets is answered next.
+        let unit = self.units.oldest();
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
-            Some(Err(error)) => return Err(SessionError::Server(error)),
+            Some(Err(error)) => return Err(self.server_broke(error)),
             Some(Ok(header)) => header,
         };
         let length = header.frame_len();
@@ -105,6 +124,7 @@ impl Session {
                     verdict = Verdict::Replace(length);
                 }
                 if waits {
+                    self.proofs_due += 1;
                     self.answer_connect(unit, now);
                 }
             }
@@ -126,7 +146,8 @@ impl Session {
                 self.answer_connect(unit, now);
             }
             backend::READY_FOR_QUERY => {
-                self.answer_connect(unit, now);
+                self.units.settle_all();
+                self.book_answered(now);
                 self.phase = Phase::Serving;
             }
             _ => {}

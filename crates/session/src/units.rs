@@ -82,6 +82,13 @@ impl Units {
         }
     }
 
+    /// No further message belongs to this unit.
+    pub(crate) fn end(&mut self, number: u64) {
+        if let Some(unit) = self.get_mut(number) {
+            unit.closed = true;
+        }
+    }
+
     /// A message of the unit owes a reply.
     pub(crate) fn owes(&mut self, number: u64) {
         if let Some(unit) = self.get_mut(number) {
@@ -93,6 +100,13 @@ impl Units {
     pub(crate) fn settled(&mut self, number: u64) {
         if let Some(unit) = self.get_mut(number) {
             unit.pending = unit.pending.saturating_sub(1);
+        }
+    }
+
+    /// Every unit was answered, as far as it will be.
+    pub(crate) fn settle_all(&mut self) {
+        for unit in &mut self.live {
+            unit.pending = 0;
         }
     }
 
@@ -177,6 +191,11 @@ impl Units {
         self.conversation.unanswered()
     }
 
+    /// The number of the oldest live unit, or that of the next one.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.first
+    }
+
     /// Live units.
     pub(crate) fn len(&self) -> usize {
         self.live.len()
@@ -217,6 +236,8 @@ impl Unit {
     fn arrive(&mut self, now: Moment, conversation: &mut Conversation) {
         let arrival = conversation.unit_arrived(now);
         self.arrived = true;
+        // What the server said before, it said about the COPY, and not in reply to the data.
+        self.replied = false;
         self.exchange.sent_at = now;
         self.exchange.starts_trip = arrival.starts_trip;
         self.exchange.may_share = arrival.may_share;

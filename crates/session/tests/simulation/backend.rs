@@ -12,25 +12,25 @@ use crate::message::{Answer, Entry, Kind, Message};
 use crate::random::Random;
 
 /// The error that all scripted failures give.
-pub const SQLSTATE: &str = "22012";
-pub const REAL_KEY: &[u8] = b"real";
-pub const PROCESS_ID: u32 = 4711;
+pub(crate) const SQLSTATE: &str = "22012";
+pub(crate) const REAL_KEY: &[u8] = b"real";
+pub(crate) const PROCESS_ID: u32 = 4711;
 
 /// One message of the server.
 #[derive(Debug, Clone)]
-pub struct Reply {
-    pub tag: u8,
-    pub bytes: Vec<u8>,
+pub(crate) struct Reply {
+    pub(crate) tag: u8,
+    pub(crate) bytes: Vec<u8>,
     /// The message that it answers.
-    pub answers: Option<usize>,
+    pub(crate) answers: Option<usize>,
 }
 
 /// What became of a client's message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Fate {
+pub(crate) struct Fate {
     /// The reply that ended it: its last, or the error that made the server skip it. `None`: nothing was owed.
-    pub ended_by: Option<usize>,
-    pub skipped: bool,
+    pub(crate) ended_by: Option<usize>,
+    pub(crate) skipped: bool,
 }
 
 /// What the backend is doing.
@@ -42,7 +42,10 @@ enum State {
         error: usize,
     },
     Copying(Copying),
-    Dead,
+    /// Gone; what would have been skipped never is answered either.
+    Dead {
+        skipping: Option<usize>,
+    },
 }
 
 #[derive(Debug)]
@@ -57,43 +60,50 @@ struct Copying {
 }
 
 #[derive(Debug)]
-pub struct Backend {
+pub(crate) struct Backend {
     state: State,
-    pub replies: Vec<Reply>,
-    pub fates: Vec<Fate>,
+    pub(crate) replies: Vec<Reply>,
+    pub(crate) fates: Vec<Fate>,
     /// Replies below this number have left its output buffer.
-    pub flushed: usize,
+    pub(crate) flushed: usize,
     noise: u64,
 }
 
 impl Backend {
     /// `noise`: how often it says what nobody asked for, once in so many replies; zero is never.
-    pub fn new(noise: u64) -> Self {
+    pub(crate) fn new(noise: u64) -> Self {
         Self { state: State::Ready, replies: Vec::new(), fates: Vec::new(), flushed: 0, noise }
     }
 
-    pub fn is_dead(&self) -> bool {
-        matches!(self.state, State::Dead)
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.state, State::Dead { .. })
     }
 
     /// Takes the next message, number `index` of the connection.
-    pub fn take(&mut self, index: usize, message: &Message, random: &mut Random) {
+    pub(crate) fn take(&mut self, index: usize, message: &Message, random: &mut Random) {
         assert_eq!(index, self.fates.len());
         self.fates.push(Fate::default());
         match std::mem::replace(&mut self.state, State::Ready) {
-            State::Dead => self.state = State::Dead,
+            State::Dead { skipping: Some(error) } if !matches!(message.kind, Kind::Sync { .. }) => {
+                self.state = State::Dead { skipping: Some(error) };
+                self.skip_message(index, &message.kind, error);
+            }
+            State::Dead { .. } => self.state = State::Dead { skipping: None },
             State::Copying(copying) => self.read_copy(copying, index, &message.kind, random),
             State::Skipping { error } if !matches!(message.kind, Kind::Sync { .. }) => {
                 self.state = State::Skipping { error };
-                let owes = !matches!(message.kind, Kind::Flush | Kind::CopyData | Kind::CopyEnd { .. });
-                if owes {
-                    self.fates[index] = Fate { ended_by: Some(error), skipped: true };
-                }
+                self.skip_message(index, &message.kind, error);
             }
             State::Skipping { .. } | State::Ready => self.run(index, &message.kind, random),
         }
         if random.once_in(4) && !self.is_dead() {
             self.flushed = self.replies.len(); // the buffer was full
+        }
+    }
+
+    fn skip_message(&mut self, index: usize, kind: &Kind, error: usize) {
+        if kind.owes() {
+            self.fates[index] = Fate { ended_by: Some(error), skipped: true };
         }
     }
 
@@ -173,7 +183,10 @@ impl Backend {
         match self.answer(index, answer, false, random) {
             Ended::Done => self.end(index),
             Ended::Failed => self.skip(index),
-            Ended::Died => {}
+            Ended::Died => {
+                self.end(index);
+                self.state = State::Dead { skipping: self.fates[index].ended_by };
+            }
             Ended::Copying(copying) => self.begin_copy(Copying { extended: true, ..copying }, random),
         }
     }
@@ -227,7 +240,7 @@ impl Backend {
             }
             Answer::Dies => {
                 self.error(index, Severity::Fatal, random);
-                self.state = State::Dead;
+                self.state = State::Dead { skipping: None };
                 return Ended::Died;
             }
         }
@@ -360,7 +373,7 @@ impl Backend {
     }
 
     /// A notice, a notification or a changed setting.
-    pub fn make_noise(&mut self, random: &mut Random) {
+    pub(crate) fn make_noise(&mut self, random: &mut Random) {
         if !random.once_in(self.noise) {
             return;
         }

@@ -3,7 +3,7 @@
 use onetrip_wire::pg::{Bind, Execute, Parse, StatementOrPortal, frame, frontend};
 
 /// Name of the portal or statement, and the text it stands for.
-pub const TEXTS: [&str; 5] = [
+pub(crate) const TEXTS: [&str; 5] = [
     "SELECT pay FROM emp WHERE id = $1",
     "INSERT INTO log VALUES ($1, $2)",
     "SELECT id, name FROM dept",
@@ -11,32 +11,32 @@ pub const TEXTS: [&str; 5] = [
     "COPY log FROM STDIN",
 ];
 /// Position of the COPY among [`TEXTS`].
-pub const COPY_TEXT: usize = 4;
+pub(crate) const COPY_TEXT: usize = 4;
 
 /// One message of a client.
 #[derive(Debug, Clone)]
-pub struct Message {
-    pub bytes: Vec<u8>,
-    pub kind: Kind,
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kind: Kind,
     /// What it runs, if it runs something.
-    pub run: Option<Run>,
+    pub(crate) run: Option<Run>,
 }
 
 /// A statement on its way through Query or Execute.
 #[derive(Debug, Clone, Default)]
-pub struct Run {
+pub(crate) struct Run {
     /// Its template: literals lifted.
-    pub template: String,
+    pub(crate) template: String,
     /// Values of its parameters, if they were given in the unit that runs it.
-    pub parameters: Vec<String>,
+    pub(crate) parameters: Vec<String>,
     /// The message that bound them; a Query gives them itself.
-    pub bound_by: Option<usize>,
-    pub row_limit: u32,
+    pub(crate) bound_by: Option<usize>,
+    pub(crate) row_limit: u32,
 }
 
 /// What a message is, and how it will end.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub(crate) enum Kind {
     Connect(Vec<Entry>),
     Query(Vec<Answer>),
     Execute(Answer),
@@ -61,7 +61,7 @@ pub enum Kind {
 
 /// What the server says to a packet of the start-up.
 #[derive(Debug, Clone, Copy)]
-pub enum Entry {
+pub(crate) enum Entry {
     AuthenticationOk,
     CleartextPassword,
     Sasl,
@@ -72,7 +72,7 @@ pub enum Entry {
 
 /// What one statement is answered with.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub(crate) enum Answer {
     Rows {
         rows: u64,
         suspended: bool,
@@ -95,6 +95,13 @@ pub enum Answer {
     Dies,
 }
 
+impl Kind {
+    /// Whether a server that takes the message answers it.
+    pub(crate) fn owes(&self) -> bool {
+        !matches!(self, Self::Flush | Self::CopyData | Self::CopyEnd { .. })
+    }
+}
+
 impl Message {
     fn new(tag: u8, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut bytes = Vec::new();
@@ -102,7 +109,7 @@ impl Message {
         Self { bytes, kind, run: None }
     }
 
-    pub fn query(text: &str, run: Run, answers: Vec<Answer>) -> Self {
+    pub(crate) fn query(text: &str, run: Run, answers: Vec<Answer>) -> Self {
         let message = Self::new(frontend::QUERY, Kind::Query(answers), |out| {
             out.extend_from_slice(text.as_bytes());
             out.push(0);
@@ -110,7 +117,7 @@ impl Message {
         Self { run: Some(run), ..message }
     }
 
-    pub fn parse(name: &str, text: &str, fails: bool) -> Self {
+    pub(crate) fn parse(name: &str, text: &str, fails: bool) -> Self {
         let mut body = [name.as_bytes(), b"\0", text.as_bytes(), b"\0"].concat();
         body.extend_from_slice(&[0, 0]);
         let mut bytes = Vec::new();
@@ -118,7 +125,7 @@ impl Message {
         Self { bytes, kind: Kind::Step { tag: frontend::PARSE, replies: b"1", fails }, run: None }
     }
 
-    pub fn bind(portal: &str, name: &str, parameters: &[String], fails: bool) -> Self {
+    pub(crate) fn bind(portal: &str, name: &str, parameters: &[String], fails: bool) -> Self {
         let mut body = [portal.as_bytes(), b"\0", name.as_bytes(), b"\0", &[0, 0]].concat();
         body.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
         for value in parameters {
@@ -131,7 +138,7 @@ impl Message {
         Self { bytes, kind: Kind::Step { tag: frontend::BIND, replies: b"2", fails }, run: None }
     }
 
-    pub fn describe(target: StatementOrPortal<'_>, fails: bool) -> Self {
+    pub(crate) fn describe(target: StatementOrPortal<'_>, fails: bool) -> Self {
         let replies: &[u8] = match target {
             StatementOrPortal::Statement(_) => b"tT",
             StatementOrPortal::Portal(_) => b"n",
@@ -139,7 +146,7 @@ impl Message {
         Self::named(frontend::DESCRIBE, target, replies, fails)
     }
 
-    pub fn close(target: StatementOrPortal<'_>, fails: bool) -> Self {
+    pub(crate) fn close(target: StatementOrPortal<'_>, fails: bool) -> Self {
         Self::named(frontend::CLOSE, target, b"3", fails)
     }
 
@@ -149,41 +156,43 @@ impl Message {
         Self { bytes, kind: Kind::Step { tag, replies, fails }, run: None }
     }
 
-    pub fn execute(portal: &str, run: Run, answer: Answer) -> Self {
+    pub(crate) fn execute(portal: &str, run: Run, answer: Answer) -> Self {
         let mut bytes = Vec::new();
         let row_limit = std::num::NonZeroU32::new(run.row_limit);
         Execute { portal: portal.as_bytes(), row_limit }.encode(&mut bytes);
         Self { bytes, kind: Kind::Execute(answer), run: Some(run) }
     }
 
-    pub fn sync(fails: bool) -> Self {
+    pub(crate) fn sync(fails: bool) -> Self {
         Self::new(frontend::SYNC, Kind::Sync { fails }, |_| {})
     }
 
-    pub fn flush() -> Self {
+    pub(crate) fn flush() -> Self {
         Self::new(frontend::FLUSH, Kind::Flush, |_| {})
     }
 
-    pub fn function_call(fails: bool) -> Self {
+    pub(crate) fn function_call(fails: bool) -> Self {
         Self::new(frontend::FUNCTION_CALL, Kind::FunctionCall { fails }, |out| {
             out.extend_from_slice(&[0, 0, 3, 0xb9, 0, 0, 0, 0, 0, 0]);
         })
     }
 
-    pub fn copy_data(bytes: usize) -> Self {
+    pub(crate) fn copy_data(bytes: usize) -> Self {
         Self::new(frontend::COPY_DATA, Kind::CopyData, |out| out.resize(out.len() + bytes, b'x'))
     }
 
-    pub fn copy_done() -> Self {
+    pub(crate) fn copy_done() -> Self {
         Self::new(frontend::COPY_DONE, Kind::CopyEnd { fails: false }, |_| {})
     }
 
-    pub fn copy_fail() -> Self {
-        Self::new(frontend::COPY_FAIL, Kind::CopyEnd { fails: true }, |out| out.extend_from_slice(b"enough\0"))
+    pub(crate) fn copy_fail() -> Self {
+        Self::new(frontend::COPY_FAIL, Kind::CopyEnd { fails: true }, |out| {
+            out.extend_from_slice(b"enough\0")
+        })
     }
 
     /// A packet of the start-up.
-    pub fn connect(bytes: Vec<u8>, entries: Vec<Entry>) -> Self {
+    pub(crate) fn connect(bytes: Vec<u8>, entries: Vec<Entry>) -> Self {
         Self { bytes, kind: Kind::Connect(entries), run: None }
     }
 }

@@ -1,6 +1,6 @@
 /// Where a script's choices come from: a seed, or a list that a property test can shrink.
 #[derive(Debug)]
-pub enum Random {
+pub(crate) enum Random {
     Seeded(u64),
     /// Choices in order; when they have run out, every choice is the simplest.
     Listed {
@@ -10,21 +10,21 @@ pub enum Random {
 }
 
 impl Random {
-    pub fn listed(choices: Vec<u32>) -> Self {
+    pub(crate) fn listed(choices: Vec<u32>) -> Self {
         Self::Listed { choices, at: 0 }
     }
 
     /// A number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit.max(1)
     }
 
     /// True once in `times`.
-    pub fn once_in(&mut self, times: u64) -> bool {
+    pub(crate) fn once_in(&mut self, times: u64) -> bool {
         times > 0 && self.below(times) == times - 1
     }
 
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }
 

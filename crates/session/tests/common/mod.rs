@@ -1,0 +1,165 @@
+//! A session between a client and a server that are played by hand.
+
+use onetrip_ledger::trace::{Records, decode_block};
+use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
+use onetrip_session::{Session, SessionConfig, SessionError, Verdict};
+use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
+
+/// The key that clients get.
+pub(crate) const SHOWN_KEY: [u8; 4] = *b"mine";
+
+pub(crate) struct Pair {
+    pub(crate) session: Session,
+    pub(crate) hasher: ValueHasher,
+    now: u64,
+    up: Vec<u8>,
+    down: Vec<u8>,
+}
+
+/// What the books hold in the end.
+pub(crate) struct Books {
+    pub(crate) exchanges: Vec<Exchange>,
+    pub(crate) templates: Vec<String>,
+    pub(crate) summary: Summary,
+}
+
+impl Pair {
+    /// A session whose client has just connected.
+    pub(crate) fn opening() -> Self {
+        let hasher = ValueHasher::new();
+        let config = SessionConfig { hasher: hasher.clone(), cancel_key: SHOWN_KEY, keep_values: false };
+        Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
+    }
+
+    /// A session whose client has sent its startup packet.
+    pub(crate) fn entering() -> Self {
+        let mut pair = Self::opening();
+        pair.client(&startup()).expect("a good packet");
+        pair
+    }
+
+    /// A session whose client has been let in.
+    pub(crate) fn serving() -> Self {
+        let mut pair = Self::entering();
+        pair.server(&[message(b'R', &[0; 4]), ready(b'I')].concat()).expect("good messages");
+        pair
+    }
+
+    /// The client sends; what goes on to the server.
+    pub(crate) fn client(&mut self, bytes: &[u8]) -> Result<Vec<u8>, SessionError> {
+        self.up.extend_from_slice(bytes);
+        self.now += 100_000;
+        let mut out = Vec::new();
+        loop {
+            let used = match self.session.handle_client(Moment(self.now), &self.up)? {
+                Verdict::Wait => return Ok(out),
+                Verdict::Forward(bytes) => {
+                    out.extend_from_slice(&self.up[..bytes]);
+                    bytes
+                }
+                Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. } => bytes,
+            };
+            self.up.drain(..used);
+            out.append(self.session.to_server());
+        }
+    }
+
+    /// The server sends; what goes on to the client.
+    pub(crate) fn server(&mut self, bytes: &[u8]) -> Result<Vec<u8>, SessionError> {
+        self.down.extend_from_slice(bytes);
+        self.now += 100_000;
+        let mut out = std::mem::take(self.session.to_client());
+        loop {
+            let used = match self.session.handle_server(Moment(self.now), &self.down)? {
+                Verdict::Wait => return Ok(out),
+                Verdict::Forward(bytes) => {
+                    out.extend_from_slice(&self.down[..bytes]);
+                    bytes
+                }
+                Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. } => bytes,
+            };
+            self.down.drain(..used);
+            out.append(self.session.to_client());
+        }
+    }
+
+    /// One turn that must come through unchanged.
+    pub(crate) fn turn(&mut self, sent: &[Vec<u8>], answered: &[Vec<u8>]) {
+        let (sent, answered) = (sent.concat(), answered.concat());
+        assert_eq!(self.client(&sent).expect("good messages"), sent);
+        assert_eq!(self.server(&answered).expect("good messages"), answered);
+    }
+
+    /// Ends the session.
+    pub(crate) fn books(mut self) -> Books {
+        self.session.close(Moment(self.now));
+        let block = self.session.stream().take_block();
+        let mut exchanges = Vec::new();
+        let mut templates = vec![String::new()];
+        decode_block::<TraceError>(&mut Records::default(), 1, &block, |record| {
+            match record {
+                Record::Exchange(exchange) => exchanges.push(exchange.clone()),
+                Record::Template { text, .. } => templates.push(String::from_utf8_lossy(text).into_owned()),
+                _ => {}
+            }
+            Ok(())
+        })
+        .expect("own records read back");
+        let mut analyzer = Analyzer::new();
+        analyzer.block(1, &block).expect("own records read back");
+        Books { exchanges, templates, summary: analyzer.finish(&Mutes::default()) }
+    }
+}
+
+pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame(&mut out, tag, |out| out.extend_from_slice(body));
+    out
+}
+
+pub(crate) fn startup() -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_startup(&mut out, PROTOCOL_3_0, [(&b"user"[..], &b"ann"[..])]);
+    out
+}
+
+pub(crate) fn ready(status: u8) -> Vec<u8> {
+    message(b'Z', &[status])
+}
+
+pub(crate) fn query(text: &str) -> Vec<u8> {
+    message(b'Q', &[text.as_bytes(), b"\0"].concat())
+}
+
+pub(crate) fn parse(name: &str, text: &str) -> Vec<u8> {
+    message(b'P', &[name.as_bytes(), b"\0", text.as_bytes(), b"\0\0\0"].concat())
+}
+
+/// Binds text values; results come as text.
+pub(crate) fn bind(portal: &str, name: &str, values: &[&str]) -> Vec<u8> {
+    let mut body = [portal.as_bytes(), b"\0", name.as_bytes(), b"\0\0\0"].concat();
+    body.extend_from_slice(&(values.len() as u16).to_be_bytes());
+    for value in values {
+        body.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        body.extend_from_slice(value.as_bytes());
+    }
+    body.extend_from_slice(&[0, 0]);
+    message(b'B', &body)
+}
+
+pub(crate) fn execute(portal: &str) -> Vec<u8> {
+    message(b'E', &[portal.as_bytes(), &[0; 5]].concat())
+}
+
+pub(crate) fn sync() -> Vec<u8> {
+    message(b'S', b"")
+}
+
+pub(crate) fn complete(tag: &str) -> Vec<u8> {
+    message(b'C', &[tag.as_bytes(), b"\0"].concat())
+}
+
+/// A row of one text column.
+pub(crate) fn row(value: &[u8]) -> Vec<u8> {
+    message(b'D', &[&[0, 1][..], &(value.len() as u32).to_be_bytes(), value].concat())
+}
