@@ -90,7 +90,9 @@ pub(crate) fn function_query(name: &str) -> Option<&'static str> {
     Some(match name {
         "pg_get_indexdef" => "SELECT definition FROM temp.onetrip_index WHERE oid = $1",
         "pg_get_constraintdef" => "SELECT definition FROM temp.onetrip_constraint WHERE oid = $1",
-        "pg_get_viewdef" => "SELECT definition FROM temp.pg_views WHERE viewname = (SELECT relname FROM temp.pg_class WHERE oid = $1)",
+        "pg_get_viewdef" => {
+            "SELECT definition FROM temp.pg_views WHERE viewname = (SELECT relname FROM temp.pg_class WHERE oid = $1)"
+        }
         "to_regclass" => "SELECT oid FROM temp.pg_class WHERE relname = $1",
         _ => return None,
     })
@@ -139,13 +141,16 @@ mod tests {
             crate::session::Settings::new("ann"),
         ));
         crate::functions::register(&connection, &facts).unwrap();
-        connection.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b text UNIQUE REFERENCES t (b))").unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b text UNIQUE REFERENCES t (b))")
+            .unwrap();
         connection.execute_batch("CREATE INDEX i ON t (b, a)").unwrap();
         install(&connection).unwrap();
         install(&connection).unwrap();
         for view in all() {
             let query = format!("SELECT * FROM temp.{}", quote_name(view.name));
-            let mut statement = connection.prepare(&query).unwrap_or_else(|error| panic!("{}: {error}", view.name));
+            let mut statement =
+                connection.prepare(&query).unwrap_or_else(|error| panic!("{}: {error}", view.name));
             let mut rows = statement.query([]).unwrap();
             while rows.next().unwrap_or_else(|error| panic!("{}: {error}", view.name)).is_some() {}
         }

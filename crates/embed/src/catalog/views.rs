@@ -14,7 +14,7 @@ const fn empty(name: &'static str, columns: &'static str) -> View {
     View { name, columns, query: "" }
 }
 
-pub(super) static VIEWS: [View; 54] = [
+pub(super) static VIEWS: [View; 56] = [
     view(
         "onetrip_table",
         "oid oid, name name, kind char, sql text",
@@ -200,9 +200,17 @@ pub(super) static VIEWS: [View; 54] = [
         "SELECT 'public', table_name, name, NULL, definition FROM onetrip_index",
     ),
     empty("pg_aggregate", "aggfnoid oid, aggkind char"),
-    empty("pg_cast", "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char"),
+    empty("pg_auth_members", "roleid oid, member oid, grantor oid, admin_option bool"),
+    empty("pg_db_role_setting", "setdatabase oid, setrole oid, setconfig text[]"),
+    empty(
+        "pg_cast",
+        "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char",
+    ),
     empty("pg_cursors", "name text, statement text, is_holdable bool"),
-    empty("pg_depend", "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, deptype char"),
+    empty(
+        "pg_depend",
+        "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, deptype char",
+    ),
     empty("pg_description", "objoid oid, classoid oid, objsubid int4, description text"),
     empty("pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
     empty("pg_event_trigger", "oid oid, evtname name"),
@@ -217,19 +225,40 @@ pub(super) static VIEWS: [View; 54] = [
     empty("pg_opclass", "oid oid, opcname name, opcmethod oid, opcdefault bool"),
     empty("pg_operator", "oid oid, oprname name, oprnamespace oid, oprleft oid, oprright oid"),
     empty("pg_partitioned_table", "partrelid oid, partstrat char, partnatts int2, partattrs int2[]"),
-    empty("pg_policy", "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles oid[], polqual text, polwithcheck text"),
+    empty(
+        "pg_policy",
+        "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles oid[], polqual text, polwithcheck text",
+    ),
     empty("pg_prepared_xacts", "gid text, owner name, database name"),
-    empty("pg_proc", "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, prokind char, prorettype oid, proretset bool, pronargs int2, proargtypes oid[], proargnames text[], proargmodes text[], proallargtypes oid[], prosrc text, proacl text[]"),
+    empty(
+        "pg_proc",
+        "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, prokind char, prorettype oid, proretset bool, pronargs int2, proargtypes oid[], proargnames text[], proargmodes text[], proallargtypes oid[], prosrc text, proacl text[]",
+    ),
     empty("pg_publication", "oid oid, pubname name, puballtables bool"),
     empty("pg_publication_namespace", "oid oid, pnpubid oid, pnnspid oid"),
     empty("pg_publication_rel", "oid oid, prpubid oid, prrelid oid, prqual text, prattrs int2[]"),
     empty("pg_range", "rngtypid oid, rngsubtype oid, rngmultitypid oid"),
-    empty("pg_rewrite", "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, is_instead bool"),
-    empty("pg_sequence", "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, seqmin int8, seqcache int8, seqcycle bool"),
+    empty(
+        "pg_rewrite",
+        "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, is_instead bool",
+    ),
+    empty(
+        "pg_sequence",
+        "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, seqmin int8, seqcache int8, seqcycle bool",
+    ),
     empty("pg_sequences", "schemaname name, sequencename name, last_value int8"),
     empty("pg_shdescription", "objoid oid, classoid oid, description text"),
-    empty("pg_stat_activity", "datname name, pid int4, usename name, application_name text, state text, query text"),
+    empty(
+        "pg_stat_activity",
+        "datname name, pid int4, usename name, application_name text, state text, query text",
+    ),
     empty("pg_stat_user_tables", "relid oid, schemaname name, relname name, n_live_tup int8"),
-    empty("pg_statistic_ext", "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys int2[], stxkind text[]"),
-    empty("pg_trigger", "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, tgconstraint oid"),
+    empty(
+        "pg_statistic_ext",
+        "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys int2[], stxkind text[]",
+    ),
+    empty(
+        "pg_trigger",
+        "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, tgconstraint oid",
+    ),
 ];

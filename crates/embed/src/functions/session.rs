@@ -64,8 +64,10 @@ pub(super) fn register(registry: &Registry<'_>, facts: &Arc<SessionFacts>) -> ru
     registry.volatile("onetrip_settings", 0, move |_| {
         let settings = session.settings();
         let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-        let pairs: Vec<_> =
-            settings.all().map(|(name, value)| format!("\"{}\":\"{}\"", escaped(name), escaped(value))).collect();
+        let pairs: Vec<_> = settings
+            .all()
+            .map(|(name, value)| format!("\"{}\":\"{}\"", escaped(name), escaped(value)))
+            .collect();
         Ok(Stored::OwnedText(format!("{{{}}}", pairs.join(","))))
     })?;
     registry.volatile("gen_random_uuid", 0, |_| {
@@ -161,6 +163,8 @@ fn register_constants(registry: &Registry<'_>) -> rusqlite::Result<()> {
         "inet_server_addr",
         "inet_client_addr",
         "pg_tablespace_location",
+        "pg_partition_ancestors",
+        "pg_partition_root",
     ] {
         constant(name, || Stored::Null)?;
     }

@@ -112,6 +112,19 @@ fn register_arrays(registry: &Registry<'_>) -> rusqlite::Result<()> {
             }
         }
     })?;
+    registry.pure("onetrip_array_concat", 2, |context| {
+        let (left, right) = (text_arg(context, 0)?, text_arg(context, 1)?);
+        let inside = |json: &str| json.trim().trim_start_matches('[').trim_end_matches(']').trim().to_owned();
+        Ok(match (left, right) {
+            (None, None) => Stored::Null,
+            (Some(only), None) | (None, Some(only)) => Stored::OwnedText(only.into_owned()),
+            (Some(left), Some(right)) => {
+                let parts: Vec<_> =
+                    [inside(&left), inside(&right)].into_iter().filter(|part| !part.is_empty()).collect();
+                Stored::OwnedText(format!("[{}]", parts.join(",")))
+            }
+        })
+    })?;
     for (name, arity) in [("array_length", 2), ("array_upper", 2), ("cardinality", 1)] {
         registry.pure(name, arity, move |context| {
             let count = elements_of(&or_null!(text_arg(context, 0)))?.len() as i64;

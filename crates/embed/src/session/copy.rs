@@ -1,7 +1,7 @@
-//! COPY … FROM STDIN in text and CSV format.
+//! COPY … FROM STDIN in text, CSV and binary format.
 
 use onetrip_wire::Reader;
-use onetrip_wire::pg::{backend, frame, frontend};
+use onetrip_wire::pg::{Format, backend, frame, frontend};
 
 use super::errors::from_sqlite;
 use super::output::Output;
@@ -9,9 +9,9 @@ use super::transaction::Block;
 use super::{Failure, Flow, Session};
 use crate::error::{SqlError, SqlResult};
 use crate::sql::token::quote_name;
-use crate::sql::{Column, CopyIn, LiveSchema, Schema};
+use crate::sql::{Column, CopyFormat, CopyIn, LiveSchema, Schema};
 use crate::types::SqlType;
-use crate::value::{Stored, read_text};
+use crate::value::{Stored, decode, read_text};
 
 /// Longest line, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 20;
@@ -25,6 +25,7 @@ pub(super) struct Copying<'c> {
     pending: Vec<u8>,
     rows: u64,
     skips_line: bool,
+    awaits_header: bool,
     is_ended: bool,
     /// Whether the simple protocol asked, so that its end makes the session ready.
     is_simple: bool,
@@ -52,9 +53,10 @@ impl<'c> Session<'c> {
         );
         let insert = self.connection.prepare(&sql).map_err(|error| from_sqlite(&error))?;
         frame(&mut out.buffer, backend::COPY_IN_RESPONSE, |out| {
-            out.push(0);
+            let code = u8::from(copy.format == CopyFormat::Binary);
+            out.push(code);
             out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
-            out.resize(out.len() + 2 * columns.len(), 0);
+            columns.iter().for_each(|_| out.extend_from_slice(&[0, code]));
         });
         self.copying = Some(Copying {
             insert,
@@ -63,6 +65,7 @@ impl<'c> Session<'c> {
             pending: Vec::new(),
             rows: 0,
             skips_line: copy.has_header,
+            awaits_header: true,
             is_ended: false,
             is_simple,
         });
@@ -115,6 +118,17 @@ impl<'c> Session<'c> {
     }
 }
 
+/// Steps over the binary format's header; `None` while it is not all there.
+fn binary_header(bytes: &[u8]) -> SqlResult<Option<&[u8]>> {
+    const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
+    let Some((header, rest)) = bytes.split_at_checked(19) else { return Ok(None) };
+    let extension = u32::from_be_bytes([header[15], header[16], header[17], header[18]]);
+    if !header.starts_with(SIGNATURE) || extension > 1 << 20 {
+        return Err(SqlError::new("22P04", "COPY file signature not recognized"));
+    }
+    Ok(rest.get(extension as usize..))
+}
+
 fn chosen_columns(table: &[Column], copy: &CopyIn) -> SqlResult<Vec<Column>> {
     if copy.columns.is_empty() {
         return Ok(table.to_vec());
@@ -134,8 +148,11 @@ impl Copying<'_> {
     fn take(&mut self, data: &[u8]) -> SqlResult<()> {
         let mut pending = std::mem::take(&mut self.pending);
         pending.extend_from_slice(data);
+        if self.format.format == CopyFormat::Binary {
+            return self.binary(pending);
+        }
         let mut start = 0;
-        while let Some(end) = line_end(&pending[start..], self.format.is_csv) {
+        while let Some(end) = line_end(&pending[start..], self.format.format == CopyFormat::Csv) {
             self.line(&pending[start..start + end])?;
             start += end + 1;
         }
@@ -147,8 +164,55 @@ impl Copying<'_> {
         Ok(())
     }
 
+    /// Takes the whole tuples of the binary format; what is left waits for more.
+    fn binary(&mut self, pending: Vec<u8>) -> SqlResult<()> {
+        let mut rest = pending.as_slice();
+        if std::mem::take(&mut self.awaits_header) {
+            match binary_header(rest)? {
+                Some(behind) => rest = behind,
+                None => self.awaits_header = true,
+            }
+        }
+        while !self.awaits_header && !self.is_ended {
+            let mut reader = Reader::new(rest);
+            match reader.i16() {
+                Ok(-1) => self.is_ended = true,
+                Ok(count) if count as usize != self.types.len() => {
+                    return Err(self.located(SqlError::new("22P04", "row field count is wrong")));
+                }
+                Ok(_) if self.bind_tuple(&mut reader)? => {
+                    self.insert.raw_execute().map_err(|error| self.located(from_sqlite(&error)))?;
+                    self.rows += 1;
+                    rest = reader.rest();
+                }
+                _ => break,
+            }
+        }
+        if rest.len() > LINE_BYTES_MAX {
+            return Err(SqlError::new("54000", "COPY row is too long"));
+        }
+        self.pending = if self.is_ended { Vec::new() } else { rest.to_vec() };
+        Ok(())
+    }
+
+    /// Binds a tuple's fields; false where they are not all there yet.
+    fn bind_tuple(&mut self, reader: &mut Reader<'_>) -> SqlResult<bool> {
+        for (index, ty) in self.types.iter().enumerate() {
+            let stored = match reader.value() {
+                Ok(None) => Stored::Null,
+                Ok(Some(bytes)) => decode(*ty, Format::Binary, bytes)?,
+                Err(_) => return Ok(false),
+            };
+            self.insert.raw_bind_parameter(index + 1, &stored).map_err(|error| from_sqlite(&error))?;
+        }
+        Ok(true)
+    }
+
     fn finish(&mut self) -> SqlResult<()> {
         let last = std::mem::take(&mut self.pending);
+        if self.format.format == CopyFormat::Binary && !last.is_empty() {
+            return Err(SqlError::new("22P04", "unexpected end of COPY data"));
+        }
         if last.is_empty() { Ok(()) } else { self.line(&last) }
     }
 
@@ -162,7 +226,7 @@ impl Copying<'_> {
             return Ok(());
         }
         let line = super::extended::utf8(line)?;
-        let fields = if self.format.is_csv {
+        let fields = if self.format.format == CopyFormat::Csv {
             csv_fields(line, &self.format)
         } else {
             text_fields(line, &self.format)?
@@ -288,7 +352,7 @@ mod tests {
         CopyIn {
             table: "t".to_owned(),
             columns: Vec::new(),
-            is_csv,
+            format: if is_csv { CopyFormat::Csv } else { CopyFormat::Text },
             has_header: false,
             delimiter: if is_csv { b',' } else { b'\t' },
             null: if is_csv { String::new() } else { "\\N".to_owned() },

@@ -341,6 +341,10 @@ impl<'c> Session<'c> {
                 out.command_complete(ddl.tag, rows);
                 Ok(())
             }
+            Statement::Utility(Utility::Declare { cursor, is_held, .. }) => {
+                self.transaction.check_usable()?;
+                Ok(self.declare(cursor, portal, *is_held, out)?)
+            }
             Statement::Utility(utility) => self.utility(utility, is_alone, is_described, out),
         }
     }

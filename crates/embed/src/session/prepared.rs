@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::errors::from_sqlite;
 use crate::catalog;
 use crate::error::{SqlError, SqlResult};
-use crate::sql::{LiveSchema, OutputColumn, Run, Statement, translate};
+use crate::sql::{LiveSchema, OutputColumn, Run, Statement, Utility, Verb, translate};
 use crate::types::{SqlType, declared_type};
 
 /// Texts that are kept translated when no name holds them, and the longest such text.
@@ -23,6 +23,8 @@ pub(super) struct Prepared<'c> {
     pub(super) text: Box<str>,
     pub(super) given: Box<[SqlType]>,
     pub(super) statement: Statement,
+    /// What a DECLARE declares a cursor for, which takes its parameters.
+    pub(super) declared: Option<Rc<Prepared<'c>>>,
     /// SQLite's statements that no portal uses.
     idle: RefCell<Vec<rusqlite::Statement<'c>>>,
     /// Schema epoch of the translation.
@@ -39,6 +41,14 @@ impl<'c> Prepared<'c> {
     ) -> SqlResult<Self> {
         let mut statement = translate(text, given, &LiveSchema { connection })?;
         let mut idle = Vec::new();
+        let mut declared = None;
+        if let Statement::Utility(Utility::Declare { text, .. }) = &statement {
+            let inner = Self::new(connection, text, given, epoch)?;
+            if !matches!(&inner.statement, Statement::Run(run) if run.verb == Verb::Select) {
+                return Err(SqlError::new("42601", "a cursor is declared for a SELECT"));
+            }
+            declared = Some(Rc::new(inner));
+        }
         if let Statement::Run(run) = &mut statement {
             if run.parameters.len() > PARAMETERS_MAX {
                 return Err(SqlError::new("54023", "too many parameters"));
@@ -54,14 +64,16 @@ impl<'c> Prepared<'c> {
             text: text.into(),
             given: given.into(),
             statement,
+            declared,
             idle: RefCell::new(idle),
             epoch: Cell::new(epoch),
         })
     }
 
     pub(super) fn parameters(&self) -> &[SqlType] {
-        match &self.statement {
-            Statement::Run(run) => &run.parameters,
+        match (&self.statement, &self.declared) {
+            (Statement::Run(run), _) => &run.parameters,
+            (_, Some(declared)) => declared.parameters(),
             _ => &[],
         }
     }
@@ -75,6 +87,9 @@ impl<'c> Prepared<'c> {
 
     /// A compiled statement for a portal to use.
     pub(super) fn check_out(&self, connection: &'c Connection) -> SqlResult<Option<rusqlite::Statement<'c>>> {
+        if let Some(declared) = &self.declared {
+            return declared.check_out(connection);
+        }
         let Statement::Run(run) = &self.statement else { return Ok(None) };
         if let Some(idle) = self.idle.borrow_mut().pop() {
             return Ok(Some(idle));
@@ -85,6 +100,9 @@ impl<'c> Prepared<'c> {
     /// Takes a compiled statement back for the next portal.
     pub(super) fn check_in(&self, mut compiled: rusqlite::Statement<'c>) {
         drop(compiled.raw_query()); // resets it
+        if let Some(declared) = &self.declared {
+            return declared.check_in(compiled);
+        }
         let mut idle = self.idle.borrow_mut();
         if idle.len() < 4 {
             idle.push(compiled);
@@ -95,6 +113,9 @@ impl<'c> Prepared<'c> {
     pub(super) fn refresh(&self, connection: &'c Connection, epoch: u64) -> SqlResult<()> {
         if self.epoch.get() == epoch {
             return Ok(());
+        }
+        if let Some(declared) = &self.declared {
+            return declared.refresh(connection, epoch);
         }
         let Statement::Run(run) = &self.statement else {
             self.epoch.set(epoch);
@@ -117,7 +138,7 @@ impl<'c> Prepared<'c> {
 
 /// Takes SQLite's word for the columns where it has others than the translator found.
 fn describe(run: &mut Run, compiled: &rusqlite::Statement<'_>) {
-    if run.verb == crate::sql::Verb::Explain || compiled.column_count() == run.columns.len() {
+    if run.verb == Verb::Explain || compiled.column_count() == run.columns.len() {
         return;
     }
     run.columns = compiled

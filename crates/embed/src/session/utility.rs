@@ -5,14 +5,14 @@ use onetrip_wire::pg::{backend, frame};
 use super::errors::from_sqlite;
 use super::extended::no_portal;
 use super::output::Output;
-use super::portal::{Reading, put_description};
+use super::portal::{Portal, Reading, put_description};
 use super::transaction::Block;
 use super::{Failure, PORTALS_MAX, Session};
 use crate::error::{SqlError, SqlResult};
 use crate::sql::token::quote_name;
 use crate::sql::{Statement, Utility};
 
-impl Session<'_> {
+impl<'c> Session<'c> {
     pub(super) fn utility(
         &mut self,
         utility: &Utility,
@@ -27,7 +27,7 @@ impl Session<'_> {
             _ => self.transaction.check_usable()?,
         }
         match utility {
-            Utility::Commit | Utility::Rollback | Utility::RollbackTo(_) => {}
+            Utility::Commit | Utility::Rollback | Utility::RollbackTo(_) | Utility::Declare { .. } => {}
             Utility::Begin { is_read_only } => self.begin_block(*is_read_only, out)?,
             Utility::Savepoint(name) => {
                 self.in_block("SAVEPOINT")?;
@@ -78,7 +78,6 @@ impl Session<'_> {
             Utility::Execute { name, arguments } => {
                 self.execute_by_name(name, arguments, (is_alone, is_described), out)?;
             }
-            Utility::Declare { cursor, text, is_held } => self.declare(cursor, text, *is_held, out)?,
             Utility::Fetch { cursor, count, is_move } => {
                 self.fetch(cursor, *count, (*is_move, is_described), out)?;
             }
@@ -217,28 +216,29 @@ impl Session<'_> {
         done
     }
 
-    fn declare(
+    /// Makes a cursor of what a bound DECLARE holds.
+    pub(super) fn declare(
         &mut self,
         cursor: &str,
-        text: &str,
+        bound: &mut Portal<'c>,
         is_held: bool,
         out: &mut Output<'_>,
-    ) -> Result<(), Failure> {
+    ) -> SqlResult<()> {
         if !is_held {
             self.in_block("DECLARE CURSOR")?;
         }
-        let prepared = self.prepare(text, &[])?;
-        if !matches!(&prepared.statement, Statement::Run(run) if run.verb == crate::sql::Verb::Select) {
-            return Err(SqlError::new("42601", "a cursor is declared for a SELECT").into());
-        }
         if self.portals.contains_key(cursor.as_bytes()) {
-            return Err(SqlError::new("42P03", format!("cursor \"{cursor}\" already exists")).into());
+            return Err(SqlError::new("42P03", format!("cursor \"{cursor}\" already exists")));
         }
         if self.portals.len() >= PORTALS_MAX {
-            return Err(SqlError::new("53000", "too many portals").into());
+            return Err(SqlError::new("53000", "too many portals"));
         }
-        let mut portal = self.open_portal(prepared)?;
-        portal.is_held = is_held;
+        let declared = bound.prepared.declared.clone();
+        let (Some(prepared), Some(compiled)) = (declared, bound.compiled.take()) else {
+            return Err(SqlError::new("34000", "the portal of a DECLARE runs once"));
+        };
+        let portal =
+            Portal { prepared, compiled: Some(compiled), formats: Vec::new(), is_done: false, is_held };
         self.portals.insert(cursor.as_bytes().to_vec(), portal);
         out.command_complete("DECLARE CURSOR", None);
         Ok(())

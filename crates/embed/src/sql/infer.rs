@@ -178,7 +178,7 @@ impl Analysis<'_> {
                 Ok(Typed::of(SqlType::BOOL))
             }
             Op::Like { .. } | Op::Regex { .. } => self.pattern(op, at, left, right),
-            Op::Concat => self.concat(left, right),
+            Op::Concat => self.concat(at.0, left, right),
             Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::Modulo | Op::Power => {
                 self.arithmetic(op, at.0, left, right)
             }
@@ -235,7 +235,14 @@ impl Analysis<'_> {
     }
 
     /// Concatenation takes text of anything; what SQLite would print differently is converted.
-    fn concat(&mut self, left: ExprId, right: ExprId) -> SqlResult<Typed> {
+    fn concat(&mut self, at: usize, left: ExprId, right: ExprId) -> SqlResult<Typed> {
+        let array = matches!(self.tree.exprs[left].node, Node::ArrayList(_) | Node::ArrayOf(_))
+            || matches!(self.tree.exprs[right].node, Node::ArrayList(_) | Node::ArrayOf(_));
+        if array {
+            let ty = self.unify(&[left, right])?;
+            self.as_function("onetrip_array_concat", at, left, right);
+            return Ok(Typed::of(ty));
+        }
         for side in [left, right] {
             let typed = self.infer(side)?;
             let typed = self.coerce(side, typed, SqlType::TEXT)?;

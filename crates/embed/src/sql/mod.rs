@@ -19,4 +19,6 @@ mod tree;
 mod utility;
 
 pub(crate) use schema::{Column, LiveSchema, Schema};
-pub(crate) use statement::{CopyIn, OutputColumn, Run, Statement, Utility, Verb, split, translate};
+pub(crate) use statement::{
+    CopyFormat, CopyIn, OutputColumn, Run, Statement, Utility, Verb, split, translate,
+};

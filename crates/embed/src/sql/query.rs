@@ -229,9 +229,7 @@ impl Parser<'_> {
                 Source::Table { schema, name }
             }
         };
-        if self.take_words(&["with", "ordinality"]) {
-            return Err(SqlError::unsupported("WITH ORDINALITY is not supported"));
-        }
+        let is_numbered = self.take_words(&["with", "ordinality"]);
         let alias = if self.take_word("as") {
             Some(self.name()?)
         } else {
@@ -239,7 +237,7 @@ impl Parser<'_> {
             if is_name && !self.is_clause_word(self.at) { Some(self.name()?) } else { None }
         };
         let columns = if alias.is_some() { self.optional_names()? } else { Vec::new() };
-        arm.from.push(FromItem { source, alias, columns, first, last: self.at - 1 });
+        arm.from.push(FromItem { source, alias, columns, is_numbered, first, last: self.at - 1 });
         Ok(())
     }
 

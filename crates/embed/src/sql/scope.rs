@@ -218,7 +218,20 @@ impl Analysis<'_> {
         let function = call.name.clone();
         let relation = item.alias.clone().unwrap_or_else(|| function.clone());
         let column = item.columns.first().cloned().unwrap_or_else(|| relation.clone());
+        let (number, numbered) = match (item.is_numbered, item.columns.get(1)) {
+            (false, _) => (String::new(), None),
+            (true, Some(name)) => {
+                (format!(", row_number() OVER () AS {}", quote_name(name)), Some(name.clone()))
+            }
+            (true, None) => {
+                (", row_number() OVER () AS ordinality".to_owned(), Some("ordinality".to_owned()))
+            }
+        };
         let (ty, source) = match function.as_str() {
+            "pg_partition_ancestors" => (
+                SqlType::of(Base::Regclass),
+                format!("SELECT NULL AS {}{number} WHERE 0", quote_name(&column)),
+            ),
             "generate_series" => {
                 let mut ty = SqlType::INT4;
                 for arg in &call.args {
@@ -262,11 +275,13 @@ impl Analysis<'_> {
                 let typed = self.infer(id)?;
                 let ty = if typed.ty.is_unknown() { SqlType::TEXT } else { typed.ty };
                 let rendered = self.render(self.first(id), self.last(id));
-                (ty, format!("SELECT {rendered} AS {}", quote_name(&column)))
+                (ty, format!("SELECT {rendered} AS {}{number}", quote_name(&column)))
             }
         };
         self.edits.replace_range(item.first, item.last, format!("({source}) AS {}", quote_name(&relation)));
-        Ok(Relation { name: relation, columns: Rc::new(vec![Column::new(column, ty)]) })
+        let mut columns = vec![Column::new(column, ty)];
+        columns.extend(numbered.map(|name| Column::new(name, SqlType::INT8)));
+        Ok(Relation { name: relation, columns: Rc::new(columns) })
     }
 
     fn arguments(&self, call: &super::tree::Call) -> String {

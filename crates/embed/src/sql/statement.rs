@@ -111,10 +111,18 @@ pub(crate) enum Utility {
 pub(crate) struct CopyIn {
     pub(crate) table: String,
     pub(crate) columns: Vec<String>,
-    pub(crate) is_csv: bool,
+    pub(crate) format: CopyFormat,
     pub(crate) has_header: bool,
     pub(crate) delimiter: u8,
     pub(crate) null: String,
+}
+
+/// How COPY's data is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CopyFormat {
+    Text,
+    Csv,
+    Binary,
 }
 
 /// Splits a text at its semicolons; empty statements between them are left out.

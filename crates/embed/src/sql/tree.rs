@@ -200,6 +200,8 @@ pub(crate) struct FromItem {
     pub(crate) source: Source,
     pub(crate) alias: Option<String>,
     pub(crate) columns: Vec<String>,
+    /// WITH ORDINALITY
+    pub(crate) is_numbered: bool,
     pub(crate) first: usize,
     /// Last token, its alias included.
     pub(crate) last: usize,

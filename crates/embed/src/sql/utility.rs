@@ -1,7 +1,7 @@
 //! Statements that the session carries out itself: transactions, settings, cursors, COPY.
 
 use super::parser::Parser;
-use super::statement::{CopyIn, Utility};
+use super::statement::{CopyFormat, CopyIn, Utility};
 use super::token::{Kind, Token};
 use crate::error::{SqlError, SqlResult};
 
@@ -337,20 +337,30 @@ fn copy(parser: &mut Parser<'_>) -> SqlResult<Utility> {
     if !parser.take_words(&["from", "stdin"]) {
         return Err(unsupported());
     }
-    let mut copy =
-        CopyIn { table, columns, is_csv: false, has_header: false, delimiter: b'\t', null: "\\N".to_owned() };
+    let mut copy = CopyIn {
+        table,
+        columns,
+        format: CopyFormat::Text,
+        has_header: false,
+        delimiter: b'\t',
+        null: "\\N".to_owned(),
+    };
     let mut delimiter = None;
     let mut null = None;
     parser.take_word("with");
     let has_list = parser.take(Kind::Open);
     while !parser.is_at_end() && parser.kind() != Some(Kind::Close) {
         match parser.name()?.as_str() {
-            "format" => match parser.name()?.as_str() {
+            "format" => match format_name(parser)?.as_str() {
                 "text" => {}
-                "csv" => copy.is_csv = true,
-                _ => return Err(SqlError::unsupported("binary COPY is not supported")),
+                "binary" => copy.format = CopyFormat::Binary,
+                "csv" => copy.format = CopyFormat::Csv,
+                other => {
+                    return Err(SqlError::new("22023", format!("COPY format \"{other}\" not recognized")));
+                }
             },
-            "csv" => copy.is_csv = true,
+            "binary" => copy.format = CopyFormat::Binary,
+            "csv" => copy.format = CopyFormat::Csv,
             "freeze" | "on" | "off" | "true" => {}
             "header" => {
                 let is_off = parser.take_word("false") || parser.take_word("off");
@@ -373,7 +383,13 @@ fn copy(parser: &mut Parser<'_>) -> SqlResult<Utility> {
     if has_list {
         parser.expect(Kind::Close)?;
     }
-    copy.delimiter = delimiter.unwrap_or(if copy.is_csv { b',' } else { b'\t' });
-    copy.null = null.unwrap_or_else(|| if copy.is_csv { String::new() } else { "\\N".to_owned() });
+    let is_csv = copy.format == CopyFormat::Csv;
+    copy.delimiter = delimiter.unwrap_or(if is_csv { b',' } else { b'\t' });
+    copy.null = null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_owned() });
     Ok(Utility::Copy(copy))
+}
+
+/// A format's name, quoted or not.
+fn format_name(parser: &mut Parser<'_>) -> SqlResult<String> {
+    if parser.kind() == Some(Kind::Text) { parser.string() } else { parser.name() }
 }
