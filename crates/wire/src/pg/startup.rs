@@ -1,8 +1,9 @@
 use super::frame::{length_prefixed, put_c_str};
 use crate::{Reader, WireError};
 
-/// Longest startup packet that PostgreSQL accepts, its length field included (`MAX_STARTUP_PACKET_LENGTH`).
-pub const STARTUP_LENGTH_MAX: u32 = 10_000;
+/// Longest startup packet that PostgreSQL accepts, its length field included: `MAX_STARTUP_PACKET_LENGTH`, which is
+/// 10,000 and does not count that field.
+pub const STARTUP_LENGTH_MAX: u32 = 10_004;
 
 /// Protocol 3.0.
 pub const PROTOCOL_3_0: ProtocolVersion = ProtocolVersion { major: 3, minor: 0 };
@@ -194,8 +195,8 @@ mod tests {
             Err(WireError::UnsupportedProtocol { major: 2, minor: 0 })
         );
         assert_eq!(
-            Startup::peek_len(&[0, 0, 0x27, 0x11]),
-            Some(Err(WireError::FrameTooLong { length: 10_001, limit: STARTUP_LENGTH_MAX }))
+            Startup::peek_len(&[0, 0, 0x27, 0x15]),
+            Some(Err(WireError::FrameTooLong { length: 10_005, limit: STARTUP_LENGTH_MAX }))
         );
         assert_eq!(Startup::peek_len(&[0, 0, 0, 7]), Some(Err(WireError::FrameTooShort(7))));
     }
