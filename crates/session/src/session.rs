@@ -290,11 +290,13 @@ impl Session {
         let message = match error {
             WireError::UnsupportedProtocol { major, minor } => {
                 let supports = "server supports 3.0 to 3.0";
-                self.refuse(
-                    "0A000",
-                    &format!("unsupported frontend protocol {major}.{minor}: {supports}"),
-                    None,
-                );
+                let message = format!("unsupported frontend protocol {major}.{minor}: {supports}");
+                if major < 3 {
+                    // The error of protocol 2: no length, one text.
+                    self.to_client.extend_from_slice(format!("EFATAL:  {message}\n\0").as_bytes());
+                } else {
+                    self.refuse("0A000", &message, None);
+                }
                 return SessionError::Client(error);
             }
             _ if self.phase == Phase::Opening => "invalid length of startup packet",
