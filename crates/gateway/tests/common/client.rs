@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use onetrip_wire::pg::{BackendKeyData, CancelRequest, backend, encode_cancel_request};
+use onetrip_wire::pg::{BackendKeyData, CancelRequest, ErrorResponse, backend, encode_cancel_request};
 
 use super::messages::{self, is_encryption_request};
 use super::transcript::{Message, Transcript};
@@ -242,6 +242,11 @@ impl RawClient {
         self.shared.lock().transcript.clone()
     }
 
+    /// The errors that came so far: severity, SQLSTATE and message.
+    pub(crate) fn errors(&self) -> Vec<(String, String, String)> {
+        errors(&self.so_far())
+    }
+
     /// Whom to cancel, as the server has told.
     pub(crate) fn cancel_request(&self) -> Vec<u8> {
         let received = self.shared.lock();
@@ -266,6 +271,16 @@ impl RawClient {
         }
         true
     }
+}
+
+/// Severity, SQLSTATE and message of every error in a transcript.
+pub(crate) fn errors(transcript: &Transcript) -> Vec<(String, String, String)> {
+    let read = |message: &Message| {
+        let error = ErrorResponse::decode(&message.body).expect("fields");
+        let field = |code| String::from_utf8_lossy(error.field(code).unwrap_or_default()).into_owned();
+        (field(b'S'), field(b'C'), field(b'M'))
+    };
+    transcript.with_tag(backend::ERROR_RESPONSE).map(read).collect()
 }
 
 impl Drop for RawClient {

@@ -6,7 +6,7 @@
 //! | process id | NotificationResponse; columns named `pid`, `pg_backend_pid`; "PID n" and "Process n" in errors |
 //! | salt and nonces | Authentication (md5, SCRAM) |
 //! | clock | columns of date and time types; text that reads like a timestamp |
-//! | LSN, transaction id | columns of types `pg_lsn`, `xid`, `xid8`, `txid_current` |
+//! | LSN, transaction id | columns of types `pg_lsn`, `xid`, `xid8`; columns named `txid_current`, `xlogpos` |
 //!
 //! Everything else has to be equal to the byte. Two direct runs are compared as well, so that the list is known to
 //! be long enough before the gateway is measured with it.
@@ -21,7 +21,7 @@ pub(crate) type Columns = Vec<(Vec<u8>, Oid)>;
 /// date, time, timetz, timestamp, timestamptz, interval (durations are clock readings, too), pg_lsn, xid, xid8.
 const TYPES: [Oid; 9] = [1082, 1083, 1266, 1114, 1184, 1186, 3220, 28, 5069];
 /// Columns whose values belong to one backend or one moment.
-const NAMES: [&[u8]; 4] = [b"pg_backend_pid", b"pid", b"txid_current", b"backend_start"];
+const NAMES: [&[u8]; 5] = [b"pg_backend_pid", b"pid", b"txid_current", b"backend_start", b"xlogpos"];
 /// Words in front of a process id in the texts of errors and notices.
 const BEFORE_PID: [&[u8]; 2] = [b"PID ", b"rocess "];
 
