@@ -1,20 +1,14 @@
 use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
-use smallvec::SmallVec;
 
 use crate::reply_queue::{Due, Expect};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
-use crate::statements::{Portal, Prepared, ResultFormats, Text, row_limit};
+use crate::statements::{Portal, ResultFormats, Text, row_limit};
 
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
-/// Hashes of literals' values, with their texts where a trace keeps them.
-type Literals = SmallVec<[(u64, Vec<u8>); 16]>;
-
-/// Bytes of a parameter's text that a trace keeps.
-const KEPT_VALUE_BYTES_MAX: usize = 256;
 
 impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
@@ -66,12 +60,12 @@ impl Session {
             Err(_) => body, // a text longer than what is looked into
         };
         let unit = self.units.open(now, UnitKind::Query);
-        let (text, literals) = self.read_text(text);
+        let text = self.read_text(text);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
         }
         let statement = self.add_statement(unit, &text, Steps::EXECUTE);
-        self.add_parameters(unit, statement, &literals);
+        self.parameters.append_to(self.units.exchange_mut(unit), statement);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
         // A simple query ends the unnamed statement and portal.
@@ -82,11 +76,11 @@ impl Session {
     fn parse(&mut self, now: Moment, body: &[u8], is_whole: bool) {
         let unit = self.units.open(now, UnitKind::Group);
         let (name, text, types) = match Parse::decode(body) {
-            Ok(parse) => (parse.statement, parse.text, parse.parameter_oids().collect()),
+            Ok(parse) => (parse.statement, parse.text, Some(parse.parameter_oids())),
             Err(_) if !is_whole => {
                 let mut reader = Reader::new(body);
                 let name = reader.c_str().unwrap_or_default();
-                (name, reader.rest(), SmallVec::new())
+                (name, reader.rest(), None)
             }
             Err(_) => return self.undecoded_request(unit, Expect::Parse),
         };
@@ -94,10 +88,11 @@ impl Session {
             self.named_seen = true;
             self.stream.statement_name(name);
         }
-        let (text, literals) = self.read_text(text);
+        let text = self.read_text(text);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
-        let literals = literals.into_iter().map(|(hash, _)| hash).collect();
-        self.prepared.put(name, Prepared { text, types, literals });
+        if let Some(prepared) = self.prepared.place(name) {
+            prepared.set(text, types.into_iter().flatten(), self.parameters.hashes());
+        }
         self.owe(unit, Expect::Parse, statement);
     }
 
@@ -115,23 +110,30 @@ impl Session {
         };
         let text = prepared.text.clone();
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
-        let Some(prepared) = self.prepared.get(bind.statement) else { return };
-        let learned = self.learned.get(text.template as usize);
-        let mut hashes: SmallVec<[(u64, &[u8]); 16]> = SmallVec::new();
+        self.read_parameters(&bind, text.template);
+        self.parameters.append_to(self.units.exchange_mut(unit), statement);
+        let formats = ResultFormats::new(bind.result_formats.codes());
+        self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
+        self.owe(unit, Expect::Bind, statement);
+    }
+
+    /// Hashes the values that a Bind gives, and those in the text of its statement.
+    fn read_parameters(&mut self, bind: &Bind<'_>, template: u32) {
+        let Self { prepared, learned, values, parameters, config, .. } = self;
+        parameters.clear();
+        let Some(prepared) = prepared.get(bind.statement) else { return };
+        let learned = learned.get(template as usize);
         for (position, value) in bind.parameters.iter().enumerate().take(PARAMETERS_MAX) {
             let fixed = prepared.types.get(position).copied().filter(|oid| *oid != 0);
             let told = || learned.and_then(|learned| learned.types.get(position).copied());
             let oid = fixed.or_else(told).unwrap_or(0);
             let format = bind.parameter_formats.of(position);
             let shown = if format == Format::Text { value.unwrap_or(b"NULL") } else { b"(binary)" };
-            hashes.push((self.values.parameter(value, oid, format), shown));
+            parameters.push(values.parameter(value, oid, format), shown, config.keep_values);
         }
-        hashes.extend(prepared.literals.iter().map(|hash| (*hash, &b"(in the text)"[..])));
-        let keep = self.config.keep_values;
-        add_parameters(self.units.exchange_mut(unit), statement, &hashes, keep);
-        let formats = ResultFormats::new(bind.result_formats.codes());
-        self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
-        self.owe(unit, Expect::Bind, statement);
+        for hash in &prepared.literals {
+            parameters.push(*hash, b"(in the text)", config.keep_values);
+        }
     }
 
     /// A Bind so long that its parameters pass by unseen.
@@ -166,7 +168,7 @@ impl Session {
         let unit = self.units.open(now, UnitKind::Group);
         let Ok(execute) = Execute::decode(body) else { return self.undecoded_request(unit, Expect::Execute) };
         let (text, formats, booked) = match self.portals.get_mut(execute.portal) {
-            Some(portal) => (portal.text.clone(), portal.formats.clone(), portal.booked.take()),
+            Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take()),
             None => Default::default(),
         };
         // The first run of a portal belongs to its Bind; a later one fetches more of the same result.
@@ -234,25 +236,23 @@ impl Session {
         }
     }
 
-    /// Looks into a statement's text: its template, its literals, what its comments say.
-    fn read_text(&mut self, text: &[u8]) -> (Text, Literals) {
-        let Self { lifter, names, stream, scopes, values, scratch, .. } = self;
+    /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
+    fn read_text(&mut self, text: &[u8]) -> Text {
+        let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
         let lifted = lifter.lift(text, self.standard_strings);
-        let mut literals = SmallVec::new();
+        parameters.clear();
         for literal in lifted.literals().take(PARAMETERS_MAX) {
             let value = literal.value(scratch);
-            let kept = if self.config.keep_values { cut(value).to_vec() } else { Vec::new() };
-            literals.push((values.literal(value), kept));
+            parameters.push(values.literal(value), value, self.config.keep_values);
         }
         let (scope, request) = scopes.of_comments(&lifted, values, names, stream);
-        let text = Text {
+        Text {
             template: names.template(lifted.template(), stream),
             row_limit: row_limit(&lifted),
             scope,
             sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
             request,
-        };
-        (text, literals)
+        }
     }
 
     /// Owes a reply for a message, unless the server skips it after an error.
@@ -268,13 +268,6 @@ impl Session {
     fn undecoded_request(&mut self, unit: u64, expect: Expect) {
         self.undecoded += 1;
         self.owe(unit, expect, None);
-    }
-
-    fn add_parameters(&mut self, unit: u64, statement: Option<u16>, values: &[(u64, Vec<u8>)]) {
-        let values: SmallVec<[(u64, &[u8]); 8]> =
-            values.iter().map(|(hash, text)| (*hash, text.as_slice())).collect();
-        let keep = self.config.keep_values;
-        add_parameters(self.units.exchange_mut(unit), statement, &values, keep);
     }
 
     /// Adds a statement to a unit; `None` where the unit has more than can be told apart.
@@ -316,26 +309,6 @@ impl Session {
     pub(crate) fn statement_mut(&mut self, unit: u64, slot: u16) -> Option<&mut Statement> {
         self.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))
     }
-}
-
-/// Appends values to an exchange as those of its statement `slot`, which has to be its last so far.
-fn add_parameters(
-    exchange: Option<&mut onetrip_ledger::Exchange>,
-    slot: Option<u16>,
-    values: &[(u64, &[u8])],
-    keep_texts: bool,
-) {
-    let (Some(exchange), Some(slot)) = (exchange, slot) else { return };
-    let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
-    statement.parameters += values.len() as u16;
-    exchange.parameters.extend(values.iter().map(|(hash, _)| *hash));
-    if keep_texts {
-        exchange.parameter_texts.extend(values.iter().map(|(_, text)| cut(text).to_vec()));
-    }
-}
-
-fn cut(value: &[u8]) -> &[u8] {
-    &value[..value.len().min(KEPT_VALUE_BYTES_MAX)]
 }
 
 /// Whether a message's body is looked into, and so worth waiting for.

@@ -18,6 +18,7 @@
 mod canonical;
 mod client;
 mod names;
+mod parameters;
 mod reply_queue;
 mod scopes;
 mod server;

@@ -34,7 +34,7 @@ impl Session {
 
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) {
         let units = &mut self.units;
-        let mut skipped: smallvec::SmallVec<[Due; 8]> = smallvec::SmallVec::new();
+        let mut skipped = std::mem::take(&mut self.skipped);
         let reply = self.queue.received(tag, |due| skipped.push(due));
         match reply {
             Reply::Part(due) | Reply::Last(due) | Reply::Failed(due) | Reply::CopyIn(due) => {
@@ -54,13 +54,14 @@ impl Session {
             Reply::Async => self.book_async(tag, body),
             Reply::Unasked => self.unasked_replies += 1,
         }
-        for due in skipped {
+        for due in skipped.drain(..) {
             // Inside COPY data a Sync does not count; after an error, what was skipped never ran.
             if matches!(reply, Reply::Failed(_)) {
                 self.mark_skipped(due);
             }
             self.units.settled(due.unit);
         }
+        self.skipped = skipped;
         self.book_answered(now);
     }
 

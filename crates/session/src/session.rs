@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 
 use crate::canonical::Values;
 use crate::names::Names;
-use crate::reply_queue::ReplyQueue;
+use crate::parameters::Parameters;
+use crate::reply_queue::{Due, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
 use crate::statements::{Learned, Named, Portal, Prepared};
@@ -94,6 +95,9 @@ pub struct Session {
     pub(crate) values: Values,
     pub(crate) lifter: Lifter,
     pub(crate) scratch: Vec<u8>,
+    pub(crate) parameters: Parameters,
+    /// Messages that an error made the server skip; empty between calls.
+    pub(crate) skipped: Vec<Due>,
     pub(crate) prepared: Named<Prepared>,
     pub(crate) portals: Named<Portal>,
     /// By template.
@@ -153,6 +157,8 @@ impl Session {
             scopes: Scopes::default(),
             lifter: Lifter::new(),
             scratch: Vec::new(),
+            parameters: Parameters::default(),
+            skipped: Vec::new(),
             prepared: Named::default(),
             portals: Named::default(),
             learned: Vec::new(),

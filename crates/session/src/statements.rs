@@ -43,8 +43,15 @@ pub(crate) struct Portal {
 }
 
 /// How the columns of a result are written.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ResultFormats(SmallVec<[u8; 8]>);
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ResultFormats {
+    /// How many codes the client gave: none means text for all, one holds for all.
+    count: u16,
+    /// Which of the first columns are binary.
+    binary: u128,
+    /// Whether a column behind those is; which one is not told apart.
+    binary_beyond: bool,
+}
 
 /// What the server has told about statements of one template.
 #[derive(Debug, Clone, Default)]
@@ -81,6 +88,23 @@ impl<T> Named<T> {
         }
     }
 
+    /// Where the value of this name goes; `None` where too many names are followed.
+    pub(crate) fn place(&mut self, name: &[u8]) -> Option<&mut T>
+    where
+        T: Default,
+    {
+        if name.is_empty() {
+            return Some(self.unnamed.get_or_insert_with(T::default));
+        }
+        if !self.named.contains_key(name) {
+            if self.named.len() >= FOLLOWED_MAX {
+                return None;
+            }
+            self.named.insert(name.into(), T::default());
+        }
+        self.named.get_mut(name)
+    }
+
     pub(crate) fn remove(&mut self, name: &[u8]) {
         if name.is_empty() {
             self.unnamed = None;
@@ -98,21 +122,39 @@ impl<T> Named<T> {
 impl ResultFormats {
     /// Reads the Int16 codes of a Bind.
     pub(crate) fn new(codes: &[u8]) -> Self {
-        Self(codes.chunks_exact(2).map(|code| code[1]).collect())
+        let mut formats = Self { count: (codes.len() / 2) as u16, ..Self::default() };
+        for (position, code) in (0..).zip(codes.chunks_exact(2)) {
+            if code[1] != 0 {
+                match 1u128.checked_shl(position) {
+                    Some(bit) => formats.binary |= bit,
+                    None => formats.binary_beyond = true,
+                }
+            }
+        }
+        formats
     }
 
     /// Whether any column may be binary.
     pub(crate) fn has_binary(&self) -> bool {
-        self.0.iter().any(|code| *code != 0)
+        self.binary != 0 || self.binary_beyond
     }
 
     /// The format of result column `index`.
     pub(crate) fn of(&self, index: usize) -> Format {
-        let index = if self.0.len() == 1 { 0 } else { index };
-        match self.0.get(index) {
-            None | Some(0) => Format::Text,
-            Some(_) => Format::Binary,
-        }
+        let index = if self.count == 1 { 0 } else { index };
+        let bit = u32::try_from(index).ok().and_then(|index| self.binary.checked_shr(index));
+        if bit.is_some_and(|bits| bits & 1 != 0) { Format::Binary } else { Format::Text }
+    }
+}
+
+impl Prepared {
+    /// Puts another statement in its place; its room is used again.
+    pub(crate) fn set(&mut self, text: Text, types: impl Iterator<Item = Oid>, literals: &[ValueHash]) {
+        self.text = text;
+        self.types.clear();
+        self.types.extend(types);
+        self.literals.clear();
+        self.literals.extend_from_slice(literals);
     }
 }
 
@@ -123,5 +165,31 @@ pub(crate) fn row_limit(lifted: &Lifted<'_>) -> u32 {
             u32::try_from(rows.unsigned_abs()).unwrap_or(0)
         }
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_code_holds_for_all_columns_and_none_means_text() {
+        assert_eq!(ResultFormats::new(&[]).of(3), Format::Text);
+        assert_eq!(ResultFormats::new(&[0, 1]).of(300), Format::Binary);
+        let mixed = ResultFormats::new(&[0, 0, 0, 1, 0, 0]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|column| mixed.of(column)).map(|format| format == Format::Binary),
+            [false, true, false, false]
+        );
+        assert!(mixed.has_binary() && !ResultFormats::new(&[0, 0]).has_binary());
+    }
+
+    #[test]
+    fn a_binary_column_behind_those_told_apart_is_still_known_to_be_there() {
+        let mut codes = vec![0; 2 * 200];
+        codes[2 * 150 + 1] = 1;
+        let formats = ResultFormats::new(&codes);
+        assert!(formats.has_binary());
+        assert_eq!(formats.of(150), Format::Text);
     }
 }

@@ -1,4 +1,5 @@
-//! A session between a client and a server that are played by hand.
+//! A session between a client and a server that are played by hand. Each test program uses a part of it.
+#![allow(dead_code)]
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
