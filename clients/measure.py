@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import collections
+import dataclasses
 import os
 import re
 import subprocess
@@ -35,16 +36,24 @@ FETCH = re.compile(r"\s*FETCH\b", re.I)
 OTHER_CONTROL = re.compile(r"\s*(SAVEPOINT|RELEASE|SET|SHOW|DEALLOCATE|CLOSE|DECLARE)\b", re.I)
 
 
+@dataclasses.dataclass
+class Portal:
+    """A bound statement, and the trips (by number) that executed it."""
+
+    statement: str
+    trips: list[int] = dataclasses.field(default_factory=list)
+
+
 class Session:
     """The prepared statements and portals of one connection, to know what is executed."""
 
     def __init__(self) -> None:
         self.statements: dict[bytes, str] = {}
-        self.portals: dict[bytes, str] = {}
+        self.portals: dict[bytes, Portal] = {}
 
-    def read(self, request: bytes) -> tuple[list[str], list[str], int]:
-        """Statements executed, statements prepared, and executions with a row limit."""
-        executed, prepared, limited = [], [], 0
+    def read(self, request: bytes, trip: int) -> tuple[list[str], list[str], set[int]]:
+        """Statements executed, statements prepared, and the trips known to fetch by portions."""
+        executed, prepared, fetches = [], [], set()
         for tag, text, body in messages_of(request):
             names = body.split(b"\0")
             if tag == "Q":
@@ -53,11 +62,15 @@ class Session:
                 self.statements[names[0]] = text
                 prepared.append(text)
             elif tag == "B":
-                self.portals[names[0]] = self.statements.get(names[1], "")
-            elif tag == "E":
-                executed.append(self.portals.get(names[0], ""))
-                limited += body[-4:] != bytes(4)
-        return executed, prepared, limited
+                self.portals[names[0]] = Portal(self.statements.get(names[1], ""))
+            elif tag == "E" and (portal := self.portals.get(names[0])):
+                executed.append(portal.statement)
+                portal.trips.append(trip)
+                if len(portal.trips) > 1:  # it was suspended, so the first was a portion too
+                    fetches |= set(portal.trips)
+        if any(map(FETCH.match, executed)):
+            fetches.add(trip)
+        return executed, prepared, fetches
 
 
 def facts(trips: list[Trip]) -> dict[str, int]:
@@ -65,21 +78,22 @@ def facts(trips: list[Trip]) -> dict[str, int]:
     sessions: dict[int, Session] = collections.defaultdict(Session)
     executions: collections.Counter[str] = collections.Counter()
     templates_by_trip: list[set[str]] = []
-    found = dict.fromkeys(("statements", "begin_trips", "end_trips"), 0)
-    found |= dict.fromkeys(("prepare_trips", "fetch_trips"), 0)
-    for trip in trips:
+    fetch_trips: set[int] = set()
+    found = dict.fromkeys(("statements", "begin_trips", "end_trips", "prepare_trips"), 0)
+    for number, trip in enumerate(trips):
         if not trip.is_work:
             continue
-        executed, prepared, limited = sessions[trip.connection].read(trip.request)
+        executed, prepared, fetches = sessions[trip.connection].read(trip.request, number)
+        fetch_trips |= fetches
         found["statements"] += len(executed)
         found["begin_trips"] += bool(executed) and all(map(BEGIN.match, executed))
         found["end_trips"] += bool(executed) and all(map(END.match, executed))
         found["prepare_trips"] += bool(prepared) and not executed
-        found["fetch_trips"] += limited > 0 or any(map(FETCH.match, executed))
         templates = [template(text) for text in executed if is_work_statement(text)]
         executions.update(templates)
         templates_by_trip.append(set(templates) | {template(text) for text in prepared})
     loop, count = (executions.most_common(1) or [("", 0)])[0]
+    found["fetch_trips"] = len(fetch_trips)
     found["loop"] = count
     found["loop_trips"] = sum(loop in templates for templates in templates_by_trip)
     return found
