@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use crate::gateway::Shared;
 use crate::leg::Leg;
 use crate::recorder::Recorder;
 use crate::socket::Socket;
-use crate::spin::{Busy, Spinner};
+use crate::spin::{Spinner, wake_after_a_look};
 
 /// Records are handed on at least this often, so that a trace can be read while it is written.
 const HAND_OVER: Duration = Duration::from_millis(200);
@@ -31,7 +30,6 @@ const OPENING_MAX: Duration = Duration::from_secs(60);
 /// A connection in its middle age: both legs are there.
 struct Connection {
     shared: Arc<Shared>,
-    busy: Rc<Busy>,
     recorder: Recorder,
     number: u32,
     session: Session,
@@ -59,7 +57,6 @@ pub(crate) async fn serve(
     socket: Socket,
     number: u32,
     shared: Arc<Shared>,
-    busy: Rc<Busy>,
     recorder: Recorder,
 ) -> Result<(), GatewayError> {
     let mut cancel_key = [0; 4];
@@ -91,7 +88,7 @@ pub(crate) async fn serve(
     };
     up.insert(session.to_server());
     let mut connection = Connection {
-        spinner: Spinner::new(number),
+        spinner: Spinner::new(),
         timer: Box::pin(tokio::time::sleep(HAND_OVER)),
         timer_armed: false,
         settled_at: None,
@@ -102,7 +99,6 @@ pub(crate) async fn serve(
         server_told: false,
         target: None,
         shared,
-        busy,
         recorder,
         number,
         session,
@@ -209,11 +205,11 @@ impl Connection {
                 break;
             }
             let now = Instant::now();
-            self.spinner.moved(now, &self.shared.spin, &self.busy);
+            self.spinner.moved(now, &self.shared.spin);
             self.keep_books(now);
         }
-        if self.spinner.may_spin(&self.shared.spin, &self.busy) {
-            cx.waker().wake_by_ref();
+        if self.spinner.may_spin(&self.shared.spin) {
+            wake_after_a_look(cx);
         } else {
             self.arm_timer(cx);
         }

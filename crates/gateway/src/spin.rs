@@ -2,20 +2,24 @@
 //!
 //! Waking a parked thread costs more than the wait that it saves while replies come within microseconds. So a
 //! connection asks again for a bounded time before it parks, as long as waits have lately been that short. Others
-//! must not pay for it: only as many threads spin as leave a core for the client and the server, and none where
-//! there is one core, or where a thread has several busy connections, which keep it awake anyway.
+//! must not pay for it: a connection that is in use keeps two cores busy, one that spins and one for its client and
+//! its server in turn, so nothing spins while more connections are in use than there are pairs of cores. Spinning
+//! beyond that would starve the other connections of the core that they need to be seen in use.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::Context;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads that spin right now, and how many may.
+/// Who may spin right now.
 #[derive(Debug)]
 pub(crate) struct SpinLimit {
     spinning: AtomicUsize,
     most: usize,
     longest: Duration,
+    in_use: InUse,
 }
 
 impl SpinLimit {
@@ -23,30 +27,50 @@ impl SpinLimit {
     pub(crate) fn new(longest: Duration) -> Self {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let most = if longest.is_zero() { 0 } else { cores / 2 };
-        Self { spinning: AtomicUsize::new(0), most, longest }
+        Self { spinning: AtomicUsize::new(0), most, longest, in_use: InUse::new() }
     }
 }
 
-/// A thread on which two connections moved within this time is kept awake by them.
-const COMPANY: Duration = Duration::from_millis(1);
-
-/// Which connection of a thread moved last, and when another one did.
-#[derive(Debug, Default)]
-pub(crate) struct Busy {
-    last: Cell<u32>,
-    other_at: Cell<Option<Instant>>,
+/// How many connections of the gateway moved something lately: in this period or in the one before.
+#[derive(Debug)]
+struct InUse {
+    started: Instant,
+    /// Of even and of odd periods: the period above [`COUNT_BITS`], and how many connections moved in it below.
+    periods: [AtomicU64; 2],
 }
 
-impl Busy {
-    fn moved(&self, connection: u32, now: Instant) {
-        if self.last.replace(connection) != connection {
-            self.other_at.set(Some(now));
-        }
+/// As a power of two of nanoseconds (34 ms): long enough for every runnable thread of a full machine to get its turn.
+const PERIOD_BITS: u32 = 25;
+const COUNT_BITS: u32 = 24;
+
+impl InUse {
+    fn new() -> Self {
+        Self { started: Instant::now(), periods: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    fn is_alone(&self, connection: u32, now: Instant) -> bool {
-        let in_company = |other: Instant| now.saturating_duration_since(other) < COMPANY;
-        self.last.get() == connection && !self.other_at.get().is_some_and(in_company)
+    /// Counted from one.
+    fn period(&self, now: Instant) -> u64 {
+        (now.saturating_duration_since(self.started).as_nanos() as u64 >> PERIOD_BITS) + 1
+    }
+
+    /// One more connection moved in this period.
+    fn add(&self, period: u64) {
+        let first = (period << COUNT_BITS) + 1;
+        let add = |old: u64| Some(if old >> COUNT_BITS == period { old + 1 } else { first });
+        // It cannot fail, since `add` always says what to store.
+        let _ = self.slot(period).fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    fn count(&self, period: u64) -> usize {
+        let of = |period: u64| {
+            let slot = self.slot(period).load(Ordering::Relaxed);
+            if slot >> COUNT_BITS == period { slot & ((1 << COUNT_BITS) - 1) } else { 0 }
+        };
+        of(period).max(of(period - 1)) as usize
+    }
+
+    fn slot(&self, period: u64) -> &AtomicU64 {
+        &self.periods[(period % 2) as usize]
     }
 }
 
@@ -56,7 +80,8 @@ const WAIT_MAX_NS: u64 = 1_000_000;
 /// How one connection waits.
 #[derive(Debug)]
 pub(crate) struct Spinner {
-    connection: u32,
+    /// The last period in which it moved.
+    period: u64,
     /// A running mean of its waits, in nanoseconds.
     mean_wait_ns: u64,
     waiting_since: Option<Instant>,
@@ -64,30 +89,34 @@ pub(crate) struct Spinner {
 }
 
 impl Spinner {
-    pub(crate) fn new(connection: u32) -> Self {
-        Self { connection, mean_wait_ns: WAIT_MAX_NS, waiting_since: None, is_spinning: false }
+    pub(crate) fn new() -> Self {
+        Self { period: 0, mean_wait_ns: WAIT_MAX_NS, waiting_since: None, is_spinning: false }
     }
 
     /// Something came: the wait is over.
-    pub(crate) fn moved(&mut self, now: Instant, limit: &SpinLimit, busy: &Busy) {
+    pub(crate) fn moved(&mut self, now: Instant, limit: &SpinLimit) {
         if let Some(since) = self.waiting_since.take() {
             let wait_ns = now.saturating_duration_since(since).as_nanos().min(WAIT_MAX_NS.into()) as u64;
             self.mean_wait_ns = (self.mean_wait_ns * 7 + wait_ns) / 8;
         }
         self.stop(limit);
-        busy.moved(self.connection, now);
+        let period = limit.in_use.period(now);
+        if self.period != period {
+            self.period = period;
+            limit.in_use.add(period);
+        }
     }
 
     /// Nothing came: whether to ask again at once instead of parking.
-    pub(crate) fn may_spin(&mut self, limit: &SpinLimit, busy: &Busy) -> bool {
+    pub(crate) fn may_spin(&mut self, limit: &SpinLimit) -> bool {
         if limit.most == 0 {
             return false;
         }
         let now = Instant::now();
         let since = *self.waiting_since.get_or_insert(now);
         let waited = now.saturating_duration_since(since);
-        let worth_it =
-            u128::from(self.mean_wait_ns) < limit.longest.as_nanos() && busy.is_alone(self.connection, now);
+        let worth_it = u128::from(self.mean_wait_ns) < limit.longest.as_nanos()
+            && limit.in_use.count(limit.in_use.period(now)) <= limit.most;
         if !worth_it || waited >= limit.longest {
             self.stop(limit);
             return false;
@@ -107,5 +136,55 @@ impl Spinner {
         if std::mem::take(&mut self.is_spinning) {
             limit.spinning.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Wakes the task once its thread has looked at its sockets again; a task that wakes itself outright is polled many
+/// times before that, to no avail.
+pub(crate) fn wake_after_a_look(cx: &mut Context<'_>) {
+    // The first poll of `yield_now` is what books the wake-up; nothing is left to do in a second one.
+    let _ = pin!(tokio::task::yield_now()).poll(cx);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_nanos(1 << PERIOD_BITS);
+
+    /// Two pairs of cores.
+    fn limit() -> SpinLimit {
+        let longest = Duration::from_micros(100);
+        SpinLimit { spinning: AtomicUsize::new(0), most: 2, longest, in_use: InUse::new() }
+    }
+
+    /// A connection whose waits have lately been short.
+    fn eager() -> Spinner {
+        Spinner { mean_wait_ns: 1_000, ..Spinner::new() }
+    }
+
+    #[test]
+    fn a_connection_counts_once_in_a_period_and_is_forgotten_after_the_next() {
+        let limit = limit();
+        let mut spinner = eager();
+        let start = limit.in_use.started;
+        for _ in 0..3 {
+            spinner.moved(start, &limit);
+        }
+        let count = |at| limit.in_use.count(limit.in_use.period(at));
+        assert_eq!([count(start), count(start + PERIOD), count(start + 2 * PERIOD)], [1, 1, 0]);
+    }
+
+    #[test]
+    fn nothing_spins_while_more_connections_are_in_use_than_pairs_of_cores() {
+        let limit = limit();
+        let mut spinners = [eager(), eager(), eager()];
+        for spinner in &mut spinners[..2] {
+            spinner.moved(Instant::now(), &limit);
+        }
+        assert!(spinners[0].may_spin(&limit), "two connections have a pair of cores each");
+        spinners[0].stop(&limit);
+        spinners[2].moved(Instant::now(), &limit);
+        assert!(!spinners[0].may_spin(&limit), "the third needs the core that would be spun on");
     }
 }
