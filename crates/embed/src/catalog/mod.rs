@@ -93,6 +93,7 @@ pub(crate) fn function_query(name: &str) -> Option<&'static str> {
         "pg_get_viewdef" => {
             "SELECT definition FROM temp.pg_views WHERE viewname = (SELECT relname FROM temp.pg_class WHERE oid = $1)"
         }
+        "to_regtype" => "SELECT oid FROM temp.pg_type WHERE typname = $1",
         "to_regclass" => "SELECT oid FROM temp.pg_class WHERE relname = $1",
         _ => return None,
     })

@@ -87,7 +87,10 @@ impl<'c> Session<'c> {
             self.spare_formats = portal.close();
             return Err(error.into());
         }
-        let count = portal.prepared.columns().len();
+        let count = match self.utility_columns(&portal.prepared.statement) {
+            Ok(Some(columns)) => columns.len(),
+            _ => portal.prepared.columns().len(),
+        };
         let codes = bind.result_formats.codes().len() / 2;
         if codes > 1 && codes != count {
             self.spare_formats = portal.close();

@@ -345,7 +345,9 @@ impl<'c> Session<'c> {
                 self.transaction.check_usable()?;
                 Ok(self.declare(cursor, portal, *is_held, out)?)
             }
-            Statement::Utility(utility) => self.utility(utility, is_alone, is_described, out),
+            Statement::Utility(utility) => {
+                self.utility(utility, &portal.formats, (is_alone, is_described), out)
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the session does itself: transactions, settings, cursors, statements by SQL.
 
-use onetrip_wire::pg::{backend, frame};
+use onetrip_wire::pg::{Format, backend, frame};
 
 use super::errors::from_sqlite;
 use super::extended::no_portal;
@@ -16,8 +16,8 @@ impl<'c> Session<'c> {
     pub(super) fn utility(
         &mut self,
         utility: &Utility,
-        is_alone: bool,
-        is_described: bool,
+        formats: &[Format],
+        (is_alone, is_described): (bool, bool),
         out: &mut Output<'_>,
     ) -> Result<(), Failure> {
         match utility {
@@ -76,10 +76,10 @@ impl<'c> Session<'c> {
                 out.command_complete("PREPARE", None);
             }
             Utility::Execute { name, arguments } => {
-                self.execute_by_name(name, arguments, (is_alone, is_described), out)?;
+                self.execute_by_name(name, arguments, formats, (is_alone, is_described), out)?;
             }
             Utility::Fetch { cursor, count, is_move } => {
-                self.fetch(cursor, *count, (*is_move, is_described), out)?;
+                self.fetch(cursor, *count, formats, (*is_move, is_described), out)?;
             }
             Utility::CloseCursor(name) => self.close_cursor(name.as_deref(), out)?,
             Utility::Nothing(tag) => out.command_complete(tag, None),
@@ -199,6 +199,7 @@ impl<'c> Session<'c> {
         &mut self,
         name: &str,
         arguments: &[Option<String>],
+        formats: &[Format],
         how: (bool, bool),
         out: &mut Output<'_>,
     ) -> Result<(), Failure> {
@@ -208,6 +209,7 @@ impl<'c> Session<'c> {
         }
         prepared.refresh(self.connection, self.schema_epoch())?;
         let mut portal = self.open_portal(prepared)?;
+        portal.formats.extend_from_slice(formats);
         let done = match portal.bind_texts(arguments) {
             Ok(()) => self.run(&mut portal, None, how, out),
             Err(error) => Err(error.into()),
@@ -248,6 +250,7 @@ impl<'c> Session<'c> {
         &mut self,
         cursor: &str,
         count: Option<u64>,
+        formats: &[Format],
         (is_move, is_described): (bool, bool),
         out: &mut Output<'_>,
     ) -> Result<(), Failure> {
@@ -255,6 +258,8 @@ impl<'c> Session<'c> {
             .portals
             .remove_entry(cursor.as_bytes())
             .ok_or_else(|| SqlError::new("34000", format!("cursor \"{cursor}\" does not exist")))?;
+        portal.formats.clear();
+        portal.formats.extend_from_slice(formats);
         if is_described && !is_move {
             put_description(&mut out.buffer, portal.prepared.columns(), &portal.formats);
         }

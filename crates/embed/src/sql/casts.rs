@@ -133,6 +133,14 @@ impl Analysis<'_> {
             self.wrap(arg, "(SELECT relname FROM temp.pg_class WHERE oid = ", ")");
             return Ok(typed);
         }
+        let is_plain_text = ty.base == Base::Text && !ty.is_array;
+        if is_plain_text && coerced.ty.base == Base::Regtype
+            || ty.base == Base::Regtype && coerced.ty.base.is_integer()
+        {
+            // An object identifier shown as a type's name.
+            self.wrap(arg, "format_type(", ", -1)");
+            return Ok(Typed::of(SqlType::TEXT));
+        }
         if ty.base == Base::Regclass && (coerced.ty.base.is_integer() || coerced.ty.is_unknown()) {
             // An object identifier shown as a relation's name.
             self.uses_catalog = true;

@@ -176,6 +176,8 @@ pub(crate) fn result_type(name: &str, args: &[Typed]) -> Typed {
         | "pg_relation_is_publishable"
         | "row_security_active" => of(Base::Bool),
         "gen_random_uuid" => of(Base::Uuid),
+        "unnest" => Typed::of(first.ty.element()),
+        "generate_series" => common(),
         "array_agg" | "array" => Typed::of(SqlType { is_array: true, ..first.ty.without_modifier() }),
         "current_schemas" => Typed::of(SqlType::array_of(Base::Name)),
         "string_to_array" | "array_append" => Typed::of(SqlType::array_of(Base::Text)),
@@ -195,8 +197,9 @@ pub(crate) fn result_type(name: &str, args: &[Typed]) -> Typed {
         | "pg_encoding_to_char"
         | "getpgusername" => of(Base::Name),
         "pg_sleep" | "pg_advisory_unlock_all" | "pg_advisory_lock" => of(Base::Void),
-        "pg_my_temp_schema" | "to_regclass_oid" => of(Base::Oid),
+        "pg_my_temp_schema" => of(Base::Oid),
         "to_regclass" => of(Base::Regclass),
+        "to_regtype" => of(Base::Regtype),
         "decode" | "sha256" | "convert_to" => of(Base::Bytea),
         _ if name.starts_with("pg_") && name.ends_with("_is_visible") => of(Base::Bool),
         _ if TEXT_FUNCTIONS.contains(&name) => of(Base::Text),

@@ -481,7 +481,9 @@ impl Analysis<'_> {
                 ("pg_sleep", 0) => SqlType::of(Base::Float8),
                 ("date_trunc" | "extract" | "date_part", 1) => SqlType::of(Base::Timestamp),
                 ("count" | "min" | "max", _) => SqlType::TEXT,
-                ("array_to_string" | "array_length" | "cardinality", 0) => SqlType::array_of(Base::Text),
+                ("array_to_string" | "array_length" | "cardinality" | "unnest", 0) => {
+                    SqlType::array_of(Base::Text)
+                }
                 ("array_length" | "array_upper" | "array_lower", 1) => SqlType::INT4,
                 ("lag" | "lead", 1) => SqlType::INT4,
                 _ => SqlType::TEXT,

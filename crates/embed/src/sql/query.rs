@@ -123,6 +123,7 @@ impl Parser<'_> {
         if self.take_word("from") {
             self.from_list(arm)?;
         }
+        arm.from_end = self.at - 1;
         if self.take_word("where") {
             let condition = self.expression()?;
             arm.conditions.push(condition);

@@ -85,6 +85,7 @@ impl Analysis<'_> {
         }
         let columns =
             if arm.rows.is_empty() { self.item_columns(&arm.items)? } else { self.value_rows(&arm.rows)? };
+        self.rows_of_items(arm);
         for condition in &arm.conditions {
             self.condition(*condition)?;
         }
@@ -94,6 +95,24 @@ impl Analysis<'_> {
             }
         }
         Ok(columns)
+    }
+
+    /// A function that returns rows in the select list goes to FROM, where SQLite wants it.
+    fn rows_of_items(&mut self, arm: &Arm) {
+        let tree = self.tree;
+        for item in &arm.items {
+            let Node::Call(call) = &tree.exprs[item.expr].node else { continue };
+            let source = match call.name.as_str() {
+                "unnest" => "json_each",
+                "generate_series" => "generate_series",
+                _ => continue,
+            };
+            let joined = if arm.from.is_empty() { " FROM " } else { ", " };
+            let text = format!("{joined}{source}({}) AS onetrip_rows", self.arguments(call));
+            self.edits.replace_range(self.first(item.expr), self.last(item.expr), "onetrip_rows.value");
+            self.edits.after(arm.from_end, text);
+            return;
+        }
     }
 
     /// A truth value; a string or parameter of no type becomes one.
@@ -217,6 +236,15 @@ impl Analysis<'_> {
         };
         let function = call.name.clone();
         let relation = item.alias.clone().unwrap_or_else(|| function.clone());
+        if function == "pg_get_keywords" {
+            // No keyword is reported beyond those that the standard already has.
+            let names = ["word", "catcode", "barelabel", "catdesc", "baredesc"];
+            let nulls: Vec<_> = names.iter().map(|name| format!("NULL AS {name}")).collect();
+            let text = format!("(SELECT {} WHERE 0) AS {}", nulls.join(", "), quote_name(&relation));
+            self.edits.replace_range(item.first, item.last, text);
+            let columns = names.iter().map(|name| Column::new(*name, SqlType::TEXT)).collect();
+            return Ok(Relation { name: relation, columns: Rc::new(columns) });
+        }
         let column = item.columns.first().cloned().unwrap_or_else(|| relation.clone());
         let (number, numbered) = match (item.is_numbered, item.columns.get(1)) {
             (false, _) => (String::new(), None),

@@ -187,6 +187,8 @@ pub(crate) struct Arm {
     /// WHERE, HAVING and join conditions.
     pub(crate) conditions: Vec<ExprId>,
     pub(crate) groups: Vec<ExprId>,
+    /// Last token of the select list, or of FROM where there is one.
+    pub(crate) from_end: usize,
 }
 
 #[derive(Debug)]
