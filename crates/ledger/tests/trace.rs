@@ -9,8 +9,11 @@ use onetrip_ledger::{
 };
 use proptest::prelude::*;
 
+/// Amounts from here on are refused: see `docs/trace-format.md`.
+const AMOUNT_LIMIT: u64 = 1 << 48;
+
 fn statement() -> impl Strategy<Value = (Statement, Vec<u64>, Vec<u32>)> {
-    let head = (any::<u32>(), 0u8..32, any::<u64>(), any::<u32>(), any::<bool>());
+    let head = (any::<u32>(), 0u8..32, 0..AMOUNT_LIMIT, any::<u32>(), any::<bool>());
     let outcome =
         prop_oneof![Just(Outcome::Done), Just(Outcome::Skipped), any::<[u8; 5]>().prop_map(Outcome::Failed)];
     let values =
@@ -38,8 +41,8 @@ fn statement() -> impl Strategy<Value = (Statement, Vec<u64>, Vec<u32>)> {
 }
 
 fn exchange() -> impl Strategy<Value = Exchange> {
-    let times = (0..1u64 << 62, 0..1u64 << 40, 0..1u64 << 40);
-    let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u64>());
+    let times = (0..1u64 << 55, 0..1u64 << 40, 0..1u64 << 40);
+    let numbers = (0..AMOUNT_LIMIT, 0..AMOUNT_LIMIT, any::<u32>(), any::<u64>());
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (times, numbers, flags, proptest::collection::vec(statement(), 0..4)).prop_map(
         |((sent, first, last), (bytes_sent, bytes_received, scope, request), flags, statements)| {
@@ -187,4 +190,26 @@ fn a_full_disk_leaves_a_readable_trace() {
         Ok(writer) => writer,
     };
     assert!(writer.append(1, b"block").unwrap_err().to_string().contains("No space left"));
+}
+
+#[test]
+fn numbers_that_no_session_can_reach_are_malformed_and_not_added_up() {
+    let far = Moment(1 << 56);
+    let cases = [
+        Exchange { bytes_sent: AMOUNT_LIMIT, ..Exchange::default() },
+        Exchange { bytes_received: u64::MAX, ..Exchange::default() },
+        Exchange { sent_at: far, first_reply_at: far, last_reply_at: far, ..Exchange::default() },
+        Exchange { last_reply_at: far, ..Exchange::default() },
+        Exchange {
+            statements: vec![Statement { rows: u64::MAX, ..Statement::default() }],
+            ..Exchange::default()
+        },
+    ];
+    for exchange in cases {
+        let mut encoder = StreamEncoder::default();
+        encoder.exchange(&exchange);
+        let decoded =
+            decode_block::<TraceError>(&mut Records::default(), 1, &encoder.take_block(), |_| Ok(()));
+        assert!(matches!(decoded, Err(TraceError::Malformed { .. })), "{exchange:?}");
+    }
 }

@@ -10,6 +10,8 @@ use crate::statements::{Learned, ResultFormats};
 
 /// Values of one result that are kept for finding loops.
 const RESULT_VALUES_MAX: usize = 65_536;
+/// A server that claims more rows cannot be believed.
+const ROWS_MAX: u64 = 1 << 47;
 /// What comes at any time is part of no unit's reply.
 const NO_UNIT: u64 = u64::MAX;
 
@@ -170,9 +172,9 @@ impl Session {
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
             return;
         };
-        let rows = complete.rows().unwrap_or(0);
+        let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
         match due.expect {
-            Expect::Query => statement.rows += rows,
+            Expect::Query => statement.rows = (statement.rows + rows).min(ROWS_MAX),
             // Of a result fetched in pieces the tag counts the last piece, and so do the rows seen.
             _ => statement.rows = statement.rows.max(rows),
         }

@@ -207,6 +207,18 @@ fn an_error_without_sqlstate_is_booked_as_one() {
 }
 
 #[test]
+fn a_server_that_claims_impossible_numbers_of_rows_does_not_spoil_the_books() {
+    let mut pair = Pair::serving();
+    let claim = || complete(&format!("SELECT {}", u64::MAX));
+    let large = || complete(&format!("SELECT {}", 1u64 << 47));
+    pair.turn(&[query("SELECT 1")], &[claim(), claim(), large(), large(), ready(b'I')]);
+    pair.turn(&[query("SELECT 1")], &[complete("SELECT 3"), ready(b'I')]);
+    let rows: Vec<u64> =
+        pair.books().exchanges[1..].iter().map(|exchange| exchange.statements[0].rows).collect();
+    assert_eq!(rows, [1 << 47, 3]);
+}
+
+#[test]
 fn a_server_that_says_goodbye_to_an_idle_client_is_forwarded_and_counted() {
     let mut pair = Pair::serving();
     pair.turn(&[], &[message(b'E', b"SFATAL\0VFATAL\0C57P01\0Mterminating\0\0")]);

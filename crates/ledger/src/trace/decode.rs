@@ -1,6 +1,11 @@
 use super::{Record, TraceError, tags};
 use crate::{Exchange, Moment, Outcome, Statement, Steps, TransactionStatus, UnitKind};
 
+/// Two years: no trace spans more, and sums of such times do not overflow.
+const NANOS_LIMIT: u64 = 1 << 56;
+/// More bytes, rows or replies than one session can see.
+const AMOUNT_LIMIT: u64 = 1 << 48;
+
 /// Reads the records of one block in order. The exchange that it lends is reused from record to record.
 #[derive(Debug, Default)]
 pub struct Records {
@@ -35,7 +40,7 @@ impl Records {
     fn decode<'a>(&'a mut self, tag: u8, mut body: Cursor<'a>) -> Decoded<Option<Record<'a>>> {
         Ok(Some(match tag {
             tags::OPENED => {
-                let at = Moment(body.varint()?);
+                let at = body.moment()?;
                 let count = body.u8()?;
                 let pairs = (0..count).map(|_| Ok((body.bytes()?, body.bytes()?)));
                 Record::Opened { at, parameters: pairs.collect::<Decoded<_>>()? }
@@ -54,23 +59,21 @@ impl Records {
                 body.exchange(&mut self.exchange)?;
                 Record::Exchange(&self.exchange)
             }
-            tags::PATH => {
-                Record::Path { at: Moment(body.varint()?), rtt_us: body.u32()?, rtt_min_us: body.u32()? }
-            }
+            tags::PATH => Record::Path { at: body.moment()?, rtt_us: body.u32()?, rtt_min_us: body.u32()? },
             tags::STATEMENT_NAME => Record::StatementName(body.rest),
             tags::CLOSED => Record::Closed {
-                at: Moment(body.varint()?),
-                unasked_replies: body.varint()?,
-                undecoded: body.varint()?,
-                unanswered: body.varint()?,
+                at: body.moment()?,
+                unasked_replies: body.amount()?,
+                undecoded: body.amount()?,
+                unanswered: body.amount()?,
             },
             tags::ORIGIN => Record::Origin {
                 program: body.bytes()?,
                 upstream: body.bytes()?,
-                settle: body.varint()?,
+                settle: body.nanos()?,
                 command: body.bytes()?,
             },
-            tags::LOST => Record::Lost { bytes: body.varint()? },
+            tags::LOST => Record::Lost { bytes: body.amount()? },
             _ => return Ok(None),
         }))
     }
@@ -109,6 +112,25 @@ impl<'a> Cursor<'a> {
         Err("a number has more than ten bytes")
     }
 
+    fn moment(&mut self) -> Decoded<Moment> {
+        self.nanos().map(Moment)
+    }
+
+    fn nanos(&mut self) -> Decoded<u64> {
+        self.below(NANOS_LIMIT)
+    }
+
+    /// Bytes, rows, replies.
+    fn amount(&mut self) -> Decoded<u64> {
+        self.below(AMOUNT_LIMIT)
+    }
+
+    fn below(&mut self, limit: u64) -> Decoded<u64> {
+        Some(self.varint()?)
+            .filter(|number| *number < limit)
+            .ok_or("a number is beyond what a session can reach")
+    }
+
     fn u32(&mut self) -> Decoded<u32> {
         self.varint()?.try_into().map_err(|_| "a number does not fit its field")
     }
@@ -141,11 +163,11 @@ impl<'a> Cursor<'a> {
             _ => return Err("a transaction status is undefined"),
         };
         exchange.outcome = self.outcome()?;
-        exchange.sent_at = Moment(self.varint()?);
-        exchange.first_reply_at = Moment(exchange.sent_at.0.saturating_add(self.varint()?));
-        exchange.last_reply_at = Moment(exchange.first_reply_at.0.saturating_add(self.varint()?));
-        exchange.bytes_sent = self.varint()?;
-        exchange.bytes_received = self.varint()?;
+        exchange.sent_at = self.moment()?;
+        exchange.first_reply_at = Moment(exchange.sent_at.0 + self.nanos()?);
+        exchange.last_reply_at = Moment(exchange.first_reply_at.0 + self.nanos()?);
+        exchange.bytes_sent = self.amount()?;
+        exchange.bytes_received = self.amount()?;
         exchange.scope = self.u32()?;
         exchange.request = u64::from_le_bytes(self.array()?);
         for _ in 0..self.varint()? {
@@ -169,7 +191,7 @@ impl<'a> Cursor<'a> {
         let template = self.u32()?;
         let steps = self.u8()?;
         let outcome = self.outcome()?;
-        let rows = self.varint()?;
+        let rows = self.amount()?;
         let row_limit = self.u32()?;
         let parameters = self.u32()?.try_into().map_err(|_| "a statement has too many parameters")?;
         let columns = self.u32()?;
