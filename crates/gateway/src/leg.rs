@@ -85,10 +85,18 @@ impl Leg {
 
     /// Writes some of `from`; with TLS, bytes taken are sent by this call or by [`Self::poll_flush`].
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(tls) = &mut self.tls else { return self.socket.poll_write(cx, from) };
-        let taken = tls.writer().write(from)?;
-        let flushed = self.poll_flush(cx)?;
-        if taken == 0 && flushed.is_pending() { Poll::Pending } else { Poll::Ready(Ok(taken)) }
+        loop {
+            let Some(tls) = &mut self.tls else { return self.socket.poll_write(cx, from) };
+            let taken = tls.writer().write(from)?;
+            let flushed = self.poll_flush(cx)?;
+            if taken > 0 || from.is_empty() {
+                return Poll::Ready(Ok(taken));
+            }
+            // TLS was full. If all of it could be sent now, there is room.
+            if flushed.is_pending() {
+                return Poll::Pending;
+            }
+        }
     }
 
     /// Sends what TLS has encrypted; nothing to do on a plain leg.
