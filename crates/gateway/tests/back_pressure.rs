@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::client::{PATIENCE, Stream};
 use common::messages::*;
-use common::server::Server;
+use common::server::{RunningGateway, Server, config, conninfo};
 use common::transcript::Transcript;
 use onetrip_wire::pg::backend;
 
@@ -117,8 +117,18 @@ fn a_client_that_only_writes_is_held_back_and_goes_on_when_it_reads() {
 
 #[test]
 fn a_server_that_does_not_read_holds_the_client_back() {
+    assert_held_back(Server::shared(), "disable");
+}
+
+#[test]
+fn a_server_that_does_not_read_over_tls_holds_the_client_back() {
+    assert_held_back(&Server::start(&["--ssl", "--auth", "trust"]), "require");
+}
+
+fn assert_held_back(server: &Server, sslmode: &str) {
     let _alone = alone();
-    let gateway = Server::shared().gateway();
+    let text = format!("postgres://onetrip@127.0.0.1:{}/postgres?sslmode={sslmode}", server.at.port);
+    let gateway = RunningGateway::start(config(conninfo(&text)));
     let mut stream = open_session(&gateway.endpoint());
     let statement = format!("SELECT length('{}')", "q".repeat(30 << 20));
     let large = [query(&statement), terminate()].concat();

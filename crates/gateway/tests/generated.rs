@@ -460,9 +460,8 @@ fn pipelines_of_a_thousand_units_get_the_same_answers() {
     assert_faithful(Server::shared(), db, &scripts);
 }
 
-#[test]
-fn large_results_and_parameters_pass_unchanged() {
-    let db = "gen_large";
+/// Much of everything, in both directions.
+fn large_sessions(db: &str) -> Vec<Script> {
     let five_megabytes = vec![b'x'; 5 << 20];
     let length = [
         parse("", "SELECT length($1::text), md5($1::text)"),
@@ -473,7 +472,7 @@ fn large_results_and_parameters_pass_unchanged() {
     let text = format!("SELECT length('{}')", "y".repeat(5 << 20));
     let copied: Vec<u8> =
         (0..50).flat_map(|_| copy_data(&[&five_megabytes[..200_000], b"\n"].concat())).collect();
-    let scripts = [
+    vec![
         Script::session("20 MB in rows", db)
             .exchange(query("SELECT x, repeat('r', 1000) FROM generate_series(1, 20000) x")),
         Script::session("20 MB in one value", db).exchange(query("SELECT repeat('v', 20 * 1024 * 1024)")),
@@ -486,8 +485,35 @@ fn large_results_and_parameters_pass_unchanged() {
             .awaits(backend::COPY_IN_RESPONSE, 1)
             .exchange([copied, copy_done()].concat())
             .exchange(query("SELECT count(*), sum(length(message)) FROM log")),
-    ];
-    assert_faithful(Server::shared(), db, &scripts);
+    ]
+}
+
+#[test]
+fn large_results_and_parameters_pass_unchanged() {
+    assert_faithful(Server::shared(), "gen_large", &large_sessions("gen_large"));
+}
+
+#[test]
+fn nothing_changes_with_tls_on_the_way_to_the_database() {
+    let server = Server::with_acts_template_and(&["--version", "15", "--ssl"]);
+    let text = format!("postgres://onetrip@127.0.0.1:{}/postgres?sslmode=require", server.at.port);
+    let gateway = RunningGateway::start(config(conninfo(&text)));
+    let db = "gen_tls";
+    let scripts = [copies(db), oddities(db), large_sessions(db)].concat();
+    assert_faithful_through(gateway, &server, db, &scripts);
+}
+
+#[test]
+fn nothing_changes_while_the_gateway_settles_and_traces() {
+    let server = Server::shared();
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut config = config(server.upstream());
+    config.settle = Duration::from_millis(2);
+    config.trace = Some(directory.path().join("a.trace"));
+    config.keep_values = true;
+    let db = "gen_settle";
+    let scripts = [copies(db), oddities(db)].concat();
+    assert_faithful_through(RunningGateway::start(config), server, db, &scripts);
 }
 
 /// What a client sees of a session whose backend, and another's, is killed.

@@ -61,8 +61,13 @@ impl Server {
 
     /// PostgreSQL of a major version as [`Self::shared`] has it.
     pub(crate) fn with_acts_template(version: &str) -> Self {
+        Self::with_acts_template_and(&["--version", version])
+    }
+
+    /// The same with other arguments of `scripts/pgserver.py`.
+    pub(crate) fn with_acts_template_and(arguments: &[&str]) -> Self {
         let settings = ["--set", "max_connections=200", "--set", "max_prepared_transactions=5"];
-        let server = Self::start(&[&["--version", version, "--auth", "trust"][..], &settings].concat());
+        let server = Self::start(&[arguments, &["--auth", "trust"], &settings].concat());
         server.psql("postgres", "CREATE DATABASE acts_template");
         let schema =
             std::fs::read_to_string(repository().join("clients/schema.sql")).expect("the schema is there");
