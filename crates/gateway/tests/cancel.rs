@@ -2,13 +2,14 @@
 
 mod common;
 
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::client::{Endpoint, RawClient, errors};
 use common::messages::*;
 use common::proxy::{Cancelling, Manner, Proxy};
-use common::server::{RunningGateway, Server, config, conninfo};
+use common::server::{RunningGateway, Server, config, conninfo, repository};
 use common::transcript::{Message, Transcript};
 use onetrip_wire::pg::{ErrorResponse, backend};
 
@@ -223,4 +224,36 @@ fn half_a_cancel_request_does_nothing() {
     }
     session.await_count(backend::READY_FOR_QUERY, 2);
     assert_eq!(session.errors(), []);
+}
+
+/// A client of libpq 18 that asks for protocol 3.2, works, is cancelled, and works again.
+const CLIENT_OF_3_2: &str = "
+import psycopg, threading
+link = psycopg.connect('max_protocol_version=3.2', autocommit=True)
+assert link.execute('SELECT 1').fetchall() == [(1,)]
+threading.Timer(0.2, link.cancel_safe).start()
+try:
+    link.execute('SELECT pg_sleep(10)')
+except psycopg.errors.QueryCanceled:
+    print('cancelled', link.execute('SELECT 2').fetchall())
+";
+
+#[test]
+fn a_client_of_protocol_3_2_is_negotiated_down_and_can_cancel() {
+    let server = Server::start(&["--version", "18", "--auth", "trust"]);
+    let gateway = server.gateway();
+    let mut python = Command::new(repository().join(".venv/bin/python"));
+    gateway.endpoint().point(&mut python, "postgres");
+    let output = python.args(["-c", CLIENT_OF_3_2]).output().expect("python runs; run scripts/setup test");
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    assert_eq!(words(&output.stdout), "cancelled [(2,)]", "{}", words(&output.stderr));
+    // The same words on the wire: 3.0 is all there is, whatever the server behind would offer.
+    let mut packet = startup("postgres");
+    packet[7] = 2;
+    let mut client = RawClient::connect(&gateway.endpoint());
+    client.send(&packet);
+    client.await_count(backend::READY_FOR_QUERY, 1);
+    let seen = client.so_far();
+    let negotiated = seen.with_tag(backend::NEGOTIATE_PROTOCOL_VERSION).next().expect("it is told");
+    assert_eq!(negotiated.body, [0, 3, 0, 0, 0, 0, 0, 0]);
 }
