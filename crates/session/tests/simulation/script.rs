@@ -212,7 +212,7 @@ impl Script {
                 return; // the client gave up
             }
         }
-        self.copy_data(random, pieces, fails_after);
+        self.copy_data(random, pieces, fails_after, ahead);
     }
 
     fn extended_copy(&mut self, random: &mut Random) {
@@ -244,16 +244,19 @@ impl Script {
                 self.steps.push(Step::AwaitCopy);
             }
         }
-        self.copy_data(random, pieces, fails_after);
+        self.copy_data(random, pieces, fails_after, manner == 0);
         self.send(Message::sync(false));
     }
 
-    fn copy_data(&mut self, random: &mut Random, pieces: u64, fails_after: Option<u64>) {
+    fn copy_data(&mut self, random: &mut Random, pieces: u64, fails_after: Option<u64>, ahead: bool) {
         for _ in 0..pieces {
             let bytes = if random.once_in(20) { 100_000 } else { random.below(40) as usize };
             self.send(Message::copy_data(bytes));
             if random.once_in(8) && fails_after.is_none() {
                 self.send(Message::flush());
+            }
+            if random.once_in(8) && fails_after.is_none() && !ahead {
+                self.send(Message::sync(false)); // the server ignores it
             }
         }
         let fails = random.once_in(5) && fails_after.is_none();
