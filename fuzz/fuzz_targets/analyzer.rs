@@ -137,7 +137,10 @@ fuzz_target!(|events: Vec<Event>| {
             Event::Opened { name, .. } => {
                 let names = ["psycopg2", "HikariCP", "", "PostgreSQL JDBC Driver"];
                 let name = names[usize::from(*name) % names.len()];
-                out.opened(Moment(now), [(&b"user"[..], &b"ann"[..]), (b"application_name", name.as_bytes())]);
+                out.opened(
+                    Moment(now),
+                    [(&b"user"[..], &b"ann"[..]), (b"application_name", name.as_bytes())],
+                );
             }
             Event::Path { rtt, .. } => out.path(Moment(now), (*rtt).into(), (*rtt / 2).into()),
             Event::Name { name, .. } => out.statement_name(name),

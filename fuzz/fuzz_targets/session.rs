@@ -6,7 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Moment, Mutes, TraceError, ValueHasher};
 use onetrip_session::{Session, SessionConfig, Verdict};
-use onetrip_wire::pg::{Authentication, PROTOCOL_3_0, TransactionStatus, encode_ready_for_query, encode_startup};
+use onetrip_wire::pg::{
+    Authentication, PROTOCOL_3_0, TransactionStatus, encode_ready_for_query, encode_startup,
+};
 
 /// One direction's bytes that are not decided on.
 #[derive(Default)]
@@ -92,7 +94,8 @@ fuzz_target!(|data: &[u8]| {
     }
     session.close(Moment(now));
     let block = session.stream().take_block();
-    decode_block::<TraceError>(&mut Records::default(), 1, &block, |_| Ok(())).expect("own records read back");
+    decode_block::<TraceError>(&mut Records::default(), 1, &block, |_| Ok(()))
+        .expect("own records read back");
     let mut analyzer = Analyzer::new();
     analyzer.block(1, &block).expect("own records read back");
     analyzer.finish(&Mutes::default());
