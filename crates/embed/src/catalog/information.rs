@@ -2,11 +2,17 @@
 
 use super::View;
 
-pub(super) static VIEWS: [View; 6] = [
+pub(super) static VIEWS: [View; 7] = [
     View {
         name: "information_schema.schemata",
         columns: "catalog_name name, schema_name name, schema_owner name",
         query: "SELECT current_database(), nspname, onetrip_session('current_user') FROM pg_namespace",
+    },
+    View {
+        name: "information_schema.sequences",
+        columns: "sequence_catalog name, sequence_schema name, sequence_name name, data_type text, start_value text, \
+                  minimum_value text, maximum_value text, increment text, cycle_option text",
+        query: "",
     },
     View {
         name: "information_schema.tables",
