@@ -320,8 +320,9 @@ fn count_statements(event: &Event<'_>, shared: &mut Shared) {
         exchange.statements.iter().filter(|statement| matches!(statement.outcome, Outcome::Failed(_)));
     shared.summary.statements += runs;
     shared.summary.errors += failed.count() as u64;
+    // COPY data is a unit of its own, whose statement was run by the unit before.
+    shared.summary.rows += exchange.statements.iter().map(|statement| statement.rows).sum::<u64>();
     for run in &event.runs {
-        shared.summary.rows += run.statement.rows;
         let totals = shared.templates.totals_mut(run.template);
         totals.executions += 1;
         totals.rows += run.statement.rows;
