@@ -19,21 +19,36 @@ const ANSWERS: [(&str, &str); 62] = [
     ("SELECT 'abc' LIKE 'A%', 'abc' ILIKE 'A%', 'a_c' LIKE 'a\\_c', 'abc' NOT LIKE '%z'", "f|t|t|t"),
     ("SELECT 'abc' ~ '^a.c$', 'abc' !~ 'b', 'ABC' ~* 'b'", "t|f|t"),
     ("SELECT 1 IN (1, 2), 3 NOT IN (1, 2), 2 BETWEEN 1 AND 3, NULL IS NULL", "t|t|t|t"),
-    ("SELECT 2 = ANY(ARRAY[1, 2]), 2 <> ALL('{1,3}'::int[]), 5 > ALL(ARRAY[1, 2]), 1 > ANY(ARRAY[3])", "t|t|t|f"),
-    ("SELECT ARRAY[1, 2], ARRAY['a', 'b c'], '{1,NULL}'::int[], (ARRAY[4, 5])[2]", "{1,2}|{a,\"b c\"}|{1,NULL}|5"),
+    (
+        "SELECT 2 = ANY(ARRAY[1, 2]), 2 <> ALL('{1,3}'::int[]), 5 > ALL(ARRAY[1, 2]), 1 > ANY(ARRAY[3])",
+        "t|t|t|f",
+    ),
+    (
+        "SELECT ARRAY[1, 2], ARRAY['a', 'b c'], '{1,NULL}'::int[], (ARRAY[4, 5])[2]",
+        "{1,2}|{a,\"b c\"}|{1,NULL}|5",
+    ),
     ("SELECT array_to_string(ARRAY['a', 'b'], '-'), array_length(ARRAY[1, 2], 1)", "a-b|2"),
     ("SELECT date '2024-02-28' + 2, date '2024-03-01' - date '2024-02-01'", "2024-03-01|29"),
     ("SELECT timestamp '2024-01-31 10:00' + interval '1 month'", "2024-02-29 10:00:00"),
     ("SELECT timestamptz '2024-01-01 01:00+02'", "2023-12-31 23:00:00+00"),
-    ("SELECT '2024-05-06 07:08:09.5'::timestamp::date, date '2024-05-06'::timestamp", "2024-05-06|2024-05-06 00:00:00"),
+    (
+        "SELECT '2024-05-06 07:08:09.5'::timestamp::date, date '2024-05-06'::timestamp",
+        "2024-05-06|2024-05-06 00:00:00",
+    ),
     ("SELECT extract(year FROM date '2024-05-06'), extract(dow FROM date '2024-05-06')", "2024|1"),
     ("SELECT date_trunc('month', timestamp '2024-05-06 07:08:09')", "2024-05-01 00:00:00"),
     ("SELECT date '2024-01-01' = timestamp '2024-01-01 00:00'", "t"),
     ("SELECT to_char(timestamp '2024-05-06 07:08:09', 'YYYY-MM-DD HH24:MI')", "2024-05-06 07:08"),
-    ("SELECT '\\x0aFF'::bytea, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid", "\\x0aff|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    (
+        "SELECT '\\x0aFF'::bytea, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid",
+        "\\x0aff|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+    ),
     ("SELECT E'a\\nb', $$it's$$, 'it''s'", "a\nb|it's|it's"),
     ("SELECT substring('hello' FROM 2 FOR 3), position('l' IN 'hello'), char_length('äö')", "ell|3|2"),
-    ("SELECT left('hello', 2), right('hello', -2), lpad('7', 3, '0'), split_part('a,b', ',', 2)", "he|llo|007|b"),
+    (
+        "SELECT left('hello', 2), right('hello', -2), lpad('7', 3, '0'), split_part('a,b', ',', 2)",
+        "he|llo|007|b",
+    ),
     ("SELECT round(2.5), round(1.005, 2), floor(-1.5), ceil(1.2), abs(-3), mod(7, 3)", "3|1.01|-2|2|3|1"),
     ("SELECT current_database(), current_user, current_schema", "shop|ann|public"),
     ("SELECT now() = now(), now() <= clock_timestamp(), current_date = now()::date", "t|t|t"),
@@ -61,11 +76,17 @@ const ANSWERS: [(&str, &str); 62] = [
     ("SELECT 1 /* a /* nested */ comment */ -- and more", "1"),
     ("SELECT CAST('12' AS integer), CAST(1 AS double precision), CAST('x' AS varchar(5))", "12|1|x"),
     ("SELECT 'abcdef'::varchar(3), 'abc'::char(3)", "abc|abc"),
-    ("SELECT 9223372036854775807, -9223372036854775808, 2147483648", "9223372036854775807|-9223372036854775808|2147483648"),
+    (
+        "SELECT 9223372036854775807, -9223372036854775808, 2147483648",
+        "9223372036854775807|-9223372036854775808|2147483648",
+    ),
     ("SELECT 'now'::timestamptz = now(), 'today'::date = current_date", "t|t"),
     ("SELECT (now() AT TIME ZONE 'UTC') IS NOT NULL", "t"),
     ("SELECT unnest(ARRAY[7])", "7"),
-    ("SELECT pg_catalog.format_type(23, NULL), pg_typeof_is_missing FROM (SELECT 1 AS pg_typeof_is_missing) AS x", "integer|1"),
+    (
+        "SELECT pg_catalog.format_type(23, NULL), pg_typeof_is_missing FROM (SELECT 1 AS pg_typeof_is_missing) AS x",
+        "integer|1",
+    ),
     ("SELECT current_setting('server_version_num')::int >= 150000", "t"),
     ("SELECT 'a' < 'b', 'B' < 'a', 10 < 9, '10' < '9'", "t|t|f|t"),
 ];
@@ -97,7 +118,7 @@ const ERRORS: [(&str, &str); 34] = [
     ("SELECT 1000::numeric(4,2)", "22003"),
     ("SELECT '1.23456789012345678'::numeric", "22003"),
     ("SELECT 1::nosuchtype", "42704"),
-    ("INSERT INTO t (id) VALUES (1)", "23505"),
+    ("INSERT INTO t (id, name) VALUES (1, 'z')", "23505"),
     ("INSERT INTO t (id, name) VALUES (9, 'one')", "23505"),
     ("INSERT INTO t (id, name) VALUES (NULL, 'x')", "23502"),
     ("INSERT INTO t (id, name) VALUES (9, NULL)", "23502"),
@@ -152,14 +173,23 @@ fn tables_are_made_filled_changed_and_described_as_declared() {
     assert_eq!(support::rows_of(&inserted), ["1|ann|12.35|t", "2|bob|1.00|t"]);
     assert_eq!(
         inserted[0].columns(),
-        [("id", 20), ("name", 25), ("balance", 1700), ("active", 16)].map(|(name, oid)| (name.to_owned(), oid))
+        [("id", 20), ("name", 25), ("balance", 1700), ("active", 16)]
+            .map(|(name, oid)| (name.to_owned(), oid))
     );
     client.run("INSERT INTO people (name, score) VALUES ('cid', DEFAULT) ON CONFLICT (name) DO NOTHING");
     client.run("INSERT INTO people (name) VALUES ('cid') ON CONFLICT (name) DO UPDATE SET balance = people.balance + 5");
     assert_eq!(client.rows("SELECT balance, score FROM people WHERE name = 'cid'"), ["5.00|0.5"]);
-    assert_eq!(client.rows("UPDATE people SET active = false, balance = balance * 2 WHERE id = 1 RETURNING balance"), ["24.70"]);
+    assert_eq!(
+        client.rows("UPDATE people SET active = false, balance = balance * 2 WHERE id = 1 RETURNING balance"),
+        ["24.70"]
+    );
     assert_eq!(client.rows("DELETE FROM people AS p WHERE p.id = 2 RETURNING name"), ["bob"]);
-    assert_eq!(client.rows("SELECT sum(balance), avg(balance), tags[1] FROM people WHERE tags IS NOT NULL GROUP BY tags"), ["24.70|24.7|a"]);
+    assert_eq!(
+        client.rows(
+            "SELECT sum(balance), avg(balance), tags[1] FROM people WHERE tags IS NOT NULL GROUP BY tags"
+        ),
+        ["24.70|24.7|a"]
+    );
     client.run("ALTER TABLE people ADD COLUMN nick varchar(5) DEFAULT 'x'; ALTER TABLE people RENAME COLUMN nick TO short");
     assert_eq!(client.rows("SELECT short FROM people WHERE id = 1"), ["x"]);
     client.run("CREATE OR REPLACE VIEW active AS SELECT id, balance::int AS whole FROM people WHERE active");
@@ -228,7 +258,10 @@ fn the_catalogue_answers_what_tools_ask() {
     let constraints = "SELECT conname, contype, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'b'::regclass ORDER BY 1";
     assert_eq!(
         client.rows(constraints),
-        ["b_a_id_fkey|f|FOREIGN KEY (a_id) REFERENCES a(id) ON DELETE CASCADE", "b_pkey|p|PRIMARY KEY (x, y)"]
+        [
+            "b_a_id_fkey|f|FOREIGN KEY (a_id) REFERENCES a(id) ON DELETE CASCADE",
+            "b_pkey|p|PRIMARY KEY (x, y)"
+        ]
     );
     let indexes = "SELECT c.relname, i.indisunique, i.indisprimary FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid ORDER BY 1";
     assert_eq!(client.rows(indexes), ["a_pkey|t|t", "b_pkey|t|t", "b_y|f|f"]);

@@ -87,17 +87,39 @@ pub(crate) fn install(connection: &Connection) -> rusqlite::Result<()> {
 
 /// The query that answers a function of the catalogue; `$1` stands for its first argument.
 pub(crate) fn function_query(name: &str) -> Option<&'static str> {
+    // The argument may be a column called `oid`: inside, no name of a client's can be meant.
     Some(match name {
-        "pg_get_indexdef" => "SELECT definition FROM temp.onetrip_index WHERE oid = $1",
-        "pg_get_constraintdef" => "SELECT definition FROM temp.onetrip_constraint WHERE oid = $1",
-        "pg_get_viewdef" => {
-            "SELECT definition FROM temp.pg_views WHERE viewname = (SELECT relname FROM temp.pg_class WHERE oid = $1)"
+        "pg_get_indexdef" => {
+            "SELECT onetrip_value FROM (SELECT oid AS onetrip_key, definition AS onetrip_value FROM temp.onetrip_index) \
+             WHERE onetrip_key = $1"
         }
-        "to_regtype" => "SELECT oid FROM temp.pg_type WHERE typname = $1",
-        "to_regclass" => "SELECT oid FROM temp.pg_class WHERE relname = $1",
+        "pg_get_constraintdef" => {
+            "SELECT onetrip_value FROM (SELECT oid AS onetrip_key, definition AS onetrip_value \
+             FROM temp.onetrip_constraint) WHERE onetrip_key = $1"
+        }
+        "pg_get_viewdef" => {
+            "SELECT onetrip_value FROM (SELECT c.oid AS onetrip_key, v.definition AS onetrip_value \
+             FROM temp.pg_views v JOIN temp.pg_class c ON c.relname = v.viewname) WHERE onetrip_key = $1"
+        }
+        "to_regtype" => {
+            "SELECT onetrip_value FROM (SELECT typname AS onetrip_key, oid AS onetrip_value FROM temp.pg_type) \
+             WHERE onetrip_key = $1"
+        }
+        "to_regclass" => {
+            "SELECT onetrip_value FROM (SELECT relname AS onetrip_key, oid AS onetrip_value FROM temp.pg_class) \
+             WHERE onetrip_key = $1"
+        }
         _ => return None,
     })
 }
+
+/// What gives a relation's name for the identifier behind it.
+pub(crate) const NAME_OF_RELATION: &str = "(SELECT onetrip_value FROM (SELECT oid AS onetrip_key, \
+    relname AS onetrip_value FROM temp.pg_class) WHERE onetrip_key = ";
+
+/// What gives a relation's identifier for the name behind it.
+pub(crate) const RELATION_OF_NAME: &str = "(SELECT onetrip_value FROM (SELECT relname AS onetrip_key, \
+    oid AS onetrip_value FROM temp.pg_class) WHERE onetrip_key = ";
 
 /// `pg_type` from the table of types, with an array type for each that has one.
 fn types_query() -> String {

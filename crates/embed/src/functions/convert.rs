@@ -60,10 +60,8 @@ fn cast(value: ValueRef<'_>, from: SqlType, to: SqlType, is_explicit: bool) -> O
         (base, _) if base.is_moment() && (to.base.is_moment() || to.base == Base::Time) => {
             cast_moment(value, from, to)
         }
-        (base, _) if base.is_text() && to.base != Base::Bytea => {
-            read_owned(to, &text_form(value, from)?, is_explicit)
-        }
-        (base, Base::Bytea) if base.is_text() => read_owned(to, &text_form(value, from)?, is_explicit),
+        (_, Base::Bytea) if matches!(value, ValueRef::Blob(_)) => Ok(owned(value)),
+        (base, _) if base.is_text() => read_owned(to, &text_form(value, from)?, is_explicit),
         (_, base) if base.is_text() => read_owned(to, &text_form(value, from)?, is_explicit),
         (a, b) if a == b => read_owned(to, &text_form(value, from)?, is_explicit),
         _ => Err(cannot()),

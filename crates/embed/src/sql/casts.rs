@@ -4,6 +4,7 @@ use super::analysis::{Analysis, Typed};
 use super::schema::Column;
 use super::token::quote_text;
 use super::tree::{ExprId, Node};
+use crate::catalog::{NAME_OF_RELATION, RELATION_OF_NAME};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Base, SqlType};
 use crate::value::{Stored, read_text};
@@ -123,14 +124,15 @@ impl Analysis<'_> {
         // What stands around the argument is PostgreSQL's notation: `::type` or CAST( … AS type).
         let (node, inner) = (&tree.exprs[id], &tree.exprs[arg]);
         self.edits.remove((node.first..inner.first).chain(inner.last + 1..=node.last));
-        let coerced = self.coerce(arg, from, if ty.base == Base::Bpchar { SqlType::TEXT } else { ty })?;
+        let is_cut = matches!(ty.base, Base::Varchar | Base::Bpchar) && !ty.is_array;
+        let coerced = self.coerce(arg, from, if is_cut { ty.without_modifier() } else { ty })?;
         let typed = Typed { ty, scale: scale_of(ty, from), not_null: from.not_null };
         if from.ty.is_unknown() && (coerced.ty == ty || matches!(inner.node, Node::Null)) {
             return Ok(typed);
         }
         if ty.base == Base::Text && !ty.is_array && coerced.ty.base == Base::Regclass {
             self.uses_catalog = true;
-            self.wrap(arg, "(SELECT relname FROM temp.pg_class WHERE oid = ", ")");
+            self.wrap(arg, NAME_OF_RELATION, ")");
             return Ok(typed);
         }
         let is_plain_text = ty.base == Base::Text && !ty.is_array;
@@ -144,12 +146,12 @@ impl Analysis<'_> {
         if ty.base == Base::Regclass && (coerced.ty.base.is_integer() || coerced.ty.is_unknown()) {
             // An object identifier shown as a relation's name.
             self.uses_catalog = true;
-            self.wrap(arg, "(SELECT relname FROM temp.pg_class WHERE oid = ", ")");
+            self.wrap(arg, NAME_OF_RELATION, ")");
             return Ok(Typed::of(SqlType::TEXT));
         }
         if ty.base == Base::Regclass && coerced.ty.base.is_text() {
             self.uses_catalog = true;
-            self.wrap(arg, "(SELECT oid FROM temp.pg_class WHERE relname = ", ")");
+            self.wrap(arg, RELATION_OF_NAME, ")");
             return Ok(typed);
         }
         self.convert(arg, coerced.ty, ty, true);

@@ -45,7 +45,10 @@ impl Message {
     /// The columns of a DataRow as text.
     pub fn row(&self) -> Vec<Option<String>> {
         let row = DataRow::decode(&self.body).unwrap();
-        row.columns.iter().map(|value| value.map(|value| String::from_utf8_lossy(value).into_owned())).collect()
+        row.columns
+            .iter()
+            .map(|value| value.map(|value| String::from_utf8_lossy(value).into_owned()))
+            .collect()
     }
 
     pub fn text(&self) -> String {
@@ -176,7 +179,13 @@ impl Client {
     }
 
     /// Parameters in text format; results in the given format for all columns.
-    pub fn bind(&mut self, portal: &str, name: &str, values: &[Option<&str>], result_format: u16) -> &mut Self {
+    pub fn bind(
+        &mut self,
+        portal: &str,
+        name: &str,
+        values: &[Option<&str>],
+        result_format: u16,
+    ) -> &mut Self {
         let values: Vec<_> = values.iter().map(|value| value.map(str::as_bytes)).collect();
         self.bind_bytes(portal, name, (0, &values), result_format)
     }
@@ -261,7 +270,8 @@ pub fn tags(messages: &[Message]) -> String {
 pub fn rows_of(messages: &[Message]) -> Vec<String> {
     let rows = messages.iter().filter(|message| message.tag == b'D');
     rows.map(|row| {
-        let columns: Vec<_> = row.row().into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect();
+        let columns: Vec<_> =
+            row.row().into_iter().map(|value| value.unwrap_or_else(|| "NULL".to_owned())).collect();
         columns.join("|")
     })
     .collect()
