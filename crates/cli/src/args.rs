@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Gateway(GatewayOptions),
     /// Report on a trace
     Report(ReportOptions),
+    /// Write a trace's exchanges for other tools
+    Export(ExportOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
     Ping(PingOptions),
     /// Put a simulated distance between two programs
@@ -176,6 +178,28 @@ impl LinkOptions {
             seed: self.seed.unwrap_or(default.seed),
         })
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportOptions {
+    /// A trace, also one that is still being written
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    /// Form of the export; Parquet needs a build with --features parquet
+    #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+    pub(crate) format: ExportFormat,
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object per exchange and line
+    Jsonl,
+    /// One row per exchange
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 /// How the gateway watches.

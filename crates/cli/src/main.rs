@@ -1,6 +1,7 @@
 //! The `onetrip` command: flags to one validated value, then a library call.
 
 mod args;
+mod export;
 mod gateway;
 mod judge;
 mod link;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Report(options) => report::report(&options),
+        Command::Export(options) => export::export(&options),
         Command::Ping(options) => ping::ping(&options),
         Command::Link(options) => link::link(&options),
     };
