@@ -9,7 +9,7 @@ use super::transaction::Block;
 use super::{Failure, Flow, Session};
 use crate::error::{SqlError, SqlResult};
 use crate::sql::token::quote_name;
-use crate::sql::{Column, CopyFormat, CopyIn, LiveSchema, Schema};
+use crate::sql::{Column, CopyFormat, CopyIn, Schema};
 use crate::types::SqlType;
 use crate::value::{Stored, decode, read_text};
 
@@ -39,7 +39,9 @@ impl<'c> Session<'c> {
         out: &mut Output<'_>,
     ) -> Result<(), Failure> {
         self.enter(true, false, "COPY")?;
-        let table = LiveSchema { connection: self.connection }
+        self.schema.refresh(self.schema_epoch());
+        let table = self
+            .schema
             .table(None, &copy.table)
             .ok_or_else(|| SqlError::new("42P01", format!("relation \"{}\" does not exist", copy.table)))?;
         let columns = chosen_columns(&table, copy)?;

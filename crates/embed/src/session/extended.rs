@@ -36,7 +36,7 @@ impl<'c> Session<'c> {
 
     pub(super) fn prepare(&mut self, text: &str, given: &[SqlType]) -> SqlResult<Rc<Prepared<'c>>> {
         let epoch = self.schema_epoch();
-        self.plans.get(self.connection, text, given, epoch)
+        self.plans.get(&self.schema, text, given, epoch)
     }
 
     pub(super) fn name_statement(&mut self, name: &[u8], prepared: Rc<Prepared<'c>>) -> SqlResult<()> {
@@ -71,7 +71,7 @@ impl<'c> Session<'c> {
         if !ends_transaction(&prepared.statement) {
             self.transaction.check_usable()?;
         }
-        prepared.refresh(self.connection, self.schema_epoch())?;
+        prepared.refresh(&self.schema, self.schema_epoch())?;
         if bind.portal.is_empty() {
             if let Some(portal) = self.unnamed_portal.take() {
                 self.spare_formats = portal.close();

@@ -28,7 +28,7 @@ pub(crate) use settings::Settings;
 
 use crate::error::{SqlError, SqlResult};
 use crate::functions::SessionFacts;
-use crate::sql::{Statement, Utility, Verb};
+use crate::sql::{LiveSchema, Statement, Utility, Verb};
 use copy::Copying;
 use portal::{Portal, Reading};
 use prepared::{Plans, Prepared};
@@ -86,6 +86,7 @@ pub(crate) struct Common {
 /// A session after its start.
 pub(crate) struct Session<'c> {
     connection: &'c Connection,
+    schema: LiveSchema<'c>,
     facts: Arc<SessionFacts>,
     common: Arc<Common>,
     /// True while a statement runs, so that a cancel request hits no later one.
@@ -115,6 +116,7 @@ impl<'c> Session<'c> {
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             connection,
+            schema: LiveSchema::new(connection)?,
             facts,
             common,
             is_running,

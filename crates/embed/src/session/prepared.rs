@@ -33,17 +33,13 @@ pub(super) struct Prepared<'c> {
 
 impl<'c> Prepared<'c> {
     /// Translates and compiles; `epoch` is the schema's.
-    pub(super) fn new(
-        connection: &'c Connection,
-        text: &str,
-        given: &[SqlType],
-        epoch: u64,
-    ) -> SqlResult<Self> {
-        let mut statement = translate(text, given, &LiveSchema { connection })?;
+    pub(super) fn new(schema: &LiveSchema<'c>, text: &str, given: &[SqlType], epoch: u64) -> SqlResult<Self> {
+        let connection = schema.connection;
+        let mut statement = translate(text, given, schema)?;
         let mut idle = Vec::new();
         let mut declared = None;
         if let Statement::Utility(Utility::Declare { text, .. }) = &statement {
-            let inner = Self::new(connection, text, given, epoch)?;
+            let inner = Self::new(schema, text, given, epoch)?;
             if !matches!(&inner.statement, Statement::Run(run) if run.verb == Verb::Select) {
                 return Err(SqlError::new("42601", "a cursor is declared for a SELECT"));
             }
@@ -110,18 +106,19 @@ impl<'c> Prepared<'c> {
     }
 
     /// Checks that a change of the schema left the translation as it was.
-    pub(super) fn refresh(&self, connection: &'c Connection, epoch: u64) -> SqlResult<()> {
+    pub(super) fn refresh(&self, schema: &LiveSchema<'c>, epoch: u64) -> SqlResult<()> {
         if self.epoch.get() == epoch {
             return Ok(());
         }
         if let Some(declared) = &self.declared {
-            return declared.refresh(connection, epoch);
+            return declared.refresh(schema, epoch);
         }
         let Statement::Run(run) = &self.statement else {
             self.epoch.set(epoch);
             return Ok(());
         };
-        let anew = Prepared::new(connection, &self.text, &self.given, epoch)?;
+        schema.refresh(epoch);
+        let anew = Prepared::new(schema, &self.text, &self.given, epoch)?;
         let Statement::Run(now) = &anew.statement else { return Ok(()) };
         let same_columns = run.columns.len() == now.columns.len()
             && run.columns.iter().zip(&now.columns).all(|(a, b)| a.ty == b.ty && a.name == b.name);
@@ -165,7 +162,7 @@ impl<'c> Plans<'c> {
     /// The statement of this text, from memory or made now.
     pub(super) fn get(
         &mut self,
-        connection: &'c Connection,
+        schema: &LiveSchema<'c>,
         text: &str,
         given: &[SqlType],
         epoch: u64,
@@ -180,7 +177,10 @@ impl<'c> Plans<'c> {
             self.recent.push(Rc::clone(&plan));
             return Ok(plan);
         }
-        let plan = Rc::new(Prepared::new(connection, text, given, epoch)?);
+        if schema.refresh(epoch) {
+            self.recent.clear();
+        }
+        let plan = Rc::new(Prepared::new(schema, text, given, epoch)?);
         if text.len() <= PLAN_BYTES_MAX {
             if self.recent.len() == PLANS_MAX {
                 self.recent.remove(0);

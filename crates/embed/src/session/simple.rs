@@ -83,7 +83,7 @@ impl Session<'_> {
         if !prepared.parameters().is_empty() {
             return Err(SqlError::new("42P02", "there is no parameter $1").into());
         }
-        prepared.refresh(self.connection, self.schema_epoch())?;
+        prepared.refresh(&self.schema, self.schema_epoch())?;
         if let Statement::Utility(Utility::Copy(copy)) = &prepared.statement {
             return self.copy_start(copy, true, out);
         }

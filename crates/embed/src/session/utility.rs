@@ -207,7 +207,7 @@ impl<'c> Session<'c> {
         if matches!(prepared.statement, Statement::Utility(Utility::Execute { .. })) {
             return Err(SqlError::unsupported("EXECUTE of an EXECUTE is not supported").into());
         }
-        prepared.refresh(self.connection, self.schema_epoch())?;
+        prepared.refresh(&self.schema, self.schema_epoch())?;
         let mut portal = self.open_portal(prepared)?;
         portal.formats.extend_from_slice(formats);
         let done = match portal.bind_texts(arguments) {

@@ -1,5 +1,7 @@
 //! What the translation must know of tables: their columns, types and defaults.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use rusqlite::Connection;
@@ -41,9 +43,36 @@ pub(crate) trait Schema {
     fn table(&self, schema: Option<&str>, name: &str) -> Option<Rc<Vec<Column>>>;
 }
 
-/// The schema of an open database.
+/// Most tables that are remembered.
+const TABLES_MAX: usize = 1_000;
+
+/// The schema of an open database, remembered until it changes.
 pub(crate) struct LiveSchema<'c> {
     pub(crate) connection: &'c Connection,
+    tables: RefCell<HashMap<String, Known>>,
+    /// Epoch of the server's own changes, and SQLite's version, which counts those of other programs too.
+    seen: Cell<(u64, i64)>,
+    version: RefCell<rusqlite::Statement<'c>>,
+}
+
+type Known = Option<Rc<Vec<Column>>>;
+
+impl<'c> LiveSchema<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let version = RefCell::new(connection.prepare("PRAGMA main.schema_version")?);
+        Ok(Self { connection, tables: RefCell::default(), seen: Cell::new((0, 0)), version })
+    }
+
+    /// Forgets what it knows if the schema has changed; says whether it has.
+    pub(crate) fn refresh(&self, epoch: u64) -> bool {
+        // Where the version cannot be read, the next statement cannot be run either, and says why.
+        let version = self.version.borrow_mut().query_row([], |row| row.get(0)).unwrap_or(0);
+        if self.seen.replace((epoch, version)) == (epoch, version) {
+            return false;
+        }
+        self.tables.borrow_mut().clear();
+        true
+    }
 }
 
 /// Deepest chain of views over views that is typed; beyond it columns are text.
@@ -51,7 +80,18 @@ const VIEW_DEPTH_MAX: u32 = 8;
 
 impl Schema for LiveSchema<'_> {
     fn table(&self, schema: Option<&str>, name: &str) -> Option<Rc<Vec<Column>>> {
-        Layer { connection: self.connection, depth: 0 }.table(schema, name)
+        if catalog::is_catalog(schema, name) {
+            return catalog::columns(schema, name).map(Rc::new);
+        }
+        if let Some(known) = self.tables.borrow().get(name) {
+            return known.clone();
+        }
+        let found = Layer { connection: self.connection, depth: 0 }.table(schema, name);
+        let mut tables = self.tables.borrow_mut();
+        if tables.len() < TABLES_MAX {
+            tables.insert(name.to_owned(), found.clone());
+        }
+        found
     }
 }
 
