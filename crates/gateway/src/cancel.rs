@@ -6,13 +6,21 @@
 //! idle (`DoingCommandRead` in `postgres.c`).
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use onetrip_session::BackendKey;
+use tokio::sync::Notify;
 
 use crate::dial::Upstream;
 use crate::notice::notice;
+
+/// Turns of a session's task that surely show it what its socket held: in the first the runtime may not have looked yet.
+const TURNS: u8 = 2;
+/// Longest wait for them.
+const TURN_MAX: Duration = Duration::from_secs(1);
 
 /// What a client shows to cancel: process id and the gateway's key.
 type Shown = (u32, [u8; 4]);
@@ -29,6 +37,9 @@ pub(crate) struct Target {
     key: BackendKey,
     upstream: Upstream,
     state: Mutex<State>,
+    /// Turns of the session's task that a cancel request waits for.
+    turns: AtomicU8,
+    turned: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +50,7 @@ struct State {
     on_their_way: u32,
     /// A cancel was sent and nobody knows whether it has arrived.
     lost: bool,
-    /// The session's task, while it holds a unit back.
+    /// The session's task.
     waker: Option<Waker>,
 }
 
@@ -55,8 +66,16 @@ pub(crate) enum Gate {
 
 impl Cancels {
     /// Lets a session be cancelled by `shown`.
-    pub(crate) fn add(&self, shown: Shown, key: BackendKey, upstream: Upstream) -> Arc<Target> {
-        let target = Arc::new(Target { key, upstream, state: Mutex::default() });
+    pub(crate) fn add(
+        &self,
+        shown: Shown,
+        key: BackendKey,
+        upstream: Upstream,
+        cx: &Context<'_>,
+    ) -> Arc<Target> {
+        let state = Mutex::new(State { waker: Some(cx.waker().clone()), ..State::default() });
+        let target =
+            Arc::new(Target { key, upstream, state, turns: AtomicU8::new(0), turned: Notify::new() });
         lock(&self.sessions).insert(shown, Arc::clone(&target));
         target
     }
@@ -66,9 +85,10 @@ impl Cancels {
     }
 
     /// Carries a request to the database and waits until it has arrived. One that names no session, or one whose
-    /// client waits for nothing, is dropped.
+    /// client waits for nothing, is dropped; what the client sent before it asked is seen first.
     pub(crate) async fn carry(&self, shown: Shown) {
         let Some(target) = lock(&self.sessions).get(&shown).map(Arc::clone) else { return };
+        target.await_turn().await;
         {
             let mut state = lock(&target.state);
             if !state.is_waiting {
@@ -83,13 +103,44 @@ impl Cancels {
             state.lost |= error.may_have_been_sent;
             notice(&format!("a cancel request did not reach the database: {}", error.reason));
         }
-        if let Some(waker) = state.waker.take() {
-            waker.wake();
+        state.wake();
+    }
+}
+
+impl State {
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
         }
     }
 }
 
 impl Target {
+    /// Lets the session's task read what its client has sent: a statement may have arrived and not been seen.
+    async fn await_turn(&self) {
+        let mut turned = std::pin::pin!(self.turned.notified());
+        turned.as_mut().enable();
+        self.turns.store(TURNS, Ordering::Release);
+        lock(&self.state).wake();
+        // A task that is busy for so long has long seen what came before.
+        let _ = tokio::time::timeout(TURN_MAX, turned).await;
+    }
+
+    /// The session's task had a turn.
+    pub(crate) fn turn_taken(&self, cx: &Context<'_>) {
+        match self.turns.load(Ordering::Acquire) {
+            0 => {}
+            1 => {
+                self.turns.store(0, Ordering::Release);
+                self.turned.notify_waiters();
+            }
+            more => {
+                self.turns.store(more - 1, Ordering::Release);
+                cx.waker().wake_by_ref();
+            }
+        }
+    }
+
     /// Notes whether the client waits for an answer.
     pub(crate) fn set_waiting(&self, is_waiting: bool) {
         lock(&self.state).is_waiting = is_waiting;

@@ -208,6 +208,9 @@ impl Connection {
             self.spinner.moved(now, &self.shared.spin);
             self.keep_books(now);
         }
+        if let Some(target) = &self.target {
+            target.turn_taken(cx);
+        }
         if self.spinner.may_spin(&self.shared.spin) {
             wake_after_a_look(cx);
         } else {
@@ -354,7 +357,7 @@ impl Connection {
             self.down.insert(self.session.to_client());
         }
         if moved {
-            self.register();
+            self.register(cx);
             if let Some(target) = &self.target {
                 target.set_waiting(self.session.is_waiting());
             }
@@ -363,13 +366,13 @@ impl Connection {
     }
 
     /// Lets the session be cancelled once the backend has said who it is.
-    fn register(&mut self) {
+    fn register(&mut self, cx: &Context<'_>) {
         if self.target.is_some() {
             return;
         }
         if let Some(key) = self.session.backend_key() {
             let shown = (key.process_id, self.cancel_key);
-            self.target = Some(self.shared.cancels.add(shown, key.clone(), self.upstream.clone()));
+            self.target = Some(self.shared.cancels.add(shown, key.clone(), self.upstream.clone(), cx));
         }
     }
 
