@@ -41,11 +41,14 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program is pointed at the gateway by its environment: PGHOST, PGPORT, PGHOSTADDR, PGSERVICE, PGSSLMODE,
-PGPASSFILE and DATABASE_URL, and every variable named with --env. What was changed is printed.
+The program is pointed at the gateway by its environment: PGHOST, PGPORT, PGHOSTADDR, PGSERVICE,
+PGSSLMODE, PGPASSFILE and DATABASE_URL, and every variable named with --env. What was changed is
+printed.
 
-The report goes to standard error, because standard output is the program's; --output writes it to a file.
-The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on found something.
+The report goes to standard error, because standard output is the program's; --output writes it to
+a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
+found something.
+
 Without --upstream the database is taken from --env, the PG* variables or DATABASE_URL.")]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
@@ -215,7 +218,7 @@ pub(crate) struct WatchOptions {
     /// Hold every reply for this long, so that the count of a pipelining client is exact
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0ms")]
     pub(crate) settle: Duration,
-    /// Longest spin before a thread parks; 0 for none
+    /// Longest spin before a thread parks; 0ms for none. It costs CPU: turn it off on a busy machine
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
     pub(crate) spin: Duration,
     /// Threads that move bytes [default: one per core]
