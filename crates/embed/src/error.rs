@@ -31,32 +31,33 @@ pub enum EmbedError {
 pub(crate) struct SqlError {
     pub(crate) sqlstate: &'static str,
     pub(crate) message: Cow<'static, str>,
-    pub(crate) detail: Option<String>,
     pub(crate) hint: Option<&'static str>,
-    pub(crate) table: Option<String>,
-    pub(crate) column: Option<String>,
-    pub(crate) constraint: Option<String>,
+    more: Option<Box<ErrorDetail>>,
     /// Byte offset in the statement's text.
     pub(crate) offset: Option<usize>,
     /// The offset in characters of the whole message, counted from one.
     pub(crate) position: Option<usize>,
 }
 
+/// What few errors have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ErrorDetail {
+    pub(crate) detail: Option<String>,
+    pub(crate) table: Option<String>,
+    pub(crate) column: Option<String>,
+    pub(crate) constraint: Option<String>,
+}
+
 pub(crate) type SqlResult<T> = Result<T, SqlError>;
 
 impl SqlError {
     pub(crate) fn new(sqlstate: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            sqlstate,
-            message: message.into(),
-            detail: None,
-            hint: None,
-            table: None,
-            column: None,
-            constraint: None,
-            offset: None,
-            position: None,
-        }
+        Self { sqlstate, message: message.into(), hint: None, more: None, offset: None, position: None }
+    }
+
+    /// Place for what few errors have.
+    pub(crate) fn more(&mut self) -> &mut ErrorDetail {
+        self.more.get_or_insert_default()
     }
 
     pub(crate) fn hint(mut self, hint: &'static str) -> Self {
@@ -108,7 +109,8 @@ impl SqlError {
             put(b'V', severity);
             put(b'C', self.sqlstate);
             put(b'M', &self.message);
-            if let Some(detail) = &self.detail {
+            let more = self.more.as_deref();
+            if let Some(detail) = more.and_then(|more| more.detail.as_ref()) {
                 put(b'D', detail);
             }
             if let Some(hint) = self.hint {
@@ -117,7 +119,11 @@ impl SqlError {
             if let Some(position) = self.position {
                 put(b'P', &position.to_string());
             }
-            for (letter, field) in [(b't', &self.table), (b'c', &self.column), (b'n', &self.constraint)] {
+            let Some(more) = more else {
+                out.push(0);
+                return;
+            };
+            for (letter, field) in [(b't', &more.table), (b'c', &more.column), (b'n', &more.constraint)] {
                 if let Some(value) = field {
                     put(letter, value);
                 }

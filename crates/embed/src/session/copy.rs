@@ -255,7 +255,7 @@ impl Copying<'_> {
     }
 
     fn located(&self, mut error: SqlError) -> SqlError {
-        error.detail = Some(format!("COPY {}, line {}", self.format.table, self.rows + 1));
+        error.more().detail = Some(format!("COPY {}, line {}", self.format.table, self.rows + 1));
         error
     }
 }

@@ -26,9 +26,8 @@ fn from_code(code: i32, message: &str) -> SqlError {
     }
     let plain = |sqlstate| SqlError::new(sqlstate, message.to_owned());
     match code {
-        ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
-            unique_violation(message)
-        }
+        ffi::SQLITE_CONSTRAINT_UNIQUE => unique_violation(message, false),
+        ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => unique_violation(message, true),
         ffi::SQLITE_CONSTRAINT_NOTNULL => not_null_violation(message),
         ffi::SQLITE_CONSTRAINT_FOREIGNKEY | ffi::SQLITE_CONSTRAINT_TRIGGER => {
             SqlError::new("23503", "insert or update or delete violates foreign key constraint")
@@ -65,28 +64,24 @@ fn from_primary_code(code: i32, message: &str) -> SqlError {
 }
 
 /// `UNIQUE constraint failed: t.a, t.b` or `… index 'name'`.
-fn unique_violation(message: &str) -> SqlError {
+fn unique_violation(message: &str, is_primary: bool) -> SqlError {
+    const TEXT: &str = "duplicate key value violates unique constraint";
     let what = message.split_once(": ").map_or(message, |(_, what)| what);
-    let mut error = match what.strip_prefix("index '").and_then(|rest| rest.strip_suffix('\'')) {
-        Some(index) => violation("23505", "duplicate key value violates unique constraint", index),
-        None => {
-            let (table, columns) = table_and_columns(what);
-            let constraint = format!("{table}_{}_key", columns.join("_"));
-            let mut error = violation("23505", "duplicate key value violates unique constraint", &constraint);
-            error.detail = Some(format!("Key ({}) already exists.", columns.join(", ")));
-            error.table = Some(table);
-            error
-        }
-    };
-    if message.starts_with("PRIMARY") {
-        error.constraint = error.table.as_ref().map(|table| format!("{table}_pkey"));
+    if let Some(index) = what.strip_prefix("index '").and_then(|rest| rest.strip_suffix('\'')) {
+        return violation("23505", TEXT, index);
     }
+    let (table, columns) = table_and_columns(what);
+    let constraint =
+        if is_primary { format!("{table}_pkey") } else { format!("{table}_{}_key", columns.join("_")) };
+    let mut error = violation("23505", TEXT, &constraint);
+    error.more().detail = Some(format!("Key ({}) already exists.", columns.join(", ")));
+    error.more().table = Some(table);
     error
 }
 
 fn violation(sqlstate: &'static str, text: &str, constraint: &str) -> SqlError {
     let mut error = SqlError::new(sqlstate, format!("{text} \"{constraint}\""));
-    error.constraint = Some(constraint.to_owned());
+    error.more().constraint = Some(constraint.to_owned());
     error
 }
 
@@ -112,8 +107,8 @@ fn not_null_violation(message: &str) -> SqlError {
     let text =
         format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint");
     let mut error = SqlError::new("23502", text);
-    error.table = Some(table);
-    error.column = Some(column);
+    error.more().table = Some(table);
+    error.more().column = Some(column);
     error
 }
 
@@ -181,11 +176,12 @@ mod tests {
 
     #[test]
     fn constraint_errors_name_table_column_and_constraint() {
-        let error = from_code(ffi::SQLITE_CONSTRAINT_UNIQUE, "UNIQUE constraint failed: t.a, t.b");
+        let mut error = from_code(ffi::SQLITE_CONSTRAINT_UNIQUE, "UNIQUE constraint failed: t.a, t.b");
         assert_eq!(error.sqlstate, "23505");
-        assert_eq!(error.constraint.as_deref(), Some("t_a_b_key"));
-        assert_eq!(error.table.as_deref(), Some("t"));
-        let error = from_code(ffi::SQLITE_CONSTRAINT_NOTNULL, "NOT NULL constraint failed: t.a");
-        assert_eq!((error.sqlstate, error.column.as_deref()), ("23502", Some("a")));
+        assert_eq!(error.more().constraint.as_deref(), Some("t_a_b_key"));
+        assert_eq!(error.more().table.as_deref(), Some("t"));
+        let mut error = from_code(ffi::SQLITE_CONSTRAINT_NOTNULL, "NOT NULL constraint failed: t.a");
+        assert_eq!(error.sqlstate, "23502");
+        assert_eq!(error.more().column.as_deref(), Some("a"));
     }
 }

@@ -155,7 +155,7 @@ fn put_row(out: &mut Vec<u8>, row: &Row<'_>, columns: &[OutputColumn], formats: 
 }
 
 fn of_column(mut error: SqlError, column: &OutputColumn) -> SqlError {
-    error.detail = Some(format!("In result column \"{}\".", column.name));
+    error.more().detail = Some(format!("In result column \"{}\".", column.name));
     error
 }
 

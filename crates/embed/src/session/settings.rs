@@ -124,7 +124,7 @@ impl Settings {
             return Err(SqlError::new("22023", format!("value of parameter \"{name}\" is too long")));
         }
         let value = match known {
-            Some((_, default, change)) => match accepted(&name, *default, *change, value)? {
+            Some((_, default, change)) => match accepted(&name, default, *change, value)? {
                 Some(value) => value,
                 None => return Ok(()),
             },

@@ -146,7 +146,7 @@ impl Parser<'_> {
         }
         let mut from = Arm::default();
         if self.take_word("from") {
-            self.from_list(&mut from)?;
+            self.table_list(&mut from)?;
         }
         Ok(Update { assignments, from, condition: self.where_clause()? })
     }
@@ -267,7 +267,7 @@ impl Analysis<'_> {
 
     fn update(&mut self, target: &Relation, update: &Update) -> SqlResult<()> {
         for item in &update.from.from {
-            self.from_relation(item)?;
+            self.add_relation(item)?;
         }
         for (names, value) in &update.assignments {
             let find = |name: &String| {

@@ -327,7 +327,7 @@ impl Analysis<'_> {
             (Op::Add | Op::Subtract, Base::Date, _) if b.is_integer() || b == Base::Unknown => {
                 self.coerce(right, right_typed, SqlType::INT4)?;
                 self.as_function("onetrip_add_days", at, left, right);
-                self.edits.before(self.first(right), format!("{sign}"));
+                self.edits.before(self.first(right), sign);
                 SqlType::of(Base::Date)
             }
             (Op::Add | Op::Subtract, a, Base::Interval) if a.is_moment() => {

@@ -121,7 +121,7 @@ impl Parser<'_> {
             return Err(SqlError::unsupported("SELECT INTO is not supported").hint("Use CREATE TABLE AS."));
         }
         if self.take_word("from") {
-            self.from_list(arm)?;
+            self.table_list(arm)?;
         }
         arm.from_end = self.at - 1;
         if self.take_word("where") {
@@ -177,7 +177,7 @@ impl Parser<'_> {
             || ["window", "tablesample", "lateral", "values"].iter().any(|word| self.is_word_at(at, word))
     }
 
-    pub(crate) fn from_list(&mut self, arm: &mut Arm) -> SqlResult<()> {
+    pub(crate) fn table_list(&mut self, arm: &mut Arm) -> SqlResult<()> {
         loop {
             self.join_tree(arm)?;
             if !self.take(Kind::Comma) {
@@ -187,7 +187,7 @@ impl Parser<'_> {
     }
 
     fn join_tree(&mut self, arm: &mut Arm) -> SqlResult<()> {
-        self.deeper(|parser| parser.from_item(arm))?;
+        self.deeper(|parser| parser.table_item(arm))?;
         loop {
             self.take_word("natural");
             let is_joined = self.take_any_word(&["inner", "left", "right", "full", "cross"]);
@@ -195,7 +195,7 @@ impl Parser<'_> {
             if !self.take_word("join") {
                 return if is_joined { Err(self.syntax_error()) } else { Ok(()) };
             }
-            self.deeper(|parser| parser.from_item(arm))?;
+            self.deeper(|parser| parser.table_item(arm))?;
             if self.take_word("on") {
                 let condition = self.expression()?;
                 arm.conditions.push(condition);
@@ -205,7 +205,7 @@ impl Parser<'_> {
         }
     }
 
-    fn from_item(&mut self, arm: &mut Arm) -> SqlResult<()> {
+    fn table_item(&mut self, arm: &mut Arm) -> SqlResult<()> {
         let first = self.at;
         if self.is_word("lateral") {
             return Err(SqlError::unsupported("LATERAL is not supported"));

@@ -81,7 +81,7 @@ impl Analysis<'_> {
             return Ok(columns);
         }
         for item in &arm.from {
-            self.from_relation(item)?;
+            self.add_relation(item)?;
         }
         let columns =
             if arm.rows.is_empty() { self.item_columns(&arm.items)? } else { self.value_rows(&arm.rows)? };
@@ -156,15 +156,15 @@ impl Analysis<'_> {
     }
 
     /// Puts what an item of FROM gives in scope.
-    pub(super) fn from_relation(&mut self, item: &FromItem) -> SqlResult<()> {
-        let relation = self.from_item(item)?;
+    pub(super) fn add_relation(&mut self, item: &FromItem) -> SqlResult<()> {
+        let relation = self.relation(item)?;
         if let Some(scope) = self.scopes.last_mut() {
             scope.push(relation);
         }
         Ok(())
     }
 
-    fn from_item(&mut self, item: &FromItem) -> SqlResult<Relation> {
+    fn relation(&mut self, item: &FromItem) -> SqlResult<Relation> {
         match &item.source {
             Source::Table { schema, name } => {
                 if !item.columns.is_empty() {
@@ -177,8 +177,8 @@ impl Analysis<'_> {
                 self.table_words(item.first, schema.as_deref(), name);
                 Ok(Relation { name: item.alias.clone().unwrap_or_else(|| name.clone()), columns })
             }
-            Source::Query(query) => self.from_query(item, *query),
-            Source::Function(call) => self.from_function(item, *call),
+            Source::Query(query) => self.query_relation(item, *query),
+            Source::Function(call) => self.function_relation(item, *call),
         }
     }
 
@@ -208,7 +208,7 @@ impl Analysis<'_> {
         self.edits.replace(at, replacement);
     }
 
-    fn from_query(&mut self, item: &FromItem, query: QueryId) -> SqlResult<Relation> {
+    fn query_relation(&mut self, item: &FromItem, query: QueryId) -> SqlResult<Relation> {
         // A derived table does not see its neighbours (no LATERAL), but sees the outer queries.
         let scope = self.scopes.pop();
         let columns = self.query(query);
@@ -229,7 +229,7 @@ impl Analysis<'_> {
     }
 
     /// A function in FROM gives one column, named by its alias.
-    fn from_function(&mut self, item: &FromItem, id: ExprId) -> SqlResult<Relation> {
+    fn function_relation(&mut self, item: &FromItem, id: ExprId) -> SqlResult<Relation> {
         let tree = self.tree;
         let Node::Call(call) = &tree.exprs[id].node else {
             return Err(unsupported_at("this expression cannot stand in FROM", self.offset(item.first)));

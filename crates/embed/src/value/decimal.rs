@@ -122,7 +122,7 @@ impl Decimal {
                 if 10u128.checked_pow(precision).is_some_and(|limit| coefficient >= limit) =>
             {
                 let mut error = SqlError::new("22003", "numeric field overflow");
-                error.detail = Some(format!(
+                error.more().detail = Some(format!(
                     "A field with precision {precision}, scale {scale} must round to an absolute value less than 10^{}.",
                     i64::from(precision) - i64::from(scale)
                 ));

@@ -190,9 +190,7 @@ impl Scan<'_> {
 pub(crate) fn parse_time(text: &str) -> SqlResult<i64> {
     let mut scan = Scan { rest: text.trim().as_bytes() };
     match scan.clock() {
-        Some(micros) if micros <= DAY_MICROS && matches!(scan.zone(), Some(_) if scan.rest.is_empty()) => {
-            Ok(micros)
-        }
+        Some(micros) if micros <= DAY_MICROS && scan.zone().is_some() && scan.rest.is_empty() => Ok(micros),
         _ => Err(SqlError::new("22007", format!("invalid input syntax for type time: \"{text}\""))),
     }
 }

@@ -107,6 +107,12 @@ impl Client {
         self.out.clear();
     }
 
+    /// The bytes of the messages that `build` makes, not sent.
+    pub fn encoded(&mut self, build: impl FnOnce(&mut Self)) -> Vec<u8> {
+        build(self);
+        std::mem::take(&mut self.out)
+    }
+
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
