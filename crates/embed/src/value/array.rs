@@ -12,6 +12,9 @@ use super::output::{put_text_form, put_value};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Base, SqlType};
 
+/// What PostgreSQL's `array_isspace` skips: other blanks of Unicode are part of an element.
+const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
+
 /// Reads `{1,NULL,"a b"}` into JSON.
 pub(crate) fn text_to_json(ty: SqlType, text: &str) -> SqlResult<String> {
     let malformed = || {
@@ -20,10 +23,13 @@ pub(crate) fn text_to_json(ty: SqlType, text: &str) -> SqlResult<String> {
             format!("malformed array literal: \"{}\"", text.chars().take(100).collect::<String>()),
         )
     };
-    let inside =
-        text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(malformed)?;
+    let inside = text
+        .trim_matches(BLANKS)
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+        .ok_or_else(malformed)?;
     let mut json = Json::new();
-    let mut rest = inside.trim();
+    let mut rest = inside.trim_matches(BLANKS);
     while !rest.is_empty() {
         let (element, is_quoted, behind) = next_element(rest).ok_or_else(malformed)?;
         if !is_quoted && element.eq_ignore_ascii_case("null") {
@@ -31,9 +37,9 @@ pub(crate) fn text_to_json(ty: SqlType, text: &str) -> SqlResult<String> {
         } else {
             json.put(ty, super::read_text(ty.element(), &element)?.as_ref())?;
         }
-        rest = match behind.trim_start().strip_prefix(',') {
-            Some(more) if !more.trim().is_empty() => more.trim_start(),
-            None if behind.trim().is_empty() => "",
+        rest = match behind.trim_start_matches(BLANKS).strip_prefix(',') {
+            Some(more) if !more.trim_matches(BLANKS).is_empty() => more.trim_start_matches(BLANKS),
+            None if behind.trim_matches(BLANKS).is_empty() => "",
             _ => return Err(malformed()),
         };
     }
@@ -55,7 +61,7 @@ fn next_element(text: &str) -> Option<(String, bool, &str)> {
         return None;
     }
     let end = text.find(',').unwrap_or(text.len());
-    let element = text[..end].trim();
+    let element = text[..end].trim_matches(BLANKS);
     let is_plain = !element.is_empty() && !element.contains(['{', '}', '"', '\\']);
     is_plain.then(|| (element.to_owned(), false, &text[end..]))
 }
