@@ -14,7 +14,7 @@ demo: build
 
 test:
 	@scripts/setup test
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 	@scripts/drivers
 
 lint:
