@@ -19,7 +19,7 @@ pub(super) static VIEWS: [View; 56] = [
         "onetrip_table",
         "oid oid, name name, kind char, sql text",
         "SELECT 16384 + rowid, name, CASE type WHEN 'view' THEN 'v' ELSE 'r' END, sql FROM main.sqlite_master \
-         WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+         WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'onetrip_sequence'",
     ),
     view(
         "onetrip_index",

@@ -124,6 +124,10 @@ fn from_message(message: &str) -> SqlError {
     if let Some(table) = behind("no such table: ").or_else(|| behind("no such view: ")) {
         return SqlError::new("42P01", format!("relation \"{}\" does not exist", unqualified(&table)));
     }
+    if let Some(name) = message.strip_suffix(" already exists") {
+        let name = name.trim_start_matches("table ").trim_start_matches("view ").trim_start_matches("index ");
+        return SqlError::new("42P07", format!("relation \"{}\" already exists", name.trim_matches('"')));
+    }
     if let Some(column) = behind("no such column: ") {
         return SqlError::new("42703", format!("column \"{column}\" does not exist"));
     }
@@ -144,8 +148,7 @@ fn from_message(message: &str) -> SqlError {
     {
         return SqlError::new("42703", format!("column \"{column}\" of relation \"{table}\" does not exist"));
     }
-    const BY_PART: [(&str, &str); 20] = [
-        (" already exists", "42P07"),
+    const BY_PART: [(&str, &str); 19] = [
         ("there is already", "42P07"),
         ("duplicate column name", "42701"),
         ("syntax error", "42601"),

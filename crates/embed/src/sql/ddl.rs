@@ -6,6 +6,7 @@
 use super::analysis::Analysis;
 use super::parser::Parser;
 use super::schema::Schema;
+use super::sequence;
 use super::token::{Kind, Token, quote_name};
 use super::tree::ExprId;
 use crate::error::{SqlError, SqlResult};
@@ -75,6 +76,9 @@ fn create(text: &str, tokens: &[Token], mut parser: Parser<'_>, schema: &dyn Sch
     if parser.take_word("view") {
         return create_view(text, tokens, parser, schema, (replaces, is_temporary));
     }
+    if parser.take_word("sequence") {
+        return sequence::create(parser);
+    }
     if parser.take_word("index") {
         return create_index(text, tokens, parser, schema, is_unique);
     }
@@ -82,7 +86,7 @@ fn create(text: &str, tokens: &[Token], mut parser: Parser<'_>, schema: &dyn Sch
     Err(SqlError::unsupported(format!("CREATE {what} is not supported")))
 }
 
-fn if_not_exists(parser: &mut Parser<'_>) -> &'static str {
+pub(super) fn if_not_exists(parser: &mut Parser<'_>) -> &'static str {
     if parser.take_words(&["if", "not", "exists"]) { "IF NOT EXISTS " } else { "" }
 }
 
@@ -510,6 +514,7 @@ fn drop_objects(parser: &mut Parser<'_>) -> SqlResult<Ddl> {
         "table" => ("TABLE", "DROP TABLE"),
         "view" => ("VIEW", "DROP VIEW"),
         "index" => ("INDEX", "DROP INDEX"),
+        "sequence" => return sequence::drop(parser),
         other => {
             return Err(SqlError::unsupported(format!("DROP {} is not supported", other.to_uppercase())));
         }

@@ -13,6 +13,7 @@ mod parser;
 mod query;
 pub(crate) mod schema;
 mod scope;
+mod sequence;
 mod statement;
 pub(crate) mod token;
 mod tree;

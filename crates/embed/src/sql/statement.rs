@@ -184,7 +184,12 @@ fn run(text: &str, tokens: &[Token], given: &[SqlType], schema: &dyn Schema) -> 
         let tree = parser.into_tree();
         let mut analysis = prepared(text, tokens, &tree, given, schema);
         let columns = analysis.query(query)?;
-        // A query in parentheses as a whole is one in SQLite without them.
+        if analysis.parameters.is_empty() {
+            let text_of = |id: usize| analysis.render(tree.exprs[id].first, tree.exprs[id].last);
+            if let Some(run) = super::sequence::run(&tree.queries[query], &tree, text_of) {
+                return Ok(run);
+            }
+        }
         return Ok(finish(analysis, verb, columns));
     }
     let change = parser.change(with)?;
