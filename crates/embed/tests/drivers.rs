@@ -74,14 +74,7 @@ fn psql_shows_what_is_there() {
     );
     let psql = |text: &str| {
         let mut command = command(&fixture, Path::new("psql"));
-        command.args([
-            "--no-psqlrc",
-            "--no-align",
-            "--tuples-only",
-            "--set=ON_ERROR_STOP=1",
-            "--command",
-            text,
-        ]);
+        command.args(["--no-psqlrc", "--no-align", "--set=ON_ERROR_STOP=1", "--command", text]);
         command.output().map(|done| {
             let told = String::from_utf8_lossy(&done.stderr).into_owned();
             assert!(done.status.success(), "{text}: {told}");
@@ -97,7 +90,7 @@ fn psql_shows_what_is_there() {
     assert!(psql("\\l").unwrap().contains("shop|ann|UTF8"));
     assert!(psql("\\d a").unwrap().contains("v|character varying(10)||not null|'x'"));
     assert!(psql("\\d+ b").unwrap().contains("\"b_a_id_fkey\" FOREIGN KEY (a_id) REFERENCES a(id)"));
-    for command in ["\\d", "\\d w", "\\di", "\\du", "\\dn", "\\df", "\\dT"] {
+    for command in ["\\d", "\\d w", "\\d+ w", "\\di", "\\du", "\\dn", "\\df", "\\dT"] {
         psql(command).unwrap();
     }
 }

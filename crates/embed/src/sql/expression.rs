@@ -2,25 +2,25 @@
 
 use super::parser::Parser;
 use super::token::Kind;
-use super::tree::{Call, ExprId, Node, Op, Quantity};
+use super::tree::{ExprId, Node, Op, Quantity};
 use crate::error::SqlResult;
 use crate::types::Base;
 
 /// Binding strength of operators, weakest first (manual, "Operator Precedence").
-mod strength {
-    pub(super) const OR: u8 = 1;
-    pub(super) const AND: u8 = 2;
-    pub(super) const NOT: u8 = 3;
-    pub(super) const IS: u8 = 4;
-    pub(super) const COMPARE: u8 = 5;
-    pub(super) const RANGE: u8 = 6;
-    pub(super) const OTHER: u8 = 7;
-    pub(super) const ADD: u8 = 8;
-    pub(super) const MULTIPLY: u8 = 9;
-    pub(super) const POWER: u8 = 10;
-    pub(super) const ZONE: u8 = 11;
-    pub(super) const COLLATE: u8 = 12;
-    pub(super) const SIGN: u8 = 13;
+pub(super) mod strength {
+    pub(in crate::sql) const OR: u8 = 1;
+    pub(in crate::sql) const AND: u8 = 2;
+    pub(in crate::sql) const NOT: u8 = 3;
+    pub(in crate::sql) const IS: u8 = 4;
+    pub(in crate::sql) const COMPARE: u8 = 5;
+    pub(in crate::sql) const RANGE: u8 = 6;
+    pub(in crate::sql) const OTHER: u8 = 7;
+    pub(in crate::sql) const ADD: u8 = 8;
+    pub(in crate::sql) const MULTIPLY: u8 = 9;
+    pub(in crate::sql) const POWER: u8 = 10;
+    pub(in crate::sql) const ZONE: u8 = 11;
+    pub(in crate::sql) const COLLATE: u8 = 12;
+    pub(in crate::sql) const SIGN: u8 = 13;
 }
 
 /// Words that end an expression or an alias-less item; none of them names a column unless quoted.
@@ -125,7 +125,7 @@ impl Parser<'_> {
             && RESERVED.iter().any(|word| self.token_text(at).eq_ignore_ascii_case(word))
     }
 
-    fn operators(&mut self, weakest: u8) -> SqlResult<ExprId> {
+    pub(super) fn operators(&mut self, weakest: u8) -> SqlResult<ExprId> {
         let first = self.at;
         let mut left = self.prefix()?;
         while let Some(next) = self.infix(left, first, weakest)? {
@@ -475,114 +475,6 @@ impl Parser<'_> {
             return self.call(&name, first);
         }
         Ok(self.add(Node::Column { table, name }, first))
-    }
-
-    fn call_node(&mut self, name: &str, args: Vec<ExprId>, first: usize) -> ExprId {
-        let call = Call {
-            name: name.to_owned(),
-            args,
-            is_star: false,
-            extras: Vec::new(),
-            is_window: false,
-            name_at: first,
-            close_at: self.at - 1,
-        };
-        self.add(Node::Call(call), first)
-    }
-
-    fn call(&mut self, name: &str, first: usize) -> SqlResult<ExprId> {
-        let mut call = Call {
-            name: name.to_owned(),
-            args: Vec::new(),
-            is_star: false,
-            extras: Vec::new(),
-            is_window: false,
-            name_at: self.at - 1,
-            close_at: 0,
-        };
-        self.expect(Kind::Open)?;
-        if self.is_operator("*") && self.kind_at(self.at + 1) == Some(Kind::Close) {
-            self.at += 1;
-            call.is_star = true;
-        } else if self.kind() != Some(Kind::Close) {
-            self.arguments(&mut call)?;
-        }
-        self.expect(Kind::Close)?;
-        call.close_at = self.at - 1;
-        if self.is_word("filter") && self.kind_at(self.at + 1) == Some(Kind::Open) {
-            self.at += 2;
-            self.expect_word("where")?;
-            call.extras.push(self.expression()?);
-            self.expect(Kind::Close)?;
-        }
-        if self.take_word("over") {
-            call.is_window = true;
-            self.window(&mut call)?;
-        }
-        Ok(self.add(Node::Call(call), first))
-    }
-
-    /// Arguments, and the words that some functions have between them.
-    fn arguments(&mut self, call: &mut Call) -> SqlResult<()> {
-        match call.name.as_str() {
-            "extract" => {
-                let at = self.at;
-                let field = if self.kind() == Some(Kind::Word) { self.name()? } else { self.string()? };
-                let field = self.add(Node::Text(field), at);
-                self.expect_word("from")?;
-                call.args = vec![field, self.expression()?];
-                return Ok(());
-            }
-            "trim" => {
-                if self.take_any_word(&["both", "leading", "trailing"]) && self.take_word("from") {
-                    call.args.push(self.expression()?);
-                    return Ok(());
-                }
-            }
-            _ => {
-                self.take_any_word(&["distinct", "all", "variadic"]);
-            }
-        }
-        let separators: &[&str] = match call.name.as_str() {
-            "substring" | "overlay" => &["from", "for", "placing"],
-            "trim" => &["from"],
-            _ => &[],
-        };
-        loop {
-            let argument = match call.name.as_str() {
-                "position" => self.deeper(|parser| parser.operators(strength::RANGE))?,
-                _ => self.expression()?,
-            };
-            call.args.push(argument);
-            let goes_on = self.take(Kind::Comma)
-                || self.take_any_word(separators)
-                || (call.name == "position" && self.take_word("in"));
-            if !goes_on {
-                break;
-            }
-        }
-        if self.take_words(&["order", "by"]) {
-            for order in self.order_list()? {
-                call.extras.push(order.expr);
-            }
-        }
-        Ok(())
-    }
-
-    fn window(&mut self, call: &mut Call) -> SqlResult<()> {
-        if !self.take(Kind::Open) {
-            self.name()?;
-            return Ok(());
-        }
-        if self.take_words(&["partition", "by"]) {
-            call.extras.extend(self.expressions()?);
-        }
-        if self.take_words(&["order", "by"]) {
-            for order in self.order_list()? {
-                call.extras.push(order.expr);
-            }
-        }
-        self.skip_to_close()
     }
 }
 

@@ -1,7 +1,9 @@
 //! PostgreSQL's SQL to SQLite's: tokens, a tree of expressions and queries, types by the tables in scope, and edits
 //! of the tokens. What SQLite writes alike stays as the client wrote it.
 
+mod alter;
 mod analysis;
+mod call;
 mod casts;
 pub(crate) mod ddl;
 mod dml;
@@ -9,6 +11,7 @@ mod edits;
 mod expression;
 mod functions;
 mod infer;
+mod operators;
 mod parser;
 mod query;
 pub(crate) mod schema;
