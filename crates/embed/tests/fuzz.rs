@@ -61,6 +61,44 @@ fn statement() -> impl Strategy<Value = String> {
     proptest::collection::vec(words, 1..14).prop_map(|words| words.join(" "))
 }
 
+#[test]
+fn statements_of_any_depth_and_length_are_answered() {
+    count_panics();
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let n = 20_000;
+    for text in [
+        format!("SELECT {}1", "1 + ".repeat(n)),
+        format!("SELECT {}1{}", "(".repeat(n), ")".repeat(n)),
+        format!("SELECT {}1", "- ".repeat(n)),
+        format!("SELECT {}true", "NOT ".repeat(n)),
+        format!("SELECT 1{}", "::int".repeat(n)),
+        format!("SELECT 1{}", "[1]".repeat(n)),
+        format!("SELECT {}1{}", "(SELECT ".repeat(n), ")".repeat(n)),
+        format!("SELECT {}1{}", "abs(".repeat(n), ")".repeat(n)),
+        format!("SELECT {}1{}", "CASE WHEN true THEN ".repeat(n), " END".repeat(n)),
+        format!("SELECT * FROM {}x{}", "(SELECT * FROM ".repeat(n), ")".repeat(n)),
+        format!("SELECT * FROM {}x{}", "(".repeat(n), ")".repeat(n)),
+        format!("SELECT 1 WHERE 1 = 1{}", " OR 1 = 1".repeat(n)),
+        format!("{}SELECT 1", "WITH x AS (".repeat(n)),
+        format!("SELECT {}", "/*".repeat(n)),
+    ] {
+        let messages = client.query(&text);
+        assert_eq!(support::tags(&messages), "EZ", "{}", &text[..40]);
+        assert_eq!(client.rows("SELECT 1"), ["1"]);
+    }
+    for (text, rows) in [
+        (format!("SELECT 1 IN (0{}, 1)", ", 2".repeat(n)), 1),
+        (format!("VALUES (1){}", ", (2)".repeat(n)), n + 1),
+        (format!("SELECT {}1", "1 + ".repeat(900)), 1),
+        (format!("SELECT {}1", "1 || ".repeat(900)), 1),
+        (format!("SELECT {}1{}", "(1 + ".repeat(40), ")".repeat(40)), 1),
+    ] {
+        assert_eq!(client.rows(&text).len(), rows, "{}", &text[..40]);
+    }
+    assert_eq!(PANICS.load(Ordering::Relaxed), 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -25,8 +25,9 @@ use scram::Secrets;
 /// Connections that are told "too many clients" before more are dropped unheard.
 const REFUSED_AT_ONCE_MAX: usize = 16;
 
-/// Stack of a session's thread; the parser's depth is bounded to fit.
-const STACK_BYTES: usize = 8 << 20;
+/// Stack of a session's thread, which the deepest statement fits in even without optimization. Memory is taken only
+/// for what is used of it.
+const STACK_BYTES: usize = 32 << 20;
 
 /// What a server did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

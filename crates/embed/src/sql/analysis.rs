@@ -52,6 +52,8 @@ pub(crate) struct Analysis<'a> {
     pub(crate) is_stored: bool,
     /// Whether it reads PostgreSQL's catalogue.
     pub(crate) uses_catalog: bool,
+    /// How deep the expression at hand lies.
+    pub(super) depth: u32,
 }
 
 impl<'a> Analysis<'a> {
@@ -67,6 +69,7 @@ impl<'a> Analysis<'a> {
             commons: Vec::new(),
             is_stored: false,
             uses_catalog: false,
+            depth: 0,
         }
     }
 

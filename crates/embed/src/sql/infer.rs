@@ -4,11 +4,28 @@ use super::analysis::{Analysis, Typed, unsupported_at};
 use super::functions::{common_type, result_type, sqlite_name};
 use super::token::{Kind, quote_text};
 use super::tree::{Call, ExprId, Node, Quantity};
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 use crate::types::{Base, SqlType};
 
+/// Deepest expression, the queries around it counted.
+const DEPTH_MAX: u32 = 1_000;
+
 impl Analysis<'_> {
+    /// The type of an expression; notes what must change in it.
     pub(crate) fn infer(&mut self, id: ExprId) -> SqlResult<Typed> {
+        // A chain of operators is as deep as it is long; SQLite draws the line here too.
+        if self.depth == DEPTH_MAX {
+            return Err(
+                SqlError::new("54001", "expression is nested too deeply").at(self.offset(self.first(id)))
+            );
+        }
+        self.depth += 1;
+        let typed = self.infer_here(id);
+        self.depth -= 1;
+        typed
+    }
+
+    fn infer_here(&mut self, id: ExprId) -> SqlResult<Typed> {
         let tree = self.tree;
         let expr = &tree.exprs[id];
         Ok(match &expr.node {
