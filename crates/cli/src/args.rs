@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Report(ReportOptions),
     /// Write a trace's exchanges for other tools
     Export(ExportOptions),
+    /// Serve an SQLite file to PostgreSQL's drivers
+    Serve(ServeCommandOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
     Ping(PingOptions),
     /// Put a simulated distance between two programs
@@ -181,6 +183,22 @@ impl LinkOptions {
             seed: self.seed.unwrap_or(default.seed),
         })
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeCommandOptions {
+    /// The file; made if it is not there
+    #[arg(value_name = "FILE")]
+    pub(crate) database: PathBuf,
+    /// Where clients connect
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5433")]
+    pub(crate) listen: SocketAddr,
+    /// Let in this user only, by SCRAM-SHA-256
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub(crate) user: Option<String>,
+    /// Its first line is the user's password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub(crate) password_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

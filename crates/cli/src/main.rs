@@ -9,6 +9,7 @@ mod output;
 mod ping;
 mod report;
 mod run;
+mod serve;
 mod stop;
 mod trace;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Report(options) => report::report(&options),
         Command::Export(options) => export::export(&options),
+        Command::Serve(options) => serve::serve(&options),
         Command::Ping(options) => ping::ping(&options),
         Command::Link(options) => link::link(&options),
     };
