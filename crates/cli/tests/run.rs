@@ -197,7 +197,7 @@ fn wrong_flags_and_files_say_what_to_do() {
         text(&done.stderr)
     };
     assert!(refused(&["run", "--budget", "speed=1", "--", "true"]).contains("write trips=200"));
-    assert!(refused(&["run", "--fail-on", "OT999", "--", "true"]).contains("OT001 to OT008"));
+    assert!(refused(&["run", "--fail-on", "OT999", "--", "true"]).contains("OT001 to OT016"));
     assert!(refused(&["run", "--env", "NO_SUCH", "--", "true"]).contains("NO_SUCH"));
     assert!(refused(&["run", "--upstream", "mysql://db/shop", "--", "true"]).contains("mysql"));
     assert!(refused(&["run", "--trace", "/no/such/dir/t", "--", "true"]).contains("/no/such/dir/t"));

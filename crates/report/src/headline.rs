@@ -88,6 +88,14 @@ fn pattern(code: Code, occurrences: u64) -> String {
         (Code::TransactionAlone, _) => "in BEGIN and COMMIT travelling alone".into(),
         (Code::PreparePerRun, _) => "in preparing again and again".into(),
         (Code::ConnectionPerQuery, _) => "in opening connections".into(),
+        (Code::OnePerValue, _) => "in one query per value".into(),
+        (Code::LobChatter, _) => "in reading large objects by pieces".into(),
+        (Code::SessionChatter, _) => "in session chatter".into(),
+        (Code::Sequence, _) => "in independent statements in sequence".into(),
+        (Code::ReadBeforeWrite, _) => "in reading rows before changing them".into(),
+        (Code::SequenceTrip, _) => "in fetching keys before INSERTs".into(),
+        (Code::ExistsThenInsert, _) => "in looking before INSERTs".into(),
+        (Code::RollbackOfRead, _) => "in rolling back reads".into(),
     }
 }
 

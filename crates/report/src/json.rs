@@ -108,6 +108,12 @@ enum EvidenceView<'a> {
     Alone { begins: u64, commits: u64, transactions: u64 },
     Prepares { prepares: u64, runs: u64 },
     Connections { connections: u64, connect_trips: u64 },
+    Values { distinct: u64, runs: u64 },
+    Objects { objects: u64, calls: u64 },
+    Chatter { pings: u64, settings: u64, lookups: u64 },
+    Groups { groups: u64, statements: u64 },
+    Pairs { pairs: u64 },
+    CheckIns { rollbacks: u64, reads: u64 },
 }
 
 #[derive(Debug, Serialize)]
@@ -272,5 +278,13 @@ fn evidence_view(evidence: &Evidence) -> EvidenceView<'_> {
         &Evidence::Connections { connections, connect_trips } => {
             EvidenceView::Connections { connections, connect_trips }
         }
+        &Evidence::Values { distinct, runs } => EvidenceView::Values { distinct, runs },
+        &Evidence::Objects { objects, calls } => EvidenceView::Objects { objects, calls },
+        &Evidence::Chatter { pings, settings, lookups } => {
+            EvidenceView::Chatter { pings, settings, lookups }
+        }
+        &Evidence::Groups { groups, statements } => EvidenceView::Groups { groups, statements },
+        &Evidence::Pairs { pairs } => EvidenceView::Pairs { pairs },
+        &Evidence::CheckIns { rollbacks, reads } => EvidenceView::CheckIns { rollbacks, reads },
     }
 }

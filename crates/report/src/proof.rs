@@ -1,6 +1,6 @@
 //! What shows that a finding is there, in one sentence.
 
-use onetrip_ledger::{Evidence, Finding};
+use onetrip_ledger::{Code, Evidence, Finding};
 
 use crate::clean::{clean, cut};
 use crate::number::{count, counted};
@@ -47,6 +47,43 @@ pub(crate) fn proof(finding: &Finding) -> String {
             counted(*connections, "connection", "connections"),
             counted(*connect_trips, "trip", "trips")
         ),
+        Evidence::Values { distinct, runs } => format!(
+            "run {} with {}, which come from no earlier result",
+            counted(*runs, "time", "times"),
+            counted(*distinct, "set of values", "different sets of values")
+        ),
+        Evidence::Objects { objects, calls } => format!(
+            "{} read by {}, each with a trip of its own",
+            counted(*objects, "large object", "large objects"),
+            counted(*calls, "call", "calls")
+        ),
+        Evidence::Chatter { pings, settings, lookups } => format!(
+            "{}, {} and {} with trips of their own",
+            counted(*pings, "ping", "pings"),
+            counted(*settings, "setting", "settings"),
+            counted(*lookups, "look-up of the catalogue", "look-ups of the catalogue")
+        ),
+        Evidence::Groups { groups, statements } => format!(
+            "{} in {}; none of them needs the result of another of its group",
+            counted(*statements, "read", "reads"),
+            counted(*groups, "group", "groups")
+        ),
+        Evidence::Pairs { pairs } => pair(finding.code, *pairs),
+        Evidence::CheckIns { rollbacks, reads } => format!(
+            "{} with a trip of its own, after {} and nothing else",
+            counted(*rollbacks, "ROLLBACK", "ROLLBACKs"),
+            counted(*reads, "read", "reads")
+        ),
+    }
+}
+
+fn pair(code: Code, pairs: u64) -> String {
+    let times = counted(pairs, "time", "times");
+    match code {
+        Code::ReadBeforeWrite => format!("{times} the row that was read was changed next, by the same key"),
+        Code::SequenceTrip => format!("{times} the value of the sequence went into a later INSERT"),
+        Code::ExistsThenInsert => format!("{times} no row was found and one with these values was inserted next"),
+        _ => format!("{times} one statement was run for the next"),
     }
 }
 

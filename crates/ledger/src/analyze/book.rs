@@ -150,6 +150,31 @@ impl Evidence {
                 *connections += c;
                 *connect_trips += t;
             }
+            (Self::Values { distinct, runs }, Self::Values { distinct: d, runs: r }) => {
+                *distinct += d;
+                *runs += r;
+            }
+            (Self::Objects { objects, calls }, Self::Objects { objects: o, calls: c }) => {
+                *objects += o;
+                *calls += c;
+            }
+            (
+                Self::Chatter { pings, settings, lookups },
+                Self::Chatter { pings: p, settings: s, lookups: l },
+            ) => {
+                *pings += p;
+                *settings += s;
+                *lookups += l;
+            }
+            (Self::Groups { groups, statements }, Self::Groups { groups: g, statements: s }) => {
+                *groups += g;
+                *statements += s;
+            }
+            (Self::Pairs { pairs }, Self::Pairs { pairs: p }) => *pairs += p,
+            (Self::CheckIns { rollbacks, reads }, Self::CheckIns { rollbacks: b, reads: r }) => {
+                *rollbacks += b;
+                *reads += r;
+            }
             // Entries are keyed by code, and a code has one kind of evidence.
             (_, _) => {}
         }

@@ -12,6 +12,20 @@ pub fn advice(code: Code, driver: Driver) -> &'static str {
         Code::TransactionAlone => transaction_advice(driver),
         Code::PreparePerRun => prepare_advice(driver),
         Code::ConnectionPerQuery => connection_advice(driver),
+        Code::OnePerValue => "ask once for all values: WHERE id = ANY(array of the values)",
+        Code::LobChatter => "read the whole object in one trip: SELECT lo_get(oid), or a bytea column",
+        Code::SessionChatter => {
+            "set options when the connection opens, ping only after long idling, and keep what the catalogue said"
+        }
+        Code::Sequence => "send the statements together: a pipeline or batch, or one statement with joins",
+        Code::ReadBeforeWrite => "change the row at once: UPDATE ... SET ... WHERE ... RETURNING",
+        Code::SequenceTrip => {
+            "let the column take its default and read the key by INSERT ... RETURNING, or take many keys at once"
+        }
+        Code::ExistsThenInsert => "let the database decide: INSERT ... ON CONFLICT DO NOTHING or DO UPDATE",
+        Code::RollbackOfRead => {
+            "read in autocommit, so that handing the connection back has nothing to roll back"
+        }
     }
 }
 

@@ -23,11 +23,27 @@ pub enum Code {
     PreparePerRun,
     /// OT008: a connection opened for each statement.
     ConnectionPerQuery,
+    /// OT009: a query run once for each of many values.
+    OnePerValue,
+    /// OT010: a large object read by several calls.
+    LobChatter,
+    /// OT011: pings, settings and look-ups of the catalogue.
+    SessionChatter,
+    /// OT012: reads one after another that do not need each other's results.
+    Sequence,
+    /// OT013: a row read just before it is changed.
+    ReadBeforeWrite,
+    /// OT014: a key fetched before the INSERT that uses it.
+    SequenceTrip,
+    /// OT015: a row looked for, not found, and inserted.
+    ExistsThenInsert,
+    /// OT016: a transaction that only read, rolled back in a trip of its own.
+    RollbackOfRead,
 }
 
 impl Code {
     /// All codes in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 16] = [
         Self::Loop,
         Self::RowByRow,
         Self::CommitPerRow,
@@ -36,6 +52,14 @@ impl Code {
         Self::TransactionAlone,
         Self::PreparePerRun,
         Self::ConnectionPerQuery,
+        Self::OnePerValue,
+        Self::LobChatter,
+        Self::SessionChatter,
+        Self::Sequence,
+        Self::ReadBeforeWrite,
+        Self::SequenceTrip,
+        Self::ExistsThenInsert,
+        Self::RollbackOfRead,
     ];
 
     /// `OT001` and so on.
@@ -49,6 +73,14 @@ impl Code {
             Self::TransactionAlone => "OT006",
             Self::PreparePerRun => "OT007",
             Self::ConnectionPerQuery => "OT008",
+            Self::OnePerValue => "OT009",
+            Self::LobChatter => "OT010",
+            Self::SessionChatter => "OT011",
+            Self::Sequence => "OT012",
+            Self::ReadBeforeWrite => "OT013",
+            Self::SequenceTrip => "OT014",
+            Self::ExistsThenInsert => "OT015",
+            Self::RollbackOfRead => "OT016",
         }
     }
 
@@ -63,6 +95,14 @@ impl Code {
             Self::TransactionAlone => "BEGIN/COMMIT travelling alone",
             Self::PreparePerRun => "prepare trip per execution",
             Self::ConnectionPerQuery => "connection per query",
+            Self::OnePerValue => "one query per value",
+            Self::LobChatter => "large object read in pieces",
+            Self::SessionChatter => "session chatter",
+            Self::Sequence => "independent statements in sequence",
+            Self::ReadBeforeWrite => "SELECT then UPDATE of the same row",
+            Self::SequenceTrip => "nextval with a trip of its own",
+            Self::ExistsThenInsert => "look-up before INSERT",
+            Self::RollbackOfRead => "ROLLBACK after reads only",
         }
     }
 }
@@ -81,7 +121,7 @@ impl fmt::Display for Code {
 
 /// The text is no code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a finding's code; the codes are OT001 to OT008")]
+#[error("{0:?} is not a finding's code; the codes are {first} to {last}", first = Code::ALL[0], last = Code::ALL[Code::ALL.len() - 1])]
 pub struct UnknownCode(pub String);
 
 impl FromStr for Code {

@@ -99,4 +99,46 @@ pub enum Evidence {
         /// Trips that opened them.
         connect_trips: u64,
     },
+    /// One template run once for each of many values that come from nowhere in the traffic.
+    Values {
+        /// Different sets of values, summed over the bursts.
+        distinct: u64,
+        /// Runs in all.
+        runs: u64,
+    },
+    /// Large objects, each read by several calls.
+    Objects {
+        /// Objects opened.
+        objects: u64,
+        /// Calls with a trip of their own, opening and closing included.
+        calls: u64,
+    },
+    /// Trips that did no work of the program's.
+    Chatter {
+        /// Pings.
+        pings: u64,
+        /// SET, RESET, SHOW and DISCARD.
+        settings: u64,
+        /// Reads of the system catalogue and of session functions.
+        lookups: u64,
+    },
+    /// Reads one after another, none of which needs the result of another of its group.
+    Groups {
+        /// Groups.
+        groups: u64,
+        /// Reads in them.
+        statements: u64,
+    },
+    /// Two statements that one could replace: the first is run for the sake of the second.
+    Pairs {
+        /// Pairs.
+        pairs: u64,
+    },
+    /// Transactions that only read and were rolled back.
+    CheckIns {
+        /// ROLLBACKs with a trip of their own.
+        rollbacks: u64,
+        /// Reads that these ended.
+        reads: u64,
+    },
 }
