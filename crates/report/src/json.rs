@@ -280,9 +280,7 @@ fn evidence_view(evidence: &Evidence) -> EvidenceView<'_> {
         }
         &Evidence::Values { distinct, runs } => EvidenceView::Values { distinct, runs },
         &Evidence::Objects { objects, calls } => EvidenceView::Objects { objects, calls },
-        &Evidence::Chatter { pings, settings, lookups } => {
-            EvidenceView::Chatter { pings, settings, lookups }
-        }
+        &Evidence::Chatter { pings, settings, lookups } => EvidenceView::Chatter { pings, settings, lookups },
         &Evidence::Groups { groups, statements } => EvidenceView::Groups { groups, statements },
         &Evidence::Pairs { pairs } => EvidenceView::Pairs { pairs },
         &Evidence::CheckIns { rollbacks, reads } => EvidenceView::CheckIns { rollbacks, reads },

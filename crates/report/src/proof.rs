@@ -82,7 +82,9 @@ fn pair(code: Code, pairs: u64) -> String {
     match code {
         Code::ReadBeforeWrite => format!("{times} the row that was read was changed next, by the same key"),
         Code::SequenceTrip => format!("{times} the value of the sequence went into a later INSERT"),
-        Code::ExistsThenInsert => format!("{times} no row was found and one with these values was inserted next"),
+        Code::ExistsThenInsert => {
+            format!("{times} no row was found and one with these values was inserted next")
+        }
         _ => format!("{times} one statement was run for the next"),
     }
 }
