@@ -280,3 +280,18 @@ fn a_server_that_stops_closes_its_sessions_and_counts_them() {
     assert_eq!((stats.connections, stats.sessions, stats.messages), (1, 1, 1));
     assert!(client.try_message().is_none());
 }
+
+#[test]
+fn a_copy_passes_over_sync_and_flush_and_ends_at_a_message_that_does_not_belong_there() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.run("CREATE TABLE t (a int)");
+    client.parse("", "COPY t FROM STDIN", &[]).bind("", "", &[], 0).execute("", 0).bare(b'S').bare(b'H');
+    let messages = client.framed(b'd', b"1\n2\n").bare(b'c').sync();
+    assert_eq!(tags(&messages), "12GCZ");
+    client.parse("", "COPY t FROM STDIN", &[]).bind("", "", &[], 0).execute("", 0);
+    let messages = client.framed(b'd', b"3\n").bind("", "", &[], 0).execute("", 0).sync();
+    assert_eq!(tags(&messages), "12GEZ");
+    assert_eq!(messages[3].sqlstate(), "08P01");
+    assert_eq!(client.rows("SELECT a FROM t"), ["1", "2"]);
+}

@@ -90,6 +90,7 @@ impl<'c> Session<'c> {
         }
     }
 
+    /// The message that ends a COPY: CopyDone, CopyFail, or one that does not belong there.
     pub(super) fn copy_end(&mut self, tag: u8, body: &[u8], out: &mut Output<'_>) -> Result<Flow, Failure> {
         let Some(mut copying) = self.copying.take() else { return Ok(Flow::Continue) };
         let is_simple = copying.is_simple;
@@ -105,8 +106,7 @@ impl<'c> Session<'c> {
             })
         } else {
             drop(copying);
-            let reason = Reader::new(body).c_str().map(String::from_utf8_lossy).unwrap_or_default();
-            Err(SqlError::new("57014", format!("COPY from stdin failed: {reason}")))
+            Err(broken_off(tag, body))
         };
         match done {
             Err(error) if is_simple => self.fail(&error, out),
@@ -118,6 +118,15 @@ impl<'c> Session<'c> {
         }
         Ok(Flow::Continue)
     }
+}
+
+/// Why a COPY ends without its CopyDone.
+fn broken_off(tag: u8, body: &[u8]) -> SqlError {
+    if tag != frontend::COPY_FAIL {
+        return SqlError::protocol(format!("unexpected message type 0x{tag:02X} during COPY from stdin"));
+    }
+    let reason = Reader::new(body).c_str().map(String::from_utf8_lossy).unwrap_or_default();
+    SqlError::new("57014", format!("COPY from stdin failed: {reason}"))
 }
 
 /// Steps over the binary format's header; `None` while it is not all there.

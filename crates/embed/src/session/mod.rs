@@ -145,6 +145,10 @@ impl<'c> Session<'c> {
         if self.is_skipping && !matches!(tag, frontend::SYNC | frontend::TERMINATE) {
             return Ok(Flow::Continue);
         }
+        // Clients that do not know yet that their statement is a COPY send these; PostgreSQL passes over them too.
+        if self.copying.is_some() && matches!(tag, frontend::SYNC | frontend::FLUSH) {
+            return Ok(Flow::Continue);
+        }
         self.is_running.store(true, Ordering::Relaxed);
         let done = self.dispatch(tag, body, next_is_sync, out);
         self.is_running.store(false, Ordering::Relaxed);
@@ -167,6 +171,9 @@ impl<'c> Session<'c> {
         out: &mut Output<'_>,
     ) -> Result<Flow, Failure> {
         match tag {
+            _ if self.copying.is_some() && !matches!(tag, frontend::COPY_DATA | frontend::TERMINATE) => {
+                return self.copy_end(tag, body, out);
+            }
             frontend::BIND => self.bind(&Bind::decode(body)?, out)?,
             frontend::EXECUTE => self.execute(&Execute::decode(body)?, next_is_sync, out)?,
             frontend::SYNC => {
@@ -183,7 +190,8 @@ impl<'c> Session<'c> {
             }
             frontend::TERMINATE => return Ok(Flow::Close),
             frontend::COPY_DATA => self.copy_data(body, out)?,
-            frontend::COPY_DONE | frontend::COPY_FAIL => return self.copy_end(tag, body, out),
+            // Behind a COPY that failed.
+            frontend::COPY_DONE | frontend::COPY_FAIL => {}
             frontend::FUNCTION_CALL => {
                 self.fail(&SqlError::unsupported("FunctionCall is not supported"), out);
                 self.ready(out);
