@@ -26,11 +26,10 @@ CLIENTS = Path(__file__).resolve().parent
 REPOSITORY = CLIENTS.parent
 sys.path.insert(0, str(REPOSITORY / "scripts"))
 
+from patterns import BEGIN, Work, facts_of, template  # noqa: E402
 from pgserver import PgServer  # noqa: E402
 from turns import Relay, Trip, messages_of, run_counted  # noqa: E402
 
-LITERAL = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|\$\d+")
-BEGIN = re.compile(r"\s*(BEGIN|START TRANSACTION)\b", re.I)
 END = re.compile(r"\s*(COMMIT|ROLLBACK|END)\b(?!.*\bTO\b)", re.I)
 FETCH = re.compile(r"\s*FETCH\b", re.I)
 OTHER_CONTROL = re.compile(r"\s*(SAVEPOINT|RELEASE|SET|SHOW|DEALLOCATE|CLOSE|DECLARE)\b", re.I)
@@ -73,17 +72,19 @@ class Session:
         return executed, prepared, fetches
 
 
-def facts(trips: list[Trip]) -> dict[str, int]:
+def facts(trips: list[Trip], code: str | None) -> dict[str, int]:
     """What the work of an act consists of; clients/findings.toml explains the names."""
     sessions: dict[int, Session] = collections.defaultdict(Session)
     executions: collections.Counter[str] = collections.Counter()
     templates_by_trip: list[set[str]] = []
+    works: list[Work] = []
     fetch_trips: set[int] = set()
     found = dict.fromkeys(("statements", "begin_trips", "end_trips", "prepare_trips"), 0)
     for number, trip in enumerate(trips):
         if not trip.is_work:
             continue
         executed, prepared, fetches = sessions[trip.connection].read(trip.request, number)
+        works.append(Work(trip.connection, executed, called_functions(trip.request)))
         fetch_trips |= fetches
         found["statements"] += len(executed)
         found["begin_trips"] += bool(executed) and all(map(BEGIN.match, executed))
@@ -92,32 +93,56 @@ def facts(trips: list[Trip]) -> dict[str, int]:
         templates = [template(text) for text in executed if is_work_statement(text)]
         executions.update(templates)
         templates_by_trip.append(set(templates) | {template(text) for text in prepared})
+    if code and code > "OT009":
+        return {"statements": found["statements"]} | facts_of(code, works)
     loop, count = (executions.most_common(1) or [("", 0)])[0]
     found["fetch_trips"] = len(fetch_trips)
     found["loop"] = count
     found["loop_trips"] = sum(loop in templates for templates in templates_by_trip)
+    if code == "OT009":
+        return {name: found[name] for name in ("statements", "loop", "loop_trips")}
     return found
+
+
+def called_functions(request: bytes) -> list[int]:
+    """Numbers of the functions that a trip's FunctionCalls name."""
+    calls = [body for tag, _, body in messages_of(request) if tag == "F"]
+    return [int.from_bytes(body[:4], "big") for body in calls]
 
 
 def is_work_statement(text: str) -> bool:
     return not any(kind.match(text) for kind in (BEGIN, END, FETCH, OTHER_CONTROL))
 
 
-def template(text: str) -> str:
-    return LITERAL.sub("?", " ".join(text.split()))
+def code_of(act: str) -> str | None:
+    """The code that an act shows or avoids; none for a trap."""
+    found = re.match(r"(?:bad|fixed)_(OT\d{3})", act)
+    return found[1] if found else None
 
 
 def avoidable(act: str, found: dict[str, int]) -> int | None:
     """The trips (for OT008: connections) that the fixed program need not spend."""
-    code = act.removeprefix("bad_")[:5]
     if not act.startswith("bad_"):
         return None
-    return {
-        "OT004": found["fetch_trips"] - 1,
-        "OT006": found["begin_trips"] + found["end_trips"],
-        "OT007": found["prepare_trips"] - 1,
-        "OT008": found["sessions"] - 1,
-    }.get(code, found["loop"] - 1)
+    formula = {
+        "OT004": lambda: found["fetch_trips"] - 1,
+        "OT006": lambda: found["begin_trips"] + found["end_trips"],
+        "OT007": lambda: found["prepare_trips"] - 1,
+        "OT008": lambda: found["sessions"] - 1,
+        "OT010": lambda: found["lob_trips"] - found["lobs"],
+        "OT011": lambda: chatter_avoidable(found),
+        "OT012": lambda: found["sequence_trips"] - found["sequences"],
+        "OT013": lambda: found["pairs"],
+        "OT014": lambda: found["pairs"],
+        "OT015": lambda: found["pairs"],
+        "OT016": lambda: found["rollback_trips"],
+    }.get(code_of(act) or "", lambda: found["loop"] - 1)
+    return formula()
+
+
+def chatter_avoidable(found: dict[str, int]) -> int:
+    looked_up_again = found["catalogue_trips"] - found["catalogue_templates"]
+    return found["ping_trips"] + found["setting_trips"] + looked_up_again
 
 
 def measure(command: list[str], act: str, env: dict[str, str], is_finding: bool) -> dict[str, int]:
@@ -136,7 +161,7 @@ def measured(relay: Relay, act: str, is_finding: bool) -> dict[str, int]:
         "work": count.work,
     }
     if is_finding:
-        found |= facts(relay.trips)
+        found |= facts(relay.trips, code_of(act))
         saved = avoidable(act, found)
         if saved is not None:
             found["avoidable"] = saved

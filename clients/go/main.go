@@ -9,6 +9,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"time"
 )
 
 // What the seeded tables hold (clients/schema.sql).
@@ -19,12 +20,24 @@ const (
 	walkRows       = 50
 	tableRows      = 200
 	writeRows      = 20
+	filePortion    = 100
 )
 
 var accountIDs = []int{
 	311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
 	419, 423, 437, 446, 458, 469, 471, 483, 495, 502,
 }
+
+var (
+	fileIDs     = []int{613, 627, 634}
+	fileContent = strings.Repeat("0123456789", 30)
+	pageAuthors = []int{112, 140, 175, 203}
+	authorPage  = []string{
+		"SELECT name FROM authors WHERE id = $1",
+		"SELECT string_agg(title, ', ') FROM books WHERE author_id = $1",
+		"SELECT max(price)::text FROM books WHERE author_id = $1",
+	}
+)
 
 const (
 	authorsQuery  = "SELECT id, name FROM authors ORDER BY id"
@@ -33,6 +46,18 @@ const (
 	insertLog     = "INSERT INTO log (message) VALUES ($1)"
 	updateAccount = "UPDATE accounts SET balance = balance + $1 WHERE id = $2"
 	selectValue   = "SELECT v FROM t WHERE id = $1"
+	selectBalance = "SELECT balance FROM accounts WHERE id = $1"
+	selectContent = "SELECT content FROM files WHERE id = $1"
+	readContent   = "SELECT lo_get(content) FROM files WHERE id = $1"
+	countAuthors  = "SELECT count(*) FROM authors"
+	lockBalance   = "SELECT balance FROM accounts WHERE id = $1 FOR UPDATE"
+	writeBalance  = "UPDATE accounts SET balance = $1 WHERE id = $2"
+	nextTicket    = "SELECT nextval('tickets_id_seq')"
+	insertTicket  = "INSERT INTO tickets (id, note) VALUES ($1, $2)"
+	addTicket     = "INSERT INTO tickets (note) VALUES ($1) RETURNING id"
+	tagIDs        = "SELECT id FROM tags WHERE name = $1"
+	insertTag     = "INSERT INTO tags (name) VALUES ($1)"
+	addTag        = "INSERT INTO tags (name) VALUES ($1) ON CONFLICT DO NOTHING"
 )
 
 type act func(ctx context.Context)
@@ -62,6 +87,15 @@ func messages() []string {
 		texts[i] = fmt.Sprintf("message %d", i+1)
 	}
 	return texts
+}
+
+// unseen are names that no row has.
+func unseen() []string {
+	names := make([]string, writeRows)
+	for i := range names {
+		names[i] = fmt.Sprintf("unseen %d %d", time.Now().UnixNano(), i)
+	}
+	return names
 }
 
 func usage() int {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from collections.abc import Callable, Sequence
 
 Act = Callable[[], None]
@@ -16,6 +17,10 @@ TABLE_ROWS = 200
 WRITE_ROWS = 20
 ACCOUNT_IDS = (311, 324, 338, 347, 359, 366, 372, 385, 394, 408)
 ACCOUNT_IDS += (419, 423, 437, 446, 458, 469, 471, 483, 495, 502)
+FILE_IDS = (613, 627, 634)
+FILE_CONTENT = b"0123456789" * 30
+FILE_PORTION = 100
+PAGE_AUTHORS = (112, 140, 175, 203)
 
 REGISTERED: dict[str, Act] = {}
 
@@ -40,6 +45,11 @@ def expect(actual: object, wanted: object) -> None:
 
 def messages(count: int = WRITE_ROWS) -> list[str]:
     return [f"message {number}" for number in range(1, count + 1)]
+
+
+def unseen(count: int = WRITE_ROWS) -> list[str]:
+    """Names that no row has."""
+    return [f"unseen {uuid.uuid4()}" for _ in range(count)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

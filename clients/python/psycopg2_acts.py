@@ -15,7 +15,11 @@ from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
     BOOKS_PER_AUTHOR,
+    FILE_CONTENT,
+    FILE_IDS,
+    FILE_PORTION,
     LOOP_COUNT,
+    PAGE_AUTHORS,
     TABLE_ROWS,
     WALK_ROWS,
     act,
@@ -23,6 +27,7 @@ from acts import (
     main,
     messages,
     named,
+    unseen,
 )
 
 BOOKS_OF = "SELECT title, price FROM books WHERE author_id = %s ORDER BY id"
@@ -278,6 +283,181 @@ def fixed_OT008() -> None:
             select(cur, number * 7)
         pool.putconn(link)
     pool.closeall()
+
+
+@act
+def bad_OT009() -> None:
+    with cursor(autocommit=True) as cur:
+        for account_id in ACCOUNT_IDS[:12]:
+            cur.execute("SELECT balance FROM accounts WHERE id = %s", (account_id,))
+            expect(cur.rowcount, 1)
+
+
+@act
+def fixed_OT009() -> None:
+    with cursor(autocommit=True) as cur:
+        ids = list(ACCOUNT_IDS[:12])
+        cur.execute("SELECT id, balance FROM accounts WHERE id = ANY(%s)", (ids,))
+        expect(cur.rowcount, 12)
+
+
+@act
+def bad_OT010() -> None:
+    with cursor() as cur:
+        for file_id in FILE_IDS:
+            cur.execute("SELECT content FROM files WHERE id = %s", (file_id,))
+            large_object = cur.connection.lobject(cur.fetchone()[0], "rb")
+            portions = [large_object.read(FILE_PORTION) for _ in range(3)]
+            large_object.close()
+            expect(b"".join(portions), FILE_CONTENT)
+        cur.connection.commit()
+
+
+@act
+def fixed_OT010() -> None:
+    with cursor() as cur:
+        for file_id in FILE_IDS:
+            cur.execute("SELECT lo_get(content) FROM files WHERE id = %s", (file_id,))
+            expect(bytes(cur.fetchone()[0]), FILE_CONTENT)
+        cur.connection.commit()
+
+
+def count_authors(test_first: bool) -> None:
+    """Ten requests, each testing the pooled connection before it uses it, or not."""
+    pool = psycopg2.pool.SimpleConnectionPool(1, 1, "")
+    for _ in range(10):
+        link = pool.getconn()
+        link.autocommit = True
+        with link.cursor() as cur:
+            if test_first:
+                cur.execute("SELECT 1")
+            cur.execute("SELECT count(*) FROM authors")
+            expect(cur.fetchone(), (AUTHOR_COUNT,))
+        pool.putconn(link)
+    pool.closeall()
+
+
+named("bad_OT011", partial(count_authors, test_first=True))
+named("fixed_OT011", partial(count_authors, test_first=False))
+
+
+@act
+def bad_OT011_set() -> None:
+    """In autocommit the session is SET at each call, and SET back on leaving it."""
+    with connection(autocommit=True) as link:
+        for _ in range(5):
+            link.set_session(readonly=True)
+            link.set_session(readonly=False)
+
+
+@act
+def fixed_OT011_set() -> None:
+    with connection() as link:
+        for _ in range(5):
+            link.set_session(readonly=True)
+            link.set_session(readonly=False)
+
+
+AUTHOR_PAGE = (
+    "SELECT name FROM authors WHERE id = %(author)s",
+    "SELECT title FROM books WHERE author_id = %(author)s ORDER BY id",
+    "SELECT max(price) FROM books WHERE author_id = %(author)s",
+)
+
+
+@act
+def bad_OT012() -> None:
+    with cursor(autocommit=True) as cur:
+        for author_id in PAGE_AUTHORS:
+            for query in AUTHOR_PAGE:
+                cur.execute(query, {"author": author_id})
+                expect(cur.rowcount > 0, True)
+
+
+@act
+def fixed_OT012() -> None:
+    """psycopg2 cannot pipeline: one statement asks for all three."""
+    query = """
+        SELECT name, array_agg(title ORDER BY books.id), max(price)
+        FROM authors JOIN books ON author_id = authors.id
+        WHERE authors.id = %s GROUP BY authors.id"""
+    with cursor(autocommit=True) as cur:
+        for author_id in PAGE_AUTHORS:
+            cur.execute(query, (author_id,))
+            expect(len(cur.fetchone()[1]), BOOKS_PER_AUTHOR)
+
+
+@act
+def bad_OT013() -> None:
+    with cursor() as cur:
+        for account_id in ACCOUNT_IDS:
+            cur.execute("SELECT balance FROM accounts WHERE id = %s FOR UPDATE", (account_id,))
+            balance = cur.fetchone()[0] + 1
+            cur.execute("UPDATE accounts SET balance = %s WHERE id = %s", (balance, account_id))
+        cur.connection.commit()
+
+
+@act
+def fixed_OT013() -> None:
+    with cursor() as cur:
+        for account_id in ACCOUNT_IDS:
+            cur.execute(UPDATE_ACCOUNT + " RETURNING balance", (1, account_id))
+            expect(cur.rowcount, 1)
+        cur.connection.commit()
+
+
+@act
+def bad_OT014() -> None:
+    with cursor() as cur:
+        for text in messages():
+            cur.execute("SELECT nextval('tickets_id_seq')")
+            ticket_id = cur.fetchone()[0]
+            cur.execute("INSERT INTO tickets (id, note) VALUES (%s, %s)", (ticket_id, text))
+        cur.connection.commit()
+
+
+@act
+def fixed_OT014() -> None:
+    with cursor() as cur:
+        for text in messages():
+            cur.execute("INSERT INTO tickets (note) VALUES (%s) RETURNING id", (text,))
+            expect(cur.rowcount, 1)
+        cur.connection.commit()
+
+
+@act
+def bad_OT015() -> None:
+    with cursor() as cur:
+        for name in unseen():
+            cur.execute("SELECT id FROM tags WHERE name = %s", (name,))
+            if cur.fetchone() is None:
+                cur.execute("INSERT INTO tags (name) VALUES (%s)", (name,))
+        cur.connection.commit()
+
+
+@act
+def fixed_OT015() -> None:
+    with cursor() as cur:
+        for name in unseen():
+            cur.execute("INSERT INTO tags (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
+        cur.connection.commit()
+
+
+def ten_requests(autocommit: bool) -> None:
+    """Nobody commits a read, so putconn() rolls back what it finds open."""
+    pool = psycopg2.pool.SimpleConnectionPool(1, 1, "")
+    for _ in range(10):
+        link = pool.getconn()
+        link.autocommit = autocommit
+        with link.cursor() as cur:
+            cur.execute("SELECT count(*) FROM authors")
+            cur.execute("SELECT max(price) FROM books")
+        pool.putconn(link)
+    pool.closeall()
+
+
+named("bad_OT016", partial(ten_requests, autocommit=False))
+named("fixed_OT016", partial(ten_requests, autocommit=True))
 
 
 if __name__ == "__main__":

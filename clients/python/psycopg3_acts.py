@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from functools import partial
 
@@ -12,7 +13,11 @@ from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
     BOOKS_PER_AUTHOR,
+    FILE_CONTENT,
+    FILE_IDS,
+    FILE_PORTION,
     LOOP_COUNT,
+    PAGE_AUTHORS,
     TABLE_ROWS,
     WALK_ROWS,
     act,
@@ -20,6 +25,7 @@ from acts import (
     main,
     messages,
     named,
+    unseen,
 )
 
 AUTHORS = "SELECT id, name FROM authors ORDER BY id"
@@ -283,6 +289,152 @@ def fixed_OT008() -> None:
         for number in range(1, 11):
             with pool.connection() as link:
                 select(link, number * 7)
+
+
+@act
+def bad_OT009() -> None:
+    with open_connection(autocommit=True) as link:
+        for account_id in ACCOUNT_IDS[:12]:
+            query = "SELECT balance FROM accounts WHERE id = %s"
+            expect(link.execute(query, (account_id,)).rowcount, 1)
+
+
+@act
+def fixed_OT009() -> None:
+    with open_connection(autocommit=True) as link:
+        query = "SELECT id, balance FROM accounts WHERE id = ANY(%s)"
+        expect(link.execute(query, (list(ACCOUNT_IDS[:12]),)).rowcount, 12)
+
+
+READ_ONLY = 0x40000  # INV_READ of libpq-fs.h
+
+
+@act
+def bad_OT010() -> None:
+    """psycopg 3 has no large objects of its own: the server's functions are called by SQL."""
+    with open_connection() as link:
+
+        def value(query: str, *parameters: int) -> object:
+            return link.execute(query, parameters).fetchone()[0]
+
+        for file_id in FILE_IDS:
+            content = value("SELECT content FROM files WHERE id = %s", file_id)
+            handle = value("SELECT lo_open(%s, %s)", content, READ_ONLY)
+            portions = [value("SELECT loread(%s, %s)", handle, FILE_PORTION) for _ in range(3)]
+            value("SELECT lo_close(%s)", handle)
+            expect(b"".join(portions), FILE_CONTENT)
+
+
+@act
+def fixed_OT010() -> None:
+    with open_connection() as link:
+        for file_id in FILE_IDS:
+            cur = link.execute("SELECT lo_get(content) FROM files WHERE id = %s", (file_id,))
+            expect(cur.fetchone(), (FILE_CONTENT,))
+
+
+def count_authors(check) -> None:
+    """Ten requests over a pool that tests its connection at each checkout, or does not."""
+    kwargs = {"autocommit": True}
+    with psycopg_pool.ConnectionPool(
+        "", min_size=1, max_size=1, kwargs=kwargs, check=check, open=True
+    ) as pool:
+        for _ in range(10):
+            with pool.connection() as link:
+                cur = link.execute("SELECT count(*) FROM authors")
+                expect(cur.fetchone(), (AUTHOR_COUNT,))
+
+
+named("bad_OT011", partial(count_authors, psycopg_pool.ConnectionPool.check_connection))
+named("fixed_OT011", partial(count_authors, None))
+
+
+AUTHOR_PAGE = (
+    "SELECT name FROM authors WHERE id = %s",
+    "SELECT title FROM books WHERE author_id = %s ORDER BY id",
+    "SELECT max(price) FROM books WHERE author_id = %s",
+)
+
+
+@act
+def bad_OT012() -> None:
+    with open_connection(autocommit=True) as link:
+        for author_id in PAGE_AUTHORS:
+            for query in AUTHOR_PAGE:
+                expect(link.execute(query, (author_id,)).rowcount > 0, True)
+
+
+@act
+def fixed_OT012() -> None:
+    with open_connection(autocommit=True) as link:
+        for author_id in PAGE_AUTHORS:
+            with link.pipeline():
+                cursors = [link.execute(query, (author_id,)) for query in AUTHOR_PAGE]
+            expect([cur.rowcount for cur in cursors], [1, BOOKS_PER_AUTHOR, 1])
+
+
+@act
+def bad_OT013() -> None:
+    with open_connection() as link:
+        for account_id in ACCOUNT_IDS:
+            query = "SELECT balance FROM accounts WHERE id = %s FOR UPDATE"
+            balance = link.execute(query, (account_id,)).fetchone()[0] + 1
+            write = "UPDATE accounts SET balance = %s WHERE id = %s"
+            link.execute(write, (balance, account_id))
+
+
+@act
+def fixed_OT013() -> None:
+    with open_connection() as link:
+        for account_id in ACCOUNT_IDS:
+            cur = link.execute(UPDATE_ACCOUNT + " RETURNING balance", (1, account_id))
+            expect(cur.rowcount, 1)
+
+
+@act
+def bad_OT014() -> None:
+    with open_connection() as link:
+        for text in messages():
+            ticket_id = link.execute("SELECT nextval('tickets_id_seq')").fetchone()[0]
+            link.execute("INSERT INTO tickets (id, note) VALUES (%s, %s)", (ticket_id, text))
+
+
+@act
+def fixed_OT014() -> None:
+    with open_connection() as link:
+        for text in messages():
+            cur = link.execute("INSERT INTO tickets (note) VALUES (%s) RETURNING id", (text,))
+            expect(cur.rowcount, 1)
+
+
+@act
+def bad_OT015() -> None:
+    with open_connection() as link:
+        for name in unseen():
+            if link.execute("SELECT id FROM tags WHERE name = %s", (name,)).fetchone() is None:
+                link.execute("INSERT INTO tags (name) VALUES (%s)", (name,))
+
+
+@act
+def fixed_OT015() -> None:
+    with open_connection() as link:
+        for name in unseen():
+            link.execute("INSERT INTO tags (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))
+
+
+def ten_requests(autocommit: bool) -> None:
+    """Nobody commits a read, so the pool rolls back what it finds open, and warns of it."""
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    with one_connection_pool(autocommit) as pool:
+        for _ in range(10):
+            link = pool.getconn()
+            link.execute("SELECT count(*) FROM authors")
+            link.execute("SELECT max(price) FROM books")
+            pool.putconn(link)
+
+
+named("bad_OT016", partial(ten_requests, False))
+named("fixed_OT016", partial(ten_requests, True))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
 package onetrip;
 
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Properties;
+import java.util.UUID;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * Runs one act: {@code java onetrip.Acts pgjdbc|hikari|hibernate ACT}, or {@code --list}.
@@ -26,6 +29,10 @@ public final class Acts {
   static final List<Integer> ACCOUNT_IDS =
       List.of(311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
           419, 423, 437, 446, 458, 469, 471, 483, 495, 502);
+  static final List<Integer> FILE_IDS = List.of(613, 627, 634);
+  static final byte[] FILE_CONTENT = "0123456789".repeat(30).getBytes(StandardCharsets.US_ASCII);
+  static final int FILE_PORTION = 100;
+  static final List<Integer> PAGE_AUTHORS = List.of(112, 140, 175, 203);
 
   /** One act; any exception is its failure. */
   @FunctionalInterface
@@ -43,6 +50,11 @@ public final class Acts {
 
   static List<String> messages(int count) {
     return IntStream.rangeClosed(1, count).mapToObj(number -> "message " + number).toList();
+  }
+
+  /** Names that no row has. */
+  static List<String> unseen() {
+    return Stream.generate(() -> "unseen " + UUID.randomUUID()).limit(WRITE_ROWS).toList();
   }
 
   static String url() {

@@ -43,6 +43,7 @@ final class JdbcActs {
     Map<String, Act> acts = new LinkedHashMap<>();
     addCosts(acts);
     addFindings(acts);
+    JdbcPatterns.addTo(acts);
     return acts;
   }
 
@@ -97,7 +98,7 @@ final class JdbcActs {
     return DriverManager.getConnection(Acts.url(), Acts.login());
   }
 
-  private static Act connected(Work work) {
+  static Act connected(Work work) {
     return () -> {
       try (Connection connection = open()) {
         work.on(connection);
