@@ -25,6 +25,7 @@ use onetrip_ledger::{Code, Summary};
 pub use chart::PngError;
 pub use gather::{Bar, Curve, CurveLine, CurvePoint, Histogram, Lane, Span, TripSample, Waterfall};
 pub use html::HtmlData;
+pub use number::{count, duration};
 pub use text::Style;
 
 /// Everything that is said about one run.

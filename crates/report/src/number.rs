@@ -3,7 +3,7 @@
 use onetrip_ledger::Summary;
 
 /// `12,345`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {
@@ -31,7 +31,7 @@ pub(crate) fn difference(number: i64) -> String {
 }
 
 /// Three digits and a unit: `850 ns`, `12.9 ms`, `5.13 s`; from a minute on `2 min 36 s`, `1 h 02 min`.
-pub(crate) fn duration(nanoseconds: u64) -> String {
+pub fn duration(nanoseconds: u64) -> String {
     let scaled = nanoseconds as f64;
     if nanoseconds < 1_000 {
         format!("{nanoseconds} ns")
