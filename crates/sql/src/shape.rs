@@ -1,0 +1,470 @@
+//! What the words of a template show beyond its kind: functions called, tables named, keys that rows are found by.
+
+use crate::facts::Name;
+use crate::scan;
+
+/// Functions, tables and names of one template that are listed.
+const LISTED_MAX: usize = 64;
+/// Keys of one template that are listed.
+const KEYS_MAX: usize = 8;
+
+/// A condition `column = $n` that every row of the result meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EqualityKey<'a> {
+    /// The column, without its table.
+    pub column: Name<'a>,
+    /// The n of its parameter in the template.
+    pub parameter: u32,
+}
+
+/// What a template's words show. It is read off the words, without a parse tree; where they are not clear, less is
+/// listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape<'a> {
+    /// Names followed by `(` that are no keywords: functions, and types with a modifier.
+    pub calls: Vec<Name<'a>>,
+    /// Names behind `FROM` and `JOIN`, those of a `WITH` included.
+    pub tables: Vec<Name<'a>>,
+    /// All names that are no keywords: columns, tables, functions, aliases.
+    pub names: Vec<Name<'a>>,
+    /// Keys of the outermost `WHERE`. None if it has an `OR`, a `NOT` or a subquery, or if the template has a list
+    /// that lost its length, because parameters then are not numbered by their place.
+    pub keys: Vec<EqualityKey<'a>>,
+    /// `SELECT` of one constant: what is sent to see whether the server answers.
+    pub is_constant: bool,
+}
+
+impl<'a> Shape<'a> {
+    /// Reads a template, as [`Lifted::template`](crate::Lifted::template) gives it.
+    pub fn of(template: &'a [u8]) -> Self {
+        let tokens = tokens(template);
+        let mut shape = Self { is_constant: is_constant(&tokens), ..Self::default() };
+        shape.list_names(&tokens);
+        shape.list_tables(&tokens);
+        shape.list_keys(&tokens);
+        shape
+    }
+
+    fn list_names(&mut self, tokens: &[Token<'a>]) {
+        for (position, token) in tokens.iter().enumerate() {
+            let Token::Name { whole, .. } = *token else { continue };
+            if token.is_any(RESERVED) {
+                continue;
+            }
+            put(&mut self.names, Name(whole));
+            if tokens.get(position + 1) == Some(&Token::Symbol(b'(')) && !token.is_any(NEVER_CALLED) {
+                put(&mut self.calls, Name(whole));
+            }
+        }
+    }
+
+    fn list_tables(&mut self, tokens: &[Token<'a>]) {
+        // Per open parenthesis: whether a FROM there names tables, and whether a comma is followed by the next of them.
+        let mut levels = vec![Level { has_verb: true, in_from: false }];
+        let mut expected = false;
+        for (position, token) in tokens.iter().enumerate() {
+            match *token {
+                Token::Symbol(b'(') => {
+                    // A join in parentheses begins with a table as well.
+                    levels.push(Level { has_verb: expected, in_from: expected });
+                    continue;
+                }
+                Token::Symbol(b')') => {
+                    levels.truncate(levels.len().max(2) - 1);
+                    expected = false;
+                    continue;
+                }
+                _ => {}
+            }
+            let Some(level) = levels.last_mut() else { return };
+            match *token {
+                Token::Symbol(b',') => expected = level.in_from,
+                Token::Name { .. } if token.is_any(&[b"select", b"delete"]) => {
+                    *level = Level { has_verb: true, in_from: false };
+                    expected = false;
+                }
+                Token::Name { .. } if token.is(b"from") => {
+                    let compares = position > 0 && tokens[position - 1].is(b"distinct");
+                    level.in_from = level.has_verb && !compares;
+                    expected = level.in_from;
+                }
+                Token::Name { .. } if token.is(b"join") => expected = true,
+                Token::Name { .. } if token.is_any(&[b"only", b"lateral"]) => {}
+                Token::Name { .. } if token.is_any(CLAUSES) => {
+                    level.in_from = false;
+                    expected = false;
+                }
+                Token::Name { whole, .. } if expected => {
+                    expected = false;
+                    if tokens.get(position + 1) != Some(&Token::Symbol(b'(')) {
+                        put(&mut self.tables, Name(whole));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn list_keys(&mut self, tokens: &[Token<'a>]) {
+        if tokens.contains(&Token::Ellipsis) {
+            return;
+        }
+        let Some(conditions) = outermost_where(tokens) else { return };
+        if conditions.iter().any(|token| token.is_any(UNCLEAR)) {
+            return;
+        }
+        for (position, window) in conditions.windows(3).enumerate() {
+            let [Token::Name { last, .. }, Token::Symbol(b'='), Token::Parameter(parameter)] = *window else {
+                continue;
+            };
+            let begins = position
+                .checked_sub(1)
+                .is_none_or(|before| conditions[before].is(b"and") || conditions[before].is_symbol(b'('));
+            if begins && ends_condition(&conditions[position + 3..]) && self.keys.len() < KEYS_MAX {
+                self.keys.push(EqualityKey { column: Name(last), parameter });
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    has_verb: bool,
+    in_from: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    /// A word or quoted identifier, with what dots join to it.
+    Name {
+        whole: &'a [u8],
+        last: &'a [u8],
+    },
+    Parameter(u32),
+    Symbol(u8),
+    /// The rest of a list that lost its length.
+    Ellipsis,
+}
+
+impl Token<'_> {
+    fn is(&self, word: &[u8]) -> bool {
+        matches!(self, Self::Name { whole, .. } if whole.eq_ignore_ascii_case(word))
+    }
+
+    fn is_any(&self, words: &[&[u8]]) -> bool {
+        words.iter().any(|word| self.is(word))
+    }
+
+    fn is_symbol(&self, symbol: u8) -> bool {
+        *self == Token::Symbol(symbol)
+    }
+}
+
+/// Words that are never a name.
+const RESERVED: &[&[u8]] = &[
+    b"all",
+    b"and",
+    b"any",
+    b"array",
+    b"as",
+    b"asc",
+    b"between",
+    b"both",
+    b"by",
+    b"case",
+    b"cast",
+    b"collate",
+    b"cross",
+    b"delete",
+    b"desc",
+    b"distinct",
+    b"else",
+    b"end",
+    b"except",
+    b"exists",
+    b"false",
+    b"fetch",
+    b"filter",
+    b"first",
+    b"for",
+    b"from",
+    b"full",
+    b"group",
+    b"having",
+    b"ilike",
+    b"in",
+    b"inner",
+    b"insert",
+    b"intersect",
+    b"into",
+    b"is",
+    b"join",
+    b"lateral",
+    b"leading",
+    b"left",
+    b"like",
+    b"limit",
+    b"natural",
+    b"not",
+    b"null",
+    b"nulls",
+    b"offset",
+    b"on",
+    b"only",
+    b"or",
+    b"order",
+    b"outer",
+    b"over",
+    b"partition",
+    b"recursive",
+    b"returning",
+    b"right",
+    b"rows",
+    b"select",
+    b"set",
+    b"similar",
+    b"some",
+    b"then",
+    b"trailing",
+    b"true",
+    b"union",
+    b"update",
+    b"using",
+    b"values",
+    b"when",
+    b"where",
+    b"window",
+    b"with",
+    b"within",
+];
+/// Names before a `(` that open something else than arguments.
+const NEVER_CALLED: &[&[u8]] = &[b"materialized", b"row", b"sets", b"cube", b"rollup"];
+/// Words behind which a comma separates no tables any more.
+const CLAUSES: &[&[u8]] = &[
+    b"where",
+    b"group",
+    b"order",
+    b"having",
+    b"limit",
+    b"offset",
+    b"fetch",
+    b"for",
+    b"window",
+    b"union",
+    b"except",
+    b"intersect",
+    b"returning",
+    b"set",
+    b"on",
+    b"using",
+    b"values",
+];
+/// Words that end the outermost `WHERE`.
+const BEHIND_WHERE: &[&[u8]] = &[
+    b"group",
+    b"order",
+    b"having",
+    b"limit",
+    b"offset",
+    b"fetch",
+    b"for",
+    b"window",
+    b"union",
+    b"except",
+    b"intersect",
+    b"returning",
+];
+/// Words in a `WHERE` that keep one of its conditions from holding for every row of the result.
+const UNCLEAR: &[&[u8]] = &[b"or", b"not", b"select", b"case", b"exists"];
+
+fn put<'a>(list: &mut Vec<Name<'a>>, name: Name<'a>) {
+    if list.len() < LISTED_MAX {
+        list.push(name);
+    }
+}
+
+/// The tokens of the `WHERE` outside all parentheses; `None` if there is none, or if several statements may have one.
+fn outermost_where<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
+    let mut depth = 0_usize;
+    let mut start = None;
+    for (position, token) in tokens.iter().enumerate() {
+        match *token {
+            Token::Symbol(b'(') => depth += 1,
+            Token::Symbol(b')') => depth = depth.saturating_sub(1),
+            Token::Symbol(b';') => return None,
+            _ if depth > 0 => {}
+            _ if token.is_any(&[b"union", b"except", b"intersect"]) => return None,
+            _ if token.is(b"where") => start = Some(position + 1),
+            _ => {}
+        }
+    }
+    let conditions = tokens.get(start?..)?;
+    let mut depth = 0_usize;
+    let end = conditions.iter().position(|token| {
+        match *token {
+            Token::Symbol(b'(') => depth += 1,
+            Token::Symbol(b')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && token.is_any(BEHIND_WHERE)
+    });
+    Some(&conditions[..end.unwrap_or(conditions.len())])
+}
+
+/// Whether a condition is over here, but for a cast of its parameter.
+fn ends_condition(rest: &[Token<'_>]) -> bool {
+    match rest {
+        [Token::Symbol(b':'), Token::Symbol(b':'), Token::Name { .. }, rest @ ..] => ends_condition(rest),
+        [] => true,
+        [next, ..] => next.is(b"and") || next.is_symbol(b')'),
+    }
+}
+
+fn is_constant(tokens: &[Token<'_>]) -> bool {
+    let [select, value, rest @ ..] = tokens else { return false };
+    let is_value = matches!(value, Token::Parameter(_)) || value.is_any(&[b"null", b"true", b"false"]);
+    let is_alias = |token: &Token<'_>| matches!(token, Token::Name { .. }) && !token.is_any(RESERVED);
+    let named = match rest {
+        [] => true,
+        [alias] => is_alias(alias),
+        [word, alias] => word.is(b"as") && is_alias(alias),
+        _ => false,
+    };
+    select.is(b"select") && is_value && named
+}
+
+fn tokens(template: &[u8]) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = template.get(at) {
+        at = match byte {
+            b' ' => at + 1,
+            b'.' if template[at..].starts_with(b"...") => {
+                tokens.push(Token::Ellipsis);
+                at + 3
+            }
+            b'$' if template.get(at + 1).is_some_and(u8::is_ascii_digit) => {
+                let end = scan::word_end(template, at);
+                let digits = std::str::from_utf8(&template[at + 1..end]).ok();
+                tokens.push(Token::Parameter(digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)));
+                end
+            }
+            b'"' => name(template, at, &mut tokens),
+            _ if scan::is_word_byte(byte) => name(template, at, &mut tokens),
+            _ => {
+                tokens.push(Token::Symbol(byte));
+                at + 1
+            }
+        };
+    }
+    tokens
+}
+
+/// Takes a name and what dots join to it; gives the offset behind it.
+fn name<'a>(template: &'a [u8], start: usize, tokens: &mut Vec<Token<'a>>) -> usize {
+    let mut part = start;
+    loop {
+        let end = match template.get(part) {
+            Some(b'"') => scan::quoted_identifier_end(template, part).0,
+            _ => scan::word_end(template, part),
+        };
+        let is_joined = template.get(end) == Some(&b'.')
+            && template.get(end + 1).is_some_and(|byte| *byte == b'"' || scan::is_word_byte(*byte));
+        if !is_joined {
+            tokens.push(Token::Name { whole: &template[start..end], last: &template[part..end] });
+            return end;
+        }
+        part = end + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lifter;
+
+    fn texts<'a>(names: &[Name<'a>]) -> Vec<&'a str> {
+        names.iter().map(|name| std::str::from_utf8(name.as_written()).unwrap()).collect()
+    }
+
+    fn calls(template: &str) -> Vec<&str> {
+        texts(&Shape::of(template.as_bytes()).calls)
+    }
+
+    fn tables(template: &str) -> Vec<&str> {
+        texts(&Shape::of(template.as_bytes()).tables)
+    }
+
+    fn keys(template: &str) -> Vec<(&str, u32)> {
+        let shape = Shape::of(template.as_bytes());
+        shape.keys.iter().map(|key| (texts(&[key.column])[0], key.parameter)).collect()
+    }
+
+    #[test]
+    fn functions_are_names_before_a_parenthesis() {
+        assert_eq!(calls("SELECT lo_open($1, $2), pg_catalog.version ()"), ["lo_open", "pg_catalog.version"]);
+        assert_eq!(calls("SELECT a FROM t WHERE b IN ($1, $2) AND (c = $3)"), [] as [&str; 0]);
+        assert_eq!(calls("SELECT count(*) FILTER (WHERE a) OVER (PARTITION BY b) FROM t"), ["count"]);
+    }
+
+    #[test]
+    fn tables_stand_behind_from_and_join() {
+        assert_eq!(
+            tables("SELECT a FROM s.t x, u JOIN \"V\" ON u.a = \"V\".a WHERE b = $1"),
+            ["s.t", "u", "\"V\""]
+        );
+        assert_eq!(tables("SELECT (SELECT max(a) FROM b), c FROM d, f(e) g, h"), ["b", "d", "h"]);
+        assert_eq!(tables("SELECT EXTRACT(year FROM born), a IS DISTINCT FROM b FROM people"), ["people"]);
+        assert_eq!(tables("SELECT * FROM (a JOIN b ON a.x = b.x), c ORDER BY d, e"), ["a", "b", "c"]);
+        assert_eq!(tables("DELETE FROM ONLY t WHERE a = $1"), ["t"]);
+    }
+
+    #[test]
+    fn keys_are_equalities_that_every_row_meets() {
+        assert_eq!(keys("SELECT a FROM t WHERE id = $1 LIMIT $2"), [("id", 1)]);
+        assert_eq!(
+            keys("SELECT a FROM t WHERE (t.\"id\" = $2::int4 AND b > $1) ORDER BY a"),
+            [("\"id\"", 2)]
+        );
+        assert_eq!(keys("UPDATE t SET a = $1 WHERE id = $2 AND version = $3"), [("id", 2), ("version", 3)]);
+        for unclear in [
+            "SELECT a FROM t WHERE id = $1 OR b = $2",
+            "SELECT a FROM t WHERE NOT (id = $1)",
+            "SELECT a FROM t WHERE id = $1 + $2",
+            "SELECT a FROM t WHERE b + id = $1",
+            "SELECT a FROM t WHERE id = $1 AND b IN ($2, ...)",
+            "SELECT a FROM t WHERE id = ANY($1)",
+            "SELECT a FROM t WHERE id >= $1",
+            "SELECT a FROM (SELECT * FROM t WHERE id = $1) x",
+            "SELECT a FROM t WHERE id = $1 UNION SELECT a FROM u WHERE id = $2",
+        ] {
+            assert_eq!(keys(unclear), [], "{unclear}");
+        }
+    }
+
+    #[test]
+    fn a_constant_is_told_from_what_is_asked() {
+        let is_constant = |text: &str| {
+            let mut lifter = Lifter::new();
+            let lifted = lifter.lift(text.as_bytes(), true);
+            Shape::of(lifted.template()).is_constant
+        };
+        for ping in ["SELECT 1", "select 'x' as ping", "/* ping */ SELECT null", "SELECT true alive;"] {
+            assert!(is_constant(ping), "{ping}");
+        }
+        for question in
+            ["SELECT now()", "SELECT 1 + 1", "SELECT a", "SELECT 1 FROM t", "SELECT 1, 2", "SELECT"]
+        {
+            assert!(!is_constant(question), "{question}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_have_a_shape() {
+        for text in
+            ["", "$", "$x", "\"", "a.", ".a", "((", "))", ")FROM(", "WHERE", "WHERE a =", "$99999999999"]
+        {
+            Shape::of(text.as_bytes());
+        }
+    }
+}
