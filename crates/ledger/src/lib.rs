@@ -11,6 +11,7 @@
 pub mod budget;
 pub mod compare;
 pub mod findings;
+pub mod timeline;
 pub mod trace;
 
 mod analyze;
@@ -20,7 +21,7 @@ mod exchange;
 mod summary;
 mod value;
 
-pub use analyze::Analyzer;
+pub use analyze::{Analysis, Analyzer};
 pub use conversation::{Arrival, Conversation};
 pub use driver::Driver;
 pub use exchange::{Exchange, Moment, Outcome, Statement, Steps, TransactionStatus, UnitKind};

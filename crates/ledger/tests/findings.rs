@@ -97,7 +97,7 @@ impl Traffic {
         self.stream.closed(Moment(self.now), 0, 0, 0);
         let mut analyzer = Analyzer::new();
         analyzer.block(1, &self.stream.take_block()).unwrap();
-        analyzer.finish(&Mutes::default())
+        analyzer.finish(&Mutes::default()).summary
     }
 
     fn findings(self) -> Vec<Finding> {
@@ -325,7 +325,7 @@ fn muted_findings_are_gone_and_others_stay() {
     let with = |rules: &str| {
         let mut analyzer = Analyzer::new();
         analyzer.block(1, &block).unwrap();
-        analyzer.finish(&Mutes::parse(rules).unwrap()).findings.len()
+        analyzer.finish(&Mutes::parse(rules).unwrap()).summary.findings.len()
     };
     assert_eq!(with(""), 2);
     assert_eq!(with("[[mute]]\nstatement = \"into AUDIT\"\nwhy = \"small\""), 1);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Change;
 use onetrip_ledger::{Evidence, Finding, PathTimes, ScopeTotals, Summary, TemplateTotals};
@@ -41,6 +42,32 @@ struct Document<'a> {
     budgets: &'a [Verdict],
     fail_on: Vec<Rule<'a>>,
     comparison: Option<ComparisonView<'a>>,
+    forecast: Option<ForecastView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ForecastView {
+    measured_rtt_ns: Option<u64>,
+    target_rtt_ns: u64,
+    bandwidth: Option<u64>,
+    distances: Vec<PriceView>,
+}
+
+#[derive(Debug, Serialize)]
+struct PriceView {
+    rtt_ns: u64,
+    measured: bool,
+    as_is: PredictionView,
+    with_fixes: PredictionView,
+    one_trip: PredictionView,
+    bits_per_second: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct PredictionView {
+    time_ns: u64,
+    low_ns: u64,
+    high_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -93,6 +120,7 @@ struct FindingView<'a> {
     avoidable: u64,
     waited_ns: u64,
     wire_ns: u64,
+    target_ns: Option<u64>,
     proof: String,
     evidence: EvidenceView<'a>,
     fix: &'a str,
@@ -148,8 +176,17 @@ struct ChangeView<'a> {
 }
 
 pub(crate) fn render(report: &Report<'_>) -> String {
+    safe(&document(report))
+}
+
+pub(crate) fn render_forecast(report: &Report<'_>) -> String {
+    safe(&report.prices.map(forecast_view))
+}
+
+/// JSON whose texts cannot steer whoever looks at it.
+fn safe(value: &impl Serialize) -> String {
     // Serialising plain numbers, texts and lists to a string has no way to fail.
-    let text = serde_json::to_string_pretty(&document(report)).unwrap_or_default();
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut safe = String::with_capacity(text.len() + 1);
     for character in text.chars() {
         if character != '\n' && is_unsafe(character) {
@@ -212,7 +249,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
         },
         templates: &summary.templates,
         scopes: &summary.scopes,
-        findings: summary.findings.iter().map(finding_view).collect(),
+        findings: summary.findings.iter().map(|finding| finding_view(finding, report.prices)).collect(),
         budgets: report.verdicts,
         fail_on: report
             .fail_on
@@ -233,6 +270,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
                 .map(|(code, statement, change)| change_view(Some(code.as_str()), Some(statement), *change))
                 .collect(),
         }),
+        forecast: report.prices.map(forecast_view),
     }
 }
 
@@ -240,7 +278,30 @@ fn change_view<'a>(code: Option<&'a str>, statement: Option<&'a str>, change: Ch
     ChangeView { code, statement, before: change.before, now: change.now, difference: change.difference() }
 }
 
-fn finding_view(finding: &Finding) -> FindingView<'_> {
+fn forecast_view(prices: &Prices) -> ForecastView {
+    let prediction = |prediction: Prediction| PredictionView {
+        time_ns: prediction.time_ns,
+        low_ns: prediction.low_ns,
+        high_ns: prediction.high_ns,
+    };
+    let price = |price: &Price| PriceView {
+        rtt_ns: price.rtt_ns,
+        measured: price.measured,
+        as_is: prediction(price.as_is),
+        with_fixes: prediction(price.fixed),
+        one_trip: prediction(price.limit),
+        bits_per_second: price.bits_per_second,
+    };
+    ForecastView {
+        measured_rtt_ns: prices.measured_rtt_ns,
+        target_rtt_ns: prices.curve.target_ns,
+        bandwidth: prices.bandwidth,
+        distances: prices.rows.iter().map(price).collect(),
+    }
+}
+
+fn finding_view<'a>(finding: &'a Finding, prices: Option<&Prices>) -> FindingView<'a> {
+    let target = prices.and_then(Prices::target).map(|price| price.rtt_ns as f64);
     FindingView {
         code: finding.code.as_str(),
         title: finding.code.title(),
@@ -252,6 +313,7 @@ fn finding_view(finding: &Finding) -> FindingView<'_> {
         avoidable: finding.avoidable,
         waited_ns: finding.waited_ns,
         wire_ns: finding.wire_ns,
+        target_ns: target.map(|rtt_ns| finding.price_ns(rtt_ns) as u64),
         proof: proof(finding),
         evidence: evidence_view(&finding.evidence),
         fix: &finding.fix,

@@ -8,7 +8,6 @@
 
 mod chart;
 mod clean;
-mod gather;
 mod headline;
 mod html;
 mod json;
@@ -17,14 +16,14 @@ mod number;
 mod proof;
 mod text;
 
+use onetrip_forecast::{Curve, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Comparison;
+use onetrip_ledger::timeline::Timeline;
 use onetrip_ledger::{Code, Summary};
 
 #[cfg(feature = "png")]
 pub use chart::PngError;
-pub use gather::{Bar, Curve, CurveLine, CurvePoint, Histogram, Lane, Span, TripSample, Waterfall};
-pub use html::HtmlData;
 pub use number::{count, duration};
 pub use text::Style;
 
@@ -41,6 +40,8 @@ pub struct Report<'a> {
     pub fail_on: &'a [Code],
     /// What differs from an earlier run.
     pub comparison: Option<&'a Comparison>,
+    /// What it costs at other distances.
+    pub prices: Option<&'a Prices>,
     /// How to point the program at the gateway: said when no connection reached it.
     pub how_to_connect: &'a str,
 }
@@ -59,7 +60,15 @@ pub struct RunInfo {
 impl<'a> Report<'a> {
     /// A report on `summary` with nothing else to say; fill in the other fields as there is need.
     pub fn new(summary: &'a Summary) -> Self {
-        Self { summary, run: None, verdicts: &[], fail_on: &[], comparison: None, how_to_connect: "" }
+        Self {
+            summary,
+            run: None,
+            verdicts: &[],
+            fail_on: &[],
+            comparison: None,
+            prices: None,
+            how_to_connect: "",
+        }
     }
 
     /// The one sentence that matters.
@@ -100,9 +109,20 @@ impl<'a> Report<'a> {
         junit::render(self)
     }
 
-    /// The report as one HTML page that asks for nothing else, at most 3 MB.
-    pub fn html(&self, data: &HtmlData) -> String {
-        html::render(self, data)
+    /// Only what it costs at other distances, for a terminal; empty without prices.
+    pub fn forecast_text(&self, style: Style) -> String {
+        text::render_forecast(self, style)
+    }
+
+    /// Only what it costs at other distances, as one JSON object: `forecast` of `docs/report-json.md`.
+    pub fn forecast_json(&self) -> String {
+        json::render_forecast(self)
+    }
+
+    /// The report as one HTML page that asks for nothing else, at most 3 MB. Parts for which there is nothing in
+    /// `timeline` are left out.
+    pub fn html(&self, timeline: &Timeline) -> String {
+        html::render(self, timeline)
     }
 
     fn finds(&self, code: Code) -> bool {
@@ -110,19 +130,17 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Curve {
-    /// The curve as an SVG picture of its own; `None` where no line spans a range of round-trip times.
-    pub fn svg(&self, title: &str) -> Option<String> {
-        chart::alone(self, title)
-    }
+/// The curve as an SVG picture of its own; `None` where no line spans a range of round-trip times.
+pub fn curve_svg(curve: &Curve, title: &str) -> Option<String> {
+    chart::alone(curve, title)
+}
 
-    /// The curve as a PNG picture; `None` where [`Self::svg`] has none.
-    ///
-    /// # Errors
-    ///
-    /// The drawing could not be rendered or encoded; it is our own, so that this is not expected.
-    #[cfg(feature = "png")]
-    pub fn png(&self, title: &str) -> Option<Result<Vec<u8>, PngError>> {
-        self.svg(title).map(|svg| chart::png(&svg))
-    }
+/// The curve as a PNG picture; `None` where [`curve_svg`] has none.
+///
+/// # Errors
+///
+/// The drawing could not be rendered or encoded; it is our own, so that this is not expected.
+#[cfg(feature = "png")]
+pub fn curve_png(curve: &Curve, title: &str) -> Option<Result<Vec<u8>, PngError>> {
+    curve_svg(curve, title).map(|svg| chart::png(&svg))
 }

@@ -65,6 +65,17 @@ pub(crate) fn bytes(number: u64) -> String {
     format!("{} TB", three_digits(scaled))
 }
 
+/// A rate in three digits and a decimal unit: `912 bit/s`, `1.20 Mbit/s`.
+pub(crate) fn bits(per_second: u64) -> String {
+    let scaled = per_second as f64;
+    match per_second {
+        0..1_000 => format!("{per_second} bit/s"),
+        1_000..1_000_000 => format!("{} kbit/s", three_digits(scaled / 1e3)),
+        1_000_000..1_000_000_000 => format!("{} Mbit/s", three_digits(scaled / 1e6)),
+        _ => format!("{} Gbit/s", three_digits(scaled / 1e9)),
+    }
+}
+
 /// A share in whole per cent; what is neither nothing nor all never looks like it.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
@@ -103,6 +114,13 @@ fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_have_decimal_units() {
+        let shown = [0, 999, 1_000, 120_400, 32_000_000, 2_500_000_000].map(bits);
+        let expected = ["0 bit/s", "999 bit/s", "1.00 kbit/s", "120 kbit/s", "32.0 Mbit/s", "2.50 Gbit/s"];
+        assert_eq!(shown, expected);
+    }
 
     #[test]
     fn counts_are_grouped_by_thousands() {

@@ -11,11 +11,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::page::{story_data, worst};
+use common::page::{story_prices, story_timeline, worst};
 use common::{calm, crowded, story, template};
 use onetrip_ledger::Summary;
 use onetrip_ledger::compare::Comparison;
-use onetrip_report::{HtmlData, Report, RunInfo};
+use onetrip_ledger::timeline::Timeline;
+use onetrip_report::{Report, RunInfo};
 use serde_json::{Value, json};
 
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -224,7 +225,8 @@ fn story_page(connections: u32) -> String {
     let summary = story();
     let run =
         RunInfo { command: vec!["python3".into(), "report.py".into()], exit_code: Some(0), trace: None };
-    Report { run: Some(&run), ..Report::new(&summary) }.html(&story_data(connections))
+    Report { run: Some(&run), prices: Some(&story_prices()), ..Report::new(&summary) }
+        .html(&story_timeline(connections))
 }
 
 fn crowded_page() -> String {
@@ -236,9 +238,10 @@ fn crowded_page() -> String {
         verdicts: &verdicts,
         fail_on: &[onetrip_ledger::Code::Loop],
         comparison: Some(&comparison),
+        prices: Some(&story_prices()),
         ..Report::new(&summary)
     };
-    report.html(&story_data(36))
+    report.html(&story_timeline(36))
 }
 
 #[test]
@@ -318,15 +321,15 @@ fn the_waterfall_zooms_by_buttons_keys_and_wheel_and_tells_each_trip() {
 #[test]
 fn no_page_is_wider_than_a_telephone_or_asks_for_anything() {
     let Some(mut browser) = Browser::start() else { return };
-    let (summary, data) = worst(100_000, |text, trips| template(text, trips, 1, 1));
+    let (summary, timeline) = worst(100_000, |text, trips| template(text, trips, 1, 1));
     let unreached = Summary::default();
     let how = "Point the program at the gateway:\n  DATABASE_URL=postgres://127.0.0.1:40123/a_database_with_a_long_name";
     let pages = [
         ("story", story_page(1)),
         ("crowded", crowded_page()),
-        ("calm", Report::new(&calm()).html(&HtmlData::default())),
-        ("unreached", Report { how_to_connect: how, ..Report::new(&unreached) }.html(&HtmlData::default())),
-        ("worst", Report::new(&summary).html(&data)),
+        ("calm", Report::new(&calm()).html(&Timeline::default())),
+        ("unreached", Report { how_to_connect: how, ..Report::new(&unreached) }.html(&Timeline::default())),
+        ("worst", Report { prices: Some(&story_prices()), ..Report::new(&summary) }.html(&timeline)),
     ];
     for (name, page) in &pages {
         for (size, width, scheme) in [

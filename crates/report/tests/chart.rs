@@ -3,7 +3,8 @@
 mod common;
 
 use common::page::story_curve;
-use onetrip_report::{Curve, CurveLine, CurvePoint};
+use onetrip_forecast::{Curve, CurveLine, CurvePoint};
+use onetrip_report::curve_svg;
 
 fn numbers(path: &str) -> Vec<f64> {
     path.split(['M', 'L', 'H', 'V', 'Z', ' ']).filter_map(|number| number.parse().ok()).collect()
@@ -11,7 +12,7 @@ fn numbers(path: &str) -> Vec<f64> {
 
 #[test]
 fn the_curve_is_a_picture_that_stands_alone() {
-    let svg = story_curve().svg("report.py <at any distance>").unwrap();
+    let svg = curve_svg(&story_curve(), "report.py <at any distance>").unwrap();
     let document = roxmltree::Document::parse(&svg).unwrap();
     let root = document.root_element();
     let width: f64 = root.attribute("width").unwrap().parse().unwrap();
@@ -52,11 +53,11 @@ fn curves_without_a_range_are_not_drawn_and_extreme_ones_are() {
         measured_ns: Some(0),
         target_ns: u64::MAX,
     };
-    assert_eq!(Curve::default().svg(""), None);
-    assert_eq!(curve(&[5, 5], 3).svg(""), None);
+    assert_eq!(curve_svg(&Curve::default(), ""), None);
+    assert_eq!(curve_svg(&curve(&[5, 5], 3), ""), None);
     for rtts in [&[0, 1][..], &[0, u64::MAX], &[7, 70_000_000, u64::MAX - 1]] {
         for time in [0, 1, u64::MAX] {
-            let svg = curve(rtts, time).svg("\u{1b}[31m").unwrap();
+            let svg = curve_svg(&curve(rtts, time), "\u{1b}[31m").unwrap();
             roxmltree::Document::parse(&svg).unwrap();
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }
@@ -66,10 +67,13 @@ fn curves_without_a_range_are_not_drawn_and_extreme_ones_are() {
 #[cfg(feature = "png")]
 #[test]
 fn the_curve_is_a_png_with_text_in_it() {
-    let png = story_curve().png("The run").unwrap().unwrap();
+    let png = onetrip_report::curve_png(&story_curve(), "The run").unwrap().unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n"));
     let unnamed = Curve { lines: story_curve().lines, measured_ns: None, target_ns: 1 };
-    assert_ne!(unnamed.png("The run").unwrap().unwrap(), unnamed.png("Another run").unwrap().unwrap());
+    assert_ne!(
+        onetrip_report::curve_png(&unnamed, "The run").unwrap().unwrap(),
+        onetrip_report::curve_png(&unnamed, "Another run").unwrap().unwrap()
+    );
     if let Some(directory) = std::env::var_os("ONETRIP_SCREENSHOTS") {
         std::fs::write(std::path::Path::new(&directory).join("curve.png"), &png).unwrap();
     }

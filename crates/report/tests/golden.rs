@@ -4,6 +4,7 @@ mod common;
 
 use std::path::Path;
 
+use common::page::story_prices;
 use common::{calm, crowded, story};
 use onetrip_ledger::budget::{Limit, Verdict};
 use onetrip_ledger::compare::Comparison;
@@ -34,7 +35,8 @@ fn a_loop_is_told_in_one_sentence_with_its_proof_and_fix() {
         exit_code: Some(0),
         trace: Some("run.trace".into()),
     };
-    let report = Report { run: Some(&run), ..Report::new(&summary) };
+    let prices = story_prices();
+    let report = Report { run: Some(&run), prices: Some(&prices), ..Report::new(&summary) };
     expect("story.txt", &report.text(Style::Plain));
     expect("story-colored.txt", &report.text(Style::Colored));
     expect("story.json", &report.json());

@@ -45,6 +45,7 @@ fn shown(text: &str, check: impl FnOnce(Report<'_>)) {
         verdicts: &[verdict(true), verdict(false)],
         fail_on: &[Code::Loop],
         comparison: Some(&comparison),
+        prices: None,
         how_to_connect: text,
     });
 }

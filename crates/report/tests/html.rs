@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::page::{story_data, worst};
+use common::page::{story_prices, story_timeline, worst};
 use common::{calm, crowded, story, template};
 use onetrip_ledger::Summary;
 use onetrip_ledger::compare::Comparison;
-use onetrip_report::{HtmlData, Report, RunInfo};
+use onetrip_ledger::timeline::Timeline;
+use onetrip_report::{Report, RunInfo};
 
 /// The text between two marks.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
@@ -19,8 +20,13 @@ fn the_page_says_what_the_terminal_says() {
     let summary = crowded();
     let comparison = Comparison::new(&story(), &summary);
     let verdicts = ["trips=200".parse::<onetrip_ledger::budget::Limit>().unwrap().judge(&summary)];
-    let report = Report { verdicts: &verdicts, comparison: Some(&comparison), ..Report::new(&summary) };
-    let page = report.html(&story_data(3));
+    let report = Report {
+        verdicts: &verdicts,
+        comparison: Some(&comparison),
+        prices: Some(&story_prices()),
+        ..Report::new(&summary)
+    };
+    let page = report.html(&story_timeline(3));
     for id in [
         "time",
         "distance",
@@ -53,7 +59,7 @@ fn the_page_says_what_the_terminal_says() {
 #[test]
 fn a_calm_page_has_no_empty_sections() {
     let summary = calm();
-    let page = Report::new(&summary).html(&HtmlData::default());
+    let page = Report::new(&summary).html(&Timeline::default());
     assert!(page.contains("<h1 class=\"calm\">23 round trips; nothing worth doing here.</h1>"));
     for id in ["distance", "findings", "trips", "histogram", "scopes", "budgets", "comparison"] {
         assert!(!page.contains(&format!("id=\"{id}\"")), "{id}");
@@ -66,7 +72,7 @@ fn a_program_that_never_came_is_told_how_to_on_the_page_too() {
     let run = RunInfo { command: vec!["./app".into()], exit_code: Some(3), trace: None };
     let summary = Summary::default();
     let report = Report { run: Some(&run), how_to_connect: "Set:\n  PGHOST=<here>", ..Report::new(&summary) };
-    let page = report.html(&HtmlData::default());
+    let page = report.html(&Timeline::default());
     assert!(page.contains("<h1 class=\"unreached\">No connection reached the gateway.</h1>"));
     assert_eq!(between(&page, "<pre class=\"how\">", "</pre>"), "Set:\n  PGHOST=&lt;here&gt;");
 }
@@ -74,7 +80,7 @@ fn a_program_that_never_came_is_told_how_to_on_the_page_too() {
 #[test]
 fn the_page_asks_for_nothing() {
     let summary = crowded();
-    let page = Report::new(&summary).html(&story_data(3));
+    let page = Report { prices: Some(&story_prices()), ..Report::new(&summary) }.html(&story_timeline(3));
     for way in ["http:", "https:", "src=", "@import", "url(", "<link", "<img", "<iframe", "fetch(", "import("]
     {
         assert!(!page.contains(way), "{way}");
@@ -85,11 +91,16 @@ fn the_page_asks_for_nothing() {
 
 #[test]
 fn the_page_of_ten_million_trips_stays_below_three_megabytes_and_nothing_in_it_runs() {
-    let (summary, data) = worst(10_000_000, |text, trips| template(text, trips, 1, 1));
+    let (summary, timeline) = worst(10_000_000, |text, trips| template(text, trips, 1, 1));
     let comparison = Comparison::new(&Summary::default(), &summary);
     let run = RunInfo { command: vec!["<b>".repeat(9_000)], exit_code: None, trace: None };
-    let report = Report { run: Some(&run), comparison: Some(&comparison), ..Report::new(&summary) };
-    let page = report.html(&data);
+    let report = Report {
+        run: Some(&run),
+        comparison: Some(&comparison),
+        prices: Some(&story_prices()),
+        ..Report::new(&summary)
+    };
+    let page = report.html(&timeline);
     assert!(page.len() <= 3_000_000, "{} bytes", page.len());
     assert!(page.len() > 800_000, "{} bytes: trips are missing", page.len());
     assert_eq!(page.matches("<script").count(), 2, "the data and the page's own");

@@ -5,6 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::crowded;
+use common::page::story_prices;
 use onetrip_ledger::compare::Comparison;
 use onetrip_ledger::{Code, Summary};
 use onetrip_report::{Report, RunInfo};
@@ -33,6 +34,7 @@ fn every_field_is_documented() {
         verdicts: &verdicts,
         fail_on: &[Code::Loop],
         comparison: Some(&comparison),
+        prices: Some(&story_prices()),
         ..Report::new(&summary)
     };
     let mut found = BTreeSet::new();

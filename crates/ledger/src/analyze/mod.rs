@@ -22,6 +22,7 @@ use self::results::ResultStore;
 use self::stream::Stream;
 use self::templates::Templates;
 use crate::driver::is_python;
+use crate::timeline::Timeline;
 use crate::trace::{Records, decode_block};
 use crate::{Driver, Exchange, Moment, Mutes, Record, ScopeTotals, Summary, TraceError};
 
@@ -41,6 +42,15 @@ pub struct Analyzer {
     shared: Shared,
 }
 
+/// Everything that is known of a trace in the end.
+#[derive(Debug, Clone, Default)]
+pub struct Analysis {
+    /// What was counted and found.
+    pub summary: Summary,
+    /// When it happened.
+    pub timeline: Timeline,
+}
+
 /// What all streams add to.
 #[derive(Debug, Default)]
 struct Shared {
@@ -53,6 +63,7 @@ struct Shared {
     orms: HashMap<(String, Driver), Driver>,
     book: Book,
     summary: Summary,
+    timeline: Timeline,
     /// The program is Python's.
     is_python: bool,
     first_at: Option<Moment>,
@@ -90,7 +101,7 @@ impl Analyzer {
                 Record::Lost { bytes } => shared.summary.lost_bytes += bytes,
                 record => {
                     closed |= matches!(record, Record::Closed { .. });
-                    streams.entry(stream).or_default().take(record, shared);
+                    streams.entry(stream).or_insert_with(|| Stream::new(stream)).take(record, shared);
                 }
             }
             Ok(())
@@ -104,7 +115,7 @@ impl Analyzer {
     }
 
     /// What it all comes to, without the findings that `mutes` names.
-    pub fn finish(mut self, mutes: &Mutes) -> Summary {
+    pub fn finish(mut self, mutes: &Mutes) -> Analysis {
         let shared = &mut self.shared;
         let mut open: Vec<_> = self.streams.into_iter().collect();
         open.sort_by_key(|(id, _)| *id);
@@ -121,7 +132,9 @@ impl Analyzer {
         summary.scopes = shared.scopes.totals();
         let label = |id| shared.scopes.label(id);
         summary.findings = shared.book.findings(|id| shared.templates.text(id), label, mutes);
-        summary
+        let mut timeline = std::mem::take(&mut shared.timeline);
+        timeline.name_statements(|id| shared.templates.text(id));
+        Analysis { summary, timeline }
     }
 }
 

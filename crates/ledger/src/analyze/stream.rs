@@ -13,6 +13,7 @@ use super::transactions::Transactions;
 use super::writes::Writes;
 use super::{REQUESTS_MAX, Shared};
 use crate::driver::Recogniser;
+use crate::timeline::TripSample;
 use crate::{Driver, Exchange, Moment, Outcome, Record, Statement, Steps, UnitKind};
 
 /// Drivers and ORMs show themselves within their first statements.
@@ -21,6 +22,7 @@ const RECOGNITION_TRIPS: u64 = 256;
 /// One connection, as far as it has been seen.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
+    number: u32,
     names: Names,
     opened: bool,
     opened_at: Moment,
@@ -52,7 +54,10 @@ struct Names {
 #[derive(Debug, Clone, Copy)]
 struct Trip {
     started_at: Moment,
+    first_reply_at: Moment,
     ended_at: Moment,
+    bytes_sent: u64,
+    bytes_received: u64,
     template: u32,
     scope: u32,
     connect: bool,
@@ -103,6 +108,10 @@ impl Names {
 }
 
 impl Stream {
+    pub(super) fn new(number: u32) -> Self {
+        Self { number, ..Self::default() }
+    }
+
     /// Whether a client opened a session on it.
     pub(super) fn is_session(&self) -> bool {
         self.opened
@@ -230,7 +239,10 @@ impl Stream {
             self.work_trips += u64::from(!connect);
             self.trip = Some(Trip {
                 started_at: exchange.sent_at,
+                first_reply_at: exchange.first_reply_at,
                 ended_at: exchange.last_reply_at,
+                bytes_sent: exchange.bytes_sent,
+                bytes_received: exchange.bytes_received,
                 template: main_statement(exchange)
                     .map_or(0, |statement| self.names.template(statement.template)),
                 scope,
@@ -238,6 +250,8 @@ impl Stream {
             });
         } else if let Some(trip) = &mut self.trip {
             trip.ended_at = trip.ended_at.max(exchange.last_reply_at);
+            trip.bytes_sent += exchange.bytes_sent;
+            trip.bytes_received += exchange.bytes_received;
         }
     }
 
@@ -248,6 +262,17 @@ impl Stream {
         let wire_ns = self.wire_ns(waited_ns);
         shared.summary.times.wire_ns += wire_ns;
         shared.summary.times.server_ns += waited_ns - wire_ns;
+        shared.timeline.add(TripSample {
+            connection: self.number,
+            started_ns: trip.started_at.0,
+            first_reply_ns: trip.first_reply_at.0,
+            ended_ns: trip.ended_at.0,
+            server_ns: waited_ns - wire_ns,
+            bytes_sent: trip.bytes_sent,
+            bytes_received: trip.bytes_received,
+            statement: trip.template,
+            connect: trip.connect,
+        });
         if trip.connect {
             self.connect_waited_ns += waited_ns;
             self.connect_wire_ns += wire_ns;

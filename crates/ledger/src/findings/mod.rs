@@ -42,6 +42,11 @@ pub struct Finding {
 impl Finding {
     /// Most scopes that a finding names.
     pub const SCOPES_MAX: usize = 5;
+
+    /// Time that the fix saves where a round trip takes `rtt_ns`, in nanoseconds.
+    pub fn price_ns(&self, rtt_ns: f64) -> f64 {
+        self.waited_ns.saturating_sub(self.wire_ns) as f64 + self.avoidable as f64 * rtt_ns
+    }
 }
 
 /// What shows that a pattern is there.

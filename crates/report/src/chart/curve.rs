@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::scale::LogScale;
 use super::{Frame, Size, write_columns, write_rows};
 use crate::clean::{clean, cut, markup};
-use crate::gather::{Curve, CurveLine};
 use crate::number::duration;
+use onetrip_forecast::{Curve, CurveLine};
 
 /// Points at which a line is drawn.
 const SAMPLES: u32 = 64;

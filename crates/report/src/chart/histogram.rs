@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::scale::LogScale;
 use super::{Frame, Size, write_columns, write_rows};
-use crate::gather::{Bar, Histogram};
 use crate::number::{count, counted, duration};
+use onetrip_ledger::timeline::{Bar, Histogram};
 
 /// The chart as a part of a page; `None` where there were no trips.
 pub(crate) fn histogram(histogram: &Histogram, size: Size) -> Option<String> {

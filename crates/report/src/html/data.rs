@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use onetrip_forecast::{Curve, CurveLine};
 use onetrip_ledger::Summary;
+use onetrip_ledger::timeline::{Lane, Timeline};
 use serde::Serialize;
 
-use super::HtmlData;
 use crate::clean::{cut, is_unsafe};
-use crate::gather::{Curve, Lane};
 use crate::number::counted;
 
 /// Connections drawn.
@@ -56,13 +56,13 @@ struct ScriptData<'a> {
 }
 
 /// The waterfall, unless there are no trips.
-pub(super) fn waterfall(summary: &Summary, data: &HtmlData) -> Option<WaterfallView> {
-    let (lanes, left_out) = data.waterfall.lanes(LANES_MAX);
+pub(super) fn waterfall(summary: &Summary, timeline: &Timeline) -> Option<WaterfallView> {
+    let (lanes, left_out) = timeline.waterfall.lanes(LANES_MAX);
     if lanes.is_empty() {
         return None;
     }
-    let (places, statements) = statements(&lanes, summary, &data.statements);
-    let mut lead = String::from(if data.waterfall.is_joined() {
+    let (places, statements) = statements(&lanes, summary, &timeline.statements);
+    let mut lead = String::from(if timeline.waterfall.is_joined() {
         "A lane is a connection. Trips that follow each other closely are joined, as there are too many to draw each."
     } else {
         "A lane is a connection, a bar is a trip."
@@ -139,7 +139,7 @@ pub(super) fn script_data(curve: Option<&Curve>, waterfall: Option<&WaterfallVie
     if curve.is_none() && waterfall.is_none() {
         return None;
     }
-    let line = |line: &crate::CurveLine| LineView {
+    let line = |line: &CurveLine| LineView {
         rtt: line.points.iter().map(|point| point.rtt_ns).collect(),
         time: line.points.iter().map(|point| point.time_ns).collect(),
         low: line.points.iter().map(|point| point.low_ns).collect(),

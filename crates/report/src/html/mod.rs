@@ -7,15 +7,13 @@ mod data;
 mod tables;
 mod view;
 
-use std::collections::BTreeMap;
-
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment};
+use onetrip_ledger::timeline::Timeline;
 use serde::Serialize;
 
 use self::view::Section;
 use crate::Report;
-use crate::gather::{Curve, Histogram, Waterfall};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -23,19 +21,6 @@ const SCRIPT: &str =
     concat!(include_str!("common.js"), include_str!("curve.js"), include_str!("waterfall.js"));
 /// Digest of [`SCRIPT`] for the page's content policy; a test compares them.
 const SCRIPT_HASH: &str = "sha256-b2RcOtt40SnxkGrIKS7rg9oP38iF469pqErnFRSFrC8=";
-
-/// What the page draws and the summary does not have. Parts that are empty are left out of the page.
-#[derive(Debug, Clone, Default)]
-pub struct HtmlData {
-    /// Trips over time.
-    pub waterfall: Waterfall,
-    /// Texts of the waterfall's statements, by [`crate::TripSample::statement`].
-    pub statements: BTreeMap<u32, String>,
-    /// Times of the trips after sessions were open.
-    pub histogram: Histogram,
-    /// Cost over distance.
-    pub curve: Option<Curve>,
-}
 
 /// What the template is given.
 #[derive(Debug, Serialize)]
@@ -62,12 +47,13 @@ struct Page {
     script_hash: Value,
 }
 
-pub(crate) fn render(report: &Report<'_>, data: &HtmlData) -> String {
+pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
     let times = view::times(report.summary);
-    let curve = data.curve.as_ref().and_then(view::curve);
+    let drawn = report.prices.map(|prices| &prices.curve);
+    let curve = drawn.and_then(view::curve);
     let findings = view::findings(report);
-    let waterfall = data::waterfall(report.summary, data);
-    let histogram = view::histogram(&data.histogram);
+    let waterfall = data::waterfall(report.summary, timeline);
+    let histogram = view::histogram(&timeline.histogram);
     let tables = tables::tables(report);
     let mut contents: Vec<Section> = [
         ("time", "Time", times.is_some()),
@@ -81,7 +67,7 @@ pub(crate) fn render(report: &Report<'_>, data: &HtmlData) -> String {
     .map(|(id, title, _)| Section { id, title })
     .collect();
     contents.extend(tables.iter().map(|table| Section { id: table.id, title: table.short }));
-    let data = data::script_data(curve.as_ref().and(data.curve.as_ref()), waterfall.as_ref());
+    let data = data::script_data(curve.as_ref().and(drawn), waterfall.as_ref());
     let page = Page {
         headline: crate::clean::tied(&report.headline()),
         mood: match (report.summary.connections, report.is_worth_doing()) {

@@ -1,13 +1,14 @@
 //! What the template is given: texts that are safe to show, and numbers as people read them.
 
 use minijinja::value::Value;
+use onetrip_forecast::{Curve, CurveLine};
+use onetrip_ledger::timeline::Histogram;
 use onetrip_ledger::{Driver, Finding, Summary};
 use serde::Serialize;
 
 use crate::Report;
 use crate::chart::{self, Size};
 use crate::clean::{clean, cut, tied};
-use crate::gather::{Curve, Histogram};
 use crate::number::{count, counted, duration, percent};
 use crate::proof::proof;
 use crate::text::{all_time, parts, scope_name};
@@ -171,7 +172,7 @@ pub(super) fn curve(curve: &Curve) -> Option<CurveView> {
     let position = (target as f64 / least as f64).ln() / (most as f64 / least as f64).ln();
     let first = curve.lines.first()?;
     let first_time = first.at(target)?.time_ns;
-    let cost = |(place, line): (usize, &crate::CurveLine)| {
+    let cost = |(place, line): (usize, &CurveLine)| {
         let point = line.at(target)?;
         let spread = point.low_ns < point.high_ns;
         Some(Cost {

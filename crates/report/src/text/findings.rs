@@ -1,5 +1,6 @@
 //! Findings, each with what shows it and what to change.
 
+use onetrip_forecast::Prices;
 use onetrip_ledger::{Driver, Finding};
 
 use super::{LINE_MAX, Page, scope_name};
@@ -23,7 +24,7 @@ pub(super) fn show(report: &Report<'_>, page: &mut Page) {
         "Findings, too small to be worth doing here"
     });
     let shown = &findings[..findings.len().min(FINDINGS_MAX)];
-    let head = Head::over(shown);
+    let head = Head::over(shown, target(report));
     for finding in shown {
         show_one(finding, &head, page);
     }
@@ -37,10 +38,12 @@ struct Head {
     avoidable: usize,
     trips: usize,
     waited: usize,
+    /// Width of the price at the target, and that round-trip time in nanoseconds; none where nothing is priced.
+    price: Option<(usize, u64)>,
 }
 
 impl Head {
-    fn over(findings: &[Finding]) -> Self {
+    fn over(findings: &[Finding], target: Option<u64>) -> Self {
         let widest = |text: &dyn Fn(&Finding) -> String| {
             findings.iter().map(|finding| text(finding).chars().count()).max().unwrap_or(0)
         };
@@ -49,14 +52,26 @@ impl Head {
             avoidable: widest(&|finding| count(finding.avoidable)),
             trips: widest(&|finding| count(finding.trips)),
             waited: widest(&|finding| duration(finding.waited_ns)),
+            price: target.map(|rtt| (widest(&|finding| price(finding, rtt)), rtt)),
         }
     }
 
     /// Columns of a head: the numbers, and what stands between them.
     fn width(&self) -> usize {
         let between = "  OT000     of  trips avoidable    waited".len() + 3;
-        self.title + self.avoidable + self.trips + self.waited + between
+        let price = self.price.map_or(0, |(width, rtt)| width + "    at ".len() + duration(rtt).len());
+        self.title + self.avoidable + self.trips + self.waited + between + price
     }
+}
+
+/// The round-trip time that findings are priced at, in nanoseconds.
+fn target(report: &Report<'_>) -> Option<u64> {
+    report.prices.and_then(Prices::target).map(|price| price.rtt_ns)
+}
+
+/// What the fix saves at that round-trip time.
+fn price(finding: &Finding, rtt_ns: u64) -> String {
+    duration(finding.price_ns(rtt_ns as f64) as u64)
 }
 
 fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
@@ -82,10 +97,20 @@ fn show_head(finding: &Finding, head: &Head, page: &mut Page) {
     let (avoidable, trips) = (count(finding.avoidable), count(finding.trips));
     let waited = duration(finding.waited_ns);
     if head.width() > LINE_MAX {
-        let sentence = format!("{title}: {avoidable} of {trips} trips avoidable, {waited} waited");
+        let priced = head
+            .price
+            .map_or(String::new(), |(_, rtt)| format!(", {} at {}", price(finding, rtt), duration(rtt)));
+        let sentence = format!("{title}: {avoidable} of {trips} trips avoidable, {waited} waited{priced}");
         return page.labelled(2, code, &sentence);
     }
     let title = style.bold(&format!("{title:<0$}", head.title));
     let trips = format!("{avoidable:>0$} of {trips:>1$} trips avoidable", head.avoidable, head.trips);
-    page.line(format!("  {}  {title}   {trips}   {waited:>1$} waited", style.mark(code), head.waited));
+    let priced = head.price.map_or(String::new(), |(width, rtt)| {
+        format!("   {:>width$} at {}", price(finding, rtt), duration(rtt))
+    });
+    page.line(format!(
+        "  {}  {title}   {trips}   {waited:>1$} waited{priced}",
+        style.mark(code),
+        head.waited
+    ));
 }

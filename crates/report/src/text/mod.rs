@@ -1,5 +1,6 @@
 //! The report for a terminal.
 
+mod distance;
 mod findings;
 mod outcome;
 mod overview;
@@ -39,12 +40,27 @@ pub(crate) fn render(report: &Report<'_>, style: Style) -> String {
     overview::show(report, &mut page);
     if connected {
         overview::show_times(report.summary, &mut page);
+        if let Some(prices) = report.prices {
+            distance::show(prices, &mut page);
+        }
         show_statements(report, &mut page);
         show_scopes(report, &mut page);
         findings::show(report, &mut page);
     }
     outcome::show_budgets(report, &mut page);
     outcome::show_comparison(report, &mut page);
+    let mut text = page.lines.join("\n");
+    text.push('\n');
+    text
+}
+
+/// What the run costs at other distances, after its headline.
+pub(crate) fn render_forecast(report: &Report<'_>, style: Style) -> String {
+    let mut page = Page { style, lines: Vec::new() };
+    page.paragraph(&report.headline(), |line| style.bold(line));
+    if let Some(prices) = report.prices {
+        distance::show(prices, &mut page);
+    }
     let mut text = page.lines.join("\n");
     text.push('\n');
     text

@@ -1,7 +1,8 @@
 //! What a ledger would gather for a page.
 
+use onetrip_forecast::{Curve, CurveLine, CurvePoint, Prediction, Price, Prices};
+use onetrip_ledger::timeline::{Timeline, TripSample};
 use onetrip_ledger::{Evidence, ScopeTotals, Summary};
-use onetrip_report::{Curve, CurveLine, CurvePoint, Histogram, HtmlData, TripSample, Waterfall};
 
 use super::{EMPLOYEES, SALARIES};
 
@@ -18,9 +19,9 @@ impl Noise {
 }
 
 /// The loop of the story, 12.9 ms away, on `connections` connections that take turns.
-pub(crate) fn story_data(connections: u32) -> HtmlData {
-    let mut data = HtmlData { curve: Some(story_curve()), ..HtmlData::default() };
-    data.statements = [(1, EMPLOYEES), (2, SALARIES), (3, "BEGIN"), (4, "COMMIT")]
+pub(crate) fn story_timeline(connections: u32) -> Timeline {
+    let mut timeline = Timeline::default();
+    timeline.statements = [(1, EMPLOYEES), (2, SALARIES), (3, "BEGIN"), (4, "COMMIT")]
         .map(|(id, text)| (id, text.to_owned()))
         .into();
     let mut noise = Noise(7);
@@ -35,21 +36,38 @@ pub(crate) fn story_data(connections: u32) -> HtmlData {
             };
             let took = 12_900_000 + noise.next(600_000) + if noise.next(60) == 0 { 9_000_000 } else { 0 };
             let connect = number < 3;
-            data.waterfall.add(TripSample {
+            timeline.add(TripSample {
                 connection,
                 started_ns: now,
                 ended_ns: now + took,
                 server_ns: took - 12_880_000,
                 statement,
                 connect,
+                ..TripSample::default()
             });
-            if !connect {
-                data.histogram.add(took);
-            }
             now += took + 20_000 + noise.next(30_000) * if number % 50 == 0 { 2_000 } else { 1 };
         }
     }
-    data
+    timeline
+}
+
+/// What the story costs anywhere.
+pub(crate) fn story_prices() -> Prices {
+    let curve = story_curve();
+    let prediction = |line: usize, rtt_ns: u64| {
+        let point = curve.lines[line].at(rtt_ns).unwrap_or_default();
+        Prediction { time_ns: point.time_ns, low_ns: point.low_ns, high_ns: point.high_ns }
+    };
+    let price = |rtt_ns: u64| Price {
+        rtt_ns,
+        measured: rtt_ns == 12_900_000,
+        as_is: prediction(0, rtt_ns),
+        fixed: prediction(1, rtt_ns),
+        limit: prediction(2, rtt_ns),
+        bits_per_second: 146_000 * 8 * 1_000_000_000 / prediction(0, rtt_ns).time_ns,
+    };
+    let rows = [12_900_000, 400_000, 1_000_000, 13_000_000, 70_000_000].map(price).into();
+    Prices { measured_rtt_ns: Some(12_900_000), bandwidth: Some(32_000_000), rows, curve }
 }
 
 /// 406 trips, 7 once fixed, one at least.
@@ -78,7 +96,7 @@ pub(crate) fn story_curve() -> Curve {
 pub(crate) fn worst(
     trips: u64,
     template: impl Fn(&str, u64) -> onetrip_ledger::TemplateTotals,
-) -> (Summary, HtmlData) {
+) -> (Summary, Timeline) {
     let hostile = |number: u64| {
         format!("SELECT {number} <script>alert(1)</script> & {}", "\"<&'>\u{202e}".repeat(1_000))
     };
@@ -105,27 +123,23 @@ pub(crate) fn worst(
         upstream: hostile(0),
         ..super::story()
     };
-    let mut data = HtmlData { curve: Some(story_curve()), ..HtmlData::default() };
     let mut noise = Noise(1);
-    let (mut waterfall, mut histogram) = (Waterfall::default(), Histogram::default());
+    let mut timeline = Timeline::default();
     let mut clocks = [0_u64; 64];
     for number in 0..trips {
         let connection = noise.next(64);
         let clock = &mut clocks[connection as usize];
         let took = 30_000 + noise.next(2_000_000);
-        waterfall.add(TripSample {
+        timeline.add(TripSample {
             connection: connection as u32,
             started_ns: *clock,
             ended_ns: *clock + took,
             server_ns: took / 3,
             statement: (number % 5_000) as u32,
-            connect: false,
+            ..TripSample::default()
         });
-        histogram.add(took);
         *clock += took + noise.next(500_000);
     }
-    data.statements = (0..5_000).map(|number| (number as u32, hostile(number))).collect();
-    data.waterfall = waterfall;
-    data.histogram = histogram;
-    (summary, data)
+    timeline.statements = (0..5_000).map(|number| (number as u32, hostile(number))).collect();
+    (summary, timeline)
 }

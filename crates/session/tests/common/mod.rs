@@ -108,7 +108,7 @@ impl Pair {
         .expect("own records read back");
         let mut analyzer = Analyzer::new();
         analyzer.block(1, &block).expect("own records read back");
-        Books { exchanges, templates, summary: analyzer.finish(&Mutes::default()) }
+        Books { exchanges, templates, summary: analyzer.finish(&Mutes::default()).summary }
     }
 }
 

@@ -391,7 +391,7 @@ impl World {
         self.check_records(&block)?;
         let mut analyzer = Analyzer::new();
         analyzer.block(1, &block).map_err(|error| error.to_string())?;
-        let summary = analyzer.finish(&Mutes::default());
+        let summary = analyzer.finish(&Mutes::default()).summary;
         let books = &self.books;
         let answered_trips = books.answered.len() as u64;
         if summary.units != answered_trips || (!dead && summary.trips.total != books.trips) {

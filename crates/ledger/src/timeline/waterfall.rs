@@ -1,29 +1,14 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use super::TripSample;
+
 /// Spans kept, at most: each is drawn apart, and takes some 25 bytes of the page.
 const SPANS_MAX: usize = 20_000;
 /// Connections kept, at most.
 const CONNECTIONS_MAX: usize = 4_096;
 /// First width of the grid on which trips are joined, in nanoseconds.
 const GRID_MIN_NS: u64 = 1_024;
-
-/// One trip, as whoever counts trips sees it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TripSample {
-    /// Which connection it was on.
-    pub connection: u32,
-    /// When its first unit arrived, in nanoseconds since the trace began.
-    pub started_ns: u64,
-    /// When its last reply left.
-    pub ended_ns: u64,
-    /// The database's part of the time between, in nanoseconds.
-    pub server_ns: u64,
-    /// The statement that it was made for: any number that stays the same for it.
-    pub statement: u32,
-    /// Whether it was one of the trips that open a session.
-    pub connect: bool,
-}
 
 /// Trips by connection, in bounded memory: every trip apart while there are few, then neighbours joined.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +18,8 @@ pub struct Waterfall {
     /// Trips of one connection that start within one cell of a grid this wide are joined; zero joins none.
     grid_ns: u64,
     left_out: u64,
+    /// Start and end of the trips that were known before any were joined.
+    apart: BTreeMap<u32, Vec<(u64, u64)>>,
 }
 
 /// One connection's trips.
@@ -59,6 +46,8 @@ pub struct Span {
     pub busy_ns: u64,
     /// The database's part of that.
     pub server_ns: u64,
+    /// Bytes that they moved both ways, without those of [`super::Bulk`] trips.
+    pub bytes: u64,
     /// A statement among them: the most frequent one, if any made up more than half.
     pub statement: u32,
     /// Whether they opened a session.
@@ -97,6 +86,16 @@ impl Waterfall {
         (lanes, others + self.left_out)
     }
 
+    /// All connections that are kept, by number.
+    pub fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.values()
+    }
+
+    /// Trips of connections beyond those kept.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
     /// Connections seen and kept.
     pub fn connections(&self) -> usize {
         self.lanes.len()
@@ -107,8 +106,19 @@ impl Waterfall {
         self.grid_ns > 0
     }
 
+    /// Start and end, in nanoseconds, of a connection's first trips, as far as they were kept apart.
+    pub fn trips_apart(&self, connection: u32) -> Vec<(u64, u64)> {
+        if self.is_joined() {
+            return self.apart.get(&connection).cloned().unwrap_or_default();
+        }
+        self.lanes.get(&connection).map(|lane| ends(&lane.spans)).unwrap_or_default()
+    }
+
     /// Joins neighbours on ever wider grids until half of the room is free, so that this is done rarely.
     fn coarsen(&mut self) {
+        if !self.is_joined() {
+            self.apart = self.lanes.iter().map(|(number, lane)| (*number, ends(&lane.spans))).collect();
+        }
         while self.spans > SPANS_MAX / 2 && self.grid_ns <= u64::MAX / 2 {
             self.grid_ns = (self.grid_ns * 2).max(GRID_MIN_NS);
             self.spans = 0;
@@ -133,6 +143,7 @@ impl Span {
             trips: 1,
             busy_ns,
             server_ns: trip.server_ns.min(busy_ns),
+            bytes: if trip.is_bulk() { 0 } else { trip.bytes_sent + trip.bytes_received },
             statement: trip.statement,
             connect: trip.connect,
             lead: 1,
@@ -145,6 +156,7 @@ impl Span {
         self.trips += next.trips;
         self.busy_ns += next.busy_ns;
         self.server_ns += next.server_ns;
+        self.bytes += next.bytes;
         if self.statement == next.statement {
             self.lead += next.lead;
         } else if self.lead >= next.lead {
@@ -154,6 +166,10 @@ impl Span {
             self.statement = next.statement;
         }
     }
+}
+
+fn ends(spans: &[Span]) -> Vec<(u64, u64)> {
+    spans.iter().map(|span| (span.started_ns, span.ended_ns)).collect()
 }
 
 /// Appends `span`, or joins it with the last one; returns whether there is one more.
@@ -186,7 +202,7 @@ mod tests {
             ended_ns: started_ns + 400_000,
             server_ns: 100_000,
             statement,
-            connect: false,
+            ..TripSample::default()
         }
     }
 

@@ -1,0 +1,156 @@
+//! What a run that was counted will take at another distance from its database.
+//!
+//! The rule: `time(rtt', bw') = think + server + trips × rtt' + waits for TCP's window + bytes / bw'`, with concurrent
+//! connections overlapped as they were observed. A [`Forecast`] plays the trips of a [`Timeline`] again, each
+//! longer by what the new path adds to it; how that is done, what it takes for granted and how well it does
+//! against measured runs is in `docs/forecast.md` and `docs/benchmarks.md`.
+//!
+//! No clock and no I/O here: a trace in, times out.
+//!
+//! Non-scope: counting (`ledger`), keeping a schedule for real connections (`link`'s relay), drawing (`report`).
+
+mod curve;
+mod prices;
+mod replay;
+mod threads;
+mod transfer;
+
+use std::time::Duration;
+
+use onetrip_ledger::Summary;
+use onetrip_ledger::timeline::Timeline;
+use onetrip_link::BitsPerSecond;
+
+pub use curve::{Curve, CurveLine, CurvePoint};
+pub use prices::{DISTANCES, Price, Prices};
+
+use crate::replay::{Change, Outcome, Replay};
+
+/// Time by which a trip may be longer than its parts, in nanoseconds: a thread that has waited for milliseconds is
+/// woken more slowly than one whose answer came at once. 40 to 80 µs were measured on virtual machines, see
+/// `docs/forecast.md`; half of it is expected, all of it is the upper end of a forecast.
+const WAKE_NS: u64 = 80_000;
+/// What a run of the same program differs by anyway, as a share of the time that the path does not explain.
+const RUN_SPREAD: f64 = 0.05;
+
+/// A path between a program and its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// Round-trip time.
+    pub rtt: Duration,
+    /// Bandwidth of each direction; `None` where it does not matter.
+    pub bandwidth: Option<BitsPerSecond>,
+}
+
+/// How long the run takes on a path, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Prediction {
+    /// From the first byte of the first connection to the last reply.
+    pub time_ns: u64,
+    /// The least that it may take.
+    pub low_ns: u64,
+    /// The most that it may take.
+    pub high_ns: u64,
+}
+
+/// A run that can be played again on other paths.
+#[derive(Debug)]
+pub struct Forecast<'t> {
+    summary: &'t Summary,
+    replay: Replay<'t>,
+}
+
+impl<'t> Forecast<'t> {
+    /// Prepares to play the trips of `timeline`, which `summary` counts.
+    pub fn new(summary: &'t Summary, timeline: &'t Timeline) -> Self {
+        Self { summary, replay: Replay::new(timeline) }
+    }
+
+    /// Round-trip time at which the run was counted: the smallest that the kernel saw; nought on a Unix socket.
+    pub fn measured_rtt(&self) -> Duration {
+        Duration::from_micros(self.summary.rtt_min_us.unwrap_or(0).into())
+    }
+
+    /// How long the run takes on `path`.
+    pub fn at(&self, path: Path) -> Prediction {
+        self.price(path).as_is
+    }
+
+    /// Whether there was a network between the program and its database.
+    fn has_path(&self) -> bool {
+        self.summary.rtt_min_us.is_some()
+    }
+
+    fn price(&self, path: Path) -> Price {
+        let measured = prices::nanoseconds(self.measured_rtt()) as f64;
+        let rtt = prices::nanoseconds(path.rtt) as f64;
+        let farther = rtt - measured;
+        let is_measured = farther == 0.0 && path.bandwidth.is_none();
+        let wake = if is_measured { 0 } else { wake_ns(path.rtt) };
+        let play = |per_trip_ns: f64| self.scaled(self.replay.play(Change { path, per_trip_ns }));
+        let expected = play(farther + wake as f64 / 2.0);
+        let (low, high) = if is_measured {
+            (expected, expected)
+        } else {
+            (play(farther * self.certain_share()), play(farther + wake as f64))
+        };
+        let spread = if is_measured {
+            0.0
+        } else {
+            RUN_SPREAD * (expected.time_ns as f64 - expected.trips as f64 * rtt).max(0.0)
+        };
+        let prediction = |cost: fn(&Self, &Outcome, f64) -> f64| {
+            let at = |outcome: &Outcome| cost(self, outcome, rtt).max(0.0);
+            let time = at(&expected);
+            let spread = spread * time / (expected.time_ns as f64).max(1.0);
+            Prediction {
+                time_ns: time as u64,
+                low_ns: (at(&low) - spread).max(0.0).min(time) as u64,
+                high_ns: (at(&high) + spread).max(time) as u64,
+            }
+        };
+        let bytes = self.summary.bytes_sent.max(self.summary.bytes_received);
+        Price {
+            rtt_ns: prices::nanoseconds(path.rtt),
+            measured: false,
+            as_is: prediction(|_, outcome, _| outcome.time_ns as f64),
+            fixed: prediction(Self::fixed_ns),
+            limit: prediction(Self::limit_ns),
+            bits_per_second: (bytes as f64 * 8e9 / expected.time_ns.max(1) as f64) as u64,
+        }
+    }
+
+    /// The run with the findings' fixes made: waiting shrinks by the share that the avoidable trips have of it.
+    fn fixed_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
+        let saved: f64 = self.summary.findings.iter().map(|finding| finding.price_ns(rtt_ns)).sum();
+        let share = (saved / (outcome.waited_in_all_ns as f64).max(1.0)).min(1.0);
+        (outcome.time_ns as f64 - share * outcome.waited_ns as f64).max(self.limit_ns(outcome, rtt_ns))
+    }
+
+    /// The run if one trip carried everything: the database's and the program's own time, and one round trip.
+    fn limit_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
+        let measured = prices::nanoseconds(self.measured_rtt()) as f64;
+        let server = (outcome.observed_ns as f64 - outcome.trips as f64 * measured).max(0.0);
+        let rest = outcome.time_ns as f64 - outcome.waited_ns as f64;
+        (rest + server + rtt_ns).min(outcome.time_ns as f64)
+    }
+
+    /// Trips that certainly were trips, as a share of those counted.
+    fn certain_share(&self) -> f64 {
+        let trips = &self.summary.trips;
+        trips.at_least() as f64 / trips.total.max(1) as f64
+    }
+
+    /// Stretched by the trips that the timeline had no room for.
+    fn scaled(&self, outcome: Outcome) -> Outcome {
+        let kept = self.replay.trips().max(1);
+        let more = self.summary.trips.total.max(kept) as f64 / kept as f64;
+        Outcome { time_ns: (outcome.time_ns as f64 * more) as u64, ..outcome }
+    }
+}
+
+/// What waking up may take after a wait of one round trip: whoever waits for less than the time of waking has not
+/// slept deeply yet.
+fn wake_ns(rtt: Duration) -> u64 {
+    WAKE_NS.min(prices::nanoseconds(rtt) / 4)
+}
