@@ -10,7 +10,10 @@ use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 
+use crate::demo::DemoOptions;
+use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::link::FarEnd;
+use crate::output::OutputOptions;
 
 /// Exit code of a run that broke a budget or showed a finding of --fail-on.
 pub(crate) const EXIT_JUDGED: u8 = 90;
@@ -31,10 +34,14 @@ pub(crate) enum Command {
     Gateway(GatewayOptions),
     /// Report on a trace
     Report(ReportOptions),
+    /// Say what a traced run will cost at another distance
+    Forecast(ForecastOptions),
     /// Write a trace's exchanges for other tools
     Export(ExportOptions),
     /// Serve an SQLite file to PostgreSQL's drivers
     Serve(ServeCommandOptions),
+    /// Show what a loop of statements costs from afar: a program, its database and the report on it
+    Demo(DemoOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
     Ping(PingOptions),
     /// Put a simulated distance between two programs
@@ -64,6 +71,8 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) judge: JudgeOptions,
     #[command(flatten)]
+    pub(crate) distance: DistanceOptions,
+    #[command(flatten)]
     pub(crate) output: OutputOptions,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
@@ -83,6 +92,8 @@ pub(crate) struct GatewayOptions {
     #[command(flatten)]
     pub(crate) judge: JudgeOptions,
     #[command(flatten)]
+    pub(crate) distance: DistanceOptions,
+    #[command(flatten)]
     pub(crate) output: OutputOptions,
 }
 
@@ -91,8 +102,13 @@ pub(crate) struct ReportOptions {
     /// A trace, also one that is still being written
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
+    /// Bandwidth of the paths that are forecast, such as 32mbit [default: no limit]
+    #[arg(long, value_name = "RATE", help_heading = "Forecast")]
+    pub(crate) bandwidth: Option<BitsPerSecond>,
     #[command(flatten)]
     pub(crate) judge: JudgeOptions,
+    #[command(flatten)]
+    pub(crate) distance: DistanceOptions,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
 }
@@ -267,28 +283,6 @@ pub(crate) struct JudgeOptions {
     pub(crate) compare: Option<PathBuf>,
 }
 
-/// How the report comes out.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct OutputOptions {
-    /// Form of the report
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Write the report to a file
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Text,
-    /// One object
-    Json,
-    /// Budgets as test cases
-    Junit,
-}
-
 impl WatchOptions {
     /// Puts the options into a gateway's configuration.
     pub(crate) fn apply(&self, config: GatewayConfig) -> GatewayConfig {
@@ -310,6 +304,7 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
     found.next().ok_or_else(no_address)
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A time with its unit, such as `12.9ms`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<HumanDuration>().map(Into::into).map_err(|error| error.to_string())
 }

@@ -8,12 +8,13 @@ use onetrip_target::launch::Upstream;
 
 use crate::args::{EXIT_JUDGED, GatewayOptions};
 use crate::judge::Judge;
-use crate::output::{Stream, write};
+use crate::output::{Stream, Subject, write};
 use crate::{link, stop};
 
 /// `onetrip gateway`.
 pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
+    options.output.check()?;
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?.conninfo;
     let upstream_address = upstream.address();
@@ -28,10 +29,16 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     stop.wait();
     let outcome = gateway.stop();
     link::tell(&outcome.links, link.as_ref());
-    let summary = outcome.analyzer.finish(&judge.mutes);
+    let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = format!("Point the program at {address}, or run it with: onetrip run -- PROGRAM");
     let trace = options.watch.trace.as_ref().map(|path| path.display().to_string());
     let run = RunInfo { trace, ..RunInfo::default() };
-    let passed = write(&summary, Some(&run), &how, &judge, &options.output, Stream::Output)?;
+    let subject = Subject {
+        run: Some(&run),
+        how_to_connect: &how,
+        distance: &options.distance,
+        bandwidth: link.and_then(|link| link.bandwidth),
+    };
+    let passed = write(analysis, subject, &judge, &options.output, Stream::Output)?;
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_JUDGED) })
 }

@@ -26,7 +26,12 @@ impl<'o> Judge<'o> {
             Some(path) => Mutes::parse(&read(path)?).with_context(|| format!("{}", path.display()))?,
             None => Mutes::default(),
         };
-        let earlier = options.compare.as_deref().map(|path| summarise(path, &mutes)).transpose()?;
+        let earlier = options
+            .compare
+            .as_deref()
+            .map(|path| summarise(path, &mutes))
+            .transpose()?
+            .map(|analysis| analysis.summary);
         Ok(Self { options, limits, mutes, earlier })
     }
 

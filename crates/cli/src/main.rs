@@ -1,6 +1,8 @@
 //! The `onetrip` command: flags to one validated value, then a library call.
 
 mod args;
+mod demo;
+mod distance;
 mod export;
 mod gateway;
 mod judge;
@@ -27,8 +29,10 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Report(options) => report::report(&options),
+        Command::Forecast(options) => distance::forecast(&options),
         Command::Export(options) => export::export(&options),
         Command::Serve(options) => serve::serve(&options),
+        Command::Demo(options) => demo::demo(&options),
         Command::Ping(options) => ping::ping(&options),
         Command::Link(options) => link::link(&options),
     };

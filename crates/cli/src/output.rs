@@ -1,11 +1,51 @@
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use onetrip_ledger::Summary;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use onetrip_forecast::Forecast;
+use onetrip_ledger::Analysis;
+use onetrip_link::BitsPerSecond;
 use onetrip_report::{Report, RunInfo, Style};
 
-use crate::args::{Format, OutputOptions};
+use crate::distance::DistanceOptions;
 use crate::judge::Judge;
+
+/// How the report comes out.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputOptions {
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Write the report to a file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pages: PageOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// One object
+    Json,
+    /// Budgets as test cases
+    Junit,
+}
+
+/// Files for the eye.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct PageOptions {
+    /// Write the report as one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Draw what the run costs over distance: an .svg or .png file
+    #[arg(long, value_name = "FILE", value_parser = chart_path)]
+    pub(crate) chart: Option<PathBuf>,
+}
 
 /// Where a report goes that no file was named for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,22 +56,55 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// Judges the summary and writes the report; returns whether everything was kept.
+/// What a report is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) run: Option<&'a RunInfo>,
+    pub(crate) how_to_connect: &'a str,
+    pub(crate) distance: &'a DistanceOptions,
+    /// Bandwidth of the paths that are forecast.
+    pub(crate) bandwidth: Option<BitsPerSecond>,
+}
+
+impl OutputOptions {
+    /// Finds out before a run what could not be written after it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let files = [&self.output, &self.pages.html, &self.pages.chart];
+        for file in files.into_iter().flatten() {
+            let directory = match file.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent,
+                _ => Path::new("."),
+            };
+            if !directory.is_dir() {
+                bail!("{}: there is no directory {}", file.display(), directory.display());
+            }
+            if file.is_dir() {
+                bail!("{} is a directory; name a file", file.display());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges what was counted and writes the report; returns whether everything was kept.
 pub(crate) fn write(
-    summary: &Summary,
-    run: Option<&RunInfo>,
-    how_to_connect: &str,
+    mut analysis: Analysis,
+    subject: Subject<'_>,
     judge: &Judge<'_>,
     options: &OutputOptions,
     stream: Stream,
 ) -> Result<bool> {
+    subject.distance.rank(&mut analysis.summary);
+    let summary = &analysis.summary;
+    let prices = Forecast::new(summary, &analysis.timeline).prices(&subject.distance.at, subject.bandwidth);
     let (verdicts, comparison) = (judge.verdicts(summary), judge.comparison(summary));
     let report = Report {
-        run,
+        run: subject.run,
         verdicts: &verdicts,
         fail_on: judge.fail_on(),
         comparison: comparison.as_ref(),
-        how_to_connect,
+        prices: Some(&prices),
+        how_to_connect: subject.how_to_connect,
         ..Report::new(summary)
     };
     let text = |style| match options.format {
@@ -39,21 +112,67 @@ pub(crate) fn write(
         Format::Json => report.json(),
         Format::Junit => report.junit(),
     };
+    match &options.output {
+        Some(path) => save(path, text(Style::Plain).as_bytes())?,
+        None => print(stream, text)?,
+    }
+    write_pages(&report, &analysis, &options.pages)?;
+    Ok(report.is_passed())
+}
+
+/// Writes the files that were asked for, and says where they are.
+pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &PageOptions) -> Result<()> {
+    if let Some(path) = &options.html {
+        save(path, report.html(&analysis.timeline).as_bytes())?;
+        eprintln!("onetrip: page written to {}", path.display());
+    }
+    if let Some(path) = &options.chart {
+        match chart(report, path)? {
+            Some(drawing) => {
+                save(path, &drawing)?;
+                eprintln!("onetrip: chart written to {}", path.display());
+            }
+            None => eprintln!("onetrip: there is nothing to draw in {}: no trip was counted", path.display()),
+        }
+    }
+    Ok(())
+}
+
+/// Prints what a style makes of a report: in colour on a terminal that may have it.
+pub(crate) fn print(stream: Stream, text: impl FnOnce(Style) -> String) -> Result<()> {
     let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let style = |is_terminal| if is_terminal && may_colour { Style::Colored } else { Style::Plain };
-    let written = match (&options.output, stream) {
-        (Some(path), _) => {
-            std::fs::write(path, text(Style::Plain))
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(())
-        }
-        (None, Stream::Output) => io::stdout().write_all(text(style(io::stdout().is_terminal())).as_bytes()),
-        (None, Stream::Error) => io::stderr().write_all(text(style(io::stderr().is_terminal())).as_bytes()),
+    let printed = match stream {
+        Stream::Output => io::stdout().write_all(text(style(io::stdout().is_terminal())).as_bytes()),
+        Stream::Error => io::stderr().write_all(text(style(io::stderr().is_terminal())).as_bytes()),
     };
-    match written {
+    match printed {
         // Whoever reads the report has had enough of it.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.context("cannot write the report")?,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed.context("cannot write the report"),
     }
-    Ok(report.is_passed())
+}
+
+fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The curve as a picture of the kind that the file's name asks for.
+fn chart(report: &Report<'_>, path: &Path) -> Result<Option<Vec<u8>>> {
+    let Some(prices) = report.prices.filter(|_| report.summary.trips.total > 0) else { return Ok(None) };
+    let title = report.headline();
+    if is_png(path) {
+        return Ok(onetrip_report::curve_png(&prices.curve, &title).transpose()?);
+    }
+    Ok(onetrip_report::curve_svg(&prices.curve, &title).map(String::into_bytes))
+}
+
+fn is_png(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"))
+}
+
+fn chart_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let is_svg = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+    if is_svg || is_png(&path) { Ok(path) } else { Err("its name must end in .svg or .png".to_owned()) }
 }

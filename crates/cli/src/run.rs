@@ -10,7 +10,7 @@ use onetrip_target::{Environment, SslMode};
 use crate::args::{EXIT_JUDGED, RunOptions};
 use crate::judge::Judge;
 use crate::link;
-use crate::output::{Stream, write};
+use crate::output::{Stream, Subject, write};
 
 /// Words of a command line whose names go into the trace: `poetry run python app.py`.
 const NAMED_WORDS: usize = 4;
@@ -18,6 +18,7 @@ const NAMED_WORDS: usize = 4;
 /// `onetrip run`.
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
+    options.output.check()?;
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &options.url_variables, &environment)?;
     let config = GatewayConfig {
@@ -39,7 +40,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let exit = supervise(options, &redirect)?;
     let outcome = gateway.stop();
     link::tell(&outcome.links, link.as_ref());
-    let summary = outcome.analyzer.finish(&judge.mutes);
+    let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = how_to_connect(&redirect, &address.to_string());
     let run = RunInfo {
         command: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -49,7 +50,13 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         },
         trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
     };
-    let passed = write(&summary, Some(&run), &how, &judge, &options.output, Stream::Error)?;
+    let subject = Subject {
+        run: Some(&run),
+        how_to_connect: &how,
+        distance: &options.distance,
+        bandwidth: link.and_then(|link| link.bandwidth),
+    };
+    let passed = write(analysis, subject, &judge, &options.output, Stream::Error)?;
     Ok(match exit.is_success() {
         true if passed => ExitCode::SUCCESS,
         true => ExitCode::from(EXIT_JUDGED),

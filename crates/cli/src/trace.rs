@@ -1,10 +1,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use onetrip_ledger::{Analyzer, Mutes, Summary, TraceReader};
+use onetrip_ledger::{Analysis, Analyzer, Mutes, TraceReader};
 
 /// Reads a whole trace.
-pub(crate) fn summarise(path: &Path, mutes: &Mutes) -> Result<Summary> {
+pub(crate) fn summarise(path: &Path, mutes: &Mutes) -> Result<Analysis> {
     let mut reader = TraceReader::open(path)?;
     let mut analyzer = Analyzer::new();
     while let Some(block) = reader.next_block()? {
