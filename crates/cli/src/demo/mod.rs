@@ -1,0 +1,131 @@
+//! `onetrip demo`: what a loop of statements costs at home and what it costs from afar.
+//!
+//! Everything in it is real but the distance: a database ([`database`]) with generated tables ([`data`]), a program
+//! with a driver ([`program`]), and for every run ([`runs`]) a gateway between them that counts, with a simulated
+//! link where the run is from afar. Answers are compared with what was generated.
+
+mod data;
+mod database;
+mod interrupt;
+mod program;
+mod runs;
+mod table;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use onetrip_link::HumanDuration;
+use onetrip_report::{Report, Style, count};
+
+use self::data::Staff;
+use self::database::Database;
+use self::interrupt::{Interrupted, Interruptible};
+use self::runs::{Line, Plan, Progress};
+use self::table::Table;
+
+/// What shells know Ctrl-C by.
+const EXIT_INTERRUPTED: u8 = 130;
+/// Most employees; answers are kept in memory.
+const EMPLOYEES_MAX: i64 = 100_000;
+/// Longest round-trip time that makes sense to wait for.
+const RTT_MAX: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A program lists all employees and then asks for the salaries of each, one statement each. It runs beside its
+database, at 0.389 ms and at 12.9 ms, and so do two programs that get the same answer with one statement. From
+afar the loop runs over the first employees only, unless --full; nothing is scaled without saying so.
+
+Without --database the tables are in a temporary SQLite file that is served as PostgreSQL. With it they are in
+a schema onetrip_demo_PID, which is dropped at the end, also after Ctrl-C.")]
+pub(crate) struct DemoOptions {
+    /// How many employees there are; each has 9.5 salaries on average
+    #[arg(long, value_name = "N", default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..=EMPLOYEES_MAX))]
+    employees: u32,
+    /// Round-trip time of the far distance
+    #[arg(long, value_name = "TIME", default_value = "12.9ms", value_parser = distance)]
+    rtt: Duration,
+    /// Run the loop over all employees from afar, too: minutes
+    #[arg(long)]
+    full: bool,
+    /// Use this PostgreSQL, given as URL or keyword DSN
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Where the report's page goes
+    #[arg(long, value_name = "FILE", default_value = "onetrip-demo.html")]
+    html: PathBuf,
+}
+
+/// `onetrip demo`.
+pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode> {
+    let mut work = Interruptible::new()?;
+    let database = match &options.database {
+        None => Database::embedded(),
+        Some(text) => Database::schema_in(text, &mut work),
+    };
+    let shown = database.and_then(|database| {
+        let shown = show(options, &database, &mut work);
+        match (&shown, database.clean_up(&work)) {
+            (Err(_), Err(error)) => eprintln!("onetrip: {error:#}"),
+            (_, cleaned) => cleaned?,
+        }
+        shown
+    });
+    match shown {
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("onetrip: stopped");
+            Ok(ExitCode::from(EXIT_INTERRUPTED))
+        }
+        shown => shown.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Makes the tables, runs everything and tells about it.
+fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) -> Result<()> {
+    let staff = Staff::generate(options.employees);
+    eprintln!(
+        "onetrip: {} employees with {} salaries in {}",
+        count(staff.employee_count() as u64),
+        count(staff.salary_count() as u64),
+        database.name
+    );
+    let progress = Progress::start("filling the tables", staff.employee_count() + staff.salary_count());
+    database.fill(&staff, work, |lines| progress.step(lines))?;
+    drop(progress);
+    let plan = Plan::new(options.employees as usize, options.rtt, options.full);
+    let lines = plan.run(database, &staff, work)?;
+    let is_embedded = options.database.is_none();
+    let Some(Line { analysis, .. }) = lines.first() else { return Ok(()) };
+    let report = Report::new(&analysis.summary);
+    let table = Table { plan: &plan, lines: &lines, is_embedded }.text();
+    print(&format!("{}\n{table}", report.text(style())))
+}
+
+fn style() -> Style {
+    let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if may_colour && io::stdout().is_terminal() { Style::Colored } else { Style::Plain }
+}
+
+fn print(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads it has had enough of it.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write the report"),
+    }
+}
+
+fn distance(text: &str) -> Result<Duration, String> {
+    let rtt: Duration = text.parse::<HumanDuration>().map_err(|error| error.to_string())?.into();
+    match rtt {
+        Duration::ZERO => {
+            Err("without a distance there is nothing to show; write for example 12.9ms".to_owned())
+        }
+        rtt if rtt > RTT_MAX => Err(format!("is farther than {}", HumanDuration(RTT_MAX))),
+        rtt => Ok(rtt),
+    }
+}

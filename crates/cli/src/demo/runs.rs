@@ -1,0 +1,247 @@
+//! The same work in several ways and from several distances, each run counted and timed.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use onetrip_forecast::{Forecast, Path, Prediction};
+use onetrip_gateway::{Gateway, GatewayConfig};
+use onetrip_ledger::{Analysis, Mutes};
+use onetrip_link::LinkSpec;
+
+use super::data::Staff;
+use super::database::{Database, Session, driver_config};
+use super::interrupt::Interruptible;
+use super::program::Way;
+
+/// The distance within one place: another machine at the same switch.
+const NEAR: Duration = Duration::from_micros(389);
+/// A loop that would wait for longer runs over the first employees only.
+const LOOP_WAIT_MAX: Duration = Duration::from_millis(6_500);
+/// Fewest employees that a loop runs over.
+const SAMPLE_MIN: usize = 10;
+/// Redraws of the progress bar per second.
+const REDRAWS_HZ: u8 = 10;
+
+/// What is run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Added round-trip times, none first and the farthest last.
+    pub(super) distances: Vec<Duration>,
+    /// How many employees there are.
+    pub(super) employees: usize,
+    /// How many of them the loop runs over where all would take too long; `None` if that is nowhere.
+    pub(super) sample: Option<usize>,
+}
+
+/// One way over so many employees, at all distances.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) way: Way,
+    pub(super) employees: usize,
+    /// The run without a distance.
+    pub(super) analysis: Analysis,
+    /// One for each distance of the plan.
+    pub(super) cells: Vec<Cell>,
+}
+
+/// What a way costs at one distance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    /// `None` where it takes too long to be run.
+    pub(super) measured: Option<Duration>,
+    /// What the run without a distance says about this one; `None` for itself.
+    pub(super) forecast: Option<Prediction>,
+    /// How late the link's releases were, all but the worst hundredth.
+    pub(super) late: Duration,
+}
+
+impl Plan {
+    /// Runs over so many employees, from at most as far as `far`.
+    pub(super) fn new(employees: usize, far: Duration, full: bool) -> Self {
+        let mut distances = vec![Duration::ZERO, NEAR, far];
+        distances.sort();
+        distances.dedup();
+        let mut plan = Self { distances, employees, sample: None };
+        let farthest = plan.distances.last().copied().unwrap_or_default();
+        if !full && !plan.is_short(farthest) {
+            let fitting = (LOOP_WAIT_MAX.as_nanos() / farthest.as_nanos().max(1)) as usize;
+            plan.sample = Some(rounded_down(fitting).clamp(SAMPLE_MIN, employees));
+        }
+        plan.sample = plan.sample.filter(|sample| *sample < employees);
+        plan
+    }
+
+    /// The distance that the story is about.
+    pub(super) fn farthest(&self) -> Duration {
+        self.distances.last().copied().unwrap_or_default()
+    }
+
+    /// Ways and the employees that they run over.
+    fn lines(&self) -> Vec<(Way, usize)> {
+        let mut lines = vec![(Way::AsIs, self.employees)];
+        lines.extend(self.sample.map(|sample| (Way::AsIs, sample)));
+        lines.extend([Way::Any, Way::Join].map(|way| (way, self.employees)));
+        lines
+    }
+
+    fn is_measured(&self, way: Way, employees: usize, distance: Duration) -> bool {
+        let has_time = self.sample.is_none() || self.is_short(distance);
+        way != Way::AsIs || employees < self.employees || has_time
+    }
+
+    /// Whether a loop over all employees is short enough to be run.
+    fn is_short(&self, distance: Duration) -> bool {
+        distance.as_nanos() * self.employees as u128 <= LOOP_WAIT_MAX.as_nanos()
+    }
+
+    /// Runs everything.
+    pub(super) fn run(
+        &self,
+        database: &Database,
+        staff: &Staff,
+        work: &mut Interruptible,
+    ) -> Result<Vec<Line>> {
+        let runs = Runs { database, staff };
+        let mut lines = Vec::new();
+        for (way, employees) in self.lines() {
+            let run = runs.run(way, employees, Duration::ZERO, work)?;
+            let cell = Cell { measured: Some(run.time), forecast: None, late: run.late };
+            lines.push(Line { way, employees, analysis: run.analysis, cells: vec![cell] });
+        }
+        for distance in self.distances.iter().copied().skip(1) {
+            for line in &mut lines {
+                let mut cell =
+                    Cell { measured: None, forecast: Some(line.forecast(distance)), late: Duration::ZERO };
+                if self.is_measured(line.way, line.employees, distance) {
+                    let run = runs.run(line.way, line.employees, distance, work)?;
+                    (cell.measured, cell.late) = (Some(run.time), run.late);
+                }
+                line.cells.push(cell);
+            }
+        }
+        Ok(lines)
+    }
+}
+
+impl Line {
+    /// What this way will take with so much more distance.
+    fn forecast(&self, more: Duration) -> Prediction {
+        let forecast = Forecast::new(&self.analysis.summary, &self.analysis.timeline);
+        forecast.at(Path { rtt: forecast.measured_rtt() + more, bandwidth: None })
+    }
+}
+
+/// What every run needs.
+struct Runs<'d> {
+    database: &'d Database,
+    staff: &'d Staff,
+}
+
+/// One run of the program.
+struct Run {
+    /// From connecting to the last answer.
+    time: Duration,
+    analysis: Analysis,
+    late: Duration,
+}
+
+impl Runs<'_> {
+    fn run(&self, way: Way, employees: usize, distance: Duration, work: &mut Interruptible) -> Result<Run> {
+        let Database { conninfo, tables, .. } = self.database;
+        let link = (!distance.is_zero()).then(|| LinkSpec::with_rtt(distance));
+        let gateway = Gateway::start(GatewayConfig { link, ..GatewayConfig::new(conninfo.clone()) })?;
+        let config = driver_config(conninfo, &gateway)?;
+        let statements = if way == Way::AsIs { employees + 1 } else { 1 };
+        let title = match distance {
+            Duration::ZERO => way.to_string(),
+            distance => format!("{way}, {} away", milliseconds(distance)),
+        };
+        let progress = Progress::start(&title, statements);
+        let (time, found) = work
+            .run(async {
+                let started = Instant::now();
+                let session = Session::open(&config).await?;
+                let found = tables.salaries(&session.client, way, employees, || progress.step(1)).await?;
+                let time = started.elapsed();
+                session.close().await?;
+                Ok((time, found))
+            })
+            .with_context(|| format!("the run {way} failed"))?;
+        drop(progress);
+        let outcome = gateway.stop();
+        if found != self.staff.paid_to_first(employees) {
+            bail!("the run {way} got a wrong answer: {} salaries, not those that were made", found.len());
+        }
+        let late = outcome.links.iter().filter_map(|link| Some(link.stats.as_ref().ok()?.error_at(0.99)));
+        let late = late.max().unwrap_or_default();
+        Ok(Run { time, analysis: outcome.analyzer.finish(&Mutes::default()), late })
+    }
+}
+
+/// `12.9 ms`: all of a round-trip time's digits.
+pub(super) fn milliseconds(rtt: Duration) -> String {
+    format!("{} ms", rtt.as_nanos() as f64 / 1e6)
+}
+
+/// To one digit and zeros.
+fn rounded_down(number: usize) -> usize {
+    let unit = 10_usize.pow(number.checked_ilog10().unwrap_or(0));
+    number / unit * unit
+}
+
+/// A bar on standard error, drawn only where that is a terminal, and gone when the work ends in any way.
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(super) fn start(title: &str, steps: usize) -> Self {
+        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_HZ);
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len}, {eta} left")
+        {
+            bar.set_style(style);
+        }
+        bar.set_message(title.to_owned());
+        Self(bar)
+    }
+
+    pub(super) fn step(&self, steps: usize) {
+        self.0.inc(steps as u64);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: Duration = Duration::from_micros(12_900);
+
+    #[test]
+    fn from_afar_the_loop_runs_over_few_employees_unless_all_are_asked_for() {
+        let plan = Plan::new(10_000, FAR, false);
+        assert_eq!((plan.distances.len(), plan.sample), (3, Some(500)));
+        assert!(plan.is_measured(Way::AsIs, 10_000, NEAR));
+        assert!(!plan.is_measured(Way::AsIs, 10_000, FAR));
+        assert!(plan.is_measured(Way::AsIs, 500, FAR) && plan.is_measured(Way::Join, 10_000, FAR));
+        let full = Plan::new(10_000, FAR, true);
+        assert_eq!((full.sample, full.is_measured(Way::AsIs, 10_000, FAR)), (None, true));
+    }
+
+    #[test]
+    fn a_short_loop_is_run_as_a_whole() {
+        assert_eq!(Plan::new(50, FAR, false).sample, None);
+        assert_eq!(Plan::new(5, Duration::from_secs(1), false).sample, None);
+        assert_eq!(Plan::new(50, Duration::from_secs(1), false).sample, Some(SAMPLE_MIN));
+    }
+
+    #[test]
+    fn the_same_distance_is_not_gone_twice() {
+        assert_eq!(Plan::new(50, NEAR, false).distances, [Duration::ZERO, NEAR]);
+    }
+}

@@ -1,0 +1,131 @@
+//! What the runs came to, for people.
+
+use std::time::Duration;
+
+use onetrip_report::{count, duration};
+
+use super::program::Way;
+use super::runs::{Cell, Line, Plan, milliseconds};
+
+/// Widths of the columns.
+const LABEL: usize = 22;
+const TRIPS: usize = 8;
+const TIME: usize = 12;
+/// A link that is later than this part of the round-trip time makes times doubtful.
+const LATENESS_PARTS: u32 = 20;
+
+/// All runs, side by side.
+#[derive(Debug)]
+pub(super) struct Table<'r> {
+    pub(super) plan: &'r Plan,
+    pub(super) lines: &'r [Line],
+    /// Whether the database is in this process, and not at some distance of its own.
+    pub(super) is_embedded: bool,
+}
+
+impl Table<'_> {
+    /// The table and what must be known to read it, no line wider than 100 columns.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("The same {} employees three ways, every answer checked:\n\n", self.all());
+        let (mut above, mut heads) =
+            (format!("{:LABEL$}{:>TRIPS$}", "", ""), format!("{:LABEL$}{:>TRIPS$}", "", "trips"));
+        for distance in &self.plan.distances {
+            match distance {
+                &Duration::ZERO => {
+                    above += &format!("{:>TIME$}", if self.is_embedded { "local" } else { "direct" });
+                    heads += &format!("{:>TIME$}", "measured");
+                }
+                distance => {
+                    above += &format!("{:>1$}", self.name(*distance), 2 * TIME);
+                    heads += &format!("{:>TIME$}{:>TIME$}", "measured", "forecast");
+                }
+            }
+        }
+        text += &format!("{above}\n{heads}\n");
+        for line in self.lines {
+            text += &self.line(line);
+        }
+        text.push('\n');
+        for note in self.notes() {
+            text += &format!("{note}\n");
+        }
+        text
+    }
+
+    fn line(&self, line: &Line) -> String {
+        let label = match line.employees {
+            employees if employees < self.plan.employees => {
+                format!("{}, first {}", line.way, count(employees as u64))
+            }
+            _ => line.way.to_string(),
+        };
+        let mut text = format!("{label:LABEL$}{:>TRIPS$}", count(line.analysis.summary.trips.work()));
+        for cell in &line.cells {
+            text += &format!("{:>TIME$}", cell.measured.map_or_else(|| "-".to_owned(), of));
+            if let Some(forecast) = cell.forecast {
+                text += &format!("{:>TIME$}", duration(forecast.time_ns));
+            }
+        }
+        text + "\n"
+    }
+
+    /// What was left out, what the times are worth, and what it all means.
+    fn notes(&self) -> Vec<String> {
+        let mut notes =
+            vec!["Trips without those to connect; times from connecting to the last answer.".to_owned()];
+        let farthest = self.name(self.plan.farthest());
+        if let Some(sample) = self.plan.sample {
+            notes.push(format!(
+                "At {farthest} the loop ran over the first {} of {} employees only; --full runs all.",
+                count(sample as u64),
+                self.all(),
+            ));
+        }
+        if let Some(late) = self.late() {
+            notes.push(format!(
+                "This machine was too busy for exact times: replies came up to {} late.",
+                of(late)
+            ));
+        }
+        notes.extend(self.story());
+        notes
+    }
+
+    /// The sentence that stays.
+    fn story(&self) -> Option<String> {
+        let line = |way| self.lines.iter().find(|line| line.way == way);
+        let (loop_, join) = (line(Way::AsIs)?, line(Way::Join)?);
+        let (near, far) = (loop_.cells.first()?.measured?, loop_.cells.last()?);
+        let far = match far {
+            Cell { measured: Some(time), .. } => of(*time),
+            Cell { forecast: Some(forecast), .. } => format!("{} (forecast)", duration(forecast.time_ns)),
+            Cell { .. } => return None,
+        };
+        Some(format!(
+            "The loop takes {} here and {far} at {}; the JOIN takes {} there.",
+            of(near),
+            self.name(self.plan.farthest()),
+            of(join.cells.last()?.measured?),
+        ))
+    }
+
+    /// How late the links were, where that is much.
+    fn late(&self) -> Option<Duration> {
+        let cells = self.lines.iter().flat_map(|line| line.cells.iter().zip(&self.plan.distances));
+        let doubtful = cells.filter(|(cell, distance)| cell.late > **distance / LATENESS_PARTS);
+        doubtful.map(|(cell, _)| cell.late).max()
+    }
+
+    fn name(&self, distance: Duration) -> String {
+        let far = milliseconds(distance);
+        if self.is_embedded { format!("{far} away") } else { format!("{far} farther") }
+    }
+
+    fn all(&self) -> String {
+        count(self.plan.employees as u64)
+    }
+}
+
+fn of(time: Duration) -> String {
+    duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
