@@ -33,6 +33,8 @@ pub enum Driver {
     LibPq,
     /// node-postgres.
     NodePg,
+    /// tokio-postgres, and postgres over it.
+    TokioPostgres,
 }
 
 impl Driver {
@@ -53,6 +55,7 @@ impl Driver {
             Self::Pgx => "pgx",
             Self::LibPq => "lib/pq",
             Self::NodePg => "node-postgres",
+            Self::TokioPostgres => "tokio-postgres",
         }
     }
 
@@ -106,6 +109,7 @@ impl Recogniser {
             _ if encoding == Some(b"'utf-8'") => Driver::Asyncpg,
             _ if date_style && get(b"timezone").is_some() => Driver::Pgjdbc,
             _ if date_style && get(b"extra_float_digits") == Some(b"2") => Driver::LibPq,
+            _ if parameters.first() == Some(&(b"client_encoding", b"UTF8")) => Driver::TokioPostgres,
             _ if encoding == Some(b"UTF8") && !asked_encryption => Driver::NodePg,
             _ => Driver::Unknown,
         };
@@ -176,5 +180,24 @@ fn orm_of(text: &str) -> Option<Driver> {
         Some(Driver::SqlAlchemy)
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recognised(parameters: &[(&[u8], &[u8])]) -> Driver {
+        let mut recogniser = Recogniser::default();
+        recogniser.startup(parameters, false);
+        recogniser.driver()
+    }
+
+    #[test]
+    fn tokio_postgres_is_told_from_node_postgres_by_what_comes_first() {
+        let (user, encoding): ((&[u8], &[u8]), (&[u8], &[u8])) =
+            ((b"user", b"ada"), (b"client_encoding", b"UTF8"));
+        assert_eq!(recognised(&[encoding, user]), Driver::TokioPostgres);
+        assert_eq!(recognised(&[user, encoding]), Driver::NodePg);
     }
 }

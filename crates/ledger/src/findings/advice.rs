@@ -49,6 +49,9 @@ fn loop_advice(driver: Driver) -> &'static str {
         Driver::LibPq => {
             "ask once for all rows: WHERE id = ANY($1) with pq.Array(ids), or a JOIN with the first query"
         }
+        Driver::TokioPostgres => {
+            "ask once for all rows: WHERE id = ANY($1) with a Vec or slice, or a JOIN with the first query"
+        }
         Driver::Pgjdbc => {
             "ask once for all rows: WHERE id = ANY(?) with connection.createArrayOf(), or a JOIN with the first query"
         }
@@ -171,6 +174,7 @@ fn prepare_advice(driver: Driver) -> &'static str {
             "keep the PreparedStatement or the connection, and do not set prepareThreshold=-1"
         }
         Driver::NodePg => "give the query a name, so that it is prepared once per connection",
+        Driver::TokioPostgres => "keep what prepare() returned, or use query_typed(), which needs one trip",
         _ => "prepare once per connection and run it many times, or send text and parameters in one trip",
     }
 }
