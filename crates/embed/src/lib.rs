@@ -19,4 +19,4 @@ mod value;
 
 pub use error::EmbedError;
 pub use options::{Durability, Login, ServeOptions, User};
-pub use server::{ServeStats, Server, Shutdown, serve};
+pub use server::{ServeStats, Server, Shutdown, replay, serve};

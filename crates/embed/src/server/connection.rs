@@ -1,6 +1,6 @@
 //! One connection from accept to close.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use super::startup::{self, Client};
 use crate::database;
 use crate::error::SqlError;
 use crate::functions::{self, SessionFacts};
-use crate::options::ServeOptions;
+use crate::options::{Login, ServeOptions};
 use crate::session::{Common, Flow, Output, Session};
 
 /// PostgreSQL's default for the time a client has to log in.
@@ -30,33 +30,63 @@ pub(super) struct Context {
     pub(super) common: Arc<Common>,
 }
 
+impl Context {
+    pub(super) fn new(options: ServeOptions) -> io::Result<Self> {
+        let secrets = match &options.login {
+            Login::Trust => None,
+            Login::Scram(users) => Some(Secrets::new(users)?),
+        };
+        let registry = Arc::new(Registry::new(options.sessions_max));
+        Ok(Self { options, secrets, registry, common: Arc::new(Common::default()) })
+    }
+}
+
+/// Both directions of a connection.
+pub(super) struct Ends<'s> {
+    pub(super) source: &'s mut dyn Read,
+    pub(super) sink: &'s mut dyn Write,
+}
+
 /// Serves a connection until it ends. An error of the socket ends it too, and there is nobody to tell.
-pub(super) fn run(context: &Context, mut stream: TcpStream, ticket: &Ticket) {
-    let _ = serve(context, &mut stream, ticket);
+pub(super) fn run(context: &Context, stream: &TcpStream, ticket: &Ticket) {
+    let _ = serve(context, stream, ticket);
     let _ = stream.shutdown(std::net::Shutdown::Write);
 }
 
-fn serve(context: &Context, stream: &mut TcpStream, ticket: &Ticket) -> io::Result<()> {
+fn serve(context: &Context, stream: &TcpStream, ticket: &Ticket) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOGIN_TIMEOUT))?;
+    let (mut source, mut sink) = (stream, stream);
+    let mut ends = Ends { source: &mut source, sink: &mut sink };
     let mut input = Input::new();
-    let Some(client) = startup::run(context, stream, &mut input)? else { return Ok(()) };
+    let Some(client) = startup::run(context, &mut ends, &mut input)? else { return Ok(()) };
     stream.set_read_timeout(None)?;
-    let connection = match database::open(&context.options, false) {
-        Ok(connection) => connection,
+    match database::open(&context.options, false) {
+        Ok(connection) => with_connection(context, ends, ticket, &mut input, client, &connection),
         Err(error) => {
-            return refuse(stream, &SqlError::new("58030", format!("cannot open the database: {error}")));
+            refuse(ends.sink, &SqlError::new("58030", format!("cannot open the database: {error}")))
         }
-    };
-    let served = with_connection(context, stream, ticket, &mut input, client, &connection);
+    }
+}
+
+/// A session over an open database, from the greeting on.
+pub(super) fn with_connection(
+    context: &Context,
+    ends: Ends<'_>,
+    ticket: &Ticket,
+    input: &mut Input,
+    client: Client,
+    connection: &Connection,
+) -> io::Result<()> {
+    let served = greet(context, ends, ticket, input, client, connection);
     ticket.end_session();
     served
 }
 
-fn with_connection(
+fn greet(
     context: &Context,
-    stream: &mut TcpStream,
+    ends: Ends<'_>,
     ticket: &Ticket,
     input: &mut Input,
     client: Client,
@@ -70,29 +100,28 @@ fn with_connection(
         is_running: Arc::clone(&is_running),
     };
     if !ticket.start_session(cancellable) {
-        return refuse(stream, &SqlError::new("53300", "sorry, too many clients already"));
+        return refuse(ends.sink, &SqlError::new("53300", "sorry, too many clients already"));
     }
     let facts = Arc::new(SessionFacts::new(client.user, client.database, ticket.number(), client.settings));
     let session = functions::register(connection, &facts)
         .and_then(|()| Session::new(connection, Arc::clone(&facts), Arc::clone(&context.common), is_running));
     let session = match session {
         Ok(session) => session,
-        Err(error) => return refuse(stream, &SqlError::new("XX000", error.to_string())),
+        Err(error) => return refuse(ends.sink, &SqlError::new("XX000", error.to_string())),
     };
-    let mut sink = stream.try_clone()?;
-    let mut out = Output::new(&mut sink);
+    let mut out = Output::new(ends.sink);
     for (name, value) in facts.settings().reported() {
         out.parameter_status(name, value);
     }
     BackendKeyData { process_id: ticket.number(), key: &key }.encode(&mut out.buffer);
     encode_ready_for_query(&mut out.buffer, TransactionStatus::Idle);
     out.flush()?;
-    converse(context, stream, input, session, &mut out)
+    converse(context, ends.source, input, session, &mut out)
 }
 
 fn converse(
     context: &Context,
-    stream: &mut TcpStream,
+    source: &mut dyn Read,
     input: &mut Input,
     mut session: Session<'_>,
     out: &mut Output<'_>,
@@ -122,14 +151,14 @@ fn converse(
         if must_flush {
             out.flush()?;
         }
-        if !input.fill(stream, length_max)? {
+        if !input.fill(source, length_max)? {
             return Ok(());
         }
     }
 }
 
-fn refuse(stream: &mut TcpStream, error: &SqlError) -> io::Result<()> {
+fn refuse(sink: &mut dyn Write, error: &SqlError) -> io::Result<()> {
     let mut out = Vec::new();
     error.encode(&mut out, Severity::Fatal);
-    stream.write_all(&out)
+    sink.write_all(&out)
 }

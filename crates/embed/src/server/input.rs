@@ -62,7 +62,7 @@ impl Input {
     }
 
     /// Receives at least one byte; false at the end of the stream. `length_max` bounds a frame's length field.
-    pub(super) fn fill(&mut self, source: &mut impl Read, length_max: u32) -> io::Result<bool> {
+    pub(super) fn fill(&mut self, source: &mut dyn Read, length_max: u32) -> io::Result<bool> {
         self.make_room(length_max);
         loop {
             match source.read(&mut self.buffer[self.end..]) {

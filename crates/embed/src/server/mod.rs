@@ -3,6 +3,7 @@
 mod connection;
 mod input;
 mod registry;
+mod replay;
 mod scram;
 mod startup;
 
@@ -16,11 +17,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use crate::database;
 use crate::error::EmbedError;
-use crate::options::{Login, ServeOptions};
-use crate::session::Common;
+use crate::options::ServeOptions;
 use connection::Context;
-use registry::Registry;
-use scram::Secrets;
+pub use replay::replay;
 
 /// Connections that are told "too many clients" before more are dropped unheard.
 const REFUSED_AT_ONCE_MAX: usize = 16;
@@ -80,17 +79,8 @@ pub fn serve(
         })
         .map_err(|source| EmbedError::Open { path: options.database.clone(), source })?;
     listener.set_nonblocking(true).map_err(EmbedError::Listen)?;
-    let secrets = match &options.login {
-        Login::Trust => None,
-        Login::Scram(users) => Some(Secrets::new(users).map_err(EmbedError::System)?),
-    };
-    let registry = Arc::new(Registry::new(options.sessions_max));
-    let context = Arc::new(Context {
-        options,
-        secrets,
-        registry: Arc::clone(&registry),
-        common: Arc::new(Common::default()),
-    });
+    let context = Arc::new(Context::new(options).map_err(EmbedError::System)?);
+    let registry = Arc::clone(&context.registry);
     let accepted = accept_all(&listener, shutdown, &context);
     registry.close_all();
     drop(first); // the write-ahead log is folded into the file by the last one to close
@@ -138,11 +128,12 @@ fn is_passing(error: &io::Error) -> bool {
 
 fn start_thread(stream: std::net::TcpStream, context: &Arc<Context>) {
     // Without a clone the connection could not be closed from here; such a client is dropped.
-    let Some(ticket) = context.registry.enter(&stream) else { return };
+    let Ok(clone) = stream.try_clone() else { return };
+    let ticket = context.registry.enter(Some(clone));
     let context = Arc::clone(context);
     let builder = std::thread::Builder::new().name("onetrip-session".to_owned()).stack_size(STACK_BYTES);
     // Where no thread can be had, the closure is dropped and with it the connection and its ticket.
-    let _ = builder.spawn(move || connection::run(&context, stream, &ticket));
+    let _ = builder.spawn(move || connection::run(&context, &stream, &ticket));
 }
 
 impl Shutdown {

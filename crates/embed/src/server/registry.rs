@@ -28,7 +28,8 @@ struct Entries {
 }
 
 struct Entry {
-    stream: TcpStream,
+    /// None where there is no socket to close.
+    stream: Option<TcpStream>,
     session: Option<Cancellable>,
 }
 
@@ -60,8 +61,7 @@ impl Registry {
     }
 
     /// Notes a connection until its ticket is dropped.
-    pub(super) fn enter(self: &Arc<Self>, stream: &TcpStream) -> Option<Ticket> {
-        let stream = stream.try_clone().ok()?;
+    pub(super) fn enter(self: &Arc<Self>, stream: Option<TcpStream>) -> Ticket {
         self.connections.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.lock();
         let number = loop {
@@ -71,7 +71,7 @@ impl Registry {
             }
         };
         entries.by_number.insert(number, Entry { stream, session: None });
-        Some(Ticket { registry: Arc::clone(self), number })
+        Ticket { registry: Arc::clone(self), number }
     }
 
     /// Interrupts what a session runs, if number and key are right and it runs something.
@@ -93,8 +93,10 @@ impl Registry {
                 if let Some(session) = &entry.session {
                     session.interrupt.interrupt();
                 }
-                // It may be closed already.
-                let _ = entry.stream.shutdown(Shutdown::Both);
+                if let Some(stream) = &entry.stream {
+                    // It may be closed already.
+                    let _ = stream.shutdown(Shutdown::Both);
+                }
             }
             let pause = std::time::Duration::from_millis(20);
             entries = self.ended.wait_timeout(entries, pause).unwrap_or_else(PoisonError::into_inner).0;

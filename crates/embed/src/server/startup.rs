@@ -1,7 +1,6 @@
 //! From the first byte to ReadyForQuery: encryption refused, version settled, user known.
 
-use std::io::{self, Write};
-use std::net::TcpStream;
+use std::io;
 
 use onetrip_wire::pg::{
     Authentication, FrameHeader, NegotiateProtocolVersion, PROTOCOL_3_0, Severity, Startup, StartupMessage,
@@ -9,7 +8,7 @@ use onetrip_wire::pg::{
 };
 use onetrip_wire::{Reader, WireError};
 
-use super::connection::Context;
+use super::connection::{Context, Ends};
 use super::input::Input;
 use super::scram::{Exchange, Refusal, Secrets};
 use crate::error::{SqlError, SqlResult};
@@ -26,13 +25,9 @@ pub(super) struct Client {
 }
 
 /// Takes a connection through its start; `None` where it ends here, with everything said that is to be said.
-pub(super) fn run(
-    context: &Context,
-    stream: &mut TcpStream,
-    input: &mut Input,
-) -> io::Result<Option<Client>> {
+pub(super) fn run(context: &Context, ends: &mut Ends<'_>, input: &mut Input) -> io::Result<Option<Client>> {
     let mut out = Vec::new();
-    let result = greet(context, stream, input, &mut out);
+    let result = greet(context, ends, input, &mut out);
     let client = match result {
         Ok(client) => client,
         Err(Ending::Quiet) => None,
@@ -42,7 +37,7 @@ pub(super) fn run(
             None
         }
     };
-    stream.write_all(&out)?;
+    ends.sink.write_all(&out)?;
     Ok(client)
 }
 
@@ -66,20 +61,20 @@ impl From<SqlError> for Ending {
 
 fn greet(
     context: &Context,
-    stream: &mut TcpStream,
+    ends: &mut Ends<'_>,
     input: &mut Input,
     out: &mut Vec<u8>,
 ) -> Result<Option<Client>, Ending> {
     // TLS and GSSAPI may each be asked for once.
     for _ in 0..3 {
-        let packet = startup_packet(stream, input)?;
+        let packet = startup_packet(ends, input)?;
         match Startup::decode(&packet) {
-            Ok(Startup::SslRequest | Startup::GssEncRequest) => stream.write_all(b"N")?,
+            Ok(Startup::SslRequest | Startup::GssEncRequest) => ends.sink.write_all(b"N")?,
             Ok(Startup::Cancel(cancel)) => {
                 context.registry.cancel(cancel.process_id, cancel.key);
                 return Ok(None);
             }
-            Ok(Startup::Session(message)) => return open(context, stream, input, &message, out).map(Some),
+            Ok(Startup::Session(message)) => return open(context, ends, input, &message, out).map(Some),
             Err(WireError::UnsupportedProtocol { major, minor }) => {
                 let message =
                     format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
@@ -91,7 +86,7 @@ fn greet(
     Err(SqlError::protocol("too many encryption requests").into())
 }
 
-fn startup_packet(stream: &mut TcpStream, input: &mut Input) -> Result<Vec<u8>, Ending> {
+fn startup_packet(ends: &mut Ends<'_>, input: &mut Input) -> Result<Vec<u8>, Ending> {
     loop {
         match Startup::peek_len(input.unread()) {
             Some(Err(_)) => return Err(SqlError::protocol("invalid length of startup packet").into()),
@@ -102,7 +97,7 @@ fn startup_packet(stream: &mut TcpStream, input: &mut Input) -> Result<Vec<u8>, 
             }
             _ => {}
         }
-        if !input.fill(stream, LOGIN_BYTES_MAX)? {
+        if !input.fill(ends.source, LOGIN_BYTES_MAX)? {
             return Err(Ending::Quiet);
         }
     }
@@ -110,7 +105,7 @@ fn startup_packet(stream: &mut TcpStream, input: &mut Input) -> Result<Vec<u8>, 
 
 fn open(
     context: &Context,
-    stream: &mut TcpStream,
+    ends: &mut Ends<'_>,
     input: &mut Input,
     message: &StartupMessage<'_>,
     out: &mut Vec<u8>,
@@ -126,7 +121,7 @@ fn open(
         .filter(|user| !user.is_empty())
         .ok_or_else(|| SqlError::new("28000", "no PostgreSQL user name specified in startup packet"))?;
     if let Some(secrets) = &context.secrets {
-        authenticate(secrets, &user, stream, input, out)?;
+        authenticate(secrets, &user, ends, input, out)?;
     }
     let database = text("database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
     let mut settings = Settings::new(&user);
@@ -167,7 +162,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> SqlResult<()> {
 fn authenticate(
     secrets: &Secrets,
     user: &str,
-    stream: &mut TcpStream,
+    ends: &mut Ends<'_>,
     input: &mut Input,
     out: &mut Vec<u8>,
 ) -> Result<(), Ending> {
@@ -179,8 +174,8 @@ fn authenticate(
         }
     };
     encode_sasl_mechanisms(out, [MECHANISM]);
-    send(stream, out)?;
-    let body = password_message(stream, input)?;
+    send(ends, out)?;
+    let body = password_message(ends, input)?;
     let mut reader = Reader::new(&body);
     let malformed = |_: WireError| SqlError::protocol("malformed SASLInitialResponse");
     if reader.c_str().map_err(malformed)? != MECHANISM {
@@ -189,20 +184,20 @@ fn authenticate(
     let first = reader.value().map_err(malformed)?.unwrap_or_default();
     let exchange = Exchange::start(secrets, user, first, &Exchange::nonce()?).map_err(refuse)?;
     Authentication::SaslContinue(exchange.server_first().as_bytes()).encode(out);
-    send(stream, out)?;
-    let body = password_message(stream, input)?;
+    send(ends, out)?;
+    let body = password_message(ends, input)?;
     let last = exchange.finish(&body).map_err(refuse)?;
     Authentication::SaslFinal(last.as_bytes()).encode(out);
     Ok(())
 }
 
-fn send(stream: &mut TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
-    stream.write_all(out)?;
+fn send(ends: &mut Ends<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+    ends.sink.write_all(out)?;
     out.clear();
     Ok(())
 }
 
-fn password_message(stream: &mut TcpStream, input: &mut Input) -> Result<Vec<u8>, Ending> {
+fn password_message(ends: &mut Ends<'_>, input: &mut Input) -> Result<Vec<u8>, Ending> {
     loop {
         match input.next_frame(LOGIN_BYTES_MAX) {
             Ok(Some(frame)) if frame.tag == frontend::PASSWORD => return Ok(input.body(frame).to_vec()),
@@ -213,7 +208,7 @@ fn password_message(stream: &mut TcpStream, input: &mut Input) -> Result<Vec<u8>
         if FrameHeader::peek(input.unread(), LOGIN_BYTES_MAX).is_some_and(|header| header.is_err()) {
             return Err(SqlError::protocol("invalid message length").into());
         }
-        if !input.fill(stream, LOGIN_BYTES_MAX)? {
+        if !input.fill(ends.source, LOGIN_BYTES_MAX)? {
             return Err(Ending::Quiet);
         }
     }

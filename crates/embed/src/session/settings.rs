@@ -31,7 +31,7 @@ const KNOWN: [(&str, &str, Change); 46] = [
     ("integer_datetimes", "on", Change::Never),
     ("intervalstyle", "postgres", Change::OnlyTo),
     ("is_superuser", "on", Change::Never),
-    ("jit", "off", Change::Any),
+    ("jit", "on", Change::Any),
     ("lc_collate", "C", Change::Never),
     ("lc_ctype", "C", Change::Never),
     ("lc_messages", "C", Change::Any),
