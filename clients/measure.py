@@ -189,7 +189,7 @@ class Check:
 
     def act(self, driver: str, command: list[str], act: str, env: dict[str, str]) -> None:
         is_finding = is_finding_act(driver, act)
-        table = self.findings[driver] if is_finding else self.expected[driver]["acts"]
+        table = self.findings.get(driver, {}) if is_finding else self.expected[driver]["acts"]
         wanted = table.get(act, {})
         self.count += 1
         try:
@@ -211,6 +211,19 @@ class Check:
         print(text, file=sys.stderr, flush=True)
 
 
+def missing(expected: dict, findings: dict) -> list[str]:
+    """Codes that a driver neither shows nor says why it cannot."""
+    codes = sorted({code_of(act) for acts in findings.values() for act in acts} - {None})
+    problems = []
+    for driver, entry in expected.items():
+        excused = entry.get("not_applicable", {})
+        shown = {act for act in findings.get(driver, {}) if act.startswith("bad_")}
+        for code in codes:
+            if f"bad_{code}" not in shown and not excused.keys() & {code, "all"}:
+                problems.append(f"{driver} has no act for {code}")
+    return problems
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Check clients/*.toml with an own counter.")
     parser.add_argument("--version", default="15")
@@ -222,6 +235,8 @@ def main() -> int:
     findings = tomllib.loads((CLIENTS / "findings.toml").read_text())
     os.chdir(REPOSITORY)
     check = Check(expected, findings, args.only_print)
+    for problem in missing(expected, findings):
+        check.problem(problem)
     with PgServer(args.version, load=[CLIENTS / "schema.sql"]) as address:
         env = dict(os.environ) | address.env()
         for driver, entry in expected.items():

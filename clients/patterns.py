@@ -17,6 +17,7 @@ ROLLBACK = re.compile(r"\s*ROLLBACK\b(?!.*\bTO\b)", re.I)
 CONTROL = re.compile(
     r"\s*(BEGIN|START|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|DEALLOCATE)\b", re.I
 )
+QUERY = re.compile(r"\s*(SELECT|WITH)\b", re.I)
 READ = re.compile(r"\s*(SELECT|WITH|SHOW)\b", re.I)
 INSERT = re.compile(r"\s*INSERT\b", re.I)
 PING = re.compile(r"\s*(--.*|SELECT\s+(\d+|'[^']*')( AS \w+)?)?\s*;?\s*", re.I)
@@ -100,13 +101,13 @@ def groups_by_connection(trips: list[Work]) -> Iterator[list[set[str]]]:
     for own in by_connection(trips).values():
         groups: list[set[str]] = [set()]
         for trip in filter(lambda trip: trip.executed, own):
-            text = template(trip.executed[0])
-            if len(trip.executed) > 1 or not READ.match(text) or CATALOGUE.match(text):
+            texts = [template(text) for text in trip.executed if not CONTROL.match(text)]
+            if len(texts) != 1 or not QUERY.match(texts[0]) or CATALOGUE.match(texts[0]):
                 groups.append(set())
-            elif text in groups[-1]:
-                groups.append({text})
+            elif texts[0] in groups[-1]:
+                groups.append(set(texts))
             else:
-                groups[-1].add(text)
+                groups[-1].update(texts)
         yield groups
 
 

@@ -63,9 +63,19 @@ const (
 type act func(ctx context.Context)
 
 var drivers = map[string]map[string]act{
-	"pgx":     pgxActs,
+	"pgx":     merged(pgxActs, pgxPatterns),
 	"pgx-sql": sqlActs("pgx"),
 	"libpq":   sqlActs("postgres"),
+}
+
+func merged(tables ...map[string]act) map[string]act {
+	all := map[string]act{}
+	for _, table := range tables {
+		for name, act := range table {
+			all[name] = act
+		}
+	}
+	return all
 }
 
 // check ends the act: main reports the panic as one line.

@@ -54,6 +54,7 @@ func addFindings(acts map[string]act, on func(sqlWork) act) {
 	}
 	acts["bad_OT008"] = sqlTenConnections
 	acts["fixed_OT008"] = on(sqlSelects(10, 7))
+	addPatterns(acts, on)
 }
 
 type sqlWork func(ctx context.Context, db *sql.DB)

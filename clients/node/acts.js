@@ -2,6 +2,7 @@
 //
 // The connection comes from the PG* environment. Nothing is printed on success.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import Cursor from 'pg-cursor'
 
@@ -16,6 +17,11 @@ const ACCOUNT_IDS = [
   311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
   419, 423, 437, 446, 458, 469, 471, 483, 495, 502,
 ]
+const FILE_IDS = [613, 627, 634]
+const FILE_CONTENT = '0123456789'.repeat(30)
+const FILE_PORTION = 100
+const PAGE_AUTHORS = [112, 140, 175, 203]
+const READ_ONLY = 0x40000 // INV_READ of libpq-fs.h
 
 const AUTHORS = 'SELECT id, name FROM authors ORDER BY id'
 const BOOKS_OF = 'SELECT title, price FROM books WHERE author_id = $1 ORDER BY id'
@@ -24,6 +30,8 @@ const UPDATE_ACCOUNT = 'UPDATE accounts SET balance = balance + $1 WHERE id = $2
 const SELECT_VALUE = 'SELECT v FROM t WHERE id = $1'
 
 const messages = Array.from({ length: WRITE_ROWS }, (_, i) => `message ${i + 1}`)
+/** Names that no row has. */
+const unseen = () => Array.from({ length: WRITE_ROWS }, () => `unseen ${randomUUID()}`)
 const upTo = (count) => Array.from({ length: count }, (_, i) => i + 1)
 
 /** An act with a connection of its own. */
@@ -125,6 +133,136 @@ const poolCheckin = async () => {
   await pool.end()
 }
 
+/** The first column of the first row, or undefined. */
+const value = async (client, text, ...values) => {
+  const { rows } = await client.query({ text, values, rowMode: 'array' })
+  return rows[0]?.[0]
+}
+
+const balanceOfEach = async (client) => {
+  for (const id of ACCOUNT_IDS.slice(0, 12)) {
+    assert.ok(await value(client, 'SELECT balance FROM accounts WHERE id = $1', id))
+  }
+}
+
+const balanceOfAll = async (client) => {
+  const query = 'SELECT id, balance FROM accounts WHERE id = ANY($1)'
+  assert.equal((await client.query(query, [ACCOUNT_IDS.slice(0, 12)])).rowCount, 12)
+}
+
+/** The driver has no large objects of its own: the server's functions are called by SQL. */
+const readByPortions = async (client) => {
+  for (const id of FILE_IDS) {
+    const content = await value(client, 'SELECT content FROM files WHERE id = $1', id)
+    const handle = await value(client, 'SELECT lo_open($1, $2)', content, READ_ONLY)
+    let read = ''
+    while (read.length < FILE_CONTENT.length) {
+      read += await value(client, 'SELECT loread($1, $2)', handle, FILE_PORTION)
+    }
+    await value(client, 'SELECT lo_close($1)', handle)
+    assert.equal(read, FILE_CONTENT)
+  }
+}
+
+const readWhole = async (client) => {
+  for (const id of FILE_IDS) {
+    const read = await value(client, 'SELECT lo_get(content) FROM files WHERE id = $1', id)
+    assert.equal(read.toString(), FILE_CONTENT)
+  }
+}
+
+/** Ten requests that take their connection from a pool. */
+const tenRequests = (work) => async () => {
+  const pool = new pg.Pool({ max: 1 })
+  for (const _ of upTo(10)) {
+    const client = await pool.connect()
+    await work(client)
+    client.release()
+  }
+  await pool.end()
+}
+
+const countAuthors = async (client) => {
+  assert.equal(await value(client, 'SELECT count(*)::int FROM authors'), AUTHOR_COUNT)
+}
+
+const testFirst = async (client) => {
+  await client.query('SELECT 1')
+  await countAuthors(client)
+}
+
+const AUTHOR_PAGE = [
+  'SELECT name FROM authors WHERE id = $1',
+  'SELECT title FROM books WHERE author_id = $1 ORDER BY id',
+  'SELECT max(price) FROM books WHERE author_id = $1',
+]
+
+const pagesByThree = async (client) => {
+  for (const author of PAGE_AUTHORS) {
+    for (const query of AUTHOR_PAGE) assert.ok(await value(client, query, author))
+  }
+}
+
+/** The driver does not pipeline: one statement asks for all three. */
+const pagesByOne = async (client) => {
+  const query = `SELECT name, array_agg(title ORDER BY books.id), max(price)
+    FROM authors JOIN books ON author_id = authors.id
+    WHERE authors.id = $1 GROUP BY authors.id`
+  for (const author of PAGE_AUTHORS) assert.equal(await value(client, query, author), `author ${author}`)
+}
+
+const readThenWrite = async (client) => {
+  for (const id of ACCOUNT_IDS) {
+    const query = 'SELECT balance FROM accounts WHERE id = $1 FOR UPDATE'
+    const balance = (await value(client, query, id)) + 1
+    await client.query('UPDATE accounts SET balance = $1 WHERE id = $2', [balance, id])
+  }
+}
+
+const writeReturning = async (client) => {
+  for (const id of ACCOUNT_IDS) {
+    assert.ok(await value(client, `${UPDATE_ACCOUNT} RETURNING balance`, 1, id))
+  }
+}
+
+const nextvalEach = async (client) => {
+  for (const text of messages) {
+    const id = await value(client, "SELECT nextval('tickets_id_seq')")
+    await client.query('INSERT INTO tickets (id, note) VALUES ($1, $2)', [id, text])
+  }
+}
+
+const insertReturning = async (client) => {
+  for (const text of messages) {
+    assert.ok(await value(client, 'INSERT INTO tickets (note) VALUES ($1) RETURNING id', text))
+  }
+}
+
+const lookUpThenInsert = async (client) => {
+  for (const name of unseen()) {
+    const id = await value(client, 'SELECT id FROM tags WHERE name = $1', name)
+    if (id === undefined) await client.query('INSERT INTO tags (name) VALUES ($1)', [name])
+  }
+}
+
+const insertUnlessThere = async (client) => {
+  for (const name of unseen()) {
+    await client.query('INSERT INTO tags (name) VALUES ($1) ON CONFLICT DO NOTHING', [name])
+  }
+}
+
+const twoReads = async (client) => {
+  await countAuthors(client)
+  await client.query('SELECT max(price) FROM books')
+}
+
+/** Nothing was written, so the program sees nothing to commit. */
+const readThenRollBack = async (client) => {
+  await client.query('BEGIN')
+  await twoReads(client)
+  await client.query('ROLLBACK')
+}
+
 const acts = {
   connect: connected(async () => {}),
   select_1: connected(selects(1)),
@@ -167,6 +305,22 @@ const acts = {
   fixed_OT006: connected(selects(10, 7)),
   bad_OT008: tenConnections,
   fixed_OT008: connected(selects(10, 7)),
+  bad_OT009: connected(balanceOfEach),
+  fixed_OT009: connected(balanceOfAll),
+  bad_OT010: connected(inTransaction(readByPortions)),
+  fixed_OT010: connected(inTransaction(readWhole)),
+  bad_OT011: tenRequests(testFirst),
+  fixed_OT011: tenRequests(countAuthors),
+  bad_OT012: connected(pagesByThree),
+  fixed_OT012: connected(pagesByOne),
+  bad_OT013: connected(inTransaction(readThenWrite)),
+  fixed_OT013: connected(inTransaction(writeReturning)),
+  bad_OT014: connected(inTransaction(nextvalEach)),
+  fixed_OT014: connected(inTransaction(insertReturning)),
+  bad_OT015: connected(inTransaction(lookUpThenInsert)),
+  fixed_OT015: connected(inTransaction(insertUnlessThere)),
+  bad_OT016: tenRequests(readThenRollBack),
+  fixed_OT016: tenRequests(twoReads),
 }
 
 const name = process.argv[2]

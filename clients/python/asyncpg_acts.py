@@ -13,13 +13,18 @@ from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
     BOOKS_PER_AUTHOR,
+    FILE_CONTENT,
+    FILE_IDS,
+    FILE_PORTION,
     LOOP_COUNT,
+    PAGE_AUTHORS,
     TABLE_ROWS,
     WALK_ROWS,
     expect,
     main,
     messages,
     named,
+    unseen,
 )
 
 AUTHORS = "SELECT id, name FROM authors ORDER BY id"
@@ -256,6 +261,168 @@ async def fixed_OT008() -> None:
     connection = await asyncpg.connect()
     await select_ten(connection)
     await connection.close()
+
+
+@act
+async def bad_OT009(connection: asyncpg.Connection) -> None:
+    for account_id in ACCOUNT_IDS[:12]:
+        query = "SELECT balance FROM accounts WHERE id = $1"
+        expect(len(await connection.fetch(query, account_id)), 1)
+
+
+@act
+async def fixed_OT009(connection: asyncpg.Connection) -> None:
+    query = "SELECT id, balance FROM accounts WHERE id = ANY($1::int[])"
+    expect(len(await connection.fetch(query, ACCOUNT_IDS[:12])), 12)
+
+
+READ_ONLY = 0x40000  # INV_READ of libpq-fs.h
+
+
+@act
+async def bad_OT010(connection: asyncpg.Connection) -> None:
+    """asyncpg has no large objects of its own: the server's functions are called by SQL."""
+    value = connection.fetchval
+    async with connection.transaction():
+        for file_id in FILE_IDS:
+            content = await value("SELECT content FROM files WHERE id = $1", file_id)
+            handle = await value("SELECT lo_open($1, $2)", content, READ_ONLY)
+            read = b""
+            while len(read) < len(FILE_CONTENT):
+                read += await value("SELECT loread($1, $2)", handle, FILE_PORTION)
+            await value("SELECT lo_close($1)", handle)
+            expect(read, FILE_CONTENT)
+
+
+@act
+async def fixed_OT010(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        for file_id in FILE_IDS:
+            query = "SELECT lo_get(content) FROM files WHERE id = $1"
+            expect(await connection.fetchval(query, file_id), FILE_CONTENT)
+
+
+async def test_connection(connection: asyncpg.Connection) -> None:
+    await connection.execute("SELECT 1")
+
+
+async def no_reset(_: asyncpg.Connection) -> None:
+    """Instead of the pool's own reset, which takes a trip at each release."""
+
+
+async def count_authors(**options: object) -> None:
+    """Ten requests over a pool of one connection."""
+    async with asyncpg.create_pool(min_size=1, max_size=1, reset=no_reset, **options) as pool:
+        for _ in range(10):
+            expect(await pool.fetchval("SELECT count(*) FROM authors"), AUTHOR_COUNT)
+
+
+@unconnected
+async def bad_OT011() -> None:
+    await count_authors(setup=test_connection)
+
+
+@unconnected
+async def fixed_OT011() -> None:
+    await count_authors()
+
+
+AUTHOR_PAGE = (
+    "SELECT name FROM authors WHERE id = $1",
+    "SELECT title FROM books WHERE author_id = $1 ORDER BY id",
+    "SELECT max(price) FROM books WHERE author_id = $1",
+)
+
+
+@act
+async def bad_OT012(connection: asyncpg.Connection) -> None:
+    for author_id in PAGE_AUTHORS:
+        for query in AUTHOR_PAGE:
+            expect(len(await connection.fetch(query, author_id)) > 0, True)
+
+
+@act
+async def fixed_OT012(connection: asyncpg.Connection) -> None:
+    """asyncpg cannot pipeline different statements: one asks for all three."""
+    query = """
+        SELECT name, array_agg(title ORDER BY books.id), max(price)
+        FROM authors JOIN books ON author_id = authors.id
+        WHERE authors.id = $1 GROUP BY authors.id"""
+    for author_id in PAGE_AUTHORS:
+        row = await connection.fetchrow(query, author_id)
+        expect(len(row[1]), BOOKS_PER_AUTHOR)
+
+
+@act
+async def bad_OT013(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        for account_id in ACCOUNT_IDS:
+            query = "SELECT balance FROM accounts WHERE id = $1 FOR UPDATE"
+            balance = await connection.fetchval(query, account_id) + 1
+            write = "UPDATE accounts SET balance = $1 WHERE id = $2"
+            await connection.execute(write, balance, account_id)
+
+
+@act
+async def fixed_OT013(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        for account_id in ACCOUNT_IDS:
+            query = UPDATE_ACCOUNT + " RETURNING balance"
+            expect(len(await connection.fetch(query, 1, account_id)), 1)
+
+
+@act
+async def bad_OT014(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        for text in messages():
+            ticket_id = await connection.fetchval("SELECT nextval('tickets_id_seq')")
+            insert = "INSERT INTO tickets (id, note) VALUES ($1, $2)"
+            await connection.execute(insert, ticket_id, text)
+
+
+@act
+async def fixed_OT014(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        for text in messages():
+            insert = "INSERT INTO tickets (note) VALUES ($1) RETURNING id"
+            expect(len(await connection.fetch(insert, text)), 1)
+
+
+@act
+async def bad_OT015(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        for name in unseen():
+            if await connection.fetchval("SELECT id FROM tags WHERE name = $1", name) is None:
+                await connection.execute("INSERT INTO tags (name) VALUES ($1)", name)
+
+
+@act
+async def fixed_OT015(connection: asyncpg.Connection) -> None:
+    async with connection.transaction():
+        for name in unseen():
+            insert = "INSERT INTO tags (name) VALUES ($1) ON CONFLICT DO NOTHING"
+            await connection.execute(insert, name)
+
+
+async def two_reads(connection: asyncpg.Connection) -> None:
+    expect(await connection.fetchval("SELECT count(*) FROM authors"), AUTHOR_COUNT)
+    await connection.fetchval("SELECT max(price) FROM books")
+
+
+@act
+async def bad_OT016(connection: asyncpg.Connection) -> None:
+    """Nothing was written, so the program sees nothing to commit."""
+    for _ in range(10):
+        transaction = connection.transaction()
+        await transaction.start()
+        await two_reads(connection)
+        await transaction.rollback()
+
+
+@act
+async def fixed_OT016(connection: asyncpg.Connection) -> None:
+    for _ in range(10):
+        await two_reads(connection)
 
 
 if __name__ == "__main__":

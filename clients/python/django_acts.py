@@ -14,12 +14,14 @@ from acts import (
     AUTHOR_COUNT,
     BOOKS_PER_AUTHOR,
     LOOP_COUNT,
+    PAGE_AUTHORS,
     TABLE_ROWS,
     WALK_ROWS,
     expect,
     main,
     messages,
     named,
+    unseen,
 )
 from django.conf import settings
 
@@ -86,6 +88,15 @@ class Account(models.Model):
     class Meta:
         app_label = "acts"
         db_table = "accounts"
+
+
+class Tag(models.Model):
+    id = models.BigAutoField(primary_key=True)
+    name = models.TextField(unique=True)
+
+    class Meta:
+        app_label = "acts"
+        db_table = "tags"
 
 
 def act(function, name: str | None = None):
@@ -259,6 +270,79 @@ def bad_OT008() -> None:
     for number in range(1, 11):
         value_is_right(number * 7)
         connection.close()
+
+
+@act
+def bad_OT009() -> None:
+    for account_id in ACCOUNT_IDS[:12]:
+        expect(Account.objects.get(id=account_id).id, account_id)
+
+
+@act
+def fixed_OT009() -> None:
+    expect(len(Account.objects.in_bulk(ACCOUNT_IDS[:12])), 12)
+
+
+def count_authors(health_checks: bool) -> None:
+    """Ten requests that reuse their connection, with CONN_HEALTH_CHECKS or without."""
+    connection.settings_dict["CONN_HEALTH_CHECKS"] = health_checks
+    connection.ensure_connection()
+    for _ in range(10):
+        connection.health_check_enabled = health_checks
+        connection.health_check_done = False  # as close_if_unusable_or_obsolete() does
+        expect(Author.objects.count(), AUTHOR_COUNT)
+
+
+act(partial(count_authors, True), "bad_OT011")
+act(partial(count_authors, False), "fixed_OT011")
+
+
+@act
+def bad_OT012() -> None:
+    for author_id in PAGE_AUTHORS:
+        books = Book.objects.filter(author_id=author_id)
+        expect(Author.objects.get(id=author_id).id, author_id)
+        expect(len(books), BOOKS_PER_AUTHOR)
+        expect(books.aggregate(models.Max("price")) is not None, True)
+
+
+@act
+def fixed_OT012() -> None:
+    """One query: each book brings its author, and the dearest is found among them."""
+    for author_id in PAGE_AUTHORS:
+        books = list(Book.objects.filter(author_id=author_id).select_related("author"))
+        expect(len(books), BOOKS_PER_AUTHOR)
+        expect(max(book.price for book in books) > 0, True)
+
+
+@act
+def bad_OT013() -> None:
+    with transaction.atomic():
+        for account_id in ACCOUNT_IDS:
+            account = Account.objects.select_for_update().get(id=account_id)
+            account.balance += 1
+            account.save()
+
+
+@act
+def fixed_OT013() -> None:
+    with transaction.atomic():
+        for account_id in ACCOUNT_IDS:
+            Account.objects.filter(id=account_id).update(balance=models.F("balance") + 1)
+
+
+@act
+def bad_OT015() -> None:
+    with transaction.atomic():
+        for name in unseen():
+            _, is_new = Tag.objects.get_or_create(name=name)
+            expect(is_new, True)
+
+
+@act
+def fixed_OT015() -> None:
+    tags = [Tag(name=name) for name in unseen()]
+    Tag.objects.bulk_create(tags, ignore_conflicts=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,11 @@ from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
     BOOKS_PER_AUTHOR,
+    FILE_CONTENT,
+    FILE_IDS,
+    FILE_PORTION,
     LOOP_COUNT,
+    PAGE_AUTHORS,
     TABLE_ROWS,
     WALK_ROWS,
     act,
@@ -19,16 +23,20 @@ from acts import (
     main,
     messages,
     named,
+    unseen,
 )
 from sqlalchemy import (
     Engine,
     ForeignKey,
     NullPool,
+    Sequence,
     create_engine,
+    func,
     insert,
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import (
     DeclarativeBase,
     Mapped,
@@ -77,6 +85,24 @@ class Account(Base):
     __tablename__ = "accounts"
     id: Mapped[int] = mapped_column(primary_key=True)
     balance: Mapped[int]
+
+
+class Ticket(Base):
+    __tablename__ = "tickets"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    note: Mapped[str]
+
+
+class Tag(Base):
+    __tablename__ = "tags"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+
+
+class File(Base):
+    __tablename__ = "files"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    content: Mapped[int] = mapped_column(postgresql.OID)
 
 
 def engine(**options: object) -> Engine:
@@ -252,6 +278,145 @@ named("bad_OT006", lambda: ten_requests(engine()))
 named("fixed_OT006", lambda: ten_requests(autocommit_engine()))
 named("bad_OT008", lambda: ten_requests(autocommit_engine(poolclass=NullPool)))
 named("fixed_OT008", lambda: ten_requests(autocommit_engine()))
+
+
+@act
+def bad_OT009() -> None:
+    with Session(autocommit_engine()) as session:
+        for account_id in ACCOUNT_IDS[:12]:
+            expect(session.get(Account, account_id) is not None, True)
+
+
+@act
+def fixed_OT009() -> None:
+    with Session(autocommit_engine()) as session:
+        query = select(Account).where(Account.id.in_(ACCOUNT_IDS[:12]))
+        expect(len(session.scalars(query).all()), 12)
+
+
+READ_ONLY = 0x40000  # INV_READ of libpq-fs.h
+
+
+@act
+def bad_OT010() -> None:
+    with engine().begin() as link:
+        for file_id in FILE_IDS:
+            content = link.scalar(select(File.content).where(File.id == file_id))
+            handle = link.scalar(select(func.lo_open(content, READ_ONLY)))
+            portions = [link.scalar(select(func.loread(handle, FILE_PORTION))) for _ in range(3)]
+            link.scalar(select(func.lo_close(handle)))
+            expect(b"".join(map(bytes, portions)), FILE_CONTENT)
+
+
+@act
+def fixed_OT010() -> None:
+    with engine().begin() as link:
+        for file_id in FILE_IDS:
+            content = link.scalar(select(func.lo_get(File.content)).where(File.id == file_id))
+            expect(bytes(content), FILE_CONTENT)
+
+
+def count_authors(pool: Engine) -> None:
+    """Ten requests; with pool_pre_ping each checkout but the first tests the connection."""
+    for _ in range(10):
+        with pool.connect() as link:
+            expect(link.scalar(select(func.count()).select_from(Author)), AUTHOR_COUNT)
+
+
+named("bad_OT011", lambda: count_authors(autocommit_engine(pool_pre_ping=True)))
+named("fixed_OT011", lambda: count_authors(autocommit_engine()))
+
+
+def author_page(author_id: int) -> list:
+    return [
+        select(Author.name).where(Author.id == author_id),
+        select(Book.title).where(Book.author_id == author_id),
+        select(func.max(Book.price)).where(Book.author_id == author_id),
+    ]
+
+
+@act
+def bad_OT012() -> None:
+    with autocommit_engine().connect() as link:
+        for author_id in PAGE_AUTHORS:
+            for query in author_page(author_id):
+                expect(link.scalar(query) is not None, True)
+
+
+@act
+def fixed_OT012() -> None:
+    """One statement asks for all three: the queries become sub-queries of it."""
+    with autocommit_engine().connect() as link:
+        for author_id in PAGE_AUTHORS:
+            name, books, price = author_page(author_id)
+            titles = select(func.array_agg(books.subquery().c.title)).scalar_subquery()
+            row = link.execute(select(name.scalar_subquery(), titles, price.scalar_subquery()))
+            expect(len(row.one()[1]), BOOKS_PER_AUTHOR)
+
+
+@act
+def bad_OT013() -> None:
+    with Session(engine()) as session:
+        for account_id in ACCOUNT_IDS:
+            session.get(Account, account_id, with_for_update=True).balance += 1
+            session.flush()
+        session.commit()
+
+
+@act
+def fixed_OT013() -> None:
+    with Session(engine()) as session:
+        for account_id in ACCOUNT_IDS:
+            add_one = update(Account).where(Account.id == account_id)
+            add_one = add_one.values(balance=Account.balance + 1).returning(Account.balance)
+            expect(len(session.scalars(add_one).all()), 1)
+        session.commit()
+
+
+@act
+def bad_OT014() -> None:
+    with engine().begin() as link:
+        for text in messages():
+            ticket_id = link.scalar(Sequence("tickets_id_seq"))
+            link.execute(insert(Ticket).values(id=ticket_id, note=text))
+
+
+@act
+def fixed_OT014() -> None:
+    with engine().begin() as link:
+        for text in messages():
+            link.scalar(insert(Ticket).values(note=text).returning(Ticket.id))
+
+
+@act
+def bad_OT015() -> None:
+    with Session(engine()) as session:
+        for name in unseen():
+            if session.scalar(select(Tag).where(Tag.name == name)) is None:
+                session.add(Tag(name=name))
+                session.flush()
+        session.commit()
+
+
+@act
+def fixed_OT015() -> None:
+    with Session(engine()) as session:
+        for name in unseen():
+            add = postgresql.insert(Tag).values(name=name).on_conflict_do_nothing()
+            session.execute(add)
+        session.commit()
+
+
+def two_reads_each(pool: Engine) -> None:
+    """Nobody commits a read, so the pool rolls back at check-in."""
+    for _ in range(10):
+        with pool.connect() as link:
+            expect(link.scalar(select(func.count()).select_from(Author)), AUTHOR_COUNT)
+            link.scalar(select(func.max(Book.price)))
+
+
+named("bad_OT016", lambda: two_reads_each(engine()))
+named("fixed_OT016", lambda: two_reads_each(autocommit_engine()))
 
 
 if __name__ == "__main__":

@@ -17,11 +17,15 @@ from acts import (
     ACCOUNT_IDS,
     AUTHOR_COUNT,
     BOOKS_PER_AUTHOR,
+    FILE_CONTENT,
+    FILE_IDS,
+    PAGE_AUTHORS,
     TABLE_ROWS,
     act,
     expect,
     main,
     messages,
+    unseen,
 )
 
 AUTHORS = "SELECT id, name FROM authors ORDER BY id"
@@ -244,6 +248,112 @@ def one_transaction_of_many_reads() -> None:
         expect(link.execute("SELECT max(id) FROM t").fetchone(), (TABLE_ROWS,))
         expect(link.execute("SELECT min(id) FROM accounts").fetchone(), (ACCOUNT_IDS[0],))
         expect(link.execute("SELECT count(*) FROM books WHERE price > 5000").fetchone(), (0,))
+
+
+# ---- what looks like the findings from OT009 on
+
+
+@act
+def lock_one_then_update_another() -> None:
+    """Each row is locked and read, and its value goes to the row after it."""
+    with open_connection(autocommit=False) as link:
+        for source, target in zip(ACCOUNT_IDS[0:8:2], ACCOUNT_IDS[1:8:2], strict=True):
+            query = "SELECT balance FROM accounts WHERE id = %s FOR UPDATE"
+            (balance,) = link.execute(query, (source,)).fetchone()
+            write = "UPDATE accounts SET balance = %s WHERE id = %s"
+            link.execute(write, (balance, target))
+
+
+@act
+def look_up_elsewhere_then_insert() -> None:
+    """The table that is asked is not the table that is filled."""
+    with open_connection(autocommit=False) as link:
+        for name in unseen(4):
+            cur = link.execute("SELECT id FROM authors WHERE name = %s", (name,))
+            expect(cur.fetchone(), None)
+            link.execute("INSERT INTO tags (name) VALUES (%s)", (name,))
+
+
+@act
+def look_up_that_finds() -> None:
+    """Names that are there are only looked up: nothing is inserted after a hit."""
+    with open_connection(autocommit=False) as link:
+        for author_id in PAGE_AUTHORS:
+            query = "SELECT id FROM authors WHERE name = %s"
+            expect(link.execute(query, (f"author {author_id}",)).fetchone(), (author_id,))
+            link.execute("INSERT INTO log (message) VALUES (%s)", (f"seen {author_id}",))
+
+
+@act
+def number_without_insert() -> None:
+    """Numbers from a sequence that no row gets."""
+    with open_connection() as link:
+        numbers = [
+            link.execute("SELECT nextval('tickets_id_seq')").fetchone()[0] for _ in range(4)
+        ]
+    expect(len(set(numbers)), 4)
+
+
+@act
+def rollback_after_write() -> None:
+    """A trial that takes its insert back each time, as tests do."""
+    with open_connection(autocommit=False) as link:
+        for name in unseen(4):
+            link.execute("SELECT count(*) FROM tags").fetchone()
+            link.execute("INSERT INTO tags (name) VALUES (%s)", (name,))
+            link.rollback()
+
+
+@act
+def rollback_after_error() -> None:
+    """The reads failed, so the transaction has to be rolled back."""
+    with open_connection(autocommit=False) as link:
+        for _ in range(4):
+            link.execute("SELECT count(*) FROM tags").fetchone()
+            try:
+                link.execute("SELECT 1 / (count(*) - count(*)) FROM tags").fetchone()
+            except psycopg.errors.DivisionByZero:
+                link.rollback()
+
+
+@act
+def values_of_separate_requests() -> None:
+    """One query each for fifteen values, 60 ms apart: requests of a server."""
+    with open_connection() as link:
+        for account_id in ACCOUNT_IDS[:15]:
+            cur = link.execute("SELECT balance FROM accounts WHERE id = %s", (account_id,))
+            expect(cur.rowcount, 1)
+            time.sleep(0.06)
+
+
+@act
+def chain_of_queries() -> None:
+    """Three queries, each asking for what the one before it answered."""
+    with open_connection() as link:
+        for author_id in PAGE_AUTHORS:
+            query = "SELECT min(id) FROM books WHERE author_id = %s"
+            (book_id,) = link.execute(query, (author_id,)).fetchone()
+            query = "SELECT title FROM books WHERE id = %s"
+            (title,) = link.execute(query, (book_id,)).fetchone()
+            link.execute("SELECT count(*) FROM books WHERE title > %s", (title,)).fetchone()
+
+
+@act
+def pings_of_an_idle_connection() -> None:
+    """A keep-alive that is far from any other statement is a ping all the same."""
+    with open_connection() as link:
+        for _ in range(6):
+            link.execute("SELECT 1")
+            time.sleep(0.2)
+
+
+@act
+def large_objects_in_one_statement() -> None:
+    """Opened and read within one statement each."""
+    query = "SELECT loread(lo_open(content, 262144), 1000) FROM files WHERE id = %s"
+    with open_connection() as link:
+        for file_id in FILE_IDS:
+            expect(link.execute(query, (file_id,)).fetchone(), (FILE_CONTENT,))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 package onetrip;
 
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -71,6 +74,10 @@ public final class Acts {
     login.setProperty("user", environment("PGUSER", "postgres"));
     login.setProperty("password", environment("PGPASSWORD", ""));
     return login;
+  }
+
+  static Connection connect() throws SQLException {
+    return DriverManager.getConnection(url(), login());
   }
 
   private static String environment(String name, String fallback) {

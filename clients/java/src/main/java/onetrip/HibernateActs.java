@@ -34,6 +34,7 @@ final class HibernateActs {
     Map<String, Act> acts = new LinkedHashMap<>();
     addCosts(acts);
     addFindings(acts);
+    HibernatePatterns.addTo(acts);
     return acts;
   }
 
@@ -98,7 +99,7 @@ final class HibernateActs {
     return properties;
   }
 
-  private static Properties autoCommit() {
+  static Properties autoCommit() {
     Properties properties = pooled();
     properties.put("hibernate.connection.autocommit", "true");
     return properties;
@@ -115,11 +116,11 @@ final class HibernateActs {
     return properties;
   }
 
-  private static Act started(Consumer<SessionFactory> work) {
+  static Act started(Consumer<SessionFactory> work) {
     return started(pooled(), work);
   }
 
-  private static Act started(Properties properties, Consumer<SessionFactory> work) {
+  static Act started(Properties properties, Consumer<SessionFactory> work) {
     return () -> {
       Configuration configuration = new Configuration().setProperties(properties);
       Entities.ALL.forEach(configuration::addAnnotatedClass);
@@ -129,11 +130,11 @@ final class HibernateActs {
     };
   }
 
-  private static Act inTransaction(Consumer<Session> work) {
+  static Act inTransaction(Consumer<Session> work) {
     return started(factory -> transact(factory, work));
   }
 
-  private static void transact(SessionFactory factory, Consumer<Session> work) {
+  static void transact(SessionFactory factory, Consumer<Session> work) {
     factory.inTransaction(work);
   }
 

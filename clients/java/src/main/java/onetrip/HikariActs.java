@@ -31,6 +31,15 @@ final class HikariActs {
     acts.put("txn_1", pooled(false, borrow(JdbcActs.inTransaction(JdbcActs.selects(1, 1)))));
     acts.put("txn_2", pooled(false, borrow(JdbcActs.inTransaction(JdbcActs.selects(2, 1)))));
     acts.put("pool_checkin", pooled(false, borrow(JdbcActs.selects(1, 1))));
+    acts.put("bad_OT011", () -> {
+      // Tests the connection at every checkout, not only after 500 ms of idleness; with 0 it
+      // would skip those within one millisecond.
+      System.setProperty("com.zaxxer.hikari.aliveBypassWindowMs", "-1");
+      pooled(true, tenTimes(JdbcPatterns::countAuthors)).run();
+    });
+    acts.put("fixed_OT011", pooled(true, tenTimes(JdbcPatterns::countAuthors)));
+    acts.put("bad_OT016", pooled(false, tenTimes(JdbcPatterns::twoReads)));
+    acts.put("fixed_OT016", pooled(true, tenTimes(JdbcPatterns::twoReads)));
     return acts;
   }
 
@@ -38,6 +47,14 @@ final class HikariActs {
     return pool -> {
       try (Connection connection = pool.getConnection()) {
         work.on(connection);
+      }
+    };
+  }
+
+  private static Work tenTimes(JdbcActs.Work work) {
+    return pool -> {
+      for (int i = 0; i < 10; i++) {
+        borrow(work).on(pool);
       }
     };
   }

@@ -11,7 +11,6 @@ import static onetrip.Acts.expect;
 import static onetrip.Acts.messages;
 
 import java.sql.Connection;
-import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
@@ -94,13 +93,9 @@ final class JdbcActs {
     acts.put("fixed_OT008", connected(selects(10, 7)));
   }
 
-  private static Connection open() throws SQLException {
-    return DriverManager.getConnection(Acts.url(), Acts.login());
-  }
-
   static Act connected(Work work) {
     return () -> {
-      try (Connection connection = open()) {
+      try (Connection connection = Acts.connect()) {
         work.on(connection);
       }
     };
@@ -273,7 +268,7 @@ final class JdbcActs {
 
   private static void tenConnections() throws SQLException {
     for (int number = 1; number <= 10; number++) {
-      try (Connection connection = open()) {
+      try (Connection connection = Acts.connect()) {
         select(connection, number * 7);
       }
     }

@@ -126,7 +126,7 @@ final class JdbcPatterns {
     countAuthors(connection);
   }
 
-  private static void countAuthors(Connection connection) throws SQLException {
+  static void countAuthors(Connection connection) throws SQLException {
     expect(value(connection, COUNT_AUTHORS), (long) AUTHOR_COUNT);
   }
 
@@ -208,7 +208,7 @@ final class JdbcPatterns {
     connection.rollback();
   }
 
-  private static void twoReads(Connection connection) throws SQLException {
+  static void twoReads(Connection connection) throws SQLException {
     countAuthors(connection);
     expect(value(connection, "SELECT max(price) FROM books") != null, true);
   }
