@@ -22,6 +22,7 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 bench: build
+	@scripts/setup test
 	scripts/bench
 
 # Each target for a minute; needs the nightly toolchain and cargo-fuzz.

@@ -40,11 +40,7 @@ impl Session {
             frontend::CLOSE => self.close_statement(now, body),
             frontend::SYNC => self.sync(now),
             frontend::FLUSH => self.flush(),
-            frontend::FUNCTION_CALL => {
-                let unit = self.units.open(now, UnitKind::FunctionCall);
-                self.owe(unit, Expect::FunctionCall, None);
-                self.units.close(None);
-            }
+            frontend::FUNCTION_CALL => self.function_call(now, body, is_whole),
             frontend::COPY_DATA if self.queue.is_copying_in() => {
                 self.units.open(now, UnitKind::CopyIn);
             }
@@ -256,7 +252,7 @@ impl Session {
     }
 
     /// Owes a reply for a message, unless the server skips it after an error.
-    fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
+    pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
         let due = Due { expect, unit, statement };
         if self.queue.sent(due) {
             self.units.owes(unit);
@@ -265,13 +261,13 @@ impl Session {
         }
     }
 
-    fn undecoded_request(&mut self, unit: u64, expect: Expect) {
+    pub(crate) fn undecoded_request(&mut self, unit: u64, expect: Expect) {
         self.undecoded += 1;
         self.owe(unit, expect, None);
     }
 
     /// Adds a statement to a unit; `None` where the unit has more than can be told apart.
-    fn add_statement(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
+    pub(crate) fn add_statement(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
         let exchange = self.units.exchange_mut(unit)?;
         let slot = u16::try_from(exchange.statements.len()).ok()?;
         if text.scope != 0 {
@@ -321,5 +317,6 @@ fn is_inspected(tag: u8) -> bool {
             | frontend::DESCRIBE
             | frontend::EXECUTE
             | frontend::CLOSE
+            | frontend::FUNCTION_CALL
     )
 }

@@ -17,6 +17,7 @@
 
 mod canonical;
 mod client;
+mod functions;
 mod names;
 mod parameters;
 mod reply_queue;

@@ -72,6 +72,7 @@ impl Session {
             backend::DATA_ROW => self.row(due, body, is_whole),
             backend::COMMAND_COMPLETE => self.command_complete(due, body),
             backend::ROW_DESCRIPTION if is_whole => self.row_description(due, body),
+            backend::FUNCTION_CALL_RESPONSE if is_whole => self.function_result(due, body),
             backend::PARAMETER_DESCRIPTION => self.parameter_description(due, body),
             backend::PORTAL_SUSPENDED => {
                 if let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) {

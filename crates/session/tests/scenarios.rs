@@ -181,6 +181,34 @@ fn a_function_call_is_a_unit_of_its_own() {
 }
 
 #[test]
+fn a_function_call_tells_its_function_its_arguments_and_what_it_returned() {
+    let mut pair = Pair::serving();
+    // lo_open(77, 262144), arguments and result binary, which returns 5.
+    let open = [
+        &[0, 0, 3, 0xb8, 0, 1, 0, 1, 0, 2][..],
+        &[0, 0, 0, 4, 0, 0, 0, 77],
+        &[0, 0, 0, 4, 0, 4, 0, 0],
+        &[0, 1],
+    ]
+    .concat();
+    pair.turn(&[message(b'F', &open)], &[message(b'V', &[0, 0, 0, 4, 0, 0, 0, 5]), ready(b'T')]);
+    // A function of the user's that returns nothing.
+    let unknown = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    pair.turn(&[message(b'F', &unknown)], &[message(b'V', &[255; 4]), ready(b'T')]);
+    let hash = |value: &[u8]| pair.hasher.hash(value);
+    let (object, mode, handle) = (hash(b"77"), hash(b"262144"), hash(b"5"));
+    let books = pair.books();
+    let [open, unknown] = &books.exchanges[1..] else { panic!("two calls") };
+    assert_eq!(books.templates[open.statements[0].template as usize], "lo_open($1, $2)");
+    assert_eq!(open.parameters, [object, mode]);
+    assert_eq!(open.results, [handle as u32]);
+    assert!(open.statements[0].steps.has(Steps::EXECUTE));
+    assert_eq!(books.templates[unknown.statements[0].template as usize], "function 65536()");
+    assert_eq!((unknown.results.len(), unknown.statements[0].rows), (0, 1));
+    assert_eq!(books.summary.undecoded, 0);
+}
+
+#[test]
 fn what_comes_at_any_time_answers_nothing() {
     let mut pair = Pair::serving();
     let notice = || message(b'N', b"SNOTICE\0Mso\0\0");

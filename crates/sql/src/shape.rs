@@ -32,13 +32,16 @@ pub struct Shape<'a> {
     pub keys: Vec<EqualityKey<'a>>,
     /// `SELECT` of one constant: what is sent to see whether the server answers.
     pub is_constant: bool,
+    /// A `WITH` stands in it, whose names are listed as tables where they are read.
+    pub has_with: bool,
 }
 
 impl<'a> Shape<'a> {
     /// Reads a template, as [`Lifted::template`](crate::Lifted::template) gives it.
     pub fn of(template: &'a [u8]) -> Self {
         let tokens = tokens(template);
-        let mut shape = Self { is_constant: is_constant(&tokens), ..Self::default() };
+        let has_with = tokens.iter().any(|token| token.is(b"with"));
+        let mut shape = Self { is_constant: is_constant(&tokens), has_with, ..Self::default() };
         shape.list_names(&tokens);
         shape.list_tables(&tokens);
         shape.list_keys(&tokens);

@@ -22,6 +22,14 @@ fn check(body: &[u8]) {
         message.encode(&mut out);
         same(b'E', std::mem::take(&mut out));
     }
+    if let Ok(message) = FunctionCall::decode(body) {
+        message.encode(&mut out);
+        same(b'F', std::mem::take(&mut out));
+    }
+    if let Ok(message) = FunctionCallResponse::decode(body) {
+        message.encode(&mut out);
+        same(b'V', std::mem::take(&mut out));
+    }
     if let Ok(message) = StatementOrPortal::decode(body) {
         message.encode(b'D', &mut out);
         same(b'D', std::mem::take(&mut out));

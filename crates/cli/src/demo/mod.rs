@@ -11,21 +11,22 @@ mod program;
 mod runs;
 mod table;
 
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
+use onetrip_forecast::Forecast;
 use onetrip_link::HumanDuration;
-use onetrip_report::{Report, Style, count};
+use onetrip_report::{Report, count};
 
 use self::data::Staff;
 use self::database::Database;
 use self::interrupt::{Interrupted, Interruptible};
 use self::runs::{Line, Plan, Progress};
 use self::table::Table;
+use crate::output::{Format, OutputOptions, PageOptions, Stream, print, write_pages};
 
 /// What shells know Ctrl-C by.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -56,13 +57,21 @@ pub(crate) struct DemoOptions {
     /// Use this PostgreSQL, given as URL or keyword DSN
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Where the report's page goes
+    /// Write the report as one HTML page that needs nothing else
     #[arg(long, value_name = "FILE", default_value = "onetrip-demo.html")]
     html: PathBuf,
 }
 
+impl DemoOptions {
+    fn output(&self) -> OutputOptions {
+        let pages = PageOptions { html: Some(self.html.clone()), chart: None };
+        OutputOptions { format: Format::Text, output: None, pages }
+    }
+}
+
 /// `onetrip demo`.
 pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode> {
+    options.output().check()?;
     let mut work = Interruptible::new()?;
     let database = match &options.database {
         None => Database::embedded(),
@@ -101,22 +110,12 @@ fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) ->
     let lines = plan.run(database, &staff, work)?;
     let is_embedded = options.database.is_none();
     let Some(Line { analysis, .. }) = lines.first() else { return Ok(()) };
-    let report = Report::new(&analysis.summary);
+    let forecast = Forecast::new(&analysis.summary, &analysis.timeline);
+    let prices = forecast.prices(&plan.distances[1..], None);
+    let report = Report { prices: Some(&prices), ..Report::new(&analysis.summary) };
     let table = Table { plan: &plan, lines: &lines, is_embedded }.text();
-    print(&format!("{}\n{table}", report.text(style())))
-}
-
-fn style() -> Style {
-    let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    if may_colour && io::stdout().is_terminal() { Style::Colored } else { Style::Plain }
-}
-
-fn print(text: &str) -> Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads it has had enough of it.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write the report"),
-    }
+    print(Stream::Output, |style| format!("{}\n{table}", report.text(style)))?;
+    write_pages(&report, analysis, &options.output().pages)
 }
 
 fn distance(text: &str) -> Result<Duration, String> {

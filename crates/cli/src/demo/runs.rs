@@ -41,6 +41,8 @@ pub(super) struct Line {
     pub(super) employees: usize,
     /// The run without a distance.
     pub(super) analysis: Analysis,
+    /// What the program took in that run before its first byte and after the last reply: no distance changes it.
+    alone: Duration,
     /// One for each distance of the plan.
     pub(super) cells: Vec<Cell>,
 }
@@ -107,7 +109,8 @@ impl Plan {
         for (way, employees) in self.lines() {
             let run = runs.run(way, employees, Duration::ZERO, work)?;
             let cell = Cell { measured: Some(run.time), forecast: None, late: run.late };
-            lines.push(Line { way, employees, analysis: run.analysis, cells: vec![cell] });
+            let alone = run.time.saturating_sub(Duration::from_nanos(run.analysis.summary.elapsed_ns));
+            lines.push(Line { way, employees, analysis: run.analysis, alone, cells: vec![cell] });
         }
         for distance in self.distances.iter().copied().skip(1) {
             for line in &mut lines {
@@ -128,7 +131,14 @@ impl Line {
     /// What this way will take with so much more distance.
     fn forecast(&self, more: Duration) -> Prediction {
         let forecast = Forecast::new(&self.analysis.summary, &self.analysis.timeline);
-        forecast.at(Path { rtt: forecast.measured_rtt() + more, bandwidth: None })
+        let conversation = forecast.at(Path { rtt: forecast.measured_rtt() + more, bandwidth: None });
+        let alone_ns = u64::try_from(self.alone.as_nanos()).unwrap_or(u64::MAX);
+        let with_rest = |time_ns: u64| time_ns.saturating_add(alone_ns);
+        Prediction {
+            time_ns: with_rest(conversation.time_ns),
+            low_ns: with_rest(conversation.low_ns),
+            high_ns: with_rest(conversation.high_ns),
+        }
     }
 }
 

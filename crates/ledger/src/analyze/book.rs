@@ -3,6 +3,11 @@ use std::collections::{BTreeSet, HashMap};
 use crate::findings::{Code, Evidence, Finding, advice};
 use crate::{Driver, Mutes};
 
+/// Times that a pattern has to be seen where one time may be chance.
+const OCCURRENCES_MIN: u64 = 3;
+/// Avoidable trips that make sequences of independent reads worth a word.
+const GROUPED_MIN: u64 = 5;
+
 /// What a finding is counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -45,7 +50,7 @@ impl Book {
     pub(super) fn add(&mut self, key: Key, sighting: Sighting) {
         let scope = sighting.scope;
         match self.entries.get_mut(&key) {
-            Some(entry) => entry.merge(sighting),
+            Some(entry) => entry.sighting.merge(sighting),
             None => {
                 self.entries.insert(key, Entry { sighting, scopes: BTreeSet::new() });
             }
@@ -57,7 +62,7 @@ impl Book {
         }
     }
 
-    /// The findings, most avoidable time first, without those that `mutes` names.
+    /// The findings that are worth a word, most avoidable time first, without those that `mutes` names.
     pub(super) fn findings(
         &self,
         template: impl Fn(u32) -> String,
@@ -67,7 +72,7 @@ impl Book {
         let mut findings: Vec<Finding> = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.sighting.avoidable > 0)
+            .filter(|(key, entry)| entry.sighting.avoidable > 0 && self.is_enough(key, entry))
             .map(|(key, entry)| entry.finding(key, &template, &scope))
             .filter(|finding| !mutes.mutes(finding))
             .collect();
@@ -77,19 +82,39 @@ impl Book {
         });
         findings
     }
+
+    /// Whether there is enough of a pattern to be sure of it. What is seen once per page or request is counted over all
+    /// statements of the driver.
+    fn is_enough(&self, key: &Key, entry: &Entry) -> bool {
+        let same = |other: &Key| other.code == key.code && other.driver == key.driver;
+        let total = || {
+            let entries = self.entries.iter().filter(|(other, _)| same(other));
+            entries.map(|(_, entry)| entry.sighting.avoidable).sum::<u64>()
+        };
+        match key.code {
+            Code::Sequence => total() >= GROUPED_MIN,
+            Code::RollbackOfRead => total() >= OCCURRENCES_MIN,
+            Code::ReadBeforeWrite | Code::SequenceTrip | Code::ExistsThenInsert => {
+                entry.sighting.avoidable >= OCCURRENCES_MIN
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Sighting {
+    /// Adds another sighting of the same pattern.
+    pub(super) fn merge(&mut self, more: Self) {
+        self.occurrences += more.occurrences;
+        self.trips += more.trips;
+        self.avoidable += more.avoidable;
+        self.waited_ns += more.waited_ns;
+        self.wire_ns += more.wire_ns;
+        self.evidence.merge(more.evidence);
+    }
 }
 
 impl Entry {
-    fn merge(&mut self, more: Sighting) {
-        let all = &mut self.sighting;
-        all.occurrences += more.occurrences;
-        all.trips += more.trips;
-        all.avoidable += more.avoidable;
-        all.waited_ns += more.waited_ns;
-        all.wire_ns += more.wire_ns;
-        all.evidence.merge(more.evidence);
-    }
-
     fn finding(&self, key: &Key, template: impl Fn(u32) -> String, scope: impl Fn(u32) -> String) -> Finding {
         let Sighting { occurrences, trips, avoidable, waited_ns, wire_ns, ref evidence, .. } = self.sighting;
         let share = |time: u64| (u128::from(time) * u128::from(avoidable) / u128::from(trips.max(1))) as u64;

@@ -2,14 +2,82 @@ use std::sync::Arc;
 
 use onetrip_sql::StatementKind;
 
+use super::purpose::Purpose;
 use crate::{Exchange, Outcome, Statement, Steps};
 
 /// What detectors need to know of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TemplateFacts {
     pub(super) kind: StatementKind,
+    pub(super) purpose: Purpose,
     /// It reads from a table that is not part of the system catalogue.
     pub(super) reads_table: bool,
+    /// Its table, the main one if there are several.
+    pub(super) table: TableId,
+    /// It reads this table and no other.
+    pub(super) one_table: bool,
+    /// It begins a transaction whose reads all see the same state.
+    pub(super) snapshot: bool,
+    pub(super) keys: Keys,
+}
+
+/// A table under the analyzer's own ids of names; zero is unknown, or not said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct TableId {
+    pub(super) schema: u32,
+    pub(super) name: u32,
+}
+
+impl TableId {
+    /// Whether both are one table, as far as their names tell.
+    pub(super) fn is(self, other: Self) -> bool {
+        let one_schema = self.schema == other.schema || self.schema == 0 || other.schema == 0;
+        self.name != 0 && self.name == other.name && one_schema
+    }
+}
+
+/// Columns by which a statement finds its rows, and the parameters that they equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Keys {
+    list: [(u32, u16); Self::MAX],
+    count: u8,
+}
+
+impl Keys {
+    const MAX: usize = 4;
+
+    /// Keys by name of the column and position of the parameter, counted from zero.
+    pub(super) fn new(keys: impl Iterator<Item = (u32, u16)>) -> Self {
+        let mut all = Self::default();
+        for (slot, key) in all.list.iter_mut().zip(keys) {
+            *slot = key;
+            all.count += 1;
+        }
+        all
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Name of the column and position of the parameter.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, usize)> + Clone + '_ {
+        self.list.iter().take(self.count.into()).map(|(column, parameter)| (*column, usize::from(*parameter)))
+    }
+}
+
+impl Default for TemplateFacts {
+    fn default() -> Self {
+        Self {
+            kind: StatementKind::Other,
+            purpose: Purpose::Work,
+            reads_table: false,
+            table: TableId::default(),
+            one_table: false,
+            snapshot: false,
+            keys: Keys::default(),
+        }
+    }
 }
 
 /// One statement that was run to its end.
@@ -61,6 +129,16 @@ impl<'e> Event<'e> {
         let mut work = self.runs.iter().filter(|run| !run.facts.kind.is_transaction_control());
         let first = work.next()?;
         work.next().is_none().then_some(first)
+    }
+
+    /// The first statement besides transaction control.
+    pub(super) fn first_work(&self) -> Option<&Run<'e>> {
+        self.runs.iter().find(|run| !run.facts.kind.is_transaction_control())
+    }
+
+    /// Nothing was run in it: statements were prepared, described or closed, or the connection's cache was tidied.
+    pub(super) fn is_idle(&self) -> bool {
+        self.runs.iter().all(|run| run.facts.kind == StatementKind::Deallocate)
     }
 
     /// The one transaction-control statement that had this trip for itself.

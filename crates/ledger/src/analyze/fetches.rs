@@ -89,7 +89,7 @@ impl Fetches {
                 scope: fetched.scope,
                 occurrences: 1,
                 trips: fetched.fetches,
-                avoidable: fetched.fetches.saturating_sub(advised),
+                avoidable: fetched.fetches.saturating_sub(advised).min(fetched.trips),
                 waited_ns: fetched.waited_ns,
                 wire_ns: fetched.wire_ns,
                 evidence: Evidence::Fetches { size: fetched.size, rows: fetched.rows },

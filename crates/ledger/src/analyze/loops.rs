@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::book::{Book, Key, Sighting};
+use super::claims::{Claims, TripNumber};
 use super::event::{Event, Run};
 use super::results::{Recent, ResultSet};
 use crate::findings::{Code, Evidence};
@@ -31,6 +32,31 @@ const LEFTOVER_GAP_NS: u64 = 1_000_000_000;
 /// A pattern that was broken by more than one in eight matches is chance.
 const MATCHES_PER_STRAY: u64 = 8;
 
+/// One run of a reading statement in its own trip.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading<'a, 'e> {
+    pub(super) event: &'a Event<'e>,
+    pub(super) run: &'a Run<'e>,
+    pub(super) trip: TripNumber,
+    pub(super) driver: Driver,
+}
+
+/// Whether a run is part of a proven loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Walking {
+    No,
+    /// With this run the loop is proven.
+    Began,
+    On,
+}
+
+/// Where loops are booked.
+#[derive(Debug)]
+pub(super) struct Books<'a> {
+    pub(super) edges: &'a mut Edges,
+    pub(super) claims: &'a mut Claims,
+}
+
 /// Loops of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
@@ -46,6 +72,7 @@ struct Followed {
 
 #[derive(Debug, Clone)]
 struct Execution {
+    trip: TripNumber,
     parameters: Vec<u64>,
     sent_at: Moment,
     request: u64,
@@ -94,24 +121,25 @@ struct Longest {
 }
 
 impl Loops {
-    /// Takes one more run of a reading statement in its own trip.
+    /// Takes one more run of a reading statement in its own trip; tells whether it is part of a proven loop.
     pub(super) fn take(
         &mut self,
-        event: &Event<'_>,
-        run: &Run<'_>,
-        driver: Driver,
+        reading: Reading<'_, '_>,
         own: &Recent,
         everywhere: &Recent,
-        edges: &mut Edges,
-    ) {
+        books: Books<'_>,
+    ) -> Walking {
+        let Reading { event, run, trip, driver } = reading;
+        let Books { edges, claims } = books;
         if run.parameters.is_empty() || run.continues() {
-            return;
+            return Walking::No;
         }
         if self.followed.len() >= FOLLOWED_MAX && !self.followed.contains_key(&run.template) {
             self.followed.clear();
         }
         let followed = self.followed.entry(run.template).or_default();
         let execution = Execution {
+            trip,
             parameters: run.parameters.to_vec(),
             sent_at: event.exchange.sent_at,
             request: event.exchange.request,
@@ -125,39 +153,35 @@ impl Loops {
             driver,
         };
         if followed.goes_on(&execution, own, edges, &key, event.scope) {
-            return;
+            claims.claim_for_loop(trip);
+            return Walking::On;
         }
         followed.remember(execution);
         if followed.runs > EAGER_RUNS && followed.runs % 4 != 0 {
-            return;
+            return Walking::No;
         }
         let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);
-        if let Some((walk, from)) = sources.into_iter().find_map(|source| followed.prove(source)) {
-            let key = key(&walk.source);
-            let known = followed.history.iter().skip(from);
-            let executions: Vec<Execution> = known.cloned().collect();
-            for execution in &executions {
-                edges.matched(key, event.scope, &walk, execution);
-            }
-            followed.history.clear();
-            edges.remember(run.template, key, &walk);
-            followed.walk = Some(walk);
+        let proven = sources.into_iter().find_map(|source| followed.prove(source));
+        let Some((walk, from)) = proven else { return Walking::No };
+        let key = key(&walk.source);
+        let known = followed.history.iter().skip(from);
+        for execution in known.filter(|execution| claims.claim_for_loop(execution.trip)) {
+            edges.matched(key, event.scope, &walk, execution);
         }
+        followed.history.clear();
+        edges.remember(run.template, key, &walk);
+        followed.walk = Some(walk);
+        Walking::Began
     }
 
     /// The connection is over: what it ran without a loop of its own may be its share of a loop of several connections.
-    pub(super) fn end(&mut self, edges: &mut Edges) {
+    pub(super) fn end(&mut self, edges: &mut Edges, claims: &Claims) {
         for (template, followed) in self.followed.drain() {
             let room = LEFTOVER_MAX.saturating_sub(edges.leftover.len());
-            edges
-                .leftover
-                .extend(followed.history.into_iter().take(room).map(|execution| (template, execution)));
+            let unclaimed =
+                followed.history.into_iter().filter(|execution| claims.is_free(execution.trip)).take(room);
+            edges.leftover.extend(unclaimed.map(|execution| (template, execution)));
         }
-    }
-
-    /// Whether this template is being walked right now: its repeats belong to the loop.
-    pub(super) fn is_walking(&self, template: u32) -> bool {
-        self.followed.get(&template).is_some_and(|followed| followed.walk.is_some())
     }
 }
 

@@ -1,21 +1,31 @@
 //! Streams of records in, a summary out.
 
 mod book;
+mod chatter;
+mod claims;
 mod connections;
+mod detectors;
 mod event;
 mod fetches;
+mod groups;
+mod lobs;
 mod loops;
+mod pairs;
 mod prepares;
+mod purpose;
 mod repeats;
 mod results;
+mod sequences;
 mod stream;
 mod templates;
 mod transactions;
+mod values;
 mod writes;
 
 use std::collections::{HashMap, HashSet};
 
 use self::book::Book;
+use self::chatter::Chatter;
 use self::connections::Connections;
 use self::loops::Edges;
 use self::results::ResultStore;
@@ -59,6 +69,7 @@ struct Shared {
     results: ResultStore,
     edges: Edges,
     connections: Connections,
+    chatter: Chatter,
     /// ORMs by who opens connections and how: a later connection of theirs may not show itself.
     orms: HashMap<(String, Driver), Driver>,
     book: Book,
@@ -126,6 +137,7 @@ impl Analyzer {
         }
         shared.edges.book(&mut shared.book);
         shared.connections.book(&mut shared.book);
+        shared.chatter.book(&mut shared.book);
         let mut summary = std::mem::take(&mut shared.summary);
         summary.elapsed_ns = shared.last_at.since(shared.first_at.unwrap_or_default());
         summary.templates = shared.templates.totals();

@@ -1,16 +1,8 @@
 use std::sync::Arc;
 
-use onetrip_sql::StatementKind;
-
 use super::connections::Life;
+use super::detectors::Detectors;
 use super::event::{Event, Run};
-use super::fetches::Fetches;
-use super::loops::Loops;
-use super::prepares::Prepares;
-use super::repeats::Repeats;
-use super::results::Recent;
-use super::transactions::Transactions;
-use super::writes::Writes;
 use super::{REQUESTS_MAX, Shared};
 use crate::driver::Recogniser;
 use crate::timeline::TripSample;
@@ -61,17 +53,6 @@ struct Trip {
     template: u32,
     scope: u32,
     connect: bool,
-}
-
-#[derive(Debug, Default)]
-struct Detectors {
-    recent: Recent,
-    loops: Loops,
-    writes: Writes,
-    repeats: Repeats,
-    fetches: Fetches,
-    transactions: Transactions,
-    prepares: Prepares,
 }
 
 impl Names {
@@ -151,14 +132,7 @@ impl Stream {
     pub(super) fn end(&mut self, shared: &mut Shared) {
         self.end_trip(shared);
         let driver = self.recogniser.driver();
-        let book = &mut shared.book;
-        let detectors = &mut self.detectors;
-        detectors.writes.end_all(driver, &mut detectors.transactions, book);
-        detectors.loops.end(&mut shared.edges);
-        detectors.repeats.end(driver, book);
-        detectors.fetches.end_all(driver, book);
-        detectors.transactions.book(driver, book);
-        detectors.prepares.book(driver, book);
+        self.detectors.end(driver, shared);
         if !self.opened {
             return;
         }
@@ -221,7 +195,7 @@ impl Stream {
                 shared.orms.entry((self.identity.clone(), self.startup_driver)).or_insert(orm);
             }
         }
-        self.detectors.show(&event, &self.names, self.recogniser.driver(), shared);
+        self.detectors.show(&event, |id| self.names.template(id), self.recogniser.driver(), shared);
     }
 
     fn count_trip(&mut self, exchange: &Exchange, scope: u32, shared: &mut Shared) {
@@ -293,51 +267,6 @@ impl Stream {
     }
 }
 
-impl Detectors {
-    /// Shows an exchange to every detector, each of which takes what is its own.
-    fn show(&mut self, event: &Event<'_>, names: &Names, driver: Driver, shared: &mut Shared) {
-        let Self { recent, loops, writes, repeats, fetches, transactions, prepares } = self;
-        let book = &mut shared.book;
-        writes.tick(event);
-        prepares.take(event, |id| names.template(id));
-        let changes_schema = event.runs.iter().any(|run| run.facts.kind == StatementKind::Ddl);
-        if changes_schema || event.failed() {
-            writes.end_all(driver, transactions, book);
-        }
-        if let Some(run) = event.sole_run() {
-            if run.facts.kind.is_row_write() {
-                writes.take(event, run, driver, transactions, book);
-            } else if matches!(run.facts.kind, StatementKind::Select | StatementKind::Values) {
-                loops.take(event, run, driver, recent, &shared.results.everywhere, &mut shared.edges);
-                if loops.is_walking(run.template) {
-                    repeats.forget(run.template);
-                } else {
-                    repeats.take(event, run, driver, book);
-                }
-            }
-        }
-        for run in &event.runs {
-            fetches.take(event, run, driver, book);
-        }
-        if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
-            repeats.end(driver, book);
-        }
-        let bounds_cursor =
-            |run: &Run<'_>| matches!(run.facts.kind, StatementKind::Declare | StatementKind::CloseCursor);
-        if event.runs.iter().any(bounds_cursor) {
-            fetches.end_all(driver, book);
-        }
-        if let Some(ended) = transactions.take(event) {
-            writes.transaction_ended(ended.begin_alone, ended.commit_alone, ended.waited_ns);
-            repeats.end(driver, book);
-            fetches.end_all(driver, book);
-        }
-        for run in event.runs.iter().filter(|run| !run.results.is_empty()) {
-            shared.results.keep(recent, event, run);
-        }
-    }
-}
-
 fn count_statements(event: &Event<'_>, shared: &mut Shared) {
     let exchange = event.exchange;
     let runs = event.runs.len() as u64;
@@ -364,24 +293,6 @@ fn count_statements(event: &Event<'_>, shared: &mut Shared) {
 fn main_statement(exchange: &Exchange) -> Option<&Statement> {
     let statements = &exchange.statements;
     statements.iter().rfind(|statement| statement.steps.has(Steps::EXECUTE)).or(statements.first())
-}
-
-/// Kinds after which an identical query may have another answer.
-fn may_write(kind: StatementKind) -> bool {
-    kind.is_row_write()
-        || matches!(
-            kind,
-            StatementKind::Ddl
-                | StatementKind::Call
-                | StatementKind::Do
-                | StatementKind::Copy
-                | StatementKind::Execute
-                | StatementKind::Set
-                | StatementKind::Reset
-                | StatementKind::Discard
-                | StatementKind::Multi
-                | StatementKind::RollbackTo
-        )
 }
 
 fn define(ids: &mut Vec<u32>, id: u32, value: u32) {

@@ -1,9 +1,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onetrip_sql::{Lifter, StatementKind};
+use onetrip_sql::{Lifted, Lifter, Name, Shape, StatementKind};
 
-use super::event::TemplateFacts;
+use super::event::{Keys, TableId, TemplateFacts};
+use super::purpose::{Purpose, is_catalogue, purpose_of};
 use crate::TemplateTotals;
 
 /// Templates known at most; further ones are counted together.
@@ -16,7 +17,14 @@ const OTHERS: &str = "(other statements)";
 pub(super) struct Templates {
     ids: HashMap<Arc<str>, u32>,
     list: Vec<Template>,
+    names: Names,
     lifter: Lifter,
+}
+
+/// Names of tables, schemas and columns under one id each; zero is unknown.
+#[derive(Debug, Default)]
+struct Names {
+    ids: HashMap<Box<[u8]>, u32>,
 }
 
 #[derive(Debug)]
@@ -30,10 +38,10 @@ impl Default for Templates {
     fn default() -> Self {
         let others = Template {
             text: OTHERS.into(),
-            facts: TemplateFacts { kind: StatementKind::Other, reads_table: false },
+            facts: TemplateFacts::default(),
             totals: TemplateTotals::default(),
         };
-        Self { ids: HashMap::new(), list: vec![others], lifter: Lifter::new() }
+        Self { ids: HashMap::new(), list: vec![others], names: Names::default(), lifter: Lifter::new() }
     }
 }
 
@@ -81,14 +89,50 @@ impl Templates {
     fn facts_of(&mut self, text: &[u8]) -> TemplateFacts {
         let lifted = self.lifter.lift(text, true);
         let facts = lifted.facts();
-        let table = facts.table.map(|table| table.of(lifted.template())).unwrap_or_default();
-        let catalogue = starts_with(table, b"pg_") || starts_with(table, b"information_schema.");
-        let reads =
-            lifted.kind() == StatementKind::Select && !facts.writes && !facts.into && !facts.locks_rows;
-        TemplateFacts { kind: lifted.kind(), reads_table: reads && facts.has_from && !catalogue }
+        let shape = Shape::of(lifted.template());
+        let purpose = purpose_of(&lifted, &shape);
+        let catalogue = lifted.table().is_some_and(is_catalogue);
+        let one_table = matches!(shape.tables.as_slice(), [_]) || facts.kind.is_row_write();
+        TemplateFacts {
+            kind: facts.kind,
+            purpose,
+            reads_table: purpose == Purpose::Read && !catalogue,
+            table: lifted.table().map_or(TableId::default(), |table| self.names.table(table)),
+            one_table: one_table && !shape.has_with,
+            snapshot: facts.kind == StatementKind::Begin && begins_snapshot(&lifted),
+            keys: Keys::new(shape.keys.iter().filter_map(|key| {
+                let position =
+                    key.parameter.checked_sub(1).and_then(|position| u16::try_from(position).ok())?;
+                Some((self.names.id(&key.column.folded().collect::<Vec<u8>>()), position))
+            })),
+        }
     }
 }
 
-fn starts_with(text: &[u8], prefix: &[u8]) -> bool {
-    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+impl Names {
+    fn id(&mut self, name: &[u8]) -> u32 {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        if name.is_empty() || self.ids.len() >= TEMPLATES_MAX {
+            return 0;
+        }
+        let id = self.ids.len() as u32 + 1;
+        self.ids.insert(name.into(), id);
+        id
+    }
+
+    fn table(&mut self, name: Name<'_>) -> TableId {
+        let folded: Vec<u8> = name.folded().collect();
+        match folded.iter().rposition(|byte| *byte == b'.') {
+            Some(dot) => TableId { schema: self.id(&folded[..dot]), name: self.id(&folded[dot + 1..]) },
+            None => TableId { schema: 0, name: self.id(&folded) },
+        }
+    }
+}
+
+/// `BEGIN ISOLATION LEVEL REPEATABLE READ` or `SERIALIZABLE`.
+fn begins_snapshot(begin: &Lifted<'_>) -> bool {
+    let mut words = begin.template().split(|byte| !byte.is_ascii_alphabetic());
+    words.any(|word| word.eq_ignore_ascii_case(b"repeatable") || word.eq_ignore_ascii_case(b"serializable"))
 }

@@ -1,14 +1,15 @@
-//! OT006: BEGIN and COMMIT (or ROLLBACK) with a trip of their own.
+//! OT006 and OT016: BEGIN, COMMIT and ROLLBACK with a trip of their own.
 //!
 //! A BEGIN can always go with the first statement. The end of a transaction can be spared where there was at most one
 //! statement, because that needs no transaction block; where there were more, the program decides after the last.
+//! A ROLLBACK after reads only undoes nothing: it can be spared, however many there were (OT016).
 
 use onetrip_sql::StatementKind;
 
 use super::book::{Book, Key, Sighting};
 use super::event::Event;
 use crate::findings::{Code, Evidence};
-use crate::{Driver, TransactionStatus};
+use crate::{Driver, TransactionStatus, UnitKind};
 
 /// Transactions that make a pattern.
 const TRANSACTIONS_MIN: u64 = 5;
@@ -23,6 +24,16 @@ pub(super) struct Transactions {
     waited_ns: u64,
     wire_ns: u64,
     scope: u32,
+    check_ins: CheckIns,
+}
+
+/// ROLLBACKs of transactions that only read.
+#[derive(Debug, Default)]
+struct CheckIns {
+    rollbacks: u64,
+    reads: u64,
+    waited_ns: u64,
+    wire_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +43,10 @@ struct Open {
     begin_wire_ns: u64,
     statements: u64,
     failed: bool,
+    /// Its begin was seen, and it leaves the choice of when to end to the program.
+    is_plain: bool,
+    /// Statements that only read.
+    reads: u64,
 }
 
 /// A transaction block that ended, and which of its ends travelled alone.
@@ -54,13 +69,12 @@ impl Transactions {
                 begin_alone: alone,
                 begin_waited_ns: if alone { exchange.duration() } else { 0 },
                 begin_wire_ns: if alone { event.wire_ns } else { 0 },
+                is_plain: begins,
                 ..Open::default()
             });
         }
         let open = self.open.as_mut()?;
-        open.statements +=
-            event.runs.iter().filter(|run| !run.facts.kind.is_transaction_control()).count() as u64;
-        open.failed |= event.failed();
+        open.count(event);
         if exchange.status != TransactionStatus::Idle {
             return None;
         }
@@ -77,7 +91,13 @@ impl Transactions {
         if commit_alone {
             waited_ns += exchange.duration();
         }
-        if commit_alone && open.statements <= 1 {
+        let checks_in = control == Some(StatementKind::Rollback) && open.only_reads();
+        if checks_in {
+            self.check_ins.rollbacks += 1;
+            self.check_ins.reads += open.reads;
+            self.check_ins.waited_ns += exchange.duration();
+            self.check_ins.wire_ns += event.wire_ns;
+        } else if commit_alone && open.statements <= 1 {
             self.commits += 1;
             self.waited_ns += exchange.duration();
             self.wire_ns += event.wire_ns;
@@ -104,6 +124,7 @@ impl Transactions {
 
     /// Books what the connection did.
     pub(super) fn book(&self, driver: Driver, book: &mut Book) {
+        self.check_ins.book(self.scope, driver, book);
         let trips = self.begins + self.commits;
         if self.begins.max(self.commits) < TRANSACTIONS_MIN {
             return;
@@ -122,6 +143,48 @@ impl Transactions {
                     commits: self.commits,
                     transactions: self.transactions,
                 },
+            },
+        );
+    }
+}
+
+impl Open {
+    fn count(&mut self, event: &Event<'_>) {
+        self.failed |= event.failed();
+        // Data of a COPY, and functions called outside SQL.
+        self.is_plain &=
+            matches!(event.exchange.kind, UnitKind::Query | UnitKind::Group | UnitKind::FlushedGroup);
+        for run in &event.runs {
+            // Such a transaction is there for its reads: to show them one state, or to keep their portals open.
+            self.is_plain &= !run.facts.snapshot && !run.continues();
+            if !run.facts.kind.is_transaction_control() {
+                self.statements += 1;
+                self.reads += u64::from(run.facts.purpose.only_reads());
+            }
+        }
+    }
+
+    fn only_reads(&self) -> bool {
+        self.is_plain && self.reads > 0 && self.reads == self.statements
+    }
+}
+
+impl CheckIns {
+    fn book(&self, scope: u32, driver: Driver, book: &mut Book) {
+        let Self { rollbacks, reads, waited_ns, wire_ns } = *self;
+        if rollbacks == 0 {
+            return;
+        }
+        book.add(
+            Key { code: Code::RollbackOfRead, template: 0, source: 0, driver },
+            Sighting {
+                scope,
+                occurrences: rollbacks,
+                trips: rollbacks,
+                avoidable: rollbacks,
+                waited_ns,
+                wire_ns,
+                evidence: Evidence::CheckIns { rollbacks, reads },
             },
         );
     }

@@ -13,7 +13,7 @@ pub(super) const ROWS_MIN: u64 = 5;
 /// A run ends when its next row takes longer than this to come.
 const GAP_MAX_NS: u64 = 1_000_000_000;
 /// Think time of a loop; requests that happen to write with one statement are further apart.
-const LOOP_THINK_NS: u64 = 8_000_000;
+pub(super) const LOOP_THINK_NS: u64 = 8_000_000;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;
@@ -99,9 +99,16 @@ impl Writes {
 
     /// A transaction block ended; `begin` and `commit` tell whether these took trips of their own.
     pub(super) fn transaction_ended(&mut self, begin: bool, commit: bool, waited_ns: u64) {
+        let mut first: Option<&mut WriteRun> = None;
         for run in self.runs.values_mut().filter(|run| run.in_transaction) {
             run.in_transaction = false;
             run.transactions += 1;
+            if first.as_ref().is_none_or(|first| run.last_clock < first.last_clock) {
+                first = Some(run);
+            }
+        }
+        // BEGIN and COMMIT are one trip each, whatever was written between them.
+        if let Some(run) = first {
             run.begins += u64::from(begin);
             run.commits += u64::from(commit);
             run.control_waited_ns += waited_ns;

@@ -76,6 +76,7 @@ impl Books {
             }
             Kind::FunctionCall { .. } => {
                 self.join(index, UnitKind::FunctionCall, now, true);
+                self.run(index, message);
                 self.close(None);
             }
             Kind::Execute(_) => {
@@ -160,6 +161,11 @@ impl Books {
                 unit.outcome = first(unit.outcome, FAILED);
                 if let Some(run) = run {
                     run.outcome = first(run.outcome, FAILED);
+                }
+            }
+            backend::FUNCTION_CALL_RESPONSE => {
+                if let Some(run) = run {
+                    run.rows = 1;
                 }
             }
             backend::DATA_ROW if !is_simple => {

@@ -172,9 +172,10 @@ impl Message {
     }
 
     pub(crate) fn function_call(fails: bool) -> Self {
-        Self::new(frontend::FUNCTION_CALL, Kind::FunctionCall { fails }, |out| {
+        let message = Self::new(frontend::FUNCTION_CALL, Kind::FunctionCall { fails }, |out| {
             out.extend_from_slice(&[0, 0, 3, 0xb9, 0, 0, 0, 0, 0, 0]);
-        })
+        });
+        Self { run: Some(Run { template: "lo_close()".into(), ..Run::default() }), ..message }
     }
 
     pub(crate) fn copy_data(bytes: usize) -> Self {

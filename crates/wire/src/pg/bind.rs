@@ -33,12 +33,12 @@ impl<'a> Formats<'a> {
         self.codes
     }
 
-    fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
         let count = reader.count()?;
         Ok(Self { codes: reader.bytes(2 * usize::from(count))? })
     }
 
-    fn put(&self, out: &mut Vec<u8>) {
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&((self.codes.len() / 2) as u16).to_be_bytes());
         out.extend_from_slice(self.codes);
     }

@@ -1,0 +1,118 @@
+//! OT011: trips that do no work of the program's: pings, settings, questions about the session and the catalogue.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::book::{Book, Key, Sighting};
+use super::claims::{Claims, Pattern, Share, TripNumber};
+use super::event::Event;
+use super::purpose::Purpose;
+use crate::Driver;
+use crate::findings::{Code, Evidence};
+
+/// Avoidable trips of one driver that are worth a finding.
+const AVOIDABLE_MIN: u64 = 5;
+
+/// Sorts of chatter: each is a finding of its own, because each has a cause of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Sort {
+    Ping,
+    Setting,
+    LookUp,
+}
+
+/// Chatter of all connections.
+#[derive(Debug, Default)]
+pub(super) struct Chatter {
+    /// Templates of look-ups that were run: the first run of each has a purpose.
+    looked_up: HashSet<u32>,
+    heard: HashMap<(Driver, Sort, u32), Sighting>,
+}
+
+impl Sort {
+    /// The sort of a trip in which nothing else was run, and the template that stands for it.
+    fn of(event: &Event<'_>) -> Option<(Self, u32)> {
+        let mut sort = None;
+        for run in &event.runs {
+            let of_run = match run.facts.purpose {
+                Purpose::Ping => Self::Ping,
+                Purpose::Set | Purpose::Show => Self::Setting,
+                Purpose::LookUp => Self::LookUp,
+                _ => return None,
+            };
+            sort = sort.max(Some((of_run, run.template)));
+        }
+        sort
+    }
+
+    /// What this sort of chatter is counted by, within one connection.
+    fn pattern(self, template: u32) -> Pattern {
+        Pattern { code: Code::SessionChatter, template, other: self as u32 }
+    }
+
+    /// The sort that a pattern was counted by.
+    pub(super) fn of_pattern(pattern: Pattern) -> Option<Self> {
+        let sorts = [Self::Ping, Self::Setting, Self::LookUp];
+        sorts.into_iter().find(|sort| pattern == sort.pattern(pattern.template))
+    }
+}
+
+impl Chatter {
+    /// Takes one exchange of any sort; `trip` is its number if it is a reading trip.
+    pub(super) fn take(&mut self, event: &Event<'_>, trip: Option<TripNumber>, claims: &mut Claims) {
+        if !event.is_own_trip() || event.failed() {
+            return;
+        }
+        let Some((sort, template)) = Sort::of(event) else { return };
+        let has_purpose = sort == Sort::LookUp && self.looked_up.insert(template);
+        let share = if has_purpose { Share::Kept } else { Share::Avoidable };
+        match trip {
+            Some(trip) => {
+                claims.claim(trip, sort.pattern(template), event.scope, share);
+            }
+            None => claims.add(event, sort.pattern(template), share),
+        }
+    }
+
+    /// Takes what one connection's chatter of one template came to.
+    pub(super) fn add(&mut self, driver: Driver, sort: Sort, template: u32, more: Sighting) {
+        match self.heard.get_mut(&(driver, sort, template)) {
+            Some(sighting) => sighting.merge(more),
+            None => {
+                self.heard.insert((driver, sort, template), more);
+            }
+        }
+    }
+
+    /// Books all of it, by driver and sort, under the statements that were sent most often.
+    pub(super) fn book(&mut self, book: &mut Book) {
+        let mut by_sort: BTreeMap<(Driver, Sort), Vec<(u32, Sighting)>> = BTreeMap::new();
+        let mut avoidable: HashMap<Driver, u64> = HashMap::new();
+        for ((driver, sort, template), sighting) in
+            self.heard.drain().filter(|(_, heard)| heard.avoidable > 0)
+        {
+            *avoidable.entry(driver).or_default() += sighting.avoidable;
+            by_sort.entry((driver, sort)).or_default().push((template, sighting));
+        }
+        for ((driver, _), mut heard) in by_sort {
+            if avoidable.get(&driver).is_none_or(|trips| *trips < AVOIDABLE_MIN) {
+                continue;
+            }
+            heard.sort_by_key(|(template, sighting)| (std::cmp::Reverse(sighting.avoidable), *template));
+            let template = |position: usize| heard.get(position).map_or(0, |(template, _)| *template);
+            let key = Key { code: Code::SessionChatter, template: template(0), source: template(1), driver };
+            for (_, sighting) in heard {
+                book.add(key, sighting);
+            }
+        }
+    }
+}
+
+/// What shows that trips were chatter.
+pub(super) fn evidence(sort: Sort, trips: u64) -> Evidence {
+    let count = |wanted: Sort| if sort == wanted { trips } else { 0 };
+    Evidence::Chatter {
+        pings: count(Sort::Ping),
+        settings: count(Sort::Setting),
+        lookups: count(Sort::LookUp),
+    }
+}

@@ -1,0 +1,174 @@
+//! All detectors of one connection, and which exchange each of them is shown.
+
+use onetrip_sql::StatementKind;
+
+use super::Shared;
+use super::claims::{Claims, TripNumber};
+use super::event::{Event, Run};
+use super::fetches::Fetches;
+use super::groups::Groups;
+use super::lobs::Lobs;
+use super::loops::{Books, Loops, Reading, Walking};
+use super::pairs::Pairs;
+use super::prepares::Prepares;
+use super::purpose::Purpose;
+use super::repeats::Repeats;
+use super::results::Recent;
+use super::sequences::Sequences;
+use super::transactions::Transactions;
+use super::values::Values;
+use super::writes::Writes;
+use crate::Driver;
+
+/// What one connection's exchanges are held against.
+///
+/// Reading trips may be part of several patterns; [`Claims`] decides. All other trips are taken by one detector only:
+/// writes by [`Writes`], BEGIN, COMMIT and ROLLBACK by [`Writes`] or else [`Transactions`], FETCH by [`Fetches`],
+/// preparing by [`Prepares`], values of sequences by [`Sequences`], calls on large objects by [`Lobs`], and pings and
+/// settings by [`Chatter`](super::chatter::Chatter).
+#[derive(Debug, Default)]
+pub(super) struct Detectors {
+    claims: Claims,
+    recent: Recent,
+    loops: Loops,
+    writes: Writes,
+    repeats: Repeats,
+    fetches: Fetches,
+    transactions: Transactions,
+    prepares: Prepares,
+    values: Values,
+    groups: Groups,
+    pairs: Pairs,
+    sequences: Sequences,
+    lobs: Lobs,
+}
+
+impl Detectors {
+    /// Shows an exchange to every detector, each of which takes what is its own.
+    pub(super) fn show(
+        &mut self,
+        event: &Event<'_>,
+        template: impl Fn(u32) -> u32,
+        driver: Driver,
+        shared: &mut Shared,
+    ) {
+        self.writes.tick(event);
+        self.prepares.take(event, template);
+        self.show_writes(event, driver, shared);
+        let trip = self.number(event);
+        if let (Some(trip), Some(run)) = (trip, event.sole_run()) {
+            self.show_reading(Reading { event, run, trip, driver }, shared);
+        } else if !event.is_idle() || event.failed() {
+            self.values.end(&mut self.claims);
+            self.groups.end(&mut self.claims);
+        }
+        self.pairs.take(event, trip, &mut self.claims);
+        shared.chatter.take(event, trip, &mut self.claims);
+        self.sequences.take(event);
+        self.lobs.take(event, driver, &mut shared.book);
+        for run in &event.runs {
+            self.fetches.take(event, run, driver, &mut shared.book);
+            self.groups.sent(run);
+        }
+        self.show_ends(event, driver, shared);
+        for run in event.runs.iter().filter(|run| !run.results.is_empty()) {
+            shared.results.keep(&mut self.recent, event, run);
+        }
+    }
+
+    /// Ends the connection's patterns and books them.
+    pub(super) fn end(&mut self, driver: Driver, shared: &mut Shared) {
+        let Self { claims, .. } = self;
+        let book = &mut shared.book;
+        self.writes.end_all(driver, &mut self.transactions, book);
+        self.values.end(claims);
+        self.groups.end(claims);
+        self.loops.end(&mut shared.edges, claims);
+        self.fetches.end_all(driver, book);
+        self.lobs.end_all(driver, book);
+        self.sequences.book(driver, book);
+        self.transactions.book(driver, book);
+        self.prepares.book(driver, book);
+        claims.book(driver, book, &mut shared.chatter);
+    }
+
+    /// Numbers the trips that several patterns may claim.
+    fn number(&mut self, event: &Event<'_>) -> Option<TripNumber> {
+        let run = event.sole_run()?;
+        let is_reading = match run.facts.kind {
+            StatementKind::Select => {
+                matches!(run.facts.purpose, Purpose::Read | Purpose::LookUp | Purpose::Work)
+            }
+            StatementKind::Values => true,
+            _ => false,
+        };
+        is_reading.then(|| self.claims.number(event))
+    }
+
+    fn show_reading(&mut self, reading: Reading<'_, '_>, shared: &mut Shared) {
+        let Self { claims, recent, loops, repeats, values, groups, .. } = self;
+        let Reading { event, run, trip, .. } = reading;
+        let books = Books { edges: &mut shared.edges, claims };
+        let walking = loops.take(reading, recent, &shared.results.everywhere, books);
+        match walking {
+            Walking::Began => repeats.forget(run.template),
+            Walking::On => {}
+            Walking::No => repeats.take(event, run, trip, claims),
+        }
+        let is_plain = run.facts.reads_table && run.facts.table.name != 0;
+        if walking != Walking::No || !is_plain || run.continues() {
+            values.end(claims);
+            groups.end(claims);
+        } else {
+            values.take(event, run, trip, claims);
+            groups.take(event, run, trip, claims);
+        }
+    }
+
+    fn show_writes(&mut self, event: &Event<'_>, driver: Driver, shared: &mut Shared) {
+        let Self { writes, transactions, .. } = self;
+        let changes_schema = event.runs.iter().any(|run| run.facts.kind == StatementKind::Ddl);
+        if changes_schema || event.failed() {
+            writes.end_all(driver, transactions, &mut shared.book);
+        }
+        if let Some(run) = event.sole_run().filter(|run| run.facts.kind.is_row_write()) {
+            writes.take(event, run, driver, transactions, &mut shared.book);
+        }
+    }
+
+    fn show_ends(&mut self, event: &Event<'_>, driver: Driver, shared: &mut Shared) {
+        let Self { writes, repeats, fetches, transactions, .. } = self;
+        let book = &mut shared.book;
+        if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
+            repeats.end();
+        }
+        let bounds_cursor =
+            |run: &Run<'_>| matches!(run.facts.kind, StatementKind::Declare | StatementKind::CloseCursor);
+        if event.runs.iter().any(bounds_cursor) {
+            fetches.end_all(driver, book);
+        }
+        if let Some(ended) = transactions.take(event) {
+            writes.transaction_ended(ended.begin_alone, ended.commit_alone, ended.waited_ns);
+            repeats.end();
+            fetches.end_all(driver, book);
+        }
+    }
+}
+
+/// Kinds after which an identical query may have another answer.
+fn may_write(kind: StatementKind) -> bool {
+    kind.is_row_write()
+        || matches!(
+            kind,
+            StatementKind::Ddl
+                | StatementKind::Call
+                | StatementKind::Do
+                | StatementKind::Copy
+                | StatementKind::Execute
+                | StatementKind::Set
+                | StatementKind::Reset
+                | StatementKind::Discard
+                | StatementKind::Multi
+                | StatementKind::RollbackTo
+        )
+}

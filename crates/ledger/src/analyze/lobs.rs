@@ -1,0 +1,125 @@
+//! OT010: a large object read by several calls, each with a trip of its own.
+
+use super::book::{Book, Key, Sighting};
+use super::event::{Event, Run};
+use super::purpose::{ObjectCall, Purpose};
+use crate::findings::{Code, Evidence};
+use crate::{Driver, TransactionStatus};
+
+/// Objects open at once that are followed.
+const OPEN_MAX: usize = 64;
+/// Calls that one object takes at least, for the trip that reads it whole to save any: open, read, close.
+const TRIPS_MIN: u64 = 2;
+
+/// Large objects that one connection has open.
+#[derive(Debug, Default)]
+pub(super) struct Lobs {
+    open: Vec<Lob>,
+}
+
+#[derive(Debug)]
+struct Lob {
+    /// What the server calls the open object, as it is kept of results.
+    handle: u32,
+    scope: u32,
+    /// Template of the calls that read, or of the one that opened.
+    template: u32,
+    reads: u64,
+    is_written: bool,
+    trips: u64,
+    waited_ns: u64,
+    wire_ns: u64,
+}
+
+impl Lobs {
+    /// Takes one exchange of any sort.
+    pub(super) fn take(&mut self, event: &Event<'_>, driver: Driver, book: &mut Book) {
+        for run in &event.runs {
+            if let Purpose::LargeObject(call) = run.facts.purpose {
+                self.call(call, event, run, driver, book);
+            }
+        }
+        // Objects are closed with their transaction.
+        if event.exchange.status == TransactionStatus::Idle && !self.open.is_empty() {
+            self.end_all(driver, book);
+        }
+    }
+
+    fn call(&mut self, call: ObjectCall, event: &Event<'_>, run: &Run<'_>, driver: Driver, book: &mut Book) {
+        if call == ObjectCall::Open {
+            let &[handle] = run.results else { return };
+            self.end(handle, driver, book);
+            if self.open.len() < OPEN_MAX {
+                self.open.push(Lob::new(handle, event, run));
+            }
+        }
+        let handle = match (call, run.results, run.parameters) {
+            (ObjectCall::Open, &[handle], _) => handle,
+            (_, _, &[handle, ..]) => handle as u32,
+            _ => return,
+        };
+        let Some(lob) = self.open.iter_mut().find(|lob| lob.handle == handle) else { return };
+        match call {
+            ObjectCall::Read => {
+                lob.template = run.template;
+                lob.reads += 1;
+            }
+            ObjectCall::Write => lob.is_written = true,
+            ObjectCall::Open | ObjectCall::Seek | ObjectCall::Close => {}
+        }
+        if event.is_own_trip() && event.runs.len() == 1 {
+            lob.trips += 1;
+            lob.waited_ns += event.exchange.duration();
+            lob.wire_ns += event.wire_ns;
+        }
+        if call == ObjectCall::Close {
+            self.end(handle, driver, book);
+        }
+    }
+
+    /// Ends all: the transaction or the connection ended.
+    pub(super) fn end_all(&mut self, driver: Driver, book: &mut Book) {
+        for lob in self.open.drain(..) {
+            lob.book(driver, book);
+        }
+    }
+
+    fn end(&mut self, handle: u32, driver: Driver, book: &mut Book) {
+        if let Some(position) = self.open.iter().position(|lob| lob.handle == handle) {
+            self.open.swap_remove(position).book(driver, book);
+        }
+    }
+}
+
+impl Lob {
+    fn new(handle: u32, event: &Event<'_>, run: &Run<'_>) -> Self {
+        Self {
+            handle,
+            scope: event.scope,
+            template: run.template,
+            reads: 0,
+            is_written: false,
+            trips: 0,
+            waited_ns: 0,
+            wire_ns: 0,
+        }
+    }
+
+    fn book(self, driver: Driver, book: &mut Book) {
+        if self.reads == 0 || self.is_written || self.trips < TRIPS_MIN {
+            return;
+        }
+        book.add(
+            Key { code: Code::LobChatter, template: self.template, source: 0, driver },
+            Sighting {
+                scope: self.scope,
+                occurrences: 1,
+                trips: self.trips,
+                avoidable: self.trips - 1,
+                waited_ns: self.waited_ns,
+                wire_ns: self.wire_ns,
+                evidence: Evidence::Objects { objects: 1, calls: self.trips },
+            },
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Calls of server functions outside SQL: booked as statements, so that they are told apart.
+
+use std::io::Write;
+
+use onetrip_ledger::{Moment, Steps, UnitKind};
+use onetrip_wire::Reader;
+use onetrip_wire::pg::{Format, FunctionCall, FunctionCallResponse, Oid};
+
+use crate::reply_queue::{Due, Expect};
+use crate::session::Session;
+use crate::statements::{ResultFormats, Text};
+
+/// Types of arguments and results, which the protocol does not name: whole numbers by their length.
+const INT4: Oid = 23;
+const INT8: Oid = 20;
+
+impl Session {
+    /// `FunctionCall`: a unit of its own, with one statement `name($1, ...)`.
+    pub(crate) fn function_call(&mut self, now: Moment, body: &[u8], is_whole: bool) {
+        let unit = self.units.open(now, UnitKind::FunctionCall);
+        let call = FunctionCall::decode(body);
+        let function = match call {
+            Ok(call) => call.function,
+            Err(_) if !is_whole => Reader::new(body).u32().unwrap_or(0),
+            Err(_) => {
+                self.undecoded_request(unit, Expect::FunctionCall);
+                return self.units.close(None);
+            }
+        };
+        self.parameters.clear();
+        if let Ok(call) = call {
+            for (position, value) in call.arguments.iter().enumerate() {
+                let format = call.argument_formats.of(position);
+                let hash = self.values.parameter(value, type_of(value), format);
+                let shown = if format == Format::Text { value.unwrap_or(b"NULL") } else { b"(binary)" };
+                self.parameters.push(hash, shown, self.config.keep_values);
+            }
+        }
+        self.scratch.clear();
+        put_call(function, call.map_or(0, |call| call.arguments.len()), &mut self.scratch);
+        let template = self.names.template(&self.scratch, &mut self.stream);
+        let statement = self.add_statement(unit, &Text { template, ..Text::default() }, Steps::EXECUTE);
+        self.parameters.append_to(self.units.exchange_mut(unit), statement);
+        if let (Some(slot), Ok(call)) = (statement, call) {
+            let formats = ResultFormats::new(&call.result_format.to_be_bytes());
+            self.units.set_formats(unit, slot, formats);
+        }
+        self.owe(unit, Expect::FunctionCall, statement);
+        self.units.close(None);
+    }
+
+    /// What the function returned, kept where it may be a key: the handle of a large object is one.
+    pub(crate) fn function_result(&mut self, due: Due, body: &[u8]) {
+        let Ok(response) = FunctionCallResponse::decode(body) else {
+            self.undecoded += 1;
+            return;
+        };
+        let Some(slot) = due.statement else { return };
+        let Some((exchange, formats)) = self.units.result_mut(due.unit, slot) else { return };
+        let format = formats.map_or(Format::Text, |formats| formats.of(0));
+        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
+        statement.rows = 1;
+        let binary = u64::from(format == Format::Binary);
+        statement.result_digest = self.values.digest(statement.result_digest, body) & !1 | binary;
+        let value = self.values.column(response.value, type_of(response.value), format);
+        if value != 0 && statement.results == 0 {
+            statement.key_columns = 1;
+            statement.results = 1;
+            exchange.results.push(value);
+        }
+    }
+}
+
+/// The type that a binary value of this length is taken for.
+fn type_of(value: Option<&[u8]>) -> Oid {
+    match value.map(<[u8]>::len) {
+        Some(4) => INT4,
+        Some(8) => INT8,
+        _ => 0,
+    }
+}
+
+/// Writes a call as SQL would. The large-object functions have fixed ids (`pg_proc.dat` of PostgreSQL).
+fn put_call(function: Oid, arguments: usize, out: &mut Vec<u8>) {
+    let name = match function {
+        715 => "lo_create",
+        764 => "lo_import",
+        765 => "lo_export",
+        952 => "lo_open",
+        953 => "lo_close",
+        954 => "loread",
+        955 => "lowrite",
+        956 => "lo_lseek",
+        957 => "lo_creat",
+        958 => "lo_tell",
+        964 => "lo_unlink",
+        1004 => "lo_truncate",
+        3170 => "lo_lseek64",
+        3171 => "lo_tell64",
+        3172 => "lo_truncate64",
+        _ => "",
+    };
+    // Writing to memory does not fail.
+    let _ = if name.is_empty() { write!(out, "function {function}(") } else { write!(out, "{name}(") };
+    for number in 1..=arguments {
+        let _ = write!(out, "{}${number}", if number == 1 { "" } else { ", " });
+    }
+    out.push(b')');
+}
