@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn tokio_postgres_is_told_from_node_postgres_by_what_comes_first() {
-        let (user, encoding): ((&[u8], &[u8]), (&[u8], &[u8])) =
-            ((b"user", b"ada"), (b"client_encoding", b"UTF8"));
+        let user: (&[u8], &[u8]) = (b"user", b"ada");
+        let encoding: (&[u8], &[u8]) = (b"client_encoding", b"UTF8");
         assert_eq!(recognised(&[encoding, user]), Driver::TokioPostgres);
         assert_eq!(recognised(&[user, encoding]), Driver::NodePg);
     }
