@@ -10,6 +10,7 @@
 //! Non-scope: counting (`ledger`), keeping a schedule for real connections (`link`'s relay), drawing (`report`).
 
 mod curve;
+mod pool;
 mod prices;
 mod replay;
 mod threads;
@@ -26,10 +27,12 @@ pub use prices::{DISTANCES, Price, Prices};
 
 use crate::replay::{Change, Outcome, Replay};
 
-/// Time by which a trip may be longer than its parts, in nanoseconds: a thread that has waited for milliseconds is
-/// woken more slowly than one whose answer came at once. 40 to 80 µs were measured on virtual machines, see
-/// `docs/forecast.md`; half of it is expected, all of it is the upper end of a forecast.
-const WAKE_NS: u64 = 80_000;
+/// What a trip takes longer when its threads sleep at all, in nanoseconds: they are woken, on both sides.
+const WAKE_NS: f64 = 80e3;
+/// What it takes longer still when they sleep for long, in nanoseconds: caches and sleeping cores are cold.
+const COLD_NS: f64 = 700e3;
+/// Time in which most of that is lost, in nanoseconds.
+const COOLING_NS: f64 = 20e6;
 /// What a run of the same program differs by anyway, as a share of the time that the path does not explain.
 const RUN_SPREAD: f64 = 0.05;
 
@@ -86,13 +89,13 @@ impl<'t> Forecast<'t> {
         let rtt = prices::nanoseconds(path.rtt) as f64;
         let farther = rtt - measured;
         let is_measured = farther == 0.0 && path.bandwidth.is_none();
-        let wake = if is_measured { 0 } else { wake_ns(path.rtt) };
+        let wake = if is_measured { 0.0 } else { waking_ns(rtt) - waking_ns(measured) };
         let play = |per_trip_ns: f64| self.scaled(self.replay.play(Change { path, per_trip_ns }));
-        let expected = play(farther + wake as f64 / 2.0);
+        let expected = play(farther + wake);
         let (low, high) = if is_measured {
             (expected, expected)
         } else {
-            (play(farther * self.certain_share()), play(farther + wake as f64))
+            (play(farther * self.certain_share() + wake.min(0.0)), play(farther + 2.0 * wake.max(0.0)))
         };
         let spread = if is_measured {
             0.0
@@ -149,8 +152,9 @@ impl<'t> Forecast<'t> {
     }
 }
 
-/// What waking up may take after a wait of one round trip: whoever waits for less than the time of waking has not
-/// slept deeply yet.
-fn wake_ns(rtt: Duration) -> u64 {
-    WAKE_NS.min(prices::nanoseconds(rtt) / 4)
+/// What waking takes after a wait of one round trip, as it was measured on a virtual machine (`docs/forecast.md`); who
+/// waits for less than the time of waking has not slept deeply yet.
+fn waking_ns(rtt_ns: f64) -> f64 {
+    let cold = COLD_NS * (1.0 - (-rtt_ns / COOLING_NS).exp());
+    (WAKE_NS + cold).min(rtt_ns / 4.0)
 }

@@ -2,8 +2,8 @@
 //!
 //! Each thread of the program keeps a shift: by how much later than observed it is. A trip adds to its thread's shift
 //! what the path adds to the trip; the time between trips stays. A thread that begins takes over the shift of the
-//! first thread, or where that is over of the one that ended last; a thread that goes on after another one's end has
-//! waited for it.
+//! first thread, or where that is over of the one that ended last; a thread that was silent for most of another one's
+//! life, until that was over, has waited for it.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ pub(crate) struct Replay<'t> {
     timeline: &'t Timeline,
     lanes: Vec<&'t Lane>,
     steps: Vec<Step<'t>>,
-    /// When each thread's last trip ended.
-    thread_ends: Vec<u64>,
+    /// When each thread's first trip started, and its last one ended.
+    lives: Vec<(u64, u64)>,
     bulks: HashMap<u32, Vec<Bulk>>,
 }
 
@@ -77,13 +77,14 @@ impl<'t> Replay<'t> {
         let lanes: Vec<&Lane> = timeline.waterfall.all_lanes().collect();
         let chosen = threads(&timeline.waterfall);
         let mut steps = Vec::new();
-        let mut thread_ends = vec![0; chosen.iter().max().map_or(0, |last| last + 1)];
+        let mut lives = vec![(u64::MAX, 0); chosen.iter().flatten().max().map_or(0, |last| last + 1)];
         for (place, lane) in lanes.iter().enumerate() {
-            let thread = chosen[place];
             for (number, span) in lane.spans.iter().enumerate() {
+                let thread = chosen[place][number];
                 let handshake = u64::from(number == 0 && span.connect);
                 steps.push(Step { span, lane: place, thread, trips: span.trips + handshake });
-                thread_ends[thread] = span.ended_ns.max(thread_ends[thread]);
+                let (began, ended) = lives[thread];
+                lives[thread] = (span.started_ns.min(began), span.ended_ns.max(ended));
             }
         }
         steps.sort_by_key(|step| (step.span.started_ns, step.span.ended_ns, step.lane));
@@ -91,7 +92,7 @@ impl<'t> Replay<'t> {
         for bulk in timeline.bulks() {
             bulks.entry(bulk.connection).or_default().push(*bulk);
         }
-        Self { timeline, lanes, steps, thread_ends, bulks }
+        Self { timeline, lanes, steps, lives, bulks }
     }
 
     /// Trips that were kept.
@@ -106,18 +107,18 @@ impl<'t> Replay<'t> {
         let bulks = |lane: &&Lane| self.bulks.get(&lane.connection).map_or(none, Vec::as_slice);
         let mut transfers: Vec<Transfers<'_>> =
             self.lanes.iter().map(|lane| Transfers::new(change.path, bulks(lane), scale)).collect();
-        let mut threads = vec![Thread::default(); self.thread_ends.len()];
+        let mut threads = vec![Thread::default(); self.lives.len()];
         // Threads by their end, for those who go on afterwards.
         let mut over: Vec<usize> = (0..threads.len()).collect();
-        over.sort_by_key(|thread| self.thread_ends[*thread]);
+        over.sort_by_key(|thread| self.lives[*thread].1);
         let mut over = over.into_iter().peekable();
         let mut ended: Vec<(u64, usize)> = Vec::new();
         let mut outcome = Outcome::default();
         let (first_at, mut last_at) = (self.steps.first().map_or(0, |step| step.span.started_ns) as i64, 0);
         for step in &self.steps {
             let started = step.span.started_ns;
-            while let Some(thread) = over.next_if(|thread| self.thread_ends[*thread] <= started) {
-                ended.push((self.thread_ends[thread], thread));
+            while let Some(thread) = over.next_if(|thread| self.lives[*thread].1 <= started) {
+                ended.push((self.lives[thread].1, thread));
             }
             let mut progress = self.progress_at(step, &threads, &ended);
             threads[step.thread].before = progress;
@@ -151,13 +152,17 @@ impl<'t> Replay<'t> {
         let started = step.span.started_ns;
         let seen = |thread: &Thread| if thread.last_end <= started { thread.now } else { thread.before };
         if !own.begun {
-            let first_goes_on = self.thread_ends.first().is_some_and(|end| *end > started);
+            let first_goes_on = self.lives.first().is_some_and(|(_, end)| *end > started);
             let parent = if first_goes_on { Some(0) } else { ended.last().map(|(_, thread)| *thread) };
             return parent.map_or_else(Progress::default, |parent| seen(&threads[parent]));
         }
         let since = ended.iter().rev().take_while(|(end, _)| *end > own.last_end);
-        let others =
-            since.filter(|(_, thread)| *thread != step.thread).map(|(_, thread)| threads[*thread].now);
+        let silent_for_most = |thread: &usize| {
+            let (began, ended) = self.lives[*thread];
+            ended - began.max(own.last_end) >= (ended - began) / 2
+        };
+        let awaited = since.map(|(_, thread)| *thread).filter(silent_for_most);
+        let others = awaited.filter(|thread| *thread != step.thread).map(|thread| threads[thread].now);
         others.fold(own.now, |latest, other| if other.shift > latest.shift { other } else { latest })
     }
 }
@@ -213,6 +218,16 @@ mod tests {
         let trips = main.into_iter().chain((2..=3).flat_map(worker));
         // One trip, then nine of both workers at once, then the last one.
         assert_eq!(play(trips, 20).time_ns, (102 + 11 * 20) * MS);
+    }
+
+    #[test]
+    fn workers_that_end_one_after_the_other_do_not_wait_for_each_other() {
+        let worker = |worker: u32| {
+            let end = 20 + 2 * u64::from(worker);
+            (0..end).map(move |number| at_ms(worker, number * 10 + u64::from(worker), number * 10 + 9))
+        };
+        // The last of eight has 36 trips, and thinks while the others end.
+        assert_eq!(play((1..=8).flat_map(worker), 20).time_ns, (358 + 36 * 20) * MS);
     }
 
     #[test]

@@ -2,9 +2,12 @@
 //!
 //! A trace shows connections, not threads. Two connections whose trips never overlap, although chance would have
 //! made them overlap several times, are used by one thread: a trip of one delays the other. So does a connection
-//! that is opened after another one's last trip. All others go their own way.
+//! that is opened after another one's last trip. All others go their own way. Connections of a pool that hands out
+//! the one given back last are dealt with in [`crate::pool`].
 
 use onetrip_ledger::timeline::Waterfall;
+
+use crate::pool;
 
 /// Overlaps that chance must predict before their absence proves anything: with four, one in fifty independent pairs
 /// is mistaken for one thread.
@@ -24,9 +27,17 @@ struct Thread {
     last_end: u64,
 }
 
-/// The thread of every lane of the waterfall, by its place in [`Waterfall::all_lanes`]; threads count up from nought
-/// in the order in which they begin.
-pub(crate) fn threads(waterfall: &Waterfall) -> Vec<usize> {
+/// The thread of every span of every lane of the waterfall, as [`Waterfall::all_lanes`] gives them; threads count up
+/// from nought in the order in which they begin.
+pub(crate) fn threads(waterfall: &Waterfall) -> Vec<Vec<usize>> {
+    pool::threads(waterfall).unwrap_or_else(|| {
+        let lanes = waterfall.all_lanes().zip(of_lanes(waterfall));
+        lanes.map(|(lane, thread)| vec![thread; lane.spans.len()]).collect()
+    })
+}
+
+/// The thread of every lane, where connections are not shared by threads.
+fn of_lanes(waterfall: &Waterfall) -> Vec<usize> {
     let mut lanes: Vec<(usize, u32, Interval)> = waterfall
         .all_lanes()
         .enumerate()
@@ -127,14 +138,14 @@ mod tests {
     fn connections_one_after_another_are_one_thread() {
         let trips =
             (0..5).map(|number| (number, u64::from(number) * 10 * MS, (u64::from(number) * 10 + 4) * MS));
-        assert_eq!(threads(&waterfall(trips)), [0, 0, 0, 0, 0]);
+        assert_eq!(of_lanes(&waterfall(trips)), [0, 0, 0, 0, 0]);
     }
 
     #[test]
     fn connections_that_take_turns_are_one_thread() {
         let trips = (0..40)
             .map(|number| (number % 2, u64::from(number) * 10 * MS, (u64::from(number) * 10 + 4) * MS));
-        assert_eq!(threads(&waterfall(trips)), [0, 0]);
+        assert_eq!(of_lanes(&waterfall(trips)), [0, 0]);
     }
 
     #[test]
@@ -142,19 +153,19 @@ mod tests {
         let turns = (0..40)
             .map(|number| (number % 2, u64::from(number) * 10 * MS, (u64::from(number) * 10 + 4) * MS));
         let trips = turns.chain([(0, 500 * MS, 510 * MS), (1, 505 * MS, 515 * MS)]);
-        assert_eq!(threads(&waterfall(trips)), [0, 1]);
+        assert_eq!(of_lanes(&waterfall(trips)), [0, 1]);
     }
 
     #[test]
     fn a_few_short_trips_that_miss_each_other_prove_nothing() {
         let trips =
             (0..10).map(|number| (number % 2, u64::from(number) * 10 * MS, u64::from(number) * 10 * MS + MS));
-        assert_eq!(threads(&waterfall(trips)), [0, 1]);
+        assert_eq!(of_lanes(&waterfall(trips)), [0, 1]);
     }
 
     #[test]
     fn a_connection_follows_the_thread_that_was_free_last() {
         let trips = [(1, 0, 9), (2, 2, 6), (3, 7, 8), (4, 10, 12)];
-        assert_eq!(threads(&waterfall(trips)), [0, 1, 1, 0]);
+        assert_eq!(of_lanes(&waterfall(trips)), [0, 1, 1, 0]);
     }
 }

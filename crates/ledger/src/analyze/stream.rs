@@ -6,7 +6,7 @@ use super::event::{Event, Run};
 use super::{REQUESTS_MAX, Shared};
 use crate::driver::Recogniser;
 use crate::timeline::TripSample;
-use crate::{Driver, Exchange, Moment, Outcome, Record, Statement, Steps, UnitKind};
+use crate::{Driver, Exchange, Moment, Outcome, Record, Statement, Steps, TransactionStatus, UnitKind};
 
 /// Drivers and ORMs show themselves within their first statements.
 const RECOGNITION_TRIPS: u64 = 256;
@@ -53,6 +53,7 @@ struct Trip {
     template: u32,
     scope: u32,
     connect: bool,
+    in_transaction: bool,
 }
 
 impl Names {
@@ -221,9 +222,11 @@ impl Stream {
                     .map_or(0, |statement| self.names.template(statement.template)),
                 scope,
                 connect,
+                in_transaction: exchange.status != TransactionStatus::Idle,
             });
         } else if let Some(trip) = &mut self.trip {
             trip.ended_at = trip.ended_at.max(exchange.last_reply_at);
+            trip.in_transaction = exchange.status != TransactionStatus::Idle;
             trip.bytes_sent += exchange.bytes_sent;
             trip.bytes_received += exchange.bytes_received;
         }
@@ -246,6 +249,7 @@ impl Stream {
             bytes_received: trip.bytes_received,
             statement: trip.template,
             connect: trip.connect,
+            in_transaction: trip.in_transaction,
         });
         if trip.connect {
             self.connect_waited_ns += waited_ns;

@@ -49,6 +49,8 @@ pub struct TripSample {
     pub statement: u32,
     /// Whether it was one of the trips that open a session.
     pub connect: bool,
+    /// Whether the session was in a transaction after it.
+    pub in_transaction: bool,
 }
 
 /// A trip of so many bytes that TCP's window may hold them back.

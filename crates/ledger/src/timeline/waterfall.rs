@@ -52,6 +52,8 @@ pub struct Span {
     pub statement: u32,
     /// Whether they opened a session.
     pub connect: bool,
+    /// Whether the session was in a transaction after the last one.
+    pub in_transaction: bool,
     /// By how many trips `statement` leads, in the vote that chooses it.
     lead: u64,
 }
@@ -146,6 +148,7 @@ impl Span {
             bytes: if trip.is_bulk() { 0 } else { trip.bytes_sent + trip.bytes_received },
             statement: trip.statement,
             connect: trip.connect,
+            in_transaction: trip.in_transaction,
             lead: 1,
         }
     }
@@ -157,6 +160,7 @@ impl Span {
         self.busy_ns += next.busy_ns;
         self.server_ns += next.server_ns;
         self.bytes += next.bytes;
+        self.in_transaction = next.in_transaction;
         if self.statement == next.statement {
             self.lead += next.lead;
         } else if self.lead >= next.lead {
