@@ -24,6 +24,7 @@ lint:
 bench: build
 	@scripts/setup test
 	scripts/bench
+	scripts/bench-forecast
 
 # Each target for a minute; needs the nightly toolchain and cargo-fuzz.
 fuzz:
