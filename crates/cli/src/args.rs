@@ -12,6 +12,7 @@ use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
+use crate::explain::ExplainOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
 
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Report(ReportOptions),
     /// Say what a traced run will cost at another distance
     Forecast(ForecastOptions),
+    /// Say what a finding means, how it is proven and what to change
+    Explain(ExplainOptions),
     /// Write a trace's exchanges for other tools
     Export(ExportOptions),
     /// Serve an SQLite file to PostgreSQL's drivers

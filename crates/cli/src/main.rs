@@ -3,6 +3,7 @@
 mod args;
 mod demo;
 mod distance;
+mod explain;
 mod export;
 mod gateway;
 mod judge;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Report(options) => report::report(&options),
         Command::Forecast(options) => distance::forecast(&options),
+        Command::Explain(options) => explain::explain(&options),
         Command::Export(options) => export::export(&options),
         Command::Serve(options) => serve::serve(&options),
         Command::Demo(options) => demo::demo(&options),

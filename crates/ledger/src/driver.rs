@@ -38,6 +38,25 @@ pub enum Driver {
 }
 
 impl Driver {
+    /// All drivers that can be told apart, and the unknown one first.
+    pub const ALL: [Self; 15] = [
+        Self::Unknown,
+        Self::Psql,
+        Self::Pgbench,
+        Self::Libpq,
+        Self::Psycopg2,
+        Self::Psycopg3,
+        Self::Asyncpg,
+        Self::SqlAlchemy,
+        Self::Django,
+        Self::Pgjdbc,
+        Self::Hibernate,
+        Self::Pgx,
+        Self::LibPq,
+        Self::NodePg,
+        Self::TokioPostgres,
+    ];
+
     /// The name that its users know.
     pub fn name(self) -> &'static str {
         match self {

@@ -3,10 +3,12 @@
 mod advice;
 mod code;
 mod mute;
+mod page;
 
 pub use advice::advice;
 pub use code::Code;
 pub use mute::{MuteError, MuteRule, Mutes};
+pub use page::page;
 
 use serde::Serialize;
 

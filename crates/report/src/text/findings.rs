@@ -29,6 +29,8 @@ pub(super) fn show(report: &Report<'_>, page: &mut Page) {
         show_one(finding, &head, page);
     }
     page.left_out(FINDINGS_MAX, findings.len(), "findings; --format json has them all");
+    let style = page.style;
+    page.paragraph(&format!("  onetrip explain {} tells more", findings[0].code), |line| style.dim(line));
 }
 
 /// Widths of what the heads of findings have in common.

@@ -1,0 +1,67 @@
+use std::fmt::Write as _;
+
+use super::{Code, advice};
+use crate::Driver;
+
+/// No line of a page is wider, but for those of code blocks that cannot be broken.
+const LINE_MAX: usize = 100;
+
+/// The page that explains a finding, as Markdown: what it is, what it costs, how it is proven, examples, when to
+/// ignore it, and what to change, by driver.
+pub fn page(code: Code) -> String {
+    format!("# {code}: {}\n\n{}\n## Fix by driver\n\n{}", code.title(), body(code), fixes(code))
+}
+
+fn body(code: Code) -> &'static str {
+    match code {
+        Code::Loop => include_str!("pages/OT001.md"),
+        Code::RowByRow => include_str!("pages/OT002.md"),
+        Code::CommitPerRow => include_str!("pages/OT003.md"),
+        Code::TinyFetch => include_str!("pages/OT004.md"),
+        Code::Repeated => include_str!("pages/OT005.md"),
+        Code::TransactionAlone => include_str!("pages/OT006.md"),
+        Code::PreparePerRun => include_str!("pages/OT007.md"),
+        Code::ConnectionPerQuery => include_str!("pages/OT008.md"),
+        Code::OnePerValue => include_str!("pages/OT009.md"),
+        Code::LobChatter => include_str!("pages/OT010.md"),
+        Code::SessionChatter => include_str!("pages/OT011.md"),
+        Code::Sequence => include_str!("pages/OT012.md"),
+        Code::ReadBeforeWrite => include_str!("pages/OT013.md"),
+        Code::SequenceTrip => include_str!("pages/OT014.md"),
+        Code::ExistsThenInsert => include_str!("pages/OT015.md"),
+        Code::RollbackOfRead => include_str!("pages/OT016.md"),
+    }
+}
+
+/// A list of the advice, drivers that share theirs in one item; that of unknown drivers comes last.
+fn fixes(code: Code) -> String {
+    let general = advice(code, Driver::Unknown);
+    let mut items: Vec<(Vec<&str>, &str)> = Vec::new();
+    for driver in Driver::ALL {
+        let fix = advice(code, driver);
+        match items.iter_mut().find(|(_, known)| *known == fix) {
+            Some((drivers, _)) => drivers.push(driver.name()),
+            None if fix != general => items.push((vec![driver.name()], fix)),
+            None => {}
+        }
+    }
+    items.push((vec![if items.is_empty() { "any driver" } else { "others" }], general));
+    let mut list = String::new();
+    for (drivers, fix) in items {
+        item(&mut list, &format!("**{}**: {fix}", drivers.join(", ")));
+    }
+    list
+}
+
+/// Appends an item of a list, wrapped.
+fn item(list: &mut String, text: &str) {
+    let mut line = "-".to_owned();
+    for word in text.split_whitespace() {
+        if line.len() + 1 + word.len() > LINE_MAX {
+            let _ = writeln!(list, "{line}");
+            line = " ".to_owned();
+        }
+        let _ = write!(line, " {word}");
+    }
+    let _ = writeln!(list, "{line}");
+}
