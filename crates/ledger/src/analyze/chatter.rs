@@ -36,7 +36,7 @@ impl Sort {
             let of_run = match run.facts.purpose {
                 Purpose::Ping => Self::Ping,
                 Purpose::Set | Purpose::Show => Self::Setting,
-                Purpose::LookUp => Self::LookUp,
+                Purpose::LookUp | Purpose::SetByCall => Self::LookUp,
                 _ => return None,
             };
             sort = sort.max(Some((of_run, run.template)));

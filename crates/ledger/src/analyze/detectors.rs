@@ -97,7 +97,10 @@ impl Detectors {
         let run = event.sole_run()?;
         let is_reading = match run.facts.kind {
             StatementKind::Select => {
-                matches!(run.facts.purpose, Purpose::Read | Purpose::LookUp | Purpose::Work)
+                matches!(
+                    run.facts.purpose,
+                    Purpose::Read | Purpose::LookUp | Purpose::SetByCall | Purpose::Work
+                )
             }
             StatementKind::Values => true,
             _ => false,

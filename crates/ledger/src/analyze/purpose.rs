@@ -18,6 +18,8 @@ pub(super) enum Purpose {
     Set,
     /// Asks the system catalogue, or the session about itself.
     LookUp,
+    /// Changes a setting by a function, `set_config`: a ROLLBACK undoes it.
+    SetByCall,
     /// Takes the next value of a sequence.
     NextValue,
     /// Works on a large object.
@@ -132,7 +134,11 @@ fn without_from(shape: &Shape<'_>, calls: &[String]) -> Purpose {
     }
     let asks_session =
         !calls.is_empty() || shape.names.iter().any(|name| SESSION_WORDS.contains(&folded(*name).as_str()));
-    if asks_session && all(SESSION_FUNCTIONS) { Purpose::LookUp } else { Purpose::Work }
+    match asks_session && all(SESSION_FUNCTIONS) {
+        true if calls.iter().any(|call| call == "set_config") => Purpose::SetByCall,
+        true => Purpose::LookUp,
+        false => Purpose::Work,
+    }
 }
 
 /// `SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL` and its like: what pools send at check-in.
@@ -233,7 +239,6 @@ mod tests {
             &[
                 "select pg_catalog.version()",
                 "SELECT current_schema()",
-                "SELECT set_config('TimeZone', 'UTC', false)",
                 "SELECT current_user",
                 "SELECT oid FROM pg_type WHERE typname = 'hstore'",
                 "SELECT a.attname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid",
@@ -241,6 +246,7 @@ mod tests {
                 "select * from information_schema.sequences",
             ],
         );
+        all(Purpose::SetByCall, &["SELECT set_config('TimeZone', 'UTC', false)"]);
         all(
             Purpose::Work,
             &[

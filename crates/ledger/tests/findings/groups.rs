@@ -1,0 +1,77 @@
+//! OT012.
+
+use onetrip_ledger::{Code, Evidence};
+
+use crate::traffic::{MILLISECOND, Traffic, found};
+
+const PAGE: [&str; 3] = [
+    "SELECT name FROM authors WHERE id = $1",
+    "SELECT title FROM books WHERE author_id = $1 ORDER BY id",
+    "SELECT max(price) FROM books WHERE author_id = $1",
+];
+
+/// Pages of these many authors, each of three reads.
+fn pages(count: u64, mut before_each: impl FnMut(&mut Traffic, usize)) -> Traffic {
+    let mut traffic = Traffic::new();
+    for author in (0..count).map(|number| 140 - 7 * number) {
+        for (position, query) in PAGE.into_iter().enumerate() {
+            before_each(&mut traffic, position);
+            traffic.run(query, &[author]);
+        }
+    }
+    traffic
+}
+
+#[test]
+fn three_independent_reads_need_one_trip() {
+    let findings = pages(4, |_, _| {}).findings();
+    assert_eq!(found(&findings), [(Code::Sequence, 8)]);
+    assert_eq!(findings[0].evidence, Evidence::Groups { groups: 4, statements: 12 });
+}
+
+#[test]
+fn trips_that_only_prepare_do_not_part_a_group() {
+    let mut prepared = Vec::new();
+    let traffic = pages(4, |traffic, position| {
+        if !prepared.contains(&position) {
+            prepared.push(position);
+            traffic.prepare(PAGE[position]);
+        }
+    });
+    assert_eq!(traffic.found(), [(Code::Sequence, 8)]);
+}
+
+#[test]
+fn reads_that_are_sent_together_are_no_finding() {
+    assert_eq!(pages(4, |traffic, position| traffic.shares = position > 0).found(), []);
+}
+
+#[test]
+fn a_read_that_needs_an_answer_of_the_group_is_not_independent() {
+    let mut traffic = Traffic::new();
+    for number in 0..4 {
+        traffic.value("SELECT id FROM authors WHERE name = $1", &[300 - number], 40 + number);
+        traffic.value("SELECT id FROM books WHERE author_id = $1", &[40 + number], 80 + number);
+        traffic.run("SELECT * FROM reviews WHERE book_id = $1", &[80 + number]);
+    }
+    assert_eq!(traffic.found(), []);
+}
+
+#[test]
+fn pages_that_something_parts_are_no_groups() {
+    let written = pages(4, |traffic, position| {
+        if position == 2 {
+            traffic.run("INSERT INTO visits (page) VALUES (1) ON CONFLICT DO NOTHING", &[]);
+        }
+    });
+    assert_eq!(written.avoidable(Code::Sequence), 0, "a write in between");
+    let slow = pages(4, |traffic, _| traffic.think = 10 * MILLISECOND);
+    assert_eq!(slow.found(), [], "the program thinks in between");
+    let told_apart = pages(4, |traffic, _| traffic.request += 1);
+    assert_eq!(told_apart.found(), [], "other requests");
+}
+
+#[test]
+fn two_groups_are_not_worth_a_word() {
+    assert_eq!(pages(2, |_, _| {}).found(), []);
+}

@@ -1,0 +1,190 @@
+//! OT013, OT014 and OT015: two statements that one replaces.
+
+use onetrip_ledger::Code;
+
+use crate::traffic::{MILLISECOND, Traffic};
+
+#[test]
+fn no_trip_is_avoidable_twice() {
+    let mut traffic = Traffic::new();
+    let ids: Vec<u64> = (0..20).map(|n| 700 + 13 * n).collect();
+    traffic.list("SELECT id, flag FROM accounts", &ids);
+    for id in &ids {
+        traffic.begin();
+        traffic.run("SELECT balance FROM accounts WHERE id = $1", &[*id]);
+        traffic.run("UPDATE accounts SET balance = $1 WHERE id = $2", &[7, *id]);
+        traffic.commit();
+    }
+    let summary = traffic.summary();
+    let avoidable: u64 = summary.findings.iter().map(|finding| finding.avoidable).sum();
+    assert!(avoidable <= summary.trips.total, "{avoidable} of {}", summary.trips.total);
+}
+
+const READ: &str = "SELECT balance FROM accounts WHERE id = $1 FOR UPDATE";
+const WRITE: &str = "UPDATE accounts SET balance = $1 WHERE id = $2";
+const NEXT: &str = "SELECT nextval('tickets_id_seq')";
+const TICKET: &str = "INSERT INTO tickets (id, note) VALUES ($1, $2)";
+const LOOK_UP: &str = "SELECT id FROM tags WHERE name = $1";
+const TAG: &str = "INSERT INTO tags (name) VALUES ($1)";
+
+/// The same so often, in one transaction, each time with another number.
+fn times(count: u64, mut work: impl FnMut(&mut Traffic, u64)) -> Traffic {
+    let mut traffic = Traffic::new();
+    traffic.begin();
+    for number in 0..count {
+        work(&mut traffic, number);
+    }
+    traffic.commit();
+    traffic
+}
+
+#[test]
+fn a_row_that_is_read_and_then_written_by_the_same_key_is_a_pair() {
+    let updated = times(5, |traffic, number| {
+        traffic.run(READ, &[900 - number]);
+        traffic.run(WRITE, &[7, 900 - number]);
+    });
+    assert_eq!(updated.avoidable(Code::ReadBeforeWrite), 5);
+    let deleted = times(5, |traffic, number| {
+        traffic.run("SELECT state FROM jobs WHERE id = $1", &[900 - number]);
+        traffic.run("DELETE FROM jobs WHERE id = $1", &[900 - number]);
+    });
+    assert_eq!(deleted.avoidable(Code::ReadBeforeWrite), 5);
+}
+
+#[test]
+fn a_row_that_is_changed_at_once_is_no_pair() {
+    let fixed = times(5, |traffic, number| {
+        traffic
+            .run("UPDATE accounts SET balance = balance + $1 WHERE id = $2 RETURNING balance", &[7, number]);
+    });
+    assert_eq!(fixed.avoidable(Code::ReadBeforeWrite), 0);
+}
+
+#[test]
+fn a_read_that_is_not_for_the_write_behind_it_is_no_pair() {
+    let silent = |why: &str, count: u64, work: fn(&mut Traffic, u64)| {
+        assert_eq!(times(count, work).avoidable(Code::ReadBeforeWrite), 0, "{why}");
+    };
+    silent("another row is written", 5, |traffic, number| {
+        traffic.run(READ, &[900 - number]);
+        traffic.run(WRITE, &[7, 901 - number]);
+    });
+    silent("another table is written", 5, |traffic, number| {
+        traffic.run(READ, &[900 - number]);
+        traffic.run("UPDATE tills SET balance = $1 WHERE id = $2", &[7, 900 - number]);
+    });
+    silent("no row was read", 5, |traffic, number| {
+        traffic.run_for(READ, &[900 - number], 0);
+        traffic.run(WRITE, &[7, 900 - number]);
+    });
+    silent("several rows were read", 5, |traffic, number| {
+        traffic.run_for("SELECT id FROM accounts WHERE owner = $1", &[900 - number], 3);
+        traffic.run("UPDATE accounts SET balance = $1 WHERE owner = $2", &[7, 900 - number]);
+    });
+    silent("something else was done in between", 5, |traffic, number| {
+        traffic.run(READ, &[900 - number]);
+        traffic.run("SELECT rate FROM rates WHERE id = $1", &[number]);
+        traffic.run(WRITE, &[7, 900 - number]);
+    });
+    silent("twice is chance", 2, |traffic, number| {
+        traffic.run(READ, &[900 - number]);
+        traffic.run(WRITE, &[7, 900 - number]);
+    });
+    silent("the write belongs to another request", 5, |traffic, number| {
+        traffic.request = 2 * number + 1;
+        traffic.run(READ, &[900 - number]);
+        traffic.request += 1;
+        traffic.run(WRITE, &[7, 900 - number]);
+    });
+    silent("a person may have looked at the row", 5, |traffic, number| {
+        traffic.run(READ, &[900 - number]);
+        traffic.think = 10 * MILLISECOND;
+        traffic.run(WRITE, &[7, 900 - number]);
+        traffic.think = MILLISECOND / 10;
+    });
+}
+
+#[test]
+fn a_value_of_a_sequence_that_is_inserted_next_is_a_pair() {
+    let bad = times(5, |traffic, number| {
+        traffic.value(NEXT, &[], 4_000 + number);
+        traffic.run(TICKET, &[4_000 + number, 77 - number]);
+    });
+    assert_eq!(bad.avoidable(Code::SequenceTrip), 5);
+    let fixed = times(5, |traffic, number| {
+        traffic.value("INSERT INTO tickets (note) VALUES ($1) RETURNING id", &[77 - number], 4_000 + number);
+    });
+    assert_eq!(fixed.avoidable(Code::SequenceTrip), 0);
+}
+
+#[test]
+fn values_of_sequences_that_a_default_could_not_replace_are_no_pairs() {
+    let silent = |why: &str, count: u64, work: fn(&mut Traffic, u64)| {
+        assert_eq!(times(count, work).avoidable(Code::SequenceTrip), 0, "{why}");
+    };
+    silent("no row got the value", 5, |traffic, number| {
+        traffic.value(NEXT, &[], 4_000 + number);
+        traffic.run(TICKET, &[9_000 + number, 77]);
+    });
+    silent("the value went into an UPDATE", 5, |traffic, number| {
+        traffic.value(NEXT, &[], 4_000 + number);
+        traffic.run("UPDATE counters SET value = $1", &[4_000 + number]);
+    });
+    silent("each value serves ten rows", 50, |traffic, number| {
+        if number % 10 == 0 {
+            traffic.value(NEXT, &[], 4_000 + number);
+        }
+        traffic.run(TICKET, &[4_000 + number, 77 - number]);
+    });
+    silent("many values came in one trip", 5, |traffic, number| {
+        let ids: Vec<u64> = (0..10).map(|id| 4_000 + 10 * number + id).collect();
+        traffic.list("SELECT nextval('tickets_id_seq') FROM generate_series(1, 10)", &ids);
+        traffic.run(TICKET, &[ids[0], 77 - number]);
+    });
+    silent("twice is chance", 2, |traffic, number| {
+        traffic.value(NEXT, &[], 4_000 + number);
+        traffic.run(TICKET, &[4_000 + number, 77 - number]);
+    });
+}
+
+#[test]
+fn a_row_that_is_looked_for_not_found_and_inserted_is_a_pair() {
+    let bad = times(5, |traffic, number| {
+        traffic.run_for(LOOK_UP, &[600 - number], 0);
+        traffic.run(TAG, &[600 - number]);
+    });
+    assert_eq!(bad.avoidable(Code::ExistsThenInsert), 5);
+    let fixed = times(5, |traffic, number| {
+        traffic.run("INSERT INTO tags (name) VALUES ($1) ON CONFLICT DO NOTHING", &[600 - number]);
+    });
+    assert_eq!(fixed.avoidable(Code::ExistsThenInsert), 0);
+}
+
+#[test]
+fn a_look_up_that_the_insert_does_not_repeat_is_no_pair() {
+    let silent = |why: &str, count: u64, work: fn(&mut Traffic, u64)| {
+        assert_eq!(times(count, work).avoidable(Code::ExistsThenInsert), 0, "{why}");
+    };
+    silent("the row was there", 5, |traffic, number| {
+        traffic.run_for(LOOK_UP, &[600 - number], 1);
+        traffic.run(TAG, &[600 - number]);
+    });
+    silent("another table is filled", 5, |traffic, number| {
+        traffic.run_for("SELECT id FROM banned WHERE name = $1", &[600 - number], 0);
+        traffic.run(TAG, &[600 - number]);
+    });
+    silent("another value is inserted", 5, |traffic, number| {
+        traffic.run_for(LOOK_UP, &[600 - number], 0);
+        traffic.run(TAG, &[700 - number]);
+    });
+    silent("something else was written in between", 5, |traffic, number| {
+        traffic.run_for(LOOK_UP, &[600 - number], 0);
+        traffic.run("INSERT INTO log (message) VALUES ($1)", &[number]);
+        traffic.run(TAG, &[600 - number]);
+    });
+    silent("twice is chance", 2, |traffic, number| {
+        traffic.run_for(LOOK_UP, &[600 - number], 0);
+        traffic.run(TAG, &[600 - number]);
+    });
+}

@@ -1,0 +1,198 @@
+//! Made-up traffic, written as its program would think of it.
+
+use onetrip_ledger::{
+    Analyzer, Code, Exchange, Finding, Moment, Mutes, Outcome, Statement, Steps, StreamEncoder, Summary,
+    TransactionStatus, UnitKind,
+};
+
+pub(crate) const MILLISECOND: u64 = 1_000_000;
+
+/// A query by the parent's key, as loops send it.
+pub(crate) const CHILD: &str = "SELECT * FROM books WHERE author_id = $1";
+
+/// One connection's traffic.
+pub(crate) struct Traffic {
+    stream: StreamEncoder,
+    templates: Vec<String>,
+    now: u64,
+    status: TransactionStatus,
+    /// Time between a reply and the next unit.
+    pub(crate) think: u64,
+    /// What comes next shares the trip under way.
+    pub(crate) shares: bool,
+    /// The request that what comes next belongs to; zero is none.
+    pub(crate) request: u64,
+    pub(crate) kind: UnitKind,
+}
+
+impl Traffic {
+    pub(crate) fn new() -> Self {
+        let mut stream = StreamEncoder::default();
+        stream.opened(Moment(0), [(&b"user"[..], &b"ann"[..])]);
+        stream.columns(1, [&b"id"[..], &b"flag"[..]]);
+        stream.columns(2, [&b"value"[..]]);
+        Self {
+            stream,
+            templates: Vec::new(),
+            now: 0,
+            status: TransactionStatus::Idle,
+            think: MILLISECOND / 10,
+            shares: false,
+            request: 0,
+            kind: UnitKind::Query,
+        }
+    }
+
+    fn template(&mut self, text: &str) -> u32 {
+        let known = self.templates.iter().position(|known| known == text);
+        let position = known.unwrap_or_else(|| {
+            self.templates.push(text.into());
+            self.stream.template(self.templates.len() as u32, text.as_bytes());
+            self.templates.len() - 1
+        });
+        position as u32 + 1
+    }
+
+    fn exchange(&mut self, statement: Statement, parameters: &[u64], results: &[u32]) {
+        self.now += self.think;
+        let exchange = Exchange {
+            kind: self.kind,
+            sent_at: Moment(self.now),
+            first_reply_at: Moment(self.now + MILLISECOND / 2),
+            last_reply_at: Moment(self.now + MILLISECOND),
+            starts_trip: !self.shares,
+            status: self.status,
+            request: self.request,
+            outcome: statement.outcome,
+            statements: vec![statement],
+            parameters: parameters.to_vec(),
+            results: results.to_vec(),
+            ..Exchange::default()
+        };
+        self.now += MILLISECOND;
+        self.stream.exchange(&exchange);
+    }
+
+    /// A query whose rows have an id and a flag that is always the same.
+    pub(crate) fn list(&mut self, text: &str, ids: &[u64]) {
+        self.list_of(text, &[], ids);
+    }
+
+    pub(crate) fn list_of(&mut self, text: &str, parameters: &[u64], ids: &[u64]) {
+        let results: Vec<u32> = ids.iter().flat_map(|id| [*id as u32, 1]).collect();
+        let statement = Statement {
+            template: self.template(text),
+            steps: Steps::EXECUTE,
+            rows: ids.len() as u64,
+            parameters: parameters.len() as u16,
+            columns: 1,
+            key_columns: 2,
+            results: results.len() as u32,
+            result_digest: 2,
+            ..Statement::default()
+        };
+        self.exchange(statement, parameters, &results);
+    }
+
+    /// A statement that returns or changes one row, of which nothing is kept.
+    pub(crate) fn run(&mut self, text: &str, parameters: &[u64]) {
+        self.run_for(text, parameters, 1);
+    }
+
+    /// The same for any number of rows.
+    pub(crate) fn run_for(&mut self, text: &str, parameters: &[u64], rows: u64) {
+        let statement = Statement {
+            template: self.template(text),
+            steps: Steps::EXECUTE,
+            rows,
+            parameters: parameters.len() as u16,
+            result_digest: 2,
+            ..Statement::default()
+        };
+        self.exchange(statement, parameters, &[]);
+    }
+
+    /// A statement that returns one row with one value.
+    pub(crate) fn value(&mut self, text: &str, parameters: &[u64], value: u64) {
+        let statement = Statement {
+            template: self.template(text),
+            steps: Steps::EXECUTE,
+            rows: 1,
+            parameters: parameters.len() as u16,
+            columns: 2,
+            key_columns: 1,
+            results: 1,
+            ..Statement::default()
+        };
+        self.exchange(statement, parameters, &[value as u32]);
+    }
+
+    /// A statement that fails.
+    pub(crate) fn fail(&mut self, text: &str) {
+        let statement = Statement {
+            template: self.template(text),
+            steps: Steps::EXECUTE,
+            outcome: Outcome::Failed(*b"23505"),
+            ..Statement::default()
+        };
+        self.exchange(statement, &[], &[]);
+    }
+
+    /// A trip that only prepares.
+    pub(crate) fn prepare(&mut self, text: &str) {
+        let steps = Steps::PREPARE | Steps::DESCRIBE;
+        let statement = Statement { template: self.template(text), steps, ..Statement::default() };
+        self.exchange(statement, &[], &[]);
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.begin_as("BEGIN");
+    }
+
+    pub(crate) fn begin_as(&mut self, text: &str) {
+        self.status = TransactionStatus::Active;
+        self.run(text, &[]);
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.status = TransactionStatus::Idle;
+        self.run("COMMIT", &[]);
+    }
+
+    pub(crate) fn rollback(&mut self) {
+        self.status = TransactionStatus::Idle;
+        self.run("ROLLBACK", &[]);
+    }
+
+    /// The whole of it, encoded.
+    pub(crate) fn block(mut self) -> Vec<u8> {
+        self.stream.closed(Moment(self.now), 0, 0, 0);
+        self.stream.take_block()
+    }
+
+    pub(crate) fn summary(self) -> Summary {
+        let mut analyzer = Analyzer::new();
+        analyzer.block(1, &self.block()).unwrap();
+        analyzer.finish(&Mutes::default()).summary
+    }
+
+    pub(crate) fn findings(self) -> Vec<Finding> {
+        self.summary().findings
+    }
+
+    /// Codes and avoidable trips of all findings.
+    pub(crate) fn found(self) -> Vec<(Code, u64)> {
+        found(&self.findings())
+    }
+
+    /// Avoidable trips of one code.
+    pub(crate) fn avoidable(self, code: Code) -> u64 {
+        let of_code = self.findings().into_iter().filter(|finding| finding.code == code);
+        of_code.map(|finding| finding.avoidable).sum()
+    }
+}
+
+/// Codes and avoidable trips of findings.
+pub(crate) fn found(findings: &[Finding]) -> Vec<(Code, u64)> {
+    findings.iter().map(|finding| (finding.code, finding.avoidable)).collect()
+}

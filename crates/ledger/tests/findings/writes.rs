@@ -1,0 +1,55 @@
+//! OT002 and OT003.
+
+use onetrip_ledger::Code;
+
+use crate::traffic::{MILLISECOND, Traffic};
+
+#[test]
+fn rows_written_one_by_one_in_one_transaction() {
+    let mut traffic = Traffic::new();
+    traffic.begin();
+    for n in 0..20 {
+        traffic.run("INSERT INTO log VALUES ($1)", &[1000 + n]);
+    }
+    traffic.commit();
+    assert_eq!(traffic.found(), [(Code::RowByRow, 19)]);
+}
+
+#[test]
+fn rows_that_commit_one_by_one_count_their_begin_and_commit_once() {
+    let mut traffic = Traffic::new();
+    for n in 0..20 {
+        traffic.begin();
+        traffic.run("INSERT INTO log VALUES ($1)", &[1000 + n]);
+        traffic.commit();
+    }
+    assert_eq!(traffic.found(), [(Code::CommitPerRow, 57)]);
+}
+
+#[test]
+fn four_rows_are_not_worth_a_batch() {
+    let mut traffic = Traffic::new();
+    for n in 0..4 {
+        traffic.run("INSERT INTO log VALUES ($1)", &[1000 + n]);
+    }
+    assert_eq!(traffic.found(), []);
+}
+
+#[test]
+fn the_same_row_again_is_a_retry() {
+    let mut traffic = Traffic::new();
+    for _ in 0..20 {
+        traffic.run("UPDATE jobs SET taken = $1", &[5]);
+    }
+    assert_eq!(traffic.found(), []);
+}
+
+#[test]
+fn requests_that_write_with_one_statement_are_no_loop() {
+    let mut traffic = Traffic::new();
+    traffic.think = 10 * MILLISECOND;
+    for n in 0..50 {
+        traffic.run("INSERT INTO log VALUES ($1)", &[1000 + n]);
+    }
+    assert_eq!(traffic.found(), []);
+}
