@@ -4,6 +4,7 @@ mod common;
 
 use common::page::{story_prices, story_timeline, worst};
 use common::{calm, crowded, story, template};
+use onetrip_forecast::Prices;
 use onetrip_ledger::Summary;
 use onetrip_ledger::compare::Comparison;
 use onetrip_ledger::timeline::Timeline;
@@ -65,6 +66,17 @@ fn a_calm_page_has_no_empty_sections() {
         assert!(!page.contains(&format!("id=\"{id}\"")), "{id}");
     }
     assert!(!page.contains("id=\"data\""));
+}
+
+#[test]
+fn the_page_tells_latency_from_bandwidth_where_a_bandwidth_was_given() {
+    let summary = story();
+    let given = story_prices();
+    let page = |prices| Report { prices: Some(prices), ..Report::new(&summary) }.html(&story_timeline(1));
+    let section = page(&given);
+    let sentence = between(&section, "<p class=\"more\">Bandwidth used", "</p>").replace('\u{a0}', " ");
+    assert_eq!(sentence, " at 12.9 ms: &lt;1 % of 32.0 Mbit&#x2f;s; this is latency, not bandwidth.");
+    assert!(!page(&Prices { bandwidth: None, ..given.clone() }).contains("andwidth used"));
 }
 
 #[test]

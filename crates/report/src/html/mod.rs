@@ -35,6 +35,8 @@ struct Page {
     contents: Vec<Section>,
     times: Option<view::Times>,
     curve: Option<view::CurveView>,
+    /// How much of the path's bandwidth is used, where one was given.
+    bandwidth: Option<String>,
     findings: Vec<view::FindingView>,
     findings_more: Option<String>,
     waterfall_lead: Option<String>,
@@ -82,6 +84,7 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
         contents,
         times,
         curve,
+        bandwidth: report.prices.and_then(view::bandwidth),
         findings,
         findings_more: view::findings_more(report),
         waterfall_lead: waterfall.map(|waterfall| waterfall.lead),

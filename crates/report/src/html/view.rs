@@ -1,7 +1,7 @@
 //! What the template is given: texts that are safe to show, and numbers as people read them.
 
 use minijinja::value::Value;
-use onetrip_forecast::{Curve, CurveLine};
+use onetrip_forecast::{Curve, CurveLine, Prices};
 use onetrip_ledger::timeline::Histogram;
 use onetrip_ledger::{Driver, Finding, Summary};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::chart::{self, Size};
 use crate::clean::{clean, cut, tied};
 use crate::number::{count, counted, duration, percent};
 use crate::proof::proof;
-use crate::text::{all_time, parts, scope_name};
+use crate::text::{self, all_time, parts, scope_name};
 
 /// Findings shown; the rest are in the other formats.
 const FINDINGS_MAX: usize = 50;
@@ -144,7 +144,7 @@ pub(super) fn how_to_connect(report: &Report<'_>) -> String {
 }
 
 pub(super) fn facts(report: &Report<'_>) -> Vec<Fact> {
-    let facts = crate::text::facts(report).into_iter();
+    let facts = text::facts(report).into_iter();
     facts.map(|(name, value)| Fact { name, value: tied(&cut(&value, TEXT_MAX)) }).collect()
 }
 
@@ -200,6 +200,13 @@ pub(super) fn curve(curve: &Curve) -> Option<CurveView> {
         first: cut(&clean(&first.name), SCOPE_MAX),
         lines: curve.lines.iter().enumerate().filter_map(cost).collect(),
     })
+}
+
+/// How much of the bandwidth that was asked about is used, as a sentence.
+pub(super) fn bandwidth(prices: &Prices) -> Option<String> {
+    let used = prices.bandwidth.and_then(|_| text::bandwidth(prices))?;
+    let (first, rest) = used.split_at_checked(1)?;
+    Some(tied(&format!("{}{rest}.", first.to_uppercase())))
 }
 
 pub(super) fn histogram(histogram: &Histogram) -> Option<HistogramView> {

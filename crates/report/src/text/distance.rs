@@ -41,7 +41,7 @@ fn range(price: &Price) -> String {
 }
 
 /// What the run moves, and whether that is what it waits for.
-fn bandwidth(prices: &Prices) -> Option<String> {
+pub(crate) fn bandwidth(prices: &Prices) -> Option<String> {
     let price = prices.target()?;
     let at = duration(price.rtt_ns);
     let Some(limit) = prices.bandwidth else {

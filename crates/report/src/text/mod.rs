@@ -12,6 +12,7 @@ use crate::Report;
 use crate::clean::{clean, wrap};
 use crate::number::{count, duration};
 
+pub(crate) use distance::bandwidth;
 pub(crate) use outcome::judgement;
 pub(crate) use overview::{all_time, doubts, facts, parts};
 pub use paint::Style;
