@@ -5,7 +5,7 @@ mod support;
 use support::Fixture;
 
 /// Queries and the only row that PostgreSQL answers them with.
-const ANSWERS: [(&str, &str); 62] = [
+const ANSWERS: [(&str, &str); 65] = [
     ("SELECT 7/2, 7/2.0, -7/2, 7%3, 2^10, 7::float8/2", "3|3.5|-3|1|1024|3.5"),
     ("SELECT 'a' || 1 || true || 1.5", "a1true1.5"),
     ("SELECT 'a' || 1 + 2", "a3"),
@@ -83,6 +83,9 @@ const ANSWERS: [(&str, &str); 62] = [
     ("SELECT 'now'::timestamptz = now(), 'today'::date = current_date", "t|t"),
     ("SELECT (now() AT TIME ZONE 'UTC') IS NOT NULL", "t"),
     ("SELECT unnest(ARRAY[7])", "7"),
+    ("SELECT * FROM unnest(ARRAY['a']) WITH ORDINALITY AS t(v, n)", "a|1"),
+    ("SELECT * FROM unnest(ARRAY[1, 2], ARRAY['x']) AS t(n, v) ORDER BY n DESC LIMIT 1", "2|NULL"),
+    ("SELECT count(*), max(v) FROM unnest('{1,2,3}'::int[], '{4,5,6,7}'::int[]) AS t(n, v)", "4|7"),
     (
         "SELECT pg_catalog.format_type(23, NULL), pg_typeof_is_missing FROM (SELECT 1 AS pg_typeof_is_missing) AS x",
         "integer|1",
@@ -197,6 +200,36 @@ fn tables_are_made_filled_changed_and_described_as_declared() {
     assert_eq!(viewed[0].columns(), [("id".to_owned(), 20), ("whole".to_owned(), 23)]);
     client.run("TRUNCATE people; DROP VIEW active; DROP TABLE IF EXISTS people, nothing");
     assert_eq!(client.error("SELECT 1 FROM people"), "42P01");
+}
+
+#[test]
+fn rows_of_any_query_are_inserted_unless_they_conflict() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.run("CREATE TABLE t (id int PRIMARY KEY, name text); INSERT INTO t VALUES (1, 'old')");
+    for query in [
+        "SELECT * FROM unnest(ARRAY[1, 2], ARRAY['new', 'new'])",
+        "SELECT id, 'new' FROM generate_series(1, 2) AS s(id)",
+        "SELECT n.id, 'new' FROM (VALUES (1), (2)) AS n(id)",
+        "SELECT n.id, m.name FROM (VALUES (1), (2)) AS n(id) CROSS JOIN (VALUES ('new')) AS m(name)",
+        "SELECT n.id, m.name FROM (VALUES (1), (2)) AS n(id) JOIN (VALUES (2, 'new'), (1, 'new')) AS m(id, name) ON m.id = n.id",
+        "SELECT id, 'new' FROM generate_series(1, 3) AS s(id) WHERE id < 3",
+        "SELECT id, 'new' FROM generate_series(1, 3) AS s(id) ORDER BY id LIMIT 2",
+        "SELECT id, min('new') FROM generate_series(1, 2) AS s(id) GROUP BY id",
+        "SELECT 1, 'new' UNION ALL SELECT id, 'new' FROM generate_series(2, 2) AS s(id)",
+        "SELECT unnest(ARRAY[1, 2]), 'new'",
+        "(SELECT id, 'new' FROM generate_series(1, 2) AS s(id))",
+        "SELECT 2, 'new'",
+        "WITH s(id) AS (SELECT 2) SELECT id, 'new' FROM s FOR UPDATE",
+        "VALUES (1, 'new'), (2, 'new')",
+    ] {
+        let insert = format!("INSERT INTO t {query} ON CONFLICT");
+        client.run(&format!("BEGIN; {insert} DO NOTHING"));
+        assert_eq!(client.rows("SELECT * FROM t ORDER BY id"), ["1|old", "2|new"], "{query}");
+        client.run(&format!("{insert} (id) DO UPDATE SET name = excluded.name || '!'"));
+        assert_eq!(client.rows("SELECT name FROM t WHERE id = 2"), ["new!"], "{query}");
+        client.run("ROLLBACK");
+    }
 }
 
 #[test]

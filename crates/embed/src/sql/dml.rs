@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::analysis::{Analysis, Relation};
 use super::parser::Parser;
 use super::schema::Column;
-use super::token::Kind;
+use super::token::{Kind, Token};
 use super::tree::{Arm, ExprId, Item, QueryId};
 use crate::error::{SqlError, SqlResult};
 
@@ -86,7 +86,7 @@ impl Parser<'_> {
     fn insert(&mut self, with: Vec<super::tree::CommonTable>) -> SqlResult<Change> {
         self.expect_word("into")?;
         let mut change = self.change_target(with, true)?;
-        let columns = if self.kind() == Some(Kind::Open) && !self.is_query_start() {
+        let columns = if self.kind() == Some(Kind::Open) && !self.is_plain_query_start() {
             self.optional_names()?
         } else {
             Vec::new()
@@ -182,6 +182,7 @@ impl Analysis<'_> {
             Body::Insert { columns, query, conflict } => {
                 self.insert(&target, columns, *query)?;
                 if let Some(conflict) = conflict {
+                    query.iter().for_each(|query| self.end_from(*query));
                     let excluded =
                         Relation { name: "excluded".to_owned(), columns: Rc::clone(&target.columns) };
                     self.scopes.push(vec![target.clone(), excluded]);
@@ -253,6 +254,21 @@ impl Analysis<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives the last SELECT in front of ON CONFLICT a WHERE, without which SQLite takes the ON for that of a join.
+    fn end_from(&mut self, query_id: QueryId) {
+        let tree = self.tree;
+        let Some(arm) = tree.queries[query_id].arms.last() else { return };
+        let last = match arm.nested {
+            Some(nested) => tree.queries[nested].last + 1,
+            None if arm.rows.is_empty() => arm.from_end,
+            None => return,
+        };
+        let has_where = |token: &Token| token.text(self.text).eq_ignore_ascii_case("where");
+        if !self.tokens.get(last + 1).is_some_and(has_where) {
+            self.edits.after(last, " WHERE true");
+        }
     }
 
     fn conflict(&mut self, target: &Relation, conflict: &Conflict) -> SqlResult<()> {

@@ -87,125 +87,179 @@ pub(crate) fn sqlite_name(name: &str) -> Option<&'static str> {
 pub(crate) fn result_type(name: &str, args: &[Typed]) -> Typed {
     let first = args.first().copied().unwrap_or(Typed::UNKNOWN);
     let of = |base| Typed::of(SqlType::of(base));
+    let has_float = matches!(first.ty.base, Base::Float4 | Base::Float8);
+    let float_or_numeric = || of(if has_float { Base::Float8 } else { Base::Numeric });
     let common = || {
         let ty = args.iter().fold(SqlType::UNKNOWN, |ty, arg| common_type(ty, arg.ty));
         Typed { ty, scale: args.iter().filter_map(|arg| arg.scale).max(), not_null: false }
     };
     match name {
-        "count"
-        | "row_number"
-        | "rank"
-        | "dense_rank"
-        | "txid_current"
-        | "nextval"
-        | "currval"
-        | "lastval"
-        | "setval"
-        | "pg_table_size"
-        | "pg_total_relation_size"
-        | "pg_relation_size"
-        | "pg_database_size" => Typed { not_null: true, ..of(Base::Int8) },
-        "sum" => Typed {
-            scale: first.scale,
-            ..of(match first.ty.base {
+        "sum" => {
+            let base = match first.ty.base {
                 Base::Int2 | Base::Int4 => Base::Int8,
                 Base::Float4 => Base::Float4,
                 Base::Float8 => Base::Float8,
                 _ => Base::Numeric,
-            })
-        },
-        "avg" => match first.ty.base {
-            Base::Float4 | Base::Float8 => of(Base::Float8),
-            _ => of(Base::Numeric),
-        },
+            };
+            Typed { scale: first.scale, ..of(base) }
+        }
+        "avg" | "round" | "floor" | "ceil" | "ceiling" | "trunc" | "sign" => float_or_numeric(),
         "min" | "max" | "abs" | "lag" | "lead" | "first_value" | "last_value" | "nth_value"
         | "onetrip_one_of" => Typed { ty: first.ty.without_modifier(), scale: first.scale, not_null: false },
         "mod" => Typed::of(arithmetic_type(first.ty, args.get(1).map_or(first.ty, |arg| arg.ty))),
-        "coalesce" | "greatest" | "least" => {
-            Typed { not_null: name == "coalesce" && args.iter().any(|arg| arg.not_null), ..common() }
-        }
+        "coalesce" => Typed { not_null: args.iter().any(|arg| arg.not_null), ..common() },
+        "greatest" | "least" | "generate_series" => common(),
         "nullif" => Typed { ty: first.ty, scale: first.scale, not_null: false },
-        "round" | "floor" | "ceil" | "ceiling" | "trunc" | "sign" => match first.ty.base {
-            Base::Float4 | Base::Float8 => of(Base::Float8),
-            _ => of(Base::Numeric),
-        },
-        "sqrt" | "power" | "pow" | "exp" | "ln" | "log" | "random" | "pi" | "sin" | "cos" | "tan"
-        | "date_part" | "degrees" | "radians" | "stddev" | "variance" => of(Base::Float8),
-        "length"
-        | "char_length"
-        | "character_length"
-        | "octet_length"
-        | "bit_length"
-        | "position"
-        | "strpos"
-        | "ascii"
-        | "ntile"
-        | "pg_backend_pid"
-        | "json_array_length"
-        | "jsonb_array_length"
-        | "array_length"
-        | "array_upper"
-        | "array_lower"
-        | "cardinality"
-        | "onetrip_days_between" => of(Base::Int4),
-        "now"
-        | "current_timestamp"
-        | "transaction_timestamp"
-        | "statement_timestamp"
-        | "clock_timestamp"
-        | "to_timestamp"
-        | "pg_postmaster_start_time"
-        | "pg_conf_load_time" => of(Base::Timestamptz),
-        "localtimestamp" => of(Base::Timestamp),
-        "current_date" => of(Base::Date),
-        "current_time" | "localtime" => of(Base::Time),
         "date_trunc" => match args.get(1).map(|arg| arg.ty.base) {
             Some(Base::Timestamp) => of(Base::Timestamp),
             _ => of(Base::Timestamptz),
         },
-        "extract" => of(Base::Numeric),
-        "bool_and" | "bool_or" | "every" | "starts_with" | "json_valid" | "pg_try_advisory_lock" => {
-            of(Base::Bool)
-        }
-        "has_table_privilege"
-        | "has_schema_privilege"
-        | "has_database_privilege"
-        | "pg_is_in_recovery"
-        | "pg_is_other_temp_schema"
-        | "has_column_privilege"
-        | "pg_relation_is_publishable"
-        | "row_security_active" => of(Base::Bool),
-        "gen_random_uuid" => of(Base::Uuid),
         "unnest" => Typed::of(first.ty.element()),
-        "generate_series" => common(),
         "array_agg" | "array" => Typed::of(SqlType { is_array: true, ..first.ty.without_modifier() }),
         "current_schemas" => Typed::of(SqlType::array_of(Base::Name)),
         "string_to_array" | "array_append" => Typed::of(SqlType::array_of(Base::Text)),
-        "json_agg" | "json_build_array" | "json_build_object" | "json_object_agg" | "to_json"
-        | "row_to_json" => of(Base::Json),
-        "jsonb_agg" | "jsonb_build_array" | "jsonb_build_object" | "jsonb_object_agg" | "to_jsonb" => {
-            of(Base::Jsonb)
-        }
-        "current_user"
-        | "session_user"
-        | "user"
-        | "current_role"
-        | "current_schema"
-        | "current_catalog"
-        | "current_database"
-        | "pg_get_userbyid"
-        | "pg_encoding_to_char"
-        | "getpgusername" => of(Base::Name),
-        "pg_sleep" | "pg_advisory_unlock_all" | "pg_advisory_lock" => of(Base::Void),
-        "pg_my_temp_schema" => of(Base::Oid),
-        "to_regclass" => of(Base::Regclass),
-        "to_regtype" => of(Base::Regtype),
-        "decode" | "sha256" | "convert_to" => of(Base::Bytea),
-        _ if name.starts_with("pg_") && name.ends_with("_is_visible") => of(Base::Bool),
-        _ if TEXT_FUNCTIONS.contains(&name) => of(Base::Text),
-        _ => Typed::UNKNOWN,
+        _ => match fixed_type(name) {
+            Some(Base::Int8) => Typed { not_null: true, ..of(Base::Int8) },
+            Some(base) => of(base),
+            None => Typed::UNKNOWN,
+        },
     }
 }
+
+/// The type of a function that gives the same one whatever its arguments are.
+fn fixed_type(name: &str) -> Option<Base> {
+    let found = FIXED_TYPES.iter().find(|(_, names)| names.contains(&name));
+    let is_visible = name.starts_with("pg_") && name.ends_with("_is_visible");
+    found.map(|(base, _)| *base).or(is_visible.then_some(Base::Bool))
+}
+
+/// Functions by the type that they give. Those of bigint never give NULL.
+const FIXED_TYPES: &[(Base, &[&str])] = &[
+    (
+        Base::Int8,
+        &[
+            "count",
+            "row_number",
+            "rank",
+            "dense_rank",
+            "txid_current",
+            "nextval",
+            "currval",
+            "lastval",
+            "setval",
+            "pg_table_size",
+            "pg_total_relation_size",
+            "pg_relation_size",
+            "pg_database_size",
+        ],
+    ),
+    (
+        Base::Int4,
+        &[
+            "length",
+            "char_length",
+            "character_length",
+            "octet_length",
+            "bit_length",
+            "position",
+            "strpos",
+            "ascii",
+            "ntile",
+            "pg_backend_pid",
+            "json_array_length",
+            "jsonb_array_length",
+            "array_length",
+            "array_upper",
+            "array_lower",
+            "cardinality",
+            "onetrip_days_between",
+        ],
+    ),
+    (
+        Base::Float8,
+        &[
+            "sqrt",
+            "power",
+            "pow",
+            "exp",
+            "ln",
+            "log",
+            "random",
+            "pi",
+            "sin",
+            "cos",
+            "tan",
+            "date_part",
+            "degrees",
+            "radians",
+            "stddev",
+            "variance",
+        ],
+    ),
+    (Base::Numeric, &["extract"]),
+    (
+        Base::Timestamptz,
+        &[
+            "now",
+            "current_timestamp",
+            "transaction_timestamp",
+            "statement_timestamp",
+            "clock_timestamp",
+            "to_timestamp",
+            "pg_postmaster_start_time",
+            "pg_conf_load_time",
+        ],
+    ),
+    (Base::Timestamp, &["localtimestamp"]),
+    (Base::Date, &["current_date"]),
+    (Base::Time, &["current_time", "localtime"]),
+    (
+        Base::Bool,
+        &[
+            "bool_and",
+            "bool_or",
+            "every",
+            "starts_with",
+            "json_valid",
+            "pg_try_advisory_lock",
+            "has_table_privilege",
+            "has_schema_privilege",
+            "has_database_privilege",
+            "pg_is_in_recovery",
+            "pg_is_other_temp_schema",
+            "has_column_privilege",
+            "pg_relation_is_publishable",
+            "row_security_active",
+        ],
+    ),
+    (Base::Uuid, &["gen_random_uuid"]),
+    (
+        Base::Json,
+        &["json_agg", "json_build_array", "json_build_object", "json_object_agg", "to_json", "row_to_json"],
+    ),
+    (Base::Jsonb, &["jsonb_agg", "jsonb_build_array", "jsonb_build_object", "jsonb_object_agg", "to_jsonb"]),
+    (
+        Base::Name,
+        &[
+            "current_user",
+            "session_user",
+            "user",
+            "current_role",
+            "current_schema",
+            "current_catalog",
+            "current_database",
+            "pg_get_userbyid",
+            "pg_encoding_to_char",
+            "getpgusername",
+        ],
+    ),
+    (Base::Void, &["pg_sleep", "pg_advisory_unlock_all", "pg_advisory_lock"]),
+    (Base::Oid, &["pg_my_temp_schema"]),
+    (Base::Regclass, &["to_regclass"]),
+    (Base::Regtype, &["to_regtype"]),
+    (Base::Bytea, &["decode", "sha256", "convert_to"]),
+    (Base::Text, TEXT_FUNCTIONS),
+];
 
 const TEXT_FUNCTIONS: &[&str] = &[
     "array_to_string",

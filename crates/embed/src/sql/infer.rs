@@ -2,8 +2,9 @@
 
 use super::analysis::{Analysis, Typed, unsupported_at};
 use super::functions::{common_type, result_type, sqlite_name};
+use super::schema::Column;
 use super::token::{Kind, quote_text};
-use super::tree::{Call, ExprId, Node, Quantity};
+use super::tree::{Call, Expr, ExprId, Node, Quantity, QueryId};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Base, SqlType};
 
@@ -29,16 +30,11 @@ impl Analysis<'_> {
         let tree = self.tree;
         let expr = &tree.exprs[id];
         Ok(match &expr.node {
-            Node::Null => Typed::UNKNOWN,
+            Node::Null | Node::Star { .. } => Typed::UNKNOWN,
             Node::Bool => Typed { not_null: true, ..Typed::of(SqlType::BOOL) },
             Node::Integer => integer_literal(self.tokens[expr.first].text(self.text)),
             Node::Decimal => decimal_literal(self.tokens[expr.first].text(self.text)),
-            Node::Text(text) => {
-                if self.tokens[expr.first].kind != Kind::Text {
-                    self.edits.replace(expr.first, quote_text(text));
-                }
-                Typed::UNKNOWN
-            }
+            Node::Text(text) => self.text_literal(expr.first, text),
             Node::Parameter(number) => {
                 self.edits.replace(expr.first, format!("?{number}"));
                 Typed::of(self.set_parameter(*number, SqlType::UNKNOWN))
@@ -47,17 +43,8 @@ impl Analysis<'_> {
                 self.drop_schema(id, 3);
                 self.find_column(table.as_deref(), name).unwrap_or(Typed::UNKNOWN)
             }
-            Node::Star { .. } => Typed::UNKNOWN,
             Node::Paren(inner) => self.infer(*inner)?,
-            Node::Row(list) => {
-                for element in list {
-                    self.infer(*element)?;
-                }
-                if self.tokens[expr.first].kind == Kind::Word {
-                    self.edits.remove([expr.first]); // ROW(…) is (…) in SQLite
-                }
-                Typed::UNKNOWN
-            }
+            Node::Row(list) => self.row(expr.first, list)?,
             Node::Sign(arg) => self.sign(*arg)?,
             Node::Not(arg) => {
                 self.condition(*arg)?;
@@ -74,88 +61,117 @@ impl Analysis<'_> {
             }
             Node::Call(call) => self.call(id, call)?,
             Node::Case { operand, branches, otherwise } => self.case(*operand, branches, *otherwise)?,
-            Node::Scalar(query) => {
-                let columns = self.query(*query)?;
-                columns
-                    .first()
-                    .map_or(Typed::UNKNOWN, |column| Typed { scale: column.scale, ..Typed::of(column.ty) })
-            }
-            Node::Exists(query) => {
-                self.query(*query)?;
-                Typed::of(SqlType::BOOL)
-            }
-            Node::ArrayOf(query) => {
-                let columns = self.query(*query)?;
-                let (first, last) = (tree.queries[*query].first, tree.queries[*query].last);
-                self.edits.remove([expr.first]);
-                self.edits.before(first, "WITH onetrip_elements(v) AS (");
-                self.edits.after(last, ") SELECT json_group_array(v) FROM onetrip_elements");
-                array_of(columns.first().map_or(SqlType::TEXT, |column| column.ty))
-            }
-            Node::ArrayList(list) => {
-                let element = self.unify(list)?;
-                self.edits.remove([expr.first]);
-                self.edits.replace(expr.first + 1, "json_array(");
-                self.edits.replace(expr.last, ")");
-                array_of(element)
-            }
-            Node::InList { arg, list } => {
-                let mut all = vec![*arg];
-                all.extend(list);
-                self.unify(&all)?;
-                Typed::of(SqlType::BOOL)
-            }
-            Node::InQuery { arg, query } => {
-                let typed = self.infer(*arg)?;
-                let columns = self.query(*query)?;
-                if let [column] = columns.as_slice() {
-                    self.coerce(*arg, typed, column.ty)?;
-                }
-                Typed::of(SqlType::BOOL)
-            }
-            Node::Between { arg, low, high } => {
-                self.unify(&[*arg, *low, *high])?;
-                Typed::of(SqlType::BOOL)
-            }
-            Node::Test { arg } => {
-                self.infer(*arg)?;
-                if self.tokens[expr.last].text(self.text).eq_ignore_ascii_case("unknown") {
-                    self.edits.replace(expr.last, "NULL");
-                }
-                Typed::of(SqlType::BOOL)
-            }
-            Node::Quantified { left, at, is_all, right } => {
-                self.quantified(id, *left, *at, *is_all, *right)?
-            }
-            Node::Subscript { arg, index } => {
-                let typed = self.infer(*arg)?;
-                let index_typed = self.infer(*index)?;
-                self.coerce(*index, index_typed, SqlType::INT4)?;
-                let open = self.last(*arg) + 1;
-                self.edits.before(self.first(*arg), "onetrip_element(");
-                self.edits.replace(open, ",");
-                self.edits.replace(expr.last, ")");
-                Typed::of(typed.ty.element())
-            }
-            Node::AtTimeZone { arg, zone } => {
-                let typed = self.infer(*arg)?;
-                let typed = self.coerce(*arg, typed, SqlType::of(Base::Timestamptz))?;
-                let zone_typed = self.infer(*zone)?;
-                self.coerce(*zone, zone_typed, SqlType::TEXT)?;
-                let (first, last) = (self.last(*arg) + 1, self.first(*zone) - 1);
-                self.edits.remove(first..=last);
-                self.edits.replace(first, format!(", {},", typed.ty.oid()));
-                self.edits.before(self.first(*arg), "onetrip_at_time_zone(");
-                self.edits.after(self.last(*zone), ")");
-                let has_zone = typed.ty.base == Base::Timestamptz;
-                Typed::of(SqlType::of(if has_zone { Base::Timestamp } else { Base::Timestamptz }))
-            }
+            Node::ArrayList(list) => self.array_list(expr, list)?,
+            Node::Scalar(query) => self.scalar(*query)?,
+            Node::ArrayOf(query) => self.array_of_query(expr.first, *query)?,
+            Node::Subscript { arg, index } => self.subscript(expr.last, *arg, *index)?,
+            Node::AtTimeZone { arg, zone } => self.at_time_zone(*arg, *zone)?,
             Node::Collate { arg, at } => {
                 let typed = self.infer(*arg)?;
                 self.edits.remove(*at..=expr.last);
                 typed
             }
+            Node::Exists(query) => self.query(*query).map(|_| Typed::of(SqlType::BOOL))?,
+            Node::InList { arg, list } => {
+                let all: Vec<_> = [*arg].into_iter().chain(list.iter().copied()).collect();
+                self.unify(&all).map(|_| Typed::of(SqlType::BOOL))?
+            }
+            Node::InQuery { arg, query } => self.in_query(*arg, *query)?,
+            Node::Between { arg, low, high } => {
+                self.unify(&[*arg, *low, *high]).map(|_| Typed::of(SqlType::BOOL))?
+            }
+            Node::Test { arg } => self.test(expr.last, *arg)?,
+            Node::Quantified { left, at, is_all, right } => {
+                self.quantified(id, *left, *at, *is_all, *right)?
+            }
         })
+    }
+
+    /// A string in whatever notation, at this token.
+    fn text_literal(&mut self, at: usize, text: &str) -> Typed {
+        if self.tokens[at].kind != Kind::Text {
+            self.edits.replace(at, quote_text(text));
+        }
+        Typed::UNKNOWN
+    }
+
+    fn in_query(&mut self, arg: ExprId, query: QueryId) -> SqlResult<Typed> {
+        let typed = self.infer(arg)?;
+        let columns = self.query(query)?;
+        if let [column] = columns.as_slice() {
+            self.coerce(arg, typed, column.ty)?;
+        }
+        Ok(Typed::of(SqlType::BOOL))
+    }
+
+    /// `arg IS …`, its last token given.
+    fn test(&mut self, last: usize, arg: ExprId) -> SqlResult<Typed> {
+        self.infer(arg)?;
+        if self.tokens[last].text(self.text).eq_ignore_ascii_case("unknown") {
+            self.edits.replace(last, "NULL");
+        }
+        Ok(Typed::of(SqlType::BOOL))
+    }
+
+    fn row(&mut self, first: usize, list: &[ExprId]) -> SqlResult<Typed> {
+        for element in list {
+            self.infer(*element)?;
+        }
+        if self.tokens[first].kind == Kind::Word {
+            self.edits.remove([first]); // ROW(…) is (…) in SQLite
+        }
+        Ok(Typed::UNKNOWN)
+    }
+
+    fn scalar(&mut self, query: QueryId) -> SqlResult<Typed> {
+        let columns = self.query(query)?;
+        let typed = |column: &Column| Typed { scale: column.scale, ..Typed::of(column.ty) };
+        Ok(columns.first().map_or(Typed::UNKNOWN, typed))
+    }
+
+    /// `ARRAY(SELECT …)`, its first token given.
+    fn array_of_query(&mut self, array: usize, query: QueryId) -> SqlResult<Typed> {
+        let columns = self.query(query)?;
+        let (first, last) = (self.tree.queries[query].first, self.tree.queries[query].last);
+        self.edits.remove([array]);
+        self.edits.before(first, "WITH onetrip_elements(v) AS (");
+        self.edits.after(last, ") SELECT json_group_array(v) FROM onetrip_elements");
+        Ok(array_of(columns.first().map_or(SqlType::TEXT, |column| column.ty)))
+    }
+
+    /// `ARRAY[…]`
+    fn array_list(&mut self, expr: &Expr, list: &[ExprId]) -> SqlResult<Typed> {
+        let element = self.unify(list)?;
+        self.edits.remove([expr.first]);
+        self.edits.replace(expr.first + 1, "json_array(");
+        self.edits.replace(expr.last, ")");
+        Ok(array_of(element))
+    }
+
+    /// `array[index]`, its closing bracket given.
+    fn subscript(&mut self, close: usize, arg: ExprId, index: ExprId) -> SqlResult<Typed> {
+        let typed = self.infer(arg)?;
+        let index_typed = self.infer(index)?;
+        self.coerce(index, index_typed, SqlType::INT4)?;
+        let open = self.last(arg) + 1;
+        self.edits.before(self.first(arg), "onetrip_element(");
+        self.edits.replace(open, ",");
+        self.edits.replace(close, ")");
+        Ok(Typed::of(typed.ty.element()))
+    }
+
+    fn at_time_zone(&mut self, arg: ExprId, zone: ExprId) -> SqlResult<Typed> {
+        let typed = self.infer(arg)?;
+        let typed = self.coerce(arg, typed, SqlType::of(Base::Timestamptz))?;
+        let zone_typed = self.infer(zone)?;
+        self.coerce(zone, zone_typed, SqlType::TEXT)?;
+        let (first, last) = (self.last(arg) + 1, self.first(zone) - 1);
+        self.edits.remove(first..=last);
+        self.edits.replace(first, format!(", {},", typed.ty.oid()));
+        self.edits.before(self.first(arg), "onetrip_at_time_zone(");
+        self.edits.after(self.last(zone), ")");
+        let has_zone = typed.ty.base == Base::Timestamptz;
+        Ok(Typed::of(SqlType::of(if has_zone { Base::Timestamp } else { Base::Timestamptz })))
     }
 
     /// Gives expressions that must agree one type, and says which.

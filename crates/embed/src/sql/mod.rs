@@ -14,6 +14,7 @@ mod infer;
 mod operators;
 mod parser;
 mod query;
+mod rows;
 pub(crate) mod schema;
 mod scope;
 mod sequence;
@@ -22,6 +23,7 @@ pub(crate) mod token;
 mod tree;
 mod utility;
 
+pub(crate) use ddl::Ddl;
 pub(crate) use schema::{Column, LiveSchema, Schema};
 pub(crate) use statement::{
     CopyFormat, CopyIn, OutputColumn, Run, Statement, Utility, Verb, split, translate,

@@ -8,12 +8,25 @@ use crate::error::{SqlError, SqlResult};
 impl Parser<'_> {
     /// Whether a query starts here, parentheses in front of it included.
     pub(crate) fn is_query_start(&self) -> bool {
+        let at = self.behind_parentheses();
+        self.is_query_word(at) && (at == self.at || self.closes_as_query(at))
+    }
+
+    /// Whether a query starts here where nothing else in parentheses could begin with a query.
+    pub(crate) fn is_plain_query_start(&self) -> bool {
+        self.is_query_word(self.behind_parentheses())
+    }
+
+    fn behind_parentheses(&self) -> usize {
         let mut at = self.at;
         while self.kind_at(at) == Some(Kind::Open) {
             at += 1;
         }
+        at
+    }
+
+    fn is_query_word(&self, at: usize) -> bool {
         ["select", "values", "with", "table"].iter().any(|word| self.is_word_at(at, word))
-            && (at == self.at || self.closes_as_query(at))
     }
 
     /// `((select 1) + 1)` is an expression, `((select 1) union …)` a query: what follows the inner one tells.
@@ -189,13 +202,18 @@ impl Parser<'_> {
     fn join_tree(&mut self, arm: &mut Arm) -> SqlResult<()> {
         self.deeper(|parser| parser.table_item(arm))?;
         loop {
-            self.take_word("natural");
-            let is_joined = self.take_any_word(&["inner", "left", "right", "full", "cross"]);
+            // What may follow such a join with ON is an INSERT's ON CONFLICT.
+            let is_natural = self.take_word("natural");
+            let is_cross = self.take_word("cross");
+            let is_joined = is_cross || self.take_any_word(&["inner", "left", "right", "full"]);
             self.take_word("outer");
             if !self.take_word("join") {
                 return if is_joined { Err(self.syntax_error()) } else { Ok(()) };
             }
             self.deeper(|parser| parser.table_item(arm))?;
+            if is_natural || is_cross {
+                continue;
+            }
             if self.take_word("on") {
                 let condition = self.expression()?;
                 arm.conditions.push(condition);

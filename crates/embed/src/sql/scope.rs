@@ -7,7 +7,7 @@ use super::schema::Column;
 use super::token::{Kind, quote_name};
 use super::tree::{Arm, ExprId, FromItem, Limit, Node, Order, QueryId, Source};
 use crate::error::SqlResult;
-use crate::types::{Base, SqlType};
+use crate::types::SqlType;
 
 impl Analysis<'_> {
     /// Reads a query and gives its columns.
@@ -108,7 +108,7 @@ impl Analysis<'_> {
                 _ => continue,
             };
             let joined = if arm.from.is_empty() { " FROM " } else { ", " };
-            let text = format!("{joined}{source}({}) AS onetrip_rows", self.arguments(call));
+            let text = format!("{joined}{source}({}) AS onetrip_rows", self.arguments(call).join(", "));
             self.edits.replace_range(self.first(item.expr), self.last(item.expr), "onetrip_rows.value");
             self.edits.after(arm.from_end, text);
             return;
@@ -226,96 +226,6 @@ impl Analysis<'_> {
             self.edits.remove(item.last + 1 - list_tokens..=item.last);
         }
         Ok(Relation { name, columns: Rc::new(columns) })
-    }
-
-    /// A function in FROM gives one column, named by its alias.
-    fn function_relation(&mut self, item: &FromItem, id: ExprId) -> SqlResult<Relation> {
-        let tree = self.tree;
-        let Node::Call(call) = &tree.exprs[id].node else {
-            return Err(unsupported_at("this expression cannot stand in FROM", self.offset(item.first)));
-        };
-        let function = call.name.clone();
-        let relation = item.alias.clone().unwrap_or_else(|| function.clone());
-        if function == "pg_get_keywords" {
-            // No keyword is reported beyond those that the standard already has.
-            let names = ["word", "catcode", "barelabel", "catdesc", "baredesc"];
-            let nulls: Vec<_> = names.iter().map(|name| format!("NULL AS {name}")).collect();
-            let text = format!("(SELECT {} WHERE 0) AS {}", nulls.join(", "), quote_name(&relation));
-            self.edits.replace_range(item.first, item.last, text);
-            let columns = names.iter().map(|name| Column::new(*name, SqlType::TEXT)).collect();
-            return Ok(Relation { name: relation, columns: Rc::new(columns) });
-        }
-        let column = item.columns.first().cloned().unwrap_or_else(|| relation.clone());
-        let (number, numbered) = match (item.is_numbered, item.columns.get(1)) {
-            (false, _) => (String::new(), None),
-            (true, Some(name)) => {
-                (format!(", row_number() OVER () AS {}", quote_name(name)), Some(name.clone()))
-            }
-            (true, None) => {
-                (", row_number() OVER () AS ordinality".to_owned(), Some("ordinality".to_owned()))
-            }
-        };
-        let (ty, source) = match function.as_str() {
-            "pg_partition_ancestors" => (
-                SqlType::of(Base::Regclass),
-                format!("SELECT NULL AS {}{number} WHERE 0", quote_name(&column)),
-            ),
-            "generate_series" => {
-                let mut ty = SqlType::INT4;
-                for arg in &call.args {
-                    let typed = self.infer(*arg)?;
-                    let typed = self.coerce(*arg, typed, SqlType::INT8)?;
-                    if typed.ty.base == Base::Int8 {
-                        ty = SqlType::INT8;
-                    } else if !typed.ty.base.is_integer() {
-                        return Err(unsupported_at(
-                            "generate_series is supported for integers",
-                            self.offset(item.first),
-                        ));
-                    }
-                }
-                (
-                    ty,
-                    format!(
-                        "SELECT value AS {} FROM generate_series({})",
-                        quote_name(&column),
-                        self.arguments(call)
-                    ),
-                )
-            }
-            "unnest" | "json_array_elements_text" | "jsonb_array_elements_text" => {
-                let mut ty = SqlType::TEXT;
-                for arg in &call.args {
-                    let typed = self.infer(*arg)?;
-                    let typed = self.coerce(*arg, typed, SqlType::array_of(Base::Text))?;
-                    ty = if typed.ty.is_array { typed.ty.element() } else { SqlType::TEXT };
-                }
-                (
-                    ty,
-                    format!(
-                        "SELECT value AS {} FROM json_each({})",
-                        quote_name(&column),
-                        self.arguments(call)
-                    ),
-                )
-            }
-            _ => {
-                let typed = self.infer(id)?;
-                let ty = if typed.ty.is_unknown() { SqlType::TEXT } else { typed.ty };
-                let rendered = self.render(self.first(id), self.last(id));
-                (ty, format!("SELECT {rendered} AS {}{number}", quote_name(&column)))
-            }
-        };
-        self.edits.replace_range(item.first, item.last, format!("({source}) AS {}", quote_name(&relation)));
-        let mut columns = vec![Column::new(column, ty)];
-        columns.extend(numbered.map(|name| Column::new(name, SqlType::INT8)));
-        Ok(Relation { name: relation, columns: Rc::new(columns) })
-    }
-
-    fn arguments(&self, call: &super::tree::Call) -> String {
-        let rendered: Vec<_> =
-            call.args.iter().map(|arg| self.render(self.first(*arg), self.last(*arg))).collect();
-        rendered.join(", ")
     }
 
     /// PostgreSQL sorts NULL as the greatest value, SQLite as the smallest.

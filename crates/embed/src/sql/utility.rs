@@ -12,31 +12,13 @@ pub(super) fn parse(text: &str, tokens: &[Token]) -> SqlResult<Utility> {
     }
     let word = parser.name()?;
     let utility = match word.as_str() {
-        "begin" => {
-            transaction_word(&mut parser);
-            begin(&mut parser)?
-        }
-        "start" => {
-            parser.expect_word("transaction")?;
-            begin(&mut parser)?
-        }
-        "commit" | "end" => {
-            transaction_word(&mut parser);
-            no_chain(&mut parser)?;
-            refuse_prepared(&mut parser)?;
-            Utility::Commit
-        }
-        "rollback" | "abort" => rollback(&mut parser)?,
-        "savepoint" => Utility::Savepoint(parser.name()?),
-        "release" => {
-            parser.take_word("savepoint");
-            Utility::Release(parser.name()?)
+        "prepare" => return prepare(parser, text, tokens),
+        "declare" => return declare(parser, text, tokens),
+        "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
+            transaction(&word, &mut parser)?
         }
         "set" => set(&mut parser)?,
-        "reset" => {
-            let is_all = parser.take_word("all");
-            Utility::Reset(if is_all { None } else { Some(setting_name(&mut parser)?) })
-        }
+        "reset" => Utility::Reset(all_or(&mut parser, setting_name)?),
         "show" => Utility::Show(setting_name(&mut parser)?),
         "discard" => {
             parser.name()?;
@@ -44,37 +26,24 @@ pub(super) fn parse(text: &str, tokens: &[Token]) -> SqlResult<Utility> {
         }
         "deallocate" => {
             parser.take_word("prepare");
-            let is_all = parser.take_word("all");
-            Utility::Deallocate(if is_all { None } else { Some(parser.name()?) })
+            Utility::Deallocate(all_or(&mut parser, Parser::name)?)
         }
-        "prepare" => return prepare(parser, text, tokens),
         "execute" => execute(&mut parser)?,
-        "declare" => return declare(parser, text, tokens),
         "fetch" => fetch(&mut parser, false)?,
         "move" => fetch(&mut parser, true)?,
-        "close" => {
-            let is_all = parser.take_word("all");
-            Utility::CloseCursor(if is_all { None } else { Some(parser.name()?) })
-        }
-        "listen" | "notify" => {
-            return Err(SqlError::unsupported("LISTEN and NOTIFY are not supported"));
-        }
-        "unlisten" => {
-            parser.set_position(tokens.len());
-            Utility::Nothing("UNLISTEN")
-        }
-        "analyze" | "analyse" => {
-            parser.set_position(tokens.len());
-            Utility::Analyze
-        }
-        "vacuum" => {
-            parser.set_position(tokens.len());
-            Utility::Vacuum
-        }
-        "checkpoint" => Utility::Nothing("CHECKPOINT"),
+        "close" => Utility::CloseCursor(all_or(&mut parser, Parser::name)?),
         "copy" => copy(&mut parser)?,
-        "pragma" | "attach" | "detach" | "lock" | "comment" | "grant" | "revoke" | "do" | "call"
-        | "merge" | "reindex" | "cluster" | "refresh" | "import" | "security" | "reassign" | "load" => {
+        "checkpoint" => Utility::Nothing("CHECKPOINT"),
+        "unlisten" | "analyze" | "analyse" | "vacuum" => {
+            parser.set_position(tokens.len());
+            match word.as_str() {
+                "unlisten" => Utility::Nothing("UNLISTEN"),
+                "vacuum" => Utility::Vacuum,
+                _ => Utility::Analyze,
+            }
+        }
+        "listen" | "notify" => return Err(SqlError::unsupported("LISTEN and NOTIFY are not supported")),
+        other if UNSUPPORTED.contains(&other) => {
             return Err(SqlError::unsupported(format!("{} is not supported", word.to_uppercase())));
         }
         _ => {
@@ -83,6 +52,46 @@ pub(super) fn parse(text: &str, tokens: &[Token]) -> SqlResult<Utility> {
         }
     };
     if parser.is_at_end() { Ok(utility) } else { Err(parser.syntax_error()) }
+}
+
+/// First words of statements that PostgreSQL, or SQLite, has and this server does not.
+const UNSUPPORTED: [&str; 17] = [
+    "pragma", "attach", "detach", "lock", "comment", "grant", "revoke", "do", "call", "merge", "reindex",
+    "cluster", "refresh", "import", "security", "reassign", "load",
+];
+
+/// `None` for ALL, else what `read` reads.
+fn all_or<'t>(
+    parser: &mut Parser<'t>,
+    read: impl FnOnce(&mut Parser<'t>) -> SqlResult<String>,
+) -> SqlResult<Option<String>> {
+    if parser.take_word("all") { Ok(None) } else { read(parser).map(Some) }
+}
+
+/// What begins, ends or divides a transaction, behind its first word.
+fn transaction(word: &str, parser: &mut Parser<'_>) -> SqlResult<Utility> {
+    match word {
+        "begin" => {
+            transaction_word(parser);
+            begin(parser)
+        }
+        "start" => {
+            parser.expect_word("transaction")?;
+            begin(parser)
+        }
+        "commit" | "end" => {
+            transaction_word(parser);
+            no_chain(parser)?;
+            refuse_prepared(parser)?;
+            Ok(Utility::Commit)
+        }
+        "savepoint" => parser.name().map(Utility::Savepoint),
+        "release" => {
+            parser.take_word("savepoint");
+            parser.name().map(Utility::Release)
+        }
+        _ => rollback(parser),
+    }
 }
 
 fn transaction_word(parser: &mut Parser<'_>) {
@@ -345,39 +354,11 @@ fn copy(parser: &mut Parser<'_>) -> SqlResult<Utility> {
         delimiter: b'\t',
         null: "\\N".to_owned(),
     };
-    let mut delimiter = None;
-    let mut null = None;
+    let (mut delimiter, mut null) = (None, None);
     parser.take_word("with");
     let has_list = parser.take(Kind::Open);
     while !parser.is_at_end() && parser.kind() != Some(Kind::Close) {
-        match parser.name()?.as_str() {
-            "format" => match format_name(parser)?.as_str() {
-                "text" => {}
-                "binary" => copy.format = CopyFormat::Binary,
-                "csv" => copy.format = CopyFormat::Csv,
-                other => {
-                    return Err(SqlError::new("22023", format!("COPY format \"{other}\" not recognized")));
-                }
-            },
-            "binary" => copy.format = CopyFormat::Binary,
-            "csv" => copy.format = CopyFormat::Csv,
-            "freeze" | "on" | "off" | "true" => {}
-            "header" => {
-                let is_off = parser.take_word("false") || parser.take_word("off");
-                copy.has_header = !is_off;
-                let _ = parser.take_word("true") || parser.take_word("on");
-            }
-            "delimiter" => {
-                parser.take_word("as");
-                delimiter = parser.string()?.bytes().next();
-            }
-            "null" => {
-                parser.take_word("as");
-                null = Some(parser.string()?);
-            }
-            "encoding" => drop(parser.string()?),
-            other => return Err(SqlError::unsupported(format!("COPY option \"{other}\" is not supported"))),
-        }
+        copy_option(parser, &mut copy, &mut delimiter, &mut null)?;
         parser.take(Kind::Comma);
     }
     if has_list {
@@ -387,6 +368,42 @@ fn copy(parser: &mut Parser<'_>) -> SqlResult<Utility> {
     copy.delimiter = delimiter.unwrap_or(if is_csv { b',' } else { b'\t' });
     copy.null = null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_owned() });
     Ok(Utility::Copy(copy))
+}
+
+/// One option of COPY; what depends on the format is left to the end.
+fn copy_option(
+    parser: &mut Parser<'_>,
+    copy: &mut CopyIn,
+    delimiter: &mut Option<u8>,
+    null: &mut Option<String>,
+) -> SqlResult<()> {
+    match parser.name()?.as_str() {
+        "format" => match format_name(parser)?.as_str() {
+            "text" => {}
+            "binary" => copy.format = CopyFormat::Binary,
+            "csv" => copy.format = CopyFormat::Csv,
+            other => return Err(SqlError::new("22023", format!("COPY format \"{other}\" not recognized"))),
+        },
+        "binary" => copy.format = CopyFormat::Binary,
+        "csv" => copy.format = CopyFormat::Csv,
+        "freeze" | "on" | "off" | "true" => {}
+        "header" => {
+            let is_off = parser.take_word("false") || parser.take_word("off");
+            copy.has_header = !is_off;
+            let _ = parser.take_word("true") || parser.take_word("on");
+        }
+        "delimiter" => {
+            parser.take_word("as");
+            *delimiter = parser.string()?.bytes().next();
+        }
+        "null" => {
+            parser.take_word("as");
+            *null = Some(parser.string()?);
+        }
+        "encoding" => drop(parser.string()?),
+        other => return Err(SqlError::unsupported(format!("COPY option \"{other}\" is not supported"))),
+    }
+    Ok(())
 }
 
 /// A format's name, quoted or not.
