@@ -75,6 +75,14 @@ impl SqlError {
         Self::new("0A000", what).hint("See docs/embedded-server.md for what works.")
     }
 
+    /// Somebody or something ended the statement.
+    pub(crate) fn cancelled() -> Self {
+        Self::new(Self::CANCELLED, "canceling statement due to user request")
+    }
+
+    /// SQLSTATE of what [`crate::watch::Watch`] ended.
+    pub(crate) const CANCELLED: &'static str = "57014";
+
     pub(crate) fn protocol(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new("08P01", message)
     }

@@ -16,6 +16,7 @@ mod session;
 mod sql;
 mod types;
 mod value;
+mod watch;
 
 pub use error::EmbedError;
 pub use options::{Durability, Login, ServeOptions, User};

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use onetrip_embed::{Login, User};
 use onetrip_wire::pg::{NegotiateProtocolVersion, ProtocolVersion};
 use support::{Client, Fixture, rows_of, tags};
@@ -208,13 +210,13 @@ fn a_cancel_request_ends_what_runs_and_nothing_later() {
     let key = greeting.iter().find(|message| message.tag == b'K').unwrap().body.clone();
     let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46], key.as_slice()].concat();
     Client::open(&fixture).send_raw(&cancel); // nothing runs: it hits nothing
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(100));
     assert_eq!(client.rows("SELECT 1"), ["1"]);
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let canceller = std::thread::spawn({
         let address = fixture.server.local_addr();
         move || {
-            std::thread::sleep(std::time::Duration::from_millis(200));
+            std::thread::sleep(Duration::from_millis(200));
             let mut stream = std::net::TcpStream::connect(address).unwrap();
             std::io::Write::write_all(&mut stream, &cancel).unwrap();
         }
@@ -222,6 +224,72 @@ fn a_cancel_request_ends_what_runs_and_nothing_later() {
     assert_eq!(client.error(endless), "57014");
     canceller.join().unwrap();
     assert_eq!(client.rows("SELECT 1"), ["1"]);
+}
+
+/// Statements that run for long: in SQLite's virtual machine, in a sort, in a function of this server's.
+const LONG: [&str; 3] = [
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    "SELECT * FROM generate_series(1, 1000000000) AS n ORDER BY n % 1000, n",
+    "SELECT pg_sleep(600)",
+];
+
+#[test]
+fn a_cancel_request_ends_whatever_takes_long_in_both_protocols() {
+    let fixture = Fixture::new();
+    let mut client = Client::open(&fixture);
+    client.start(ProtocolVersion { major: 3, minor: 0 }, &[("user", "ann")]);
+    let greeting = client.until_ready();
+    let key = greeting.iter().find(|message| message.tag == b'K').unwrap().body.clone();
+    let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46], key.as_slice()].concat();
+    for text in LONG {
+        for is_simple in [true, false] {
+            let request = client.encoded(|client| {
+                if is_simple {
+                    client.framed(b'Q', format!("{text}\0").as_bytes());
+                } else {
+                    client.parse("", text, &[]).bind("", "", &[], 0).execute("", 0).bare(b'S');
+                }
+            });
+            client.send_raw(&request);
+            std::thread::sleep(Duration::from_millis(100));
+            Client::open(&fixture).send_raw(&cancel);
+            let messages = client.until_ready();
+            let error = messages.iter().find(|message| message.tag == b'E').unwrap();
+            assert_eq!(error.sqlstate(), "57014", "{text}");
+            assert!(error.text().contains("due to user request"), "{text}");
+            assert_eq!(client.rows("SELECT 1"), ["1"]);
+        }
+    }
+}
+
+#[test]
+fn a_statement_ends_at_its_timeout_and_its_transaction_fails() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.run("SET statement_timeout = 50");
+    for text in LONG {
+        client.run("BEGIN");
+        let messages = client.query(text);
+        let error = messages.iter().find(|message| message.tag == b'E').unwrap();
+        assert_eq!(error.sqlstate(), "57014", "{text}");
+        assert!(error.text().contains("due to statement timeout"), "{text}");
+        assert_eq!(client.error("SELECT 1"), "25P02");
+        client.run("ROLLBACK");
+    }
+    assert_eq!(client.rows("SHOW statement_timeout"), ["50ms"]);
+    assert_eq!(client.error("SET statement_timeout = 'soon'"), "22023");
+    client.run("BEGIN; SET LOCAL statement_timeout = 0; SELECT pg_sleep(0.1); COMMIT");
+    assert_eq!(client.error("SELECT pg_sleep(600)"), "57014");
+    client.run("RESET statement_timeout; SELECT pg_sleep(0.1)");
+}
+
+#[test]
+fn a_server_stops_although_a_client_sleeps() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.framed(b'Q', b"SELECT pg_sleep(600)\0").send();
+    std::thread::sleep(Duration::from_millis(100));
+    fixture.server.stop().unwrap();
 }
 
 #[test]

@@ -162,6 +162,7 @@ mod tests {
             "shop".to_owned(),
             1,
             crate::session::Settings::new("ann"),
+            crate::watch::Watch::new(None),
         ));
         crate::functions::register(&connection, &facts).unwrap();
         connection

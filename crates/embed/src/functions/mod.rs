@@ -45,9 +45,9 @@ pub(crate) fn raised_error(message: &str) -> Option<SqlError> {
 }
 
 /// SQLSTATEs that functions raise.
-const STATES: [&str; 15] = [
+const STATES: [&str; 16] = [
     "0A000", "22001", "22003", "22007", "22008", "22012", "22021", "22022", "22023", "22P02", "22P03",
-    "2201B", "42704", "42846", "42P01",
+    "2201B", "42704", "42846", "42P01", "57014",
 ];
 
 struct Registry<'c> {

@@ -27,6 +27,32 @@ pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
             _ => finite(function(or_null!(real_arg(context, 0)))),
         })?;
     }
+    register_powers(registry)?;
+    registry.pure("sign", 1, |context| {
+        let real = or_null!(real_arg(context, 0));
+        Ok(Stored::Integer(i64::from(real > 0.0) - i64::from(real < 0.0)))
+    })?;
+    registry.pure("pi", 0, |_| Ok(Stored::Real(std::f64::consts::PI)))?;
+    registry.pure("mod", 2, modulo)?;
+    registry.pure("onetrip_round", 1, |context| match context.get_raw(0) {
+        ValueRef::Integer(integer) => Ok(Stored::Integer(integer)),
+        _ => finite(or_null!(real_arg(context, 0)).round()),
+    })?;
+    registry.pure("onetrip_round", 2, |context| {
+        let (real, digits) = (or_null!(real_arg(context, 0)), or_null!(integer_arg(context, 1)));
+        round_to(real, digits)
+    })?;
+    registry.volatile("onetrip_random", 0, |_| {
+        let bits = random_u64()? >> 11;
+        Ok(Stored::Real(bits as f64 / (1u64 << 53) as f64))
+    })?;
+    for (name, wants_greatest) in [("onetrip_greatest", true), ("onetrip_least", false)] {
+        registry.pure(name, -1, move |context| extreme(context, wants_greatest))?;
+    }
+    Ok(())
+}
+
+fn register_powers(registry: &Registry<'_>) -> rusqlite::Result<()> {
     registry.pure("sqrt", 1, |context| {
         let real = or_null!(real_arg(context, 0));
         if real < 0.0 {
@@ -48,27 +74,6 @@ pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
             let (base, exponent) = (or_null!(real_arg(context, 0)), or_null!(real_arg(context, 1)));
             finite(base.powf(exponent))
         })?;
-    }
-    registry.pure("sign", 1, |context| {
-        let real = or_null!(real_arg(context, 0));
-        Ok(Stored::Integer(i64::from(real > 0.0) - i64::from(real < 0.0)))
-    })?;
-    registry.pure("pi", 0, |_| Ok(Stored::Real(std::f64::consts::PI)))?;
-    registry.pure("mod", 2, modulo)?;
-    registry.pure("onetrip_round", 1, |context| match context.get_raw(0) {
-        ValueRef::Integer(integer) => Ok(Stored::Integer(integer)),
-        _ => finite(or_null!(real_arg(context, 0)).round()),
-    })?;
-    registry.pure("onetrip_round", 2, |context| {
-        let (real, digits) = (or_null!(real_arg(context, 0)), or_null!(integer_arg(context, 1)));
-        round_to(real, digits)
-    })?;
-    registry.volatile("onetrip_random", 0, |_| {
-        let bits = random_u64()? >> 11;
-        Ok(Stored::Real(bits as f64 / (1u64 << 53) as f64))
-    })?;
-    for (name, wants_greatest) in [("onetrip_greatest", true), ("onetrip_least", false)] {
-        registry.pure(name, -1, move |context| extreme(context, wants_greatest))?;
     }
     Ok(())
 }

@@ -2,12 +2,14 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::{Outcome, Registry, or_null, real_arg, text_arg};
 use crate::error::{SqlError, SqlResult};
 use crate::session::Settings;
 use crate::types::{SqlType, declared_type};
 use crate::value::{Stored, now_micros, uuid_text};
+use crate::watch::Watch;
 
 /// What functions know of the session that calls them.
 pub(crate) struct SessionFacts {
@@ -16,16 +18,24 @@ pub(crate) struct SessionFacts {
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) process_id: u32,
+    pub(crate) watch: Watch,
     settings: Mutex<Settings>,
 }
 
 impl SessionFacts {
-    pub(crate) fn new(user: String, database: String, process_id: u32, settings: Settings) -> Self {
+    pub(crate) fn new(
+        user: String,
+        database: String,
+        process_id: u32,
+        settings: Settings,
+        watch: Watch,
+    ) -> Self {
         Self {
             transaction_start: AtomicI64::new(now_micros()),
             user,
             database,
             process_id,
+            watch,
             settings: Mutex::new(settings),
         }
     }
@@ -49,6 +59,9 @@ impl SessionFacts {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Longer than anyone waits.
+const SLEEP_SECONDS_MAX: f64 = 1e9;
 
 /// What `version()` says.
 pub(crate) const VERSION: &str =
@@ -77,12 +90,14 @@ pub(super) fn register(registry: &Registry<'_>, facts: &Arc<SessionFacts>) -> ru
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Ok(Stored::Short(uuid_text(bytes)))
     })?;
-    registry.volatile("pg_sleep", 1, |context| {
-        let seconds = or_null!(real_arg(context, 0));
-        std::thread::sleep(
-            std::time::Duration::try_from_secs_f64(seconds.clamp(0.0, 3600.0)).unwrap_or_default(),
-        );
-        Ok(Stored::Text(""))
+    let session = Arc::clone(facts);
+    registry.volatile("pg_sleep", 1, move |context| {
+        let seconds = or_null!(real_arg(context, 0)).clamp(0.0, SLEEP_SECONDS_MAX);
+        if session.watch.sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()) {
+            Ok(Stored::Text(""))
+        } else {
+            Err(SqlError::cancelled())
+        }
     })
 }
 
@@ -129,43 +144,13 @@ fn register_settings(registry: &Registry<'_>, facts: &Arc<SessionFacts>) -> rusq
 fn register_constants(registry: &Registry<'_>) -> rusqlite::Result<()> {
     let constant = |name: &str, value: fn() -> Stored<'static>| registry.pure(name, -1, move |_| Ok(value()));
     constant("version", || Stored::Text(VERSION))?;
-    for name in [
-        "pg_table_is_visible",
-        "pg_type_is_visible",
-        "pg_function_is_visible",
-        "pg_operator_is_visible",
-        "pg_collation_is_visible",
-        "pg_statistics_obj_is_visible",
-        "has_table_privilege",
-        "has_schema_privilege",
-        "has_database_privilege",
-        "has_column_privilege",
-        "pg_try_advisory_lock",
-    ] {
+    for name in ALWAYS_TRUE {
         constant(name, || Stored::Integer(1))?;
     }
-    for name in
-        ["pg_is_in_recovery", "pg_is_other_temp_schema", "pg_relation_is_publishable", "row_security_active"]
-    {
+    for name in ALWAYS_FALSE {
         constant(name, || Stored::Integer(0))?;
     }
-    for name in [
-        "obj_description",
-        "col_description",
-        "shobj_description",
-        "pg_get_partkeydef",
-        "pg_get_statisticsobjdef_columns",
-        "pg_get_function_result",
-        "pg_get_function_arguments",
-        "pg_get_ruledef",
-        "pg_get_triggerdef",
-        "pg_get_serial_sequence",
-        "inet_server_addr",
-        "inet_client_addr",
-        "pg_tablespace_location",
-        "pg_partition_ancestors",
-        "pg_partition_root",
-    ] {
+    for name in ALWAYS_NULL {
         constant(name, || Stored::Null)?;
     }
     for name in ["pg_advisory_unlock_all", "pg_advisory_lock"] {
@@ -175,9 +160,6 @@ fn register_constants(registry: &Registry<'_>) -> rusqlite::Result<()> {
     constant("pg_my_temp_schema", || Stored::Integer(0))?;
     constant("txid_current", || Stored::Integer(1))?;
     constant("current_schemas", || Stored::Text("[\"pg_catalog\",\"public\"]"))?;
-    for name in ["pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_database_size"] {
-        constant(name, || Stored::Null)?;
-    }
     // A default's text is kept as it is: what PostgreSQL would have to print is there already.
     for arity in [2, 3] {
         registry.pure("pg_get_expr", arity, |context| {
@@ -193,6 +175,45 @@ fn register_constants(registry: &Registry<'_>) -> rusqlite::Result<()> {
         }))
     })
 }
+
+const ALWAYS_TRUE: [&str; 11] = [
+    "pg_table_is_visible",
+    "pg_type_is_visible",
+    "pg_function_is_visible",
+    "pg_operator_is_visible",
+    "pg_collation_is_visible",
+    "pg_statistics_obj_is_visible",
+    "has_table_privilege",
+    "has_schema_privilege",
+    "has_database_privilege",
+    "has_column_privilege",
+    "pg_try_advisory_lock",
+];
+
+const ALWAYS_FALSE: [&str; 4] =
+    ["pg_is_in_recovery", "pg_is_other_temp_schema", "pg_relation_is_publishable", "row_security_active"];
+
+const ALWAYS_NULL: [&str; 19] = [
+    "obj_description",
+    "col_description",
+    "shobj_description",
+    "pg_get_partkeydef",
+    "pg_get_statisticsobjdef_columns",
+    "pg_get_function_result",
+    "pg_get_function_arguments",
+    "pg_get_ruledef",
+    "pg_get_triggerdef",
+    "pg_get_serial_sequence",
+    "inet_server_addr",
+    "inet_client_addr",
+    "pg_tablespace_location",
+    "pg_partition_ancestors",
+    "pg_partition_root",
+    "pg_table_size",
+    "pg_total_relation_size",
+    "pg_relation_size",
+    "pg_database_size",
+];
 
 /// Types of declared columns, for the catalogue's views.
 fn register_types(registry: &Registry<'_>) -> rusqlite::Result<()> {

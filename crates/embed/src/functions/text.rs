@@ -39,6 +39,23 @@ pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
             registry.pure(name, arity, move |context| pad(context, at_left))?;
         }
     }
+    register_characters(registry)?;
+    registry.pure("split_part", 3, split_part)?;
+    registry.pure("starts_with", 2, |context| {
+        let (text, start) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
+        Ok(Stored::Integer(i64::from(text.starts_with(&*start))))
+    })?;
+    registry.pure("quote_ident", 1, |context| {
+        Ok(Stored::OwnedText(crate::catalog::quote_identifier(&or_null!(text_arg(context, 0)))))
+    })?;
+    registry.pure("quote_literal", 1, |context| {
+        Ok(Stored::OwnedText(crate::sql::token::quote_text(&or_null!(text_arg(context, 0)))))
+    })?;
+    register_arrays(registry)
+}
+
+/// Functions that make text of other characters.
+fn register_characters(registry: &Registry<'_>) -> rusqlite::Result<()> {
     registry.pure("repeat", 2, |context| {
         let (text, count) = (or_null!(text_arg(context, 0)), or_null!(integer_arg(context, 1)));
         let count = usize::try_from(count).unwrap_or(0);
@@ -49,11 +66,6 @@ pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
         Ok(Stored::OwnedText(or_null!(text_arg(context, 0)).chars().rev().collect()))
     })?;
     registry.pure("initcap", 1, |context| Ok(Stored::OwnedText(initcap(&or_null!(text_arg(context, 0))))))?;
-    registry.pure("split_part", 3, split_part)?;
-    registry.pure("starts_with", 2, |context| {
-        let (text, start) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
-        Ok(Stored::Integer(i64::from(text.starts_with(&*start))))
-    })?;
     registry.pure("ascii", 1, |context| {
         let text = or_null!(text_arg(context, 0));
         Ok(Stored::Integer(text.chars().next().map_or(0, |first| i64::from(u32::from(first)))))
@@ -77,14 +89,7 @@ pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
             Some(index) => to.get(index).copied(),
         };
         Ok(Stored::OwnedText(text.chars().filter_map(moved).collect()))
-    })?;
-    registry.pure("quote_ident", 1, |context| {
-        Ok(Stored::OwnedText(crate::catalog::quote_identifier(&or_null!(text_arg(context, 0)))))
-    })?;
-    registry.pure("quote_literal", 1, |context| {
-        Ok(Stored::OwnedText(crate::sql::token::quote_text(&or_null!(text_arg(context, 0)))))
-    })?;
-    register_arrays(registry)
+    })
 }
 
 fn register_arrays(registry: &Registry<'_>) -> rusqlite::Result<()> {

@@ -3,7 +3,6 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use onetrip_wire::pg::{BackendKeyData, Severity, TransactionStatus, encode_ready_for_query};
@@ -18,6 +17,7 @@ use crate::error::SqlError;
 use crate::functions::{self, SessionFacts};
 use crate::options::{Login, ServeOptions};
 use crate::session::{Common, Flow, Output, Session};
+use crate::watch::{STEPS, Watch};
 
 /// PostgreSQL's default for the time a client has to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,6 +28,8 @@ pub(super) struct Context {
     pub(super) secrets: Option<Secrets>,
     pub(super) registry: Arc<Registry>,
     pub(super) common: Arc<Common>,
+    /// Of each session, see [`Watch::new`].
+    pub(super) looks_max: Option<u32>,
 }
 
 impl Context {
@@ -37,7 +39,7 @@ impl Context {
             Login::Scram(users) => Some(Secrets::new(users)?),
         };
         let registry = Arc::new(Registry::new(options.sessions_max));
-        Ok(Self { options, secrets, registry, common: Arc::new(Common::default()) })
+        Ok(Self { options, secrets, registry, common: Arc::new(Common::default()), looks_max: None })
     }
 }
 
@@ -92,19 +94,19 @@ fn greet(
     client: Client,
     connection: &Connection,
 ) -> io::Result<()> {
-    let is_running = Arc::new(AtomicBool::new(false));
+    let watch = Watch::new(context.looks_max);
+    let facts =
+        Arc::new(SessionFacts::new(client.user, client.database, ticket.number(), client.settings, watch));
+    let watched = Arc::clone(&facts);
+    connection.progress_handler(STEPS, Some(move || watched.watch.must_stop()));
     let key = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
-    let cancellable = Cancellable {
-        key,
-        interrupt: connection.get_interrupt_handle(),
-        is_running: Arc::clone(&is_running),
-    };
+    let interrupt = connection.get_interrupt_handle();
+    let cancellable = Cancellable { key, interrupt, facts: Arc::clone(&facts) };
     if !ticket.start_session(cancellable) {
         return refuse(ends.sink, &SqlError::new("53300", "sorry, too many clients already"));
     }
-    let facts = Arc::new(SessionFacts::new(client.user, client.database, ticket.number(), client.settings));
     let session = functions::register(connection, &facts)
-        .and_then(|()| Session::new(connection, Arc::clone(&facts), Arc::clone(&context.common), is_running));
+        .and_then(|()| Session::new(connection, Arc::clone(&facts), Arc::clone(&context.common)));
     let session = match session {
         Ok(session) => session,
         Err(error) => return refuse(ends.sink, &SqlError::new("XX000", error.to_string())),

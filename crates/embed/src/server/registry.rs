@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::InterruptHandle;
 
 use super::ServeStats;
+use crate::functions::SessionFacts;
 
 /// All connections of a server.
 pub(super) struct Registry {
@@ -37,7 +38,13 @@ struct Entry {
 pub(super) struct Cancellable {
     pub(super) key: [u8; 4],
     pub(super) interrupt: InterruptHandle,
-    pub(super) is_running: Arc<AtomicBool>,
+    pub(super) facts: Arc<SessionFacts>,
+}
+
+impl Cancellable {
+    fn cancel(&self) {
+        self.facts.watch.cancel(|| self.interrupt.interrupt());
+    }
 }
 
 impl Registry {
@@ -79,9 +86,7 @@ impl Registry {
         let entries = self.lock();
         let session = entries.by_number.get(&number).and_then(|entry| entry.session.as_ref());
         if let Some(session) = session.filter(|session| session.key == key) {
-            if session.is_running.load(Ordering::Relaxed) {
-                session.interrupt.interrupt();
-            }
+            session.cancel();
         }
     }
 
@@ -91,7 +96,7 @@ impl Registry {
         while !entries.by_number.is_empty() {
             for entry in entries.by_number.values() {
                 if let Some(session) = &entry.session {
-                    session.interrupt.interrupt();
+                    session.cancel();
                 }
                 if let Some(stream) = &entry.stream {
                     // It may be closed already.

@@ -7,29 +7,23 @@ use super::input::Input;
 use super::startup;
 use crate::database;
 use crate::options::ServeOptions;
+use crate::watch::STEPS;
 
-/// Steps of SQLite's virtual machine between two looks at their number, and the most that one replay takes.
-const STEPS: i32 = 1_000;
+/// Most steps of SQLite's virtual machine that one replay takes.
 const STEPS_MAX: u32 = 1_000_000;
 
 /// What the server answers to all that one client sends, from its startup packet on: a whole connection without
 /// sockets and threads, for tests and fuzzing. The database can be `:memory:`, which is empty at the start. Statements
-/// that together take more than a million steps of SQLite's virtual machine end with SQLSTATE 57014.
+/// that together take more than a million steps of SQLite's virtual machine end with SQLSTATE 57014, and so does
+/// `pg_sleep`.
 ///
 /// # Errors
 /// Those of the system, such as a database that cannot be opened; what the client did wrong is in the answer.
 pub fn replay(options: ServeOptions, mut request: &[u8]) -> io::Result<Vec<u8>> {
-    let context = Context::new(options)?;
+    let looks_max = Some(STEPS_MAX / STEPS as u32);
+    let context = Context { looks_max, ..Context::new(options)? };
     let ticket = context.registry.enter(None);
     let connection = database::open(&context.options, false).map_err(io::Error::other)?;
-    let mut looks = 0;
-    connection.progress_handler(
-        STEPS,
-        Some(move || {
-            looks += 1;
-            looks > STEPS_MAX / STEPS as u32
-        }),
-    );
     let mut answer = Vec::new();
     let mut input = Input::new();
     let source: &mut dyn Read = &mut request;

@@ -81,7 +81,7 @@ impl<'c> Session<'c> {
         let is_simple = copying.is_simple;
         match copying.take(data) {
             Err(error) if is_simple => {
-                self.fail(&error, out);
+                self.fail(error, out);
                 self.ready(out);
                 out.flush()?;
                 Ok(())
@@ -109,7 +109,7 @@ impl<'c> Session<'c> {
             Err(broken_off(tag, body))
         };
         match done {
-            Err(error) if is_simple => self.fail(&error, out),
+            Err(error) if is_simple => self.fail(error, out),
             done => done?,
         }
         if is_simple {

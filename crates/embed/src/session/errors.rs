@@ -49,7 +49,7 @@ fn from_primary_code(code: i32, message: &str) -> SqlError {
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => {
             SqlError::new("55P03", "could not obtain the database's write lock in time")
         }
-        ffi::SQLITE_INTERRUPT => SqlError::new("57014", "canceling statement due to user request"),
+        ffi::SQLITE_INTERRUPT => SqlError::cancelled(),
         ffi::SQLITE_READONLY => plain("25006"),
         ffi::SQLITE_FULL => plain("53100"),
         ffi::SQLITE_NOMEM => SqlError::new("53200", "out of memory"),

@@ -6,8 +6,10 @@ mod extended;
 mod output;
 mod portal;
 mod prepared;
+mod run;
 mod settings;
 mod simple;
+mod timeout;
 mod transaction;
 mod utility;
 
@@ -15,11 +17,11 @@ use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{
-    Bind, Execute, Format, Parse, Severity, StatementOrPortal, backend, encode_ready_for_query, frontend,
+    Bind, Execute, Format, Parse, Severity, StatementOrPortal, encode_ready_for_query, frontend,
 };
 use rusqlite::Connection;
 
@@ -28,9 +30,9 @@ pub(crate) use settings::Settings;
 
 use crate::error::{SqlError, SqlResult};
 use crate::functions::SessionFacts;
-use crate::sql::{LiveSchema, Statement, Utility, Verb};
+use crate::sql::{LiveSchema, Statement, Utility};
 use copy::Copying;
-use portal::{Portal, Reading};
+use portal::Portal;
 use prepared::{Plans, Prepared};
 use transaction::{Block, Transaction};
 
@@ -89,8 +91,6 @@ pub(crate) struct Session<'c> {
     schema: LiveSchema<'c>,
     facts: Arc<SessionFacts>,
     common: Arc<Common>,
-    /// True while a statement runs, so that a cancel request hits no later one.
-    is_running: Arc<AtomicBool>,
     transaction: Transaction<'c>,
     statements: HashMap<Vec<u8>, Rc<Prepared<'c>>>,
     unnamed_statement: Option<Rc<Prepared<'c>>>,
@@ -112,14 +112,12 @@ impl<'c> Session<'c> {
         connection: &'c Connection,
         facts: Arc<SessionFacts>,
         common: Arc<Common>,
-        is_running: Arc<AtomicBool>,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             connection,
             schema: LiveSchema::new(connection)?,
             facts,
             common,
-            is_running,
             transaction: Transaction::new(connection)?,
             statements: HashMap::new(),
             unnamed_statement: None,
@@ -149,18 +147,18 @@ impl<'c> Session<'c> {
         if self.copying.is_some() && matches!(tag, frontend::SYNC | frontend::FLUSH) {
             return Ok(Flow::Continue);
         }
-        self.is_running.store(true, Ordering::Relaxed);
-        let done = self.dispatch(tag, body, next_is_sync, out);
-        self.is_running.store(false, Ordering::Relaxed);
-        match done {
+        self.facts.watch.start();
+        let done = match self.dispatch(tag, body, next_is_sync, out) {
             Ok(flow) => Ok(flow),
             Err(Failure::Io(error)) => Err(error),
             Err(Failure::Sql(error)) => {
-                self.fail(&error, out);
+                self.fail(*error, out);
                 self.is_skipping = true;
                 Ok(Flow::Flush)
             }
-        }
+        };
+        self.facts.watch.finish();
+        done
     }
 
     fn dispatch(
@@ -193,7 +191,7 @@ impl<'c> Session<'c> {
             // Behind a COPY that failed.
             frontend::COPY_DONE | frontend::COPY_FAIL => {}
             frontend::FUNCTION_CALL => {
-                self.fail(&SqlError::unsupported("FunctionCall is not supported"), out);
+                self.fail(SqlError::unsupported("FunctionCall is not supported"), out);
                 self.ready(out);
                 return Ok(Flow::Flush);
             }
@@ -207,7 +205,12 @@ impl<'c> Session<'c> {
     }
 
     /// Tells the client of an error and moves the transaction on.
-    fn fail(&mut self, error: &SqlError, out: &mut Output<'_>) {
+    fn fail(&mut self, mut error: SqlError, out: &mut Output<'_>) {
+        // What ends the transaction must not be ended in its turn.
+        let has_timed_out = self.facts.watch.finish();
+        if has_timed_out && error.sqlstate == SqlError::CANCELLED {
+            error.message = "canceling statement due to statement timeout".into();
+        }
         error.encode(&mut out.buffer, Severity::Error);
         self.copying = None;
         match self.transaction.block {
@@ -238,7 +241,7 @@ impl<'c> Session<'c> {
             }
         };
         if let Err(error) = ended {
-            self.fail(&error, out);
+            self.fail(error, out);
         }
         self.ready(out);
         Ok(())
@@ -296,121 +299,6 @@ impl<'c> Session<'c> {
         let mut formats = std::mem::take(&mut self.spare_formats);
         formats.clear();
         Ok(Portal { prepared, compiled, formats, is_done: false, is_held: false })
-    }
-
-    /// Runs a portal: its rows, then CommandComplete or PortalSuspended. `is_alone` says that nothing else belongs
-    /// to the same transaction, so that SQLite's own is enough; `is_described` that a RowDescription goes first.
-    fn run(
-        &mut self,
-        portal: &mut Portal<'c>,
-        limit: Option<u64>,
-        (is_alone, is_described): (bool, bool),
-        out: &mut Output<'_>,
-    ) -> Result<(), Failure> {
-        let prepared = Rc::clone(&portal.prepared);
-        if self.transaction.block == Block::Idle {
-            self.facts.forget_transaction_start();
-        }
-        match &prepared.statement {
-            Statement::Empty => {
-                out.bare(backend::EMPTY_QUERY_RESPONSE);
-                Ok(())
-            }
-            Statement::Run(run) => {
-                self.transaction.check_usable()?;
-                self.enter(
-                    run.verb != Verb::Select && run.verb != Verb::Explain,
-                    is_alone,
-                    verb_word(run.verb),
-                )?;
-                if is_described && !run.columns.is_empty() {
-                    portal::put_description(&mut out.buffer, &run.columns, &portal.formats);
-                }
-                let mut rows = 0;
-                match portal.read(limit, false, &mut rows, out)? {
-                    Reading::Suspended => out.bare(backend::PORTAL_SUSPENDED),
-                    Reading::Done => {
-                        let rows = match run.verb {
-                            Verb::Select => rows,
-                            Verb::Explain => {
-                                out.command_complete("EXPLAIN", None);
-                                return Ok(());
-                            }
-                            _ => self.connection.changes(),
-                        };
-                        out.command_complete(verb_tag(run.verb), Some(rows));
-                    }
-                }
-                Ok(())
-            }
-            Statement::Ddl(ddl) => {
-                self.transaction.check_usable()?;
-                self.enter(true, is_alone && ddl.statements.len() < 2, ddl.tag)?;
-                self.run_ddl(&ddl.statements)?;
-                let rows = (ddl.tag == "SELECT").then(|| self.connection.changes());
-                out.command_complete(ddl.tag, rows);
-                Ok(())
-            }
-            Statement::Utility(Utility::Declare { cursor, is_held, .. }) => {
-                self.transaction.check_usable()?;
-                Ok(self.declare(cursor, portal, *is_held, out)?)
-            }
-            Statement::Utility(utility) => {
-                self.utility(utility, &portal.formats, (is_alone, is_described), out)
-            }
-        }
-    }
-
-    /// Opens the implicit transaction where one is needed, and guards read-only ones.
-    fn enter(&mut self, writes: bool, is_alone: bool, what: &str) -> SqlResult<()> {
-        let is_read_only = self.transaction.is_read_only
-            || (self.is_read_only_by_default && self.transaction.block != Block::Explicit);
-        if writes && is_read_only {
-            let message = format!("cannot execute {what} in a read-only transaction");
-            return Err(SqlError::new("25006", message));
-        }
-        if !is_alone && self.transaction.block == Block::Idle {
-            self.transaction.begin(Block::Implicit)?;
-        }
-        Ok(())
-    }
-
-    fn run_ddl(&mut self, statements: &[String]) -> SqlResult<()> {
-        // SQLite refuses to change tables that an open cursor reads.
-        self.plans.clear();
-        self.changed_schema = true;
-        let is_own = self.transaction.block == Block::Idle && statements.len() > 1;
-        if is_own {
-            self.transaction.begin(Block::Implicit)?;
-        }
-        for statement in statements {
-            self.connection.execute_batch(statement).map_err(|error| errors::from_sqlite(&error))?;
-        }
-        if is_own {
-            self.transaction.commit()?;
-        }
-        self.common.schema_epoch.fetch_add(1, Ordering::AcqRel);
-        if self.transaction.block == Block::Idle {
-            self.changed_schema = false;
-        }
-        Ok(())
-    }
-}
-
-fn verb_tag(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Insert => "INSERT 0",
-        other => verb_word(other),
-    }
-}
-
-fn verb_word(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Select => "SELECT",
-        Verb::Insert => "INSERT",
-        Verb::Update => "UPDATE",
-        Verb::Delete => "DELETE",
-        Verb::Explain => "EXPLAIN",
     }
 }
 

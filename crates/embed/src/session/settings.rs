@@ -1,7 +1,9 @@
 //! Run-time settings: what SET takes and SHOW gives.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::timeout;
 use crate::error::{SqlError, SqlResult};
 
 /// The version that drivers are told, and take their dialect from.
@@ -25,8 +27,8 @@ const KNOWN: [(&str, &str, Change); 46] = [
     ("escape_string_warning", "on", Change::Any),
     ("extra_float_digits", "1", Change::Ignored),
     ("geqo", "on", Change::Any),
-    ("idle_in_transaction_session_timeout", "0", Change::Any),
-    ("idle_session_timeout", "0", Change::Any),
+    ("idle_in_transaction_session_timeout", "0", Change::Time),
+    ("idle_session_timeout", "0", Change::Time),
     ("in_hot_standby", "off", Change::Never),
     ("integer_datetimes", "on", Change::Never),
     ("intervalstyle", "postgres", Change::OnlyTo),
@@ -38,7 +40,7 @@ const KNOWN: [(&str, &str, Change); 46] = [
     ("lc_monetary", "C", Change::Any),
     ("lc_numeric", "C", Change::Any),
     ("lc_time", "C", Change::Any),
-    ("lock_timeout", "0", Change::Any),
+    ("lock_timeout", "0", Change::Time),
     ("max_identifier_length", "63", Change::Never),
     ("max_index_keys", "32", Change::Never),
     ("row_security", "on", Change::Any),
@@ -48,7 +50,7 @@ const KNOWN: [(&str, &str, Change); 46] = [
     ("server_version_num", "150000", Change::Never),
     ("session_authorization", "", Change::Never),
     ("standard_conforming_strings", "on", Change::OnlyTo),
-    ("statement_timeout", "0", Change::Any),
+    ("statement_timeout", "0", Change::Time),
     ("synchronous_commit", "on", Change::Ignored),
     ("timezone", "UTC", Change::TimeZone),
     ("transaction_isolation", "read committed", Change::Any),
@@ -90,6 +92,8 @@ enum Change {
     Encoding,
     DateStyle,
     TimeZone,
+    /// Kept as PostgreSQL would show it.
+    Time,
 }
 
 /// The settings of one session.
@@ -99,6 +103,7 @@ pub(crate) struct Settings {
     saved: Vec<(String, Option<String>, IsLocal)>,
     /// Reported settings that changed since they were last reported.
     changed: Vec<&'static str>,
+    statement_timeout: Option<Duration>,
 }
 
 type IsLocal = bool;
@@ -108,7 +113,7 @@ impl Settings {
         let mut values: BTreeMap<_, _> =
             KNOWN.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
         values.insert("session_authorization".to_owned(), user.to_owned());
-        Self { values, saved: Vec::new(), changed: Vec::new() }
+        Self { values, saved: Vec::new(), changed: Vec::new(), statement_timeout: None }
     }
 
     pub(crate) fn get(&self, name: &str) -> SqlResult<&str> {
@@ -146,7 +151,7 @@ impl Settings {
     }
 
     fn put(&mut self, name: String, value: String, is_local: bool) {
-        let before = self.values.insert(name.clone(), value.clone());
+        let before = self.store(&name, Some(value.clone()));
         if before.as_deref() == Some(value.as_str()) {
             return;
         }
@@ -154,6 +159,23 @@ impl Settings {
         if self.saved.len() < 4 * CUSTOM_MAX {
             self.saved.push((name, before, is_local));
         }
+    }
+
+    /// Puts a value in place; gives the one before.
+    fn store(&mut self, name: &str, value: Option<String>) -> Option<String> {
+        if name == "statement_timeout" {
+            self.statement_timeout =
+                value.as_deref().and_then(timeout::parse).filter(|timeout| !timeout.is_zero());
+        }
+        match value {
+            Some(value) => self.values.insert(name.to_owned(), value),
+            None => self.values.remove(name),
+        }
+    }
+
+    /// How long a statement may take.
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        self.statement_timeout
     }
 
     fn mark_changed(&mut self, name: &str) {
@@ -180,10 +202,7 @@ impl Settings {
                 continue;
             }
             self.mark_changed(&name);
-            match before {
-                Some(value) => drop(self.values.insert(name, value)),
-                None => drop(self.values.remove(&name)),
-            }
+            self.store(&name, before);
         }
     }
 
@@ -240,6 +259,7 @@ fn accepted(name: &str, default: &str, change: Change, value: Option<&str>) -> S
         }
         // Every moment is shown with its offset, so that UTC is right for every client.
         Change::TimeZone => Ok(None),
+        Change::Time => timeout::parse(value).map(|time| Some(timeout::shown(time))).ok_or_else(invalid),
     }
 }
 

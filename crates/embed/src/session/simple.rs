@@ -16,7 +16,7 @@ impl Session<'_> {
             Ok(is_copying) if is_copying => return Ok(()), // CopyDone makes it ready
             Ok(_) => {}
             Err(Failure::Io(error)) => return Err(Failure::Io(error)),
-            Err(Failure::Sql(error)) => self.fail(&error, out),
+            Err(Failure::Sql(error)) => self.fail(*error, out),
         }
         self.ready(out);
         Ok(())

@@ -20,88 +20,96 @@ impl<'c> Session<'c> {
         (is_alone, is_described): (bool, bool),
         out: &mut Output<'_>,
     ) -> Result<(), Failure> {
-        match utility {
-            Utility::Commit => return Ok(self.end_block(true, out)?),
-            Utility::Rollback => return Ok(self.end_block(false, out)?),
-            Utility::RollbackTo(name) => return Ok(self.roll_back_to(name, out)?),
-            _ => self.transaction.check_usable()?,
+        if !matches!(utility, Utility::Commit | Utility::Rollback | Utility::RollbackTo(_)) {
+            self.transaction.check_usable()?;
         }
         match utility {
-            Utility::Commit | Utility::Rollback | Utility::RollbackTo(_) | Utility::Declare { .. } => {}
-            Utility::Begin { is_read_only } => self.begin_block(*is_read_only, out)?,
+            Utility::Commit => Ok(self.end_block(true, out)?),
+            Utility::Rollback => Ok(self.end_block(false, out)?),
+            Utility::RollbackTo(name) => self.roll_back_to(name, out),
+            Utility::Declare { .. } => Ok(()), // the caller does it, who has the portal
+            Utility::Begin { is_read_only } => Ok(self.begin_block(*is_read_only, out)?),
             Utility::Savepoint(name) => {
                 self.in_block("SAVEPOINT")?;
-                self.run_plain(&format!("SAVEPOINT {}", quote_name(name)))?;
-                out.command_complete("SAVEPOINT", None);
+                self.run_plain(&format!("SAVEPOINT {}", quote_name(name)), "SAVEPOINT", out)
             }
             Utility::Release(name) => {
                 self.in_block("RELEASE SAVEPOINT")?;
-                self.run_plain(&format!("RELEASE {}", quote_name(name)))?;
-                out.command_complete("RELEASE", None);
+                self.run_plain(&format!("RELEASE {}", quote_name(name)), "RELEASE", out)
             }
-            Utility::Set { name, value, is_local } => {
-                self.set(name, value.as_deref(), *is_local)?;
-                out.command_complete("SET", None);
+            Utility::Set { .. } | Utility::SetTransaction { .. } | Utility::Reset(_) => {
+                Ok(self.change_setting(utility, out)?)
             }
-            Utility::SetTransaction { is_read_only, is_session } => {
-                match (is_read_only, is_session) {
-                    (Some(is_read_only), true) => self.is_read_only_by_default = *is_read_only,
-                    (Some(is_read_only), false) => self.transaction.is_read_only = *is_read_only,
-                    (None, _) => {}
-                }
-                out.command_complete("SET", None);
-            }
-            Utility::Reset(name) => {
-                match name {
-                    Some(name) => self.set(name, None, false)?,
-                    None => self.reset_all(),
-                }
-                out.command_complete("RESET", None);
-            }
-            Utility::Show(name) => self.show(name, is_described, out)?,
-            Utility::Discard => {
-                if self.transaction.block == Block::Explicit {
-                    let message = "DISCARD ALL cannot run inside a transaction block";
-                    return Err(SqlError::new("25001", message).into());
-                }
-                self.statements.clear();
-                self.close_portals();
-                self.reset_all();
-                out.command_complete("DISCARD ALL", None);
-            }
-            Utility::Deallocate(name) => self.deallocate(name.as_deref(), out)?,
+            Utility::Show(name) => Ok(self.show(name, is_described, out)?),
+            Utility::Discard => Ok(self.discard(out)?),
+            Utility::Deallocate(name) => Ok(self.deallocate(name.as_deref(), out)?),
             Utility::Prepare { name, types, text } => {
                 let prepared = self.prepare(text, types)?;
                 self.name_statement(name.as_bytes(), prepared)?;
                 out.command_complete("PREPARE", None);
+                Ok(())
             }
             Utility::Execute { name, arguments } => {
-                self.execute_by_name(name, arguments, formats, (is_alone, is_described), out)?;
+                self.execute_by_name(name, arguments, formats, (is_alone, is_described), out)
             }
             Utility::Fetch { cursor, count, is_move } => {
-                self.fetch(cursor, *count, formats, (*is_move, is_described), out)?;
+                self.fetch(cursor, *count, formats, (*is_move, is_described), out)
             }
-            Utility::CloseCursor(name) => self.close_cursor(name.as_deref(), out)?,
-            Utility::Nothing(tag) => out.command_complete(tag, None),
-            Utility::Analyze => {
-                self.run_plain("ANALYZE main")?;
-                out.command_complete("ANALYZE", None);
+            Utility::CloseCursor(name) => Ok(self.close_cursor(name.as_deref(), out)?),
+            Utility::Nothing(tag) => {
+                out.command_complete(tag, None);
+                Ok(())
             }
+            Utility::Analyze => self.run_plain("ANALYZE main", "ANALYZE", out),
             Utility::Vacuum => {
-                if self.transaction.block != Block::Idle {
-                    let message = "VACUUM cannot run inside a transaction block";
-                    return Err(SqlError::new("25001", message).into());
-                }
-                self.run_plain("VACUUM main")?;
-                out.command_complete("VACUUM", None);
+                self.outside_block("VACUUM")?;
+                self.run_plain("VACUUM main", "VACUUM", out)
             }
-            Utility::Copy(copy) => self.copy_start(copy, false, out)?,
+            Utility::Copy(copy) => self.copy_start(copy, false, out),
         }
+    }
+
+    fn run_plain(&self, sql: &str, tag: &str, out: &mut Output<'_>) -> Result<(), Failure> {
+        self.connection.execute_batch(sql).map_err(|error| from_sqlite(&error))?;
+        out.command_complete(tag, None);
         Ok(())
     }
 
-    fn run_plain(&self, sql: &str) -> SqlResult<()> {
-        self.connection.execute_batch(sql).map_err(|error| from_sqlite(&error))
+    fn outside_block(&self, what: &str) -> SqlResult<()> {
+        if self.transaction.block == Block::Idle {
+            return Ok(());
+        }
+        Err(SqlError::new("25001", format!("{what} cannot run inside a transaction block")))
+    }
+
+    fn discard(&mut self, out: &mut Output<'_>) -> SqlResult<()> {
+        if self.transaction.block == Block::Explicit {
+            self.outside_block("DISCARD ALL")?;
+        }
+        self.statements.clear();
+        self.close_portals();
+        self.reset_all();
+        out.command_complete("DISCARD ALL", None);
+        Ok(())
+    }
+
+    /// SET, SET TRANSACTION and RESET.
+    fn change_setting(&mut self, utility: &Utility, out: &mut Output<'_>) -> SqlResult<()> {
+        match utility {
+            Utility::Set { name, value, is_local } => self.set(name, value.as_deref(), *is_local)?,
+            Utility::SetTransaction { is_read_only: Some(is_read_only), is_session: true } => {
+                self.is_read_only_by_default = *is_read_only;
+            }
+            Utility::SetTransaction { is_read_only: Some(is_read_only), is_session: false } => {
+                self.transaction.is_read_only = *is_read_only;
+            }
+            Utility::Reset(Some(name)) => self.set(name, None, false)?,
+            Utility::Reset(None) => self.reset_all(),
+            _ => {}
+        }
+        let is_reset = matches!(utility, Utility::Reset(_));
+        out.command_complete(if is_reset { "RESET" } else { "SET" }, None);
+        Ok(())
     }
 
     fn begin_block(&mut self, is_read_only: Option<bool>, out: &mut Output<'_>) -> SqlResult<()> {
@@ -132,12 +140,11 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    fn roll_back_to(&mut self, name: &str, out: &mut Output<'_>) -> SqlResult<()> {
+    fn roll_back_to(&mut self, name: &str, out: &mut Output<'_>) -> Result<(), Failure> {
         self.in_block("ROLLBACK TO SAVEPOINT")?;
         self.close_portals();
-        self.run_plain(&format!("ROLLBACK TO {}", quote_name(name)))?;
+        self.run_plain(&format!("ROLLBACK TO {}", quote_name(name)), "ROLLBACK", out)?;
         self.transaction.has_failed = false;
-        out.command_complete("ROLLBACK", None);
         Ok(())
     }
 
