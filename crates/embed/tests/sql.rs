@@ -186,7 +186,15 @@ fn tables_are_made_filled_changed_and_described_as_declared() {
         client.rows("UPDATE people SET active = false, balance = balance * 2 WHERE id = 1 RETURNING balance"),
         ["24.70"]
     );
-    assert_eq!(client.rows("DELETE FROM people AS p WHERE p.id = 2 RETURNING name"), ["bob"]);
+    assert_eq!(
+        client.rows("UPDATE people p SET score = p.score + 1 WHERE p.id = 2 RETURNING p.id, score"),
+        ["2|1.5"]
+    );
+    assert_eq!(
+        client.rows("DELETE FROM people AS p WHERE p.id = 2 RETURNING p.*")[0].split('|').nth(1),
+        Some("bob")
+    );
+    client.run("DELETE FROM people p WHERE p.id = 2");
     assert_eq!(
         client.rows(
             "SELECT sum(balance), avg(balance), tags[1] FROM people WHERE tags IS NOT NULL GROUP BY tags"

@@ -6,7 +6,7 @@ use super::analysis::{Analysis, Relation};
 use super::parser::Parser;
 use super::schema::Column;
 use super::token::{Kind, Token};
-use super::tree::{Arm, ExprId, Item, QueryId};
+use super::tree::{Arm, ExprId, Item, Node, QueryId};
 use crate::error::{SqlError, SqlResult};
 
 /// A parsed INSERT, UPDATE or DELETE.
@@ -16,6 +16,8 @@ pub(crate) struct Change {
     schema: Option<String>,
     table: String,
     alias: Option<String>,
+    /// Token of an alias that is given without AS.
+    bare_alias_at: Option<usize>,
     table_at: usize,
     body: Body,
     pub(crate) returning: Vec<Item>,
@@ -60,13 +62,15 @@ impl Parser<'_> {
         let table_at = self.at;
         let (schema, table) = self.qualified_name()?;
         self.take_operator("*");
-        let has_alias = self.take_word("as")
-            || (!needs_as
-                && matches!(self.kind(), Some(Kind::Word | Kind::QuotedName))
-                && !self.is_reserved(self.at));
-        let alias = if has_alias { Some(self.name()?) } else { None };
+        let has_as = self.take_word("as");
+        let is_bare = !has_as
+            && !needs_as
+            && matches!(self.kind(), Some(Kind::Word | Kind::QuotedName))
+            && !self.is_reserved(self.at);
+        let bare_alias_at = is_bare.then_some(self.at);
+        let alias = if has_as || is_bare { Some(self.name()?) } else { None };
         let body = Body::Delete { condition: None };
-        Ok(Change { with, schema, table, alias, table_at, body, returning: Vec::new() })
+        Ok(Change { with, schema, table, alias, bare_alias_at, table_at, body, returning: Vec::new() })
     }
 
     fn returning(&mut self) -> SqlResult<Vec<Item>> {
@@ -176,6 +180,9 @@ impl Analysis<'_> {
         }
         let columns = self.find_table(schema, &change.table).unwrap_or_default();
         self.table_words(change.table_at, schema, &change.table);
+        if let Some(at) = change.bare_alias_at {
+            self.edits.before(at, "AS "); // SQLite wants it here
+        }
         let name = change.alias.clone().unwrap_or_else(|| change.table.clone());
         let target = Relation { name, columns };
         match &change.body {
@@ -206,7 +213,25 @@ impl Analysis<'_> {
         self.scopes.push(vec![target]);
         let returned = self.item_columns(&change.returning)?;
         self.scopes.pop();
+        if let Some(alias) = &change.alias {
+            self.drop_alias(alias, &change.returning);
+        }
         Ok(returned)
+    }
+
+    /// SQLite's RETURNING knows the table's columns, but not its alias.
+    fn drop_alias(&mut self, alias: &str, returning: &[Item]) {
+        let (Some(first), Some(last)) = (returning.first(), returning.last()) else { return };
+        let (first, last) = (self.first(first.expr), self.last(last.expr));
+        for (id, expr) in self.tree.exprs.iter().enumerate() {
+            let (Node::Column { table: Some(table), .. } | Node::Star { table: Some(table) }) = &expr.node
+            else {
+                continue;
+            };
+            if expr.first >= first && expr.last <= last && table.eq_ignore_ascii_case(alias) {
+                self.drop_schema(id, 1);
+            }
+        }
     }
 
     fn insert(&mut self, target: &Relation, names: &[String], query: Option<QueryId>) -> SqlResult<()> {
@@ -291,7 +316,7 @@ impl Analysis<'_> {
             };
             match (names.as_slice(), &self.tree.exprs[*value].node) {
                 ([name], _) => self.assign(*value, &find(name).unwrap_or_else(|| untyped(name)))?,
-                (names, super::tree::Node::Row(values)) => {
+                (names, Node::Row(values)) => {
                     for (name, value) in names.iter().zip(values) {
                         self.assign(*value, &find(name).unwrap_or_else(|| untyped(name)))?;
                     }
