@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use onetrip_gateway::{GatewayConfig, ListenAddress};
+use onetrip_gateway::{GatewayConfig, ListenAddress, Remedies};
 use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
@@ -261,6 +261,13 @@ pub(crate) struct WatchOptions {
     /// Threads that move bytes [default: one per core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
+    /// Take round trips out of the program: exact (a program cannot tell but by time; docs/safety.md), or none
+    ///
+    /// Of exact there is begin so far: a BEGIN is answered at once and sent at once. Leave it out by exact,-begin.
+    /// What may differ: the server's log and statistics, now() of a transaction (up to half a trip later), and its
+    /// idle-in-transaction timeout, which starts up to a trip later.
+    #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
+    pub(crate) remedies: Remedies,
     #[command(flatten)]
     pub(crate) link: LinkOptions,
 }
@@ -295,6 +302,7 @@ impl WatchOptions {
             settle: self.settle,
             spin: self.spin,
             threads: self.threads,
+            remedies: self.remedies.clone(),
             link: self.link.spec(),
             ..config
         }

@@ -22,6 +22,9 @@ const TURNS: u8 = 2;
 /// Longest wait for them.
 const TURN_MAX: Duration = Duration::from_secs(1);
 
+/// Longest wait of a cancel for something that was answered before it ran: a server that takes longer is lost.
+const EARLY_MAX: Duration = Duration::from_secs(30);
+
 /// What a client shows to cancel: process id and the gateway's key.
 type Shown = (u32, [u8; 4]);
 
@@ -40,12 +43,16 @@ pub(crate) struct Target {
     /// Turns of the session's task that a cancel request waits for.
     turns: AtomicU8,
     turned: Notify,
+    /// Whether a cancel would hit what the client waits for has changed.
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// The client waits for an answer.
     is_waiting: bool,
+    /// What runs now was answered before it ran: a cancel meant for what is behind it waits.
+    is_early: bool,
     /// Cancel requests on their way.
     on_their_way: u32,
     /// A cancel was sent and nobody knows whether it has arrived.
@@ -74,8 +81,14 @@ impl Cancels {
         cx: &Context<'_>,
     ) -> Arc<Target> {
         let state = Mutex::new(State { waker: Some(cx.waker().clone()), ..State::default() });
-        let target =
-            Arc::new(Target { key, upstream, state, turns: AtomicU8::new(0), turned: Notify::new() });
+        let target = Arc::new(Target {
+            key,
+            upstream,
+            state,
+            turns: AtomicU8::new(0),
+            turned: Notify::new(),
+            changed: Notify::new(),
+        });
         lock(&self.sessions).insert(shown, Arc::clone(&target));
         target
     }
@@ -89,12 +102,8 @@ impl Cancels {
     pub(crate) async fn carry(&self, shown: Shown) {
         let Some(target) = lock(&self.sessions).get(&shown).map(Arc::clone) else { return };
         target.await_turn().await;
-        {
-            let mut state = lock(&target.state);
-            if !state.is_waiting {
-                return;
-            }
-            state.on_their_way += 1;
+        if !target.await_its_turn().await {
+            return;
         }
         let arrived = target.upstream.cancel(target.key.process_id, &target.key.key).await;
         let mut state = lock(&target.state);
@@ -141,9 +150,37 @@ impl Target {
         }
     }
 
-    /// Notes whether the client waits for an answer.
-    pub(crate) fn set_waiting(&self, is_waiting: bool) {
-        lock(&self.state).is_waiting = is_waiting;
+    /// Waits while a cancel would hit what was answered before it ran. Returns whether there is something to cancel,
+    /// and notes that the request is on its way.
+    async fn await_its_turn(&self) -> bool {
+        let deadline = tokio::time::Instant::now() + EARLY_MAX;
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let mut state = lock(&self.state);
+                if !state.is_waiting {
+                    return false;
+                }
+                if !state.is_early {
+                    state.on_their_way += 1;
+                    return true;
+                }
+            }
+            if tokio::time::timeout_at(deadline, changed).await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// Notes whether the client waits for an answer, and whether a cancel would hit that.
+    pub(crate) fn set_waiting(&self, is_waiting: bool, may_cancel: bool) {
+        let mut state = lock(&self.state);
+        state.is_waiting = is_waiting;
+        if state.is_early == may_cancel {
+            state.is_early = !may_cancel;
+            self.changed.notify_waiters();
+        }
     }
 
     /// Whether the next unit may go; if it is held, the task is woken when that changes.

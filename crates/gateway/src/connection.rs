@@ -62,7 +62,12 @@ pub(crate) async fn serve(
     let mut cancel_key = [0; 4];
     getrandom::fill(&mut cancel_key)
         .map_err(|error| GatewayError::Start(io::Error::other(error.to_string())))?;
-    let config = SessionConfig { hasher: shared.hasher.clone(), cancel_key, keep_values: shared.keep_values };
+    let config = SessionConfig {
+        hasher: shared.hasher.clone(),
+        cancel_key,
+        keep_values: shared.keep_values,
+        remedies: shared.remedies.clone(),
+    };
     let mut client = Leg::plain(socket);
     let mut session = Session::new(config);
     let (mut up, mut down) = (Buffer::new(), Buffer::new());
@@ -149,6 +154,8 @@ async fn open(
                 return Ok(Opened::Gone);
             }
             Verdict::Forward(bytes) => up.forward(bytes),
+            // Nothing waits for a server that is not there yet.
+            Verdict::Hold => return Ok(Opened::Gone),
         }
     }
 }
@@ -245,7 +252,7 @@ impl Connection {
         match send(&mut self.server, &mut self.up, cx) {
             Poll::Ready(Ok(())) => {
                 moved |= unsent;
-                if self.client_ended && !self.server_told {
+                if self.client_ended && !self.server_told && self.up.undecided().is_empty() {
                     self.server_told = true;
                     // What the server still says goes to a client that may still read.
                     let _ = self.server.poll_shutdown(cx);
@@ -276,6 +283,7 @@ impl Connection {
                     }
                     break;
                 }
+                Ok(Verdict::Hold) => break,
                 Ok(Verdict::Forward(bytes)) => self.up.forward(bytes),
                 Ok(Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. }) => {
                     self.up.drop_undecided(bytes);
@@ -287,9 +295,10 @@ impl Connection {
             }
             moved = true;
             self.up.insert(self.session.to_server());
+            self.down.insert(self.session.to_client());
         }
         if let Some(target) = self.target.as_ref().filter(|_| moved) {
-            target.set_waiting(self.session.is_waiting());
+            target.set_waiting(self.session.is_waiting(), self.session.may_cancel());
         }
         Ok(moved)
     }
@@ -344,6 +353,7 @@ impl Connection {
                     }
                     break;
                 }
+                Ok(Verdict::Hold) => break,
                 Ok(Verdict::Forward(bytes)) => self.down.forward(bytes),
                 Ok(Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. }) => {
                     self.down.drop_undecided(bytes);
@@ -355,11 +365,12 @@ impl Connection {
             }
             moved = true;
             self.down.insert(self.session.to_client());
+            self.up.insert(self.session.to_server());
         }
         if moved {
             self.register(cx);
             if let Some(target) = &self.target {
-                target.set_waiting(self.session.is_waiting());
+                target.set_waiting(self.session.is_waiting(), self.session.may_cancel());
             }
         }
         Ok(moved)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use onetrip_ledger::trace::TraceHeader;
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
 use onetrip_link::LinkSpec;
+use onetrip_session::Remedies;
 use onetrip_target::Conninfo;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -51,6 +52,8 @@ pub struct GatewayConfig {
     pub command: String,
     /// Threads that move bytes; `None` for one per core.
     pub threads: Option<usize>,
+    /// What may answer before the database.
+    pub remedies: Remedies,
     /// A distance to put between the gateway and the database.
     pub link: Option<LinkSpec>,
 }
@@ -70,6 +73,7 @@ impl GatewayConfig {
             spin: Self::SPIN,
             command: String::new(),
             threads: None,
+            remedies: Remedies::default(),
             link: None,
         }
     }
@@ -105,6 +109,7 @@ pub(crate) struct Shared {
     pub(crate) hasher: ValueHasher,
     pub(crate) keep_values: bool,
     pub(crate) settle: Duration,
+    pub(crate) remedies: Remedies,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
     pub(crate) dialer: Arc<Dialer>,
@@ -141,6 +146,7 @@ impl Gateway {
             hasher: ValueHasher::new(),
             keep_values: config.keep_values,
             settle: config.settle,
+            remedies: config.remedies,
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
             dialer: Arc::new(Dialer::new(config.upstream, config.link)?),

@@ -29,7 +29,8 @@ pub struct Arrival {
 }
 
 impl Conversation {
-    /// The first byte of a unit arrived. Each call is matched by one of [`Self::unit_answered`].
+    /// The first byte of a unit arrived. Each call is matched by one of [`Self::unit_answered`] or
+    /// [`Self::unit_served`].
     pub fn unit_arrived(&mut self, now: Moment) -> Arrival {
         let starts_trip = self.unanswered == 0;
         self.unanswered += 1;
@@ -43,6 +44,11 @@ impl Conversation {
     pub fn unit_answered(&mut self, now: Moment) {
         self.unanswered = self.unanswered.saturating_sub(1);
         self.last_reply_at = Some(now);
+    }
+
+    /// A remedy answered a unit: there was no trip that another could have shared.
+    pub fn unit_served(&mut self) {
+        self.unanswered = self.unanswered.saturating_sub(1);
     }
 
     /// Units that wait for their reply.

@@ -1,6 +1,6 @@
 use std::ops::{BitOr, BitOrAssign};
 
-use crate::ValueHash;
+use crate::{Remedy, ValueHash};
 
 /// Nanoseconds since the trace began, on a monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -143,6 +143,8 @@ pub struct Exchange {
     pub starts_trip: bool,
     /// Whether a trip that it starts may have shared the one before: see [`crate::Conversation`].
     pub may_share: bool,
+    /// What answered it before the server did; such a unit starts no trip.
+    pub remedy: Option<Remedy>,
     /// Where the session stands now.
     pub status: TransactionStatus,
     /// How the unit ended: the first error of its statements, if any.

@@ -18,6 +18,7 @@ mod analyze;
 mod conversation;
 mod driver;
 mod exchange;
+mod remedy;
 mod summary;
 mod value;
 
@@ -26,6 +27,7 @@ pub use conversation::{Arrival, Conversation};
 pub use driver::Driver;
 pub use exchange::{Exchange, Moment, Outcome, Statement, Steps, TransactionStatus, UnitKind};
 pub use findings::{Code, Evidence, Finding, Mutes};
+pub use remedy::{Remedy, UnknownRemedy};
 pub use summary::{PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals};
 pub use trace::{Record, StreamEncoder, TraceError, TraceReader, TraceWriter};
 pub use value::{ValueHash, ValueHasher};

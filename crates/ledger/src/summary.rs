@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Driver, Finding};
+use crate::{Driver, Finding, Remedy};
 
 /// Everything that a report says, counted from one trace or one live gateway.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -45,6 +45,8 @@ pub struct Summary {
     pub settle_ns: u64,
     /// Drivers and ORMs that were recognised, with their connections.
     pub drivers: BTreeMap<Driver, u64>,
+    /// Round trips that remedies took out of the run.
+    pub removed: BTreeMap<Remedy, u64>,
     /// Statements, most trips first.
     pub templates: Vec<TemplateTotals>,
     /// Scopes, most trips first; work without a scope has the empty label.

@@ -4,8 +4,8 @@ use std::fs;
 
 use onetrip_ledger::trace::{Records, TraceHeader, decode_block};
 use onetrip_ledger::{
-    Exchange, Moment, Outcome, Record, Statement, Steps, StreamEncoder, TraceError, TraceReader, TraceWriter,
-    TransactionStatus, UnitKind,
+    Exchange, Moment, Outcome, Record, Remedy, Statement, Steps, StreamEncoder, TraceError, TraceReader,
+    TraceWriter, TransactionStatus, UnitKind,
 };
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn statement() -> impl Strategy<Value = (Statement, Vec<u64>, Vec<u32>)> {
 fn exchange() -> impl Strategy<Value = Exchange> {
     let times = (0..1u64 << 55, 0..1u64 << 40, 0..1u64 << 40);
     let numbers = (0..AMOUNT_LIMIT, 0..AMOUNT_LIMIT, any::<u32>(), any::<u64>());
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (times, numbers, flags, proptest::collection::vec(statement(), 0..4)).prop_map(
         |((sent, first, last), (bytes_sent, bytes_received, scope, request), flags, statements)| {
             let parameters: Vec<u64> =
@@ -58,6 +58,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
                 bytes_received,
                 starts_trip: flags.0,
                 may_share: flags.1,
+                remedy: flags.3.then_some(Remedy::Begin),
                 status: TransactionStatus::Failed,
                 outcome: Outcome::Failed(*b"23505"),
                 scope,

@@ -1,11 +1,12 @@
 //! The report as one JSON object, with field names of its own so that they stay when the ledger changes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Change;
-use onetrip_ledger::{Evidence, Finding, PathTimes, ScopeTotals, Summary, TemplateTotals};
+use onetrip_ledger::{Evidence, Finding, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals};
 use serde::Serialize;
 
 use crate::clean::is_unsafe;
@@ -24,7 +25,7 @@ struct Document<'a> {
     passed: bool,
     run: Option<&'a RunInfo>,
     database: Database<'a>,
-    trips: Trips,
+    trips: Trips<'a>,
     times: PathTimes,
     elapsed_ns: u64,
     settle_ns: u64,
@@ -77,13 +78,14 @@ struct Database<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Trips {
+struct Trips<'a> {
     total: u64,
     at_least: u64,
     connect: u64,
     work: u64,
     avoidable: u64,
     avoidable_ns: u64,
+    removed: &'a BTreeMap<Remedy, u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -225,6 +227,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
             work: summary.trips.work(),
             avoidable: avoidable(summary),
             avoidable_ns: avoidable_ns(summary),
+            removed: &summary.removed,
         },
         times: summary.times,
         elapsed_ns: summary.elapsed_ns,

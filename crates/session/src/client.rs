@@ -14,12 +14,19 @@ impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
+        if self.is_held_back() {
+            return Ok(Verdict::Hold);
+        }
         let length = header.frame_len();
         let inspected = length.min(INSPECT_BYTES_MAX);
         if input.len() < inspected && is_inspected(header.tag) {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
+        if let Some(verdict) = self.answer_begin(now, header, input) {
+            return Ok(verdict);
+        }
+        self.begin.is_followed();
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let is_whole = length <= INSPECT_BYTES_MAX;
@@ -55,6 +62,13 @@ impl Session {
             Ok(text) => text,
             Err(_) => body, // a text longer than what is looked into
         };
+        let (unit, statement) = self.open_query(now, text);
+        self.owe(unit, Expect::Query, statement);
+        self.units.close(None);
+    }
+
+    /// Books a simple query; whoever answers it is not yet told, and its unit is not closed.
+    pub(crate) fn open_query(&mut self, now: Moment, text: &[u8]) -> (u64, Option<u16>) {
         let unit = self.units.open(now, UnitKind::Query);
         let text = self.read_text(text);
         if let Some(scope) = text.sets_scope {
@@ -62,11 +76,10 @@ impl Session {
         }
         let statement = self.add_statement(unit, &text, Steps::EXECUTE);
         self.parameters.append_to(self.units.exchange_mut(unit), statement);
-        self.owe(unit, Expect::Query, statement);
-        self.units.close(None);
         // A simple query ends the unnamed statement and portal.
         self.prepared.remove(b"");
         self.portals.remove(b"");
+        (unit, statement)
     }
 
     fn parse(&mut self, now: Moment, body: &[u8], is_whole: bool) {

@@ -11,7 +11,8 @@
 //! Bytes go in by [`Session::handle_client`] and [`Session::handle_server`], which say what to do with the message at
 //! the front: forward it as it came, replace it, or wait for more of it. Time is an argument. Trips are counted by
 //! the [`ReplyQueue`] and the units that it settles; finished exchanges leave as encoded records in the session's
-//! stream. While it observes, a session changes nothing after the start-up but the cancel key.
+//! stream. While it observes, a session changes nothing after the start-up but the cancel key; [`Remedies`] answer
+//! some messages before the server does, under the rules of [`Rule`].
 //!
 //! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
 
@@ -20,6 +21,7 @@ mod client;
 mod functions;
 mod names;
 mod parameters;
+mod remedies;
 mod reply_queue;
 mod scopes;
 mod server;
@@ -28,5 +30,6 @@ mod startup;
 mod statements;
 mod units;
 
+pub use remedies::{BadRemedies, Remedies, Rule};
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

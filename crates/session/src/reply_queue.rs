@@ -10,7 +10,7 @@
 //! - COPY messages outside a COPY are ignored and owe nothing;
 //! - notices, notifications and parameter changes come at any time and answer nothing.
 //!
-//! The queue holds the application's messages only; a remedy that adds messages of its own adds whose they are here.
+//! Messages that a remedy adds are [`Due::own`]: they belong to no unit.
 
 use std::collections::VecDeque;
 
@@ -25,6 +25,21 @@ pub struct Due {
     pub unit: u64,
     /// Which of the unit's statements it is about.
     pub statement: Option<u16>,
+}
+
+/// The unit of messages that are the session's own, and of what comes unasked.
+pub(crate) const NO_UNIT: u64 = u64::MAX;
+
+impl Due {
+    /// A message of the session's own.
+    pub(crate) fn own(expect: Expect) -> Self {
+        Self { expect, unit: NO_UNIT, statement: None }
+    }
+
+    /// Whether the reply is for the session, not for the client.
+    pub(crate) fn is_own(&self) -> bool {
+        self.unit == NO_UNIT
+    }
 }
 
 /// Which reply a message owes.
@@ -107,6 +122,16 @@ impl ReplyQueue {
     /// Whether the server owes nothing.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
+    }
+
+    /// Whether the server owes the client anything; what it owes the session is always ahead of that.
+    pub(crate) fn owes_client(&self) -> bool {
+        self.due.back().is_some_and(|due| !due.is_own())
+    }
+
+    /// Whether the server owes nothing, skips nothing and reads no COPY data.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.due.is_empty() && !self.skipping && !self.copying_in
     }
 
     /// The message that is answered next.

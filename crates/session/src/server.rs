@@ -4,7 +4,7 @@ use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
 };
 
-use crate::reply_queue::{Due, Expect, Reply};
+use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
 use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{Learned, ResultFormats};
 
@@ -12,11 +12,10 @@ use crate::statements::{Learned, ResultFormats};
 const RESULT_VALUES_MAX: usize = 65_536;
 /// A server that claims more rows cannot be believed.
 const ROWS_MAX: u64 = 1 << 47;
-/// What comes at any time is part of no unit's reply.
-const NO_UNIT: u64 = u64::MAX;
 
 impl Session {
-    /// A message of the server to a client that has been let in: booked, and forwarded as it came.
+    /// A message of the server to a client that has been let in: booked, and forwarded as it came unless it answers the
+    /// session's own messages.
     pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
@@ -29,12 +28,15 @@ impl Session {
         }
         let available = input.len().min(length);
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
-        self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
+        let reply = self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
+        if let Some(verdict) = self.pass_reply(header, input, reply)? {
+            return Ok(verdict);
+        }
         self.server_passing = length - available;
         Ok(Verdict::Forward(available))
     }
 
-    fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) {
+    fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
         let units = &mut self.units;
         let mut skipped = std::mem::take(&mut self.skipped);
         let reply = self.queue.received(tag, |due| skipped.push(due));
@@ -65,6 +67,7 @@ impl Session {
         }
         self.skipped = skipped;
         self.book_answered(now);
+        reply
     }
 
     fn book_part(&mut self, due: Due, tag: u8, body: &[u8], is_whole: bool) {

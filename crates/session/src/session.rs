@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
+use crate::remedies::{EarlyBegin, Remedies, Rule};
 use crate::reply_queue::{Due, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
@@ -31,6 +32,8 @@ pub struct SessionConfig {
     pub cancel_key: [u8; 4],
     /// Parameters' texts are kept in the trace.
     pub keep_values: bool,
+    /// What may answer before the server.
+    pub remedies: Remedies,
 }
 
 /// What the backend calls itself.
@@ -51,6 +54,8 @@ pub enum Verdict {
     Forward(usize),
     /// Drop this many bytes; what goes in their place, if anything, is in the session's outboxes.
     Replace(usize),
+    /// Nothing until the server has said more: the message is there, and must wait.
+    Hold,
     /// Drop this many bytes and connect to the database; the startup packet for it is in the outbox.
     Connect(usize),
     /// Drop this many bytes: they ask to cancel what another session runs.
@@ -78,6 +83,12 @@ pub enum SessionError {
         "the database offers only SCRAM-SHA-256-PLUS, which binds to a TLS connection that ends at the gateway"
     )]
     ChannelBindingOnly,
+    /// A BEGIN failed after it was answered. The client has been told, and nothing behind the BEGIN was run.
+    #[error("the server refused a BEGIN that had been answered")]
+    BeginRefused,
+    /// More came unasked than is kept while a transaction begins. The client has been told.
+    #[error("too many notifications came while a transaction began")]
+    TooMuchKept,
 }
 
 /// One client's conversation: decides what each message becomes and counts its trips.
@@ -105,6 +116,7 @@ pub struct Session {
     pub(crate) capture: Capture,
     pub(crate) stream: StreamEncoder,
     pub(crate) status: TransactionStatus,
+    pub(crate) begin: EarlyBegin,
     pub(crate) standard_strings: bool,
     pub(crate) named_seen: bool,
     pub(crate) to_client: Vec<u8>,
@@ -165,6 +177,7 @@ impl Session {
             capture: Capture::default(),
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
+            begin: EarlyBegin::default(),
             standard_strings: true,
             named_seen: false,
             to_client: Vec::new(),
@@ -247,7 +260,13 @@ impl Session {
 
     /// Whether the client waits for an answer: only then does a cancel have anything to cancel.
     pub fn is_waiting(&self) -> bool {
-        !self.queue.is_empty() || self.units.unanswered() > 0
+        self.queue.owes_client() || self.units.unanswered() > 0
+    }
+
+    /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran
+    /// (rule B9).
+    pub fn may_cancel(&self) -> bool {
+        self.begin.is_confirmed() || !Rule::Cancel.is_kept()
     }
 
     /// Whether the next byte from the client begins a unit: the place to hold it at.

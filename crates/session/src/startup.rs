@@ -164,6 +164,7 @@ impl Session {
             Ok(ParameterStatus { name: b"application_name", value }) => {
                 self.scopes.application(value, &mut self.names, &mut self.stream);
             }
+            Ok(ParameterStatus { name: b"in_hot_standby", value }) => self.begin.set_standby(value != b"off"),
             Ok(_) => {}
             Err(_) => self.undecoded += 1,
         }

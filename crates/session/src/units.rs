@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use onetrip_ledger::{Conversation, Exchange, Moment, Outcome, UnitKind};
+use onetrip_ledger::{Conversation, Exchange, Moment, Outcome, Remedy, UnitKind};
 
 use crate::statements::ResultFormats;
 
@@ -110,6 +110,15 @@ impl Units {
         }
     }
 
+    /// A remedy answers the unit: it starts no trip.
+    pub(crate) fn answered_by(&mut self, number: u64, remedy: Remedy) {
+        if let Some(exchange) = self.exchange_mut(number) {
+            exchange.remedy = Some(remedy);
+            exchange.starts_trip = false;
+            exchange.may_share = false;
+        }
+    }
+
     /// Bytes of the unit came from the client.
     pub(crate) fn bytes_sent(&mut self, bytes: usize) {
         if let Some(unit) = self.live.back_mut() {
@@ -147,7 +156,10 @@ impl Units {
                 self.recycle(unit.exchange);
                 continue;
             }
-            self.conversation.unit_answered(now);
+            match unit.exchange.remedy {
+                None => self.conversation.unit_answered(now),
+                Some(_) => self.conversation.unit_served(),
+            }
             unit.exchange.last_reply_at = now;
             if !unit.replied {
                 unit.exchange.first_reply_at = now;

@@ -34,6 +34,7 @@ impl Sort {
         let mut sort = None;
         for run in &event.runs {
             let of_run = match run.facts.purpose {
+                _ if run.continues() => return None,
                 Purpose::Ping => Self::Ping,
                 Purpose::Set | Purpose::Show => Self::Setting,
                 Purpose::LookUp | Purpose::SetByCall => Self::LookUp,

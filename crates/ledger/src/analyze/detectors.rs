@@ -134,7 +134,8 @@ impl Detectors {
         if changes_schema || event.failed() {
             writes.end_all(driver, transactions, &mut shared.book);
         }
-        if let Some(run) = event.sole_run().filter(|run| run.facts.kind.is_row_write()) {
+        let is_written = |run: &&Run<'_>| run.facts.kind.is_row_write() && !run.continues();
+        if let Some(run) = event.sole_run().filter(is_written) {
             writes.take(event, run, driver, transactions, &mut shared.book);
         }
     }

@@ -28,7 +28,7 @@ struct Fetched {
     scope: u32,
     size: u64,
     fetches: u64,
-    /// Fetches that took a trip of their own; the first often shares that of its preparation.
+    /// Fetches that took a trip for themselves; the first often shares that of its preparation.
     trips: u64,
     rows: u64,
     waited_ns: u64,
@@ -58,7 +58,7 @@ impl Fetches {
         fetched.size = fetched.size.max(statement.row_limit.into());
         fetched.fetches += 1;
         fetched.rows += statement.rows;
-        if event.is_own_trip() {
+        if event.sole_run().is_some() {
             fetched.trips += 1;
             fetched.waited_ns += event.exchange.duration();
             fetched.wire_ns += event.wire_ns;

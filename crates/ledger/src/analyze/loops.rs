@@ -157,7 +157,8 @@ impl Loops {
             return Walking::On;
         }
         followed.remember(execution);
-        if followed.runs > EAGER_RUNS && followed.runs % 4 != 0 {
+        let is_looked_at = followed.runs <= EAGER_RUNS || followed.runs % 4 == 0;
+        if !is_looked_at || !(own.may_have(run.parameters) || everywhere.may_have(run.parameters)) {
             return Walking::No;
         }
         let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);

@@ -155,6 +155,9 @@ impl Shared {
     fn count(&mut self, exchange: &Exchange) {
         let summary = &mut self.summary;
         summary.units += 1;
+        if let Some(remedy) = exchange.remedy {
+            *summary.removed.entry(remedy).or_default() += 1;
+        }
         summary.bytes_sent += exchange.bytes_sent;
         summary.bytes_received += exchange.bytes_received;
         self.first_at = Some(self.first_at.map_or(exchange.sent_at, |first| first.min(exchange.sent_at)));

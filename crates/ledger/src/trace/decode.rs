@@ -1,5 +1,5 @@
 use super::{Record, TraceError, tags};
-use crate::{Exchange, Moment, Outcome, Statement, Steps, TransactionStatus, UnitKind};
+use crate::{Exchange, Moment, Outcome, Remedy, Statement, Steps, TransactionStatus, UnitKind};
 
 /// Two years: no trace spans more, and sums of such times do not overflow.
 const NANOS_LIMIT: u64 = 1 << 56;
@@ -156,12 +156,18 @@ impl<'a> Cursor<'a> {
         exchange.starts_trip = flags & 1 != 0;
         exchange.may_share = flags & 2 != 0;
         let keeps_values = flags & 4 != 0;
-        exchange.status = match flags >> 3 {
+        let by_remedy = flags & 32 != 0;
+        exchange.status = match flags >> 3 & !4 {
             0 => TransactionStatus::Idle,
             1 => TransactionStatus::Active,
             2 => TransactionStatus::Failed,
             _ => return Err("a transaction status is undefined"),
         };
+        if by_remedy {
+            let place = usize::from(self.u8()?).checked_sub(1);
+            let remedy = place.and_then(|place| Remedy::ALL.get(place)).ok_or("a remedy is undefined")?;
+            exchange.remedy = Some(*remedy);
+        }
         exchange.outcome = self.outcome()?;
         exchange.sent_at = self.moment()?;
         exchange.first_reply_at = Moment(exchange.sent_at.0 + self.nanos()?);

@@ -1,5 +1,5 @@
 use super::tags;
-use crate::{Exchange, Moment, Outcome, Statement};
+use crate::{Exchange, Moment, Outcome, Remedy, Statement};
 
 /// Encodes the records of one stream into a block.
 ///
@@ -113,8 +113,13 @@ impl StreamEncoder {
                 u8::from(exchange.starts_trip)
                     | u8::from(exchange.may_share) << 1
                     | u8::from(!exchange.parameter_texts.is_empty()) << 2
-                    | (exchange.status as u8) << 3,
+                    | (exchange.status as u8) << 3
+                    | u8::from(exchange.remedy.is_some()) << 5,
             );
+            if let Some(remedy) = exchange.remedy {
+                let place = Remedy::ALL.iter().position(|known| *known == remedy);
+                out.push(place.map_or(0, |place| place as u8 + 1));
+            }
             put_outcome(out, exchange.outcome);
             put_varint(out, exchange.sent_at.0);
             put_varint(out, exchange.first_reply_at.since(exchange.sent_at));

@@ -44,6 +44,9 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
     }
     if summary.trips.total > 0 {
         facts.push(("trips", trips(summary)));
+        if !summary.removed.is_empty() {
+            facts.push(("removed", removed(summary)));
+        }
         facts.push(("connections", connections(summary)));
         facts.push(("statements", statements(summary)));
         facts.push(("bytes", volume(summary)));
@@ -88,6 +91,14 @@ fn trips(summary: &Summary) -> String {
         count(trips.work()),
         duration(summary.elapsed_ns)
     )
+}
+
+/// Trips that remedies took out, by remedy.
+fn removed(summary: &Summary) -> String {
+    let all: u64 = summary.removed.values().sum();
+    let parts: Vec<String> =
+        summary.removed.iter().map(|(remedy, trips)| format!("{} by {remedy}", count(*trips))).collect();
+    format!("{}: {}", counted(all, "trip", "trips"), parts.join(", "))
 }
 
 fn connections(summary: &Summary) -> String {

@@ -3,7 +3,7 @@
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
-use onetrip_session::{Session, SessionConfig, SessionError, Verdict};
+use onetrip_session::{Remedies, Session, SessionConfig, SessionError, Verdict};
 use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 
 /// The key that clients get.
@@ -27,8 +27,13 @@ pub(crate) struct Books {
 impl Pair {
     /// A session whose client has just connected.
     pub(crate) fn opening() -> Self {
+        Self::with(Remedies::default())
+    }
+
+    fn with(remedies: Remedies) -> Self {
         let hasher = ValueHasher::new();
-        let config = SessionConfig { hasher: hasher.clone(), cancel_key: SHOWN_KEY, keep_values: false };
+        let config =
+            SessionConfig { hasher: hasher.clone(), cancel_key: SHOWN_KEY, keep_values: false, remedies };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
     }
 
@@ -46,14 +51,23 @@ impl Pair {
         pair
     }
 
-    /// The client sends; what goes on to the server.
+    /// A session with remedies whose client has been let in, by a server that says what it is.
+    pub(crate) fn remedied(remedies: Remedies, in_hot_standby: Option<&str>) -> Self {
+        let mut pair = Self::with(remedies);
+        pair.client(&startup()).expect("a good packet");
+        let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();
+        pair.server(&[message(b'R', &[0; 4]), standby, ready(b'I')].concat()).expect("good messages");
+        pair
+    }
+
+    /// The client sends; what goes on to the server, with what the session had ready for it.
     pub(crate) fn client(&mut self, bytes: &[u8]) -> Result<Vec<u8>, SessionError> {
         self.up.extend_from_slice(bytes);
         self.now += 100_000;
-        let mut out = Vec::new();
+        let mut out = std::mem::take(self.session.to_server());
         loop {
             let used = match self.session.handle_client(Moment(self.now), &self.up)? {
-                Verdict::Wait => return Ok(out),
+                Verdict::Wait | Verdict::Hold => return Ok(out),
                 Verdict::Forward(bytes) => {
                     out.extend_from_slice(&self.up[..bytes]);
                     bytes
@@ -72,7 +86,7 @@ impl Pair {
         let mut out = std::mem::take(self.session.to_client());
         loop {
             let used = match self.session.handle_server(Moment(self.now), &self.down)? {
-                Verdict::Wait => return Ok(out),
+                Verdict::Wait | Verdict::Hold => return Ok(out),
                 Verdict::Forward(bytes) => {
                     out.extend_from_slice(&self.down[..bytes]);
                     bytes
@@ -126,6 +140,10 @@ pub(crate) fn startup() -> Vec<u8> {
 
 pub(crate) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
+}
+
+pub(crate) fn parameter(name: &str, value: &str) -> Vec<u8> {
+    message(b'S', &[name.as_bytes(), b"\0", value.as_bytes(), b"\0"].concat())
 }
 
 pub(crate) fn query(text: &str) -> Vec<u8> {

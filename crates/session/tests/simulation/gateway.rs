@@ -121,7 +121,7 @@ impl Gateway {
 
     fn turn(&mut self, verdict: Verdict, input: &[u8]) -> Option<Turn> {
         let used = match verdict {
-            Verdict::Wait => return None,
+            Verdict::Wait | Verdict::Hold => return None,
             Verdict::Forward(bytes) => return Some(Turn::forward(&input[..bytes])),
             Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. } => bytes,
         };

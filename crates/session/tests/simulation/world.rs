@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Moment, Mutes, Record, TraceError, ValueHasher};
-use onetrip_session::{INSPECT_BYTES_MAX, Session, SessionConfig};
+use onetrip_session::{INSPECT_BYTES_MAX, Remedies, Session, SessionConfig};
 use onetrip_wire::pg::{BackendKeyData, backend};
 
 use crate::backend::{Backend, Fate, PROCESS_ID};
@@ -120,7 +120,12 @@ impl World {
         });
         let server_ends = server_ends.collect();
         let hasher = ValueHasher::new();
-        let config = SessionConfig { hasher: hasher.clone(), cancel_key: SHOWN_KEY, keep_values: false };
+        let config = SessionConfig {
+            hasher: hasher.clone(),
+            cancel_key: SHOWN_KEY,
+            keep_values: false,
+            remedies: Remedies::default(),
+        };
         let noise = *random.pick(&[0, 30, 6]);
         let piece = *random.pick(&[100_000, 1, 3, 40]);
         Self {

@@ -45,7 +45,7 @@ impl<'a> Formats<'a> {
 }
 
 /// Parameter values or row columns in order; `None` is NULL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Values<'a> {
     count: u16,
     bytes: &'a [u8],

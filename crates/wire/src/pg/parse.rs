@@ -14,6 +14,11 @@ pub struct Parse<'a> {
 }
 
 impl<'a> Parse<'a> {
+    /// A statement whose parameters' types, if there are any, are left to the server.
+    pub fn untyped(statement: &'a [u8], text: &'a [u8]) -> Self {
+        Self { statement, text, parameter_oids: &[] }
+    }
+
     /// Decodes the body.
     pub fn decode(body: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);

@@ -1,0 +1,44 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// What takes round trips out of a program that stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Remedy {
+    /// A BEGIN is answered when it arrives, while it is on its way to the server.
+    Begin,
+}
+
+impl Remedy {
+    /// All remedies, each at the number that it has in a trace, less one.
+    pub const ALL: [Self; 1] = [Self::Begin];
+
+    /// Its name in options and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text names no remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no remedy; there is: {all}", all = Remedy::ALL.map(Remedy::as_str).join(", "))]
+pub struct UnknownRemedy(pub String);
+
+impl FromStr for Remedy {
+    type Err = UnknownRemedy;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let named = Self::ALL.into_iter().find(|remedy| remedy.as_str() == text);
+        named.ok_or_else(|| UnknownRemedy(text.to_owned()))
+    }
+}

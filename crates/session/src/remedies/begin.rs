@@ -1,0 +1,260 @@
+//! The remedy `begin`: a BEGIN is sent at once and answered at once.
+//!
+//! ```text
+//!  client            session                                   server
+//!    | Query BEGIN -->|                                           |
+//!    |<- BEGIN, T ----| Parse Bind Execute Close Close Flush ---->|   Sent
+//!    | INSERT ------->| INSERT ---------------------------------->|   Sent, followed: no second unit goes
+//!    |                |<--------- 1 2 BEGIN 3 3: confirmed -------|
+//!    |<---------------|<--------- the INSERT's reply -------------|
+//! ```
+//!
+//! Where the client is slower than the path, a Sync of the session's own follows the confirmation, so that the server
+//! is where a simple query leaves it. What the server says to the session is dropped here.
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_wire::pg::{
+    Bind, CommandComplete, ErrorResponse, Execute, Formats, FrameHeader, HEADER_BYTES, Parse,
+    StatementOrPortal, TransactionStatus as WireStatus, Values, backend, encode_ready_for_query, frame,
+    frontend,
+};
+
+use super::{Rule, grammar};
+use crate::reply_queue::{Due, Expect, Reply};
+use crate::session::{Session, SessionError, Verdict};
+
+/// Bytes that are kept for later, at most.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// A BEGIN that was answered before the server has taken it.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyBegin {
+    state: State,
+    /// What the server said unasked, for just before the next ReadyForQuery.
+    until_ready: Vec<u8>,
+    /// Notifications, for just before the ReadyForQuery that ends the transaction.
+    until_idle: Vec<u8>,
+    /// The session has been sent a notification: it listens.
+    listens: bool,
+    /// What the server reported as `in_hot_standby`; `None` before PostgreSQL 14.
+    standby: Option<bool>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing is under way.
+    #[default]
+    None,
+    /// The server has not confirmed it.
+    Sent {
+        /// A unit of the client's went behind it.
+        followed: bool,
+    },
+    /// It is confirmed, and the session's own Sync is under way.
+    Ending,
+}
+
+impl EarlyBegin {
+    /// Whether the server has taken the BEGIN, if there is one.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        !matches!(self.state, State::Sent { .. })
+    }
+
+    /// Whether the client's next unit must wait (rule B7).
+    fn holds_back(&self) -> bool {
+        Rule::OneAhead.is_kept() && self.state == State::Sent { followed: true }
+    }
+
+    /// A message of the client's goes to the server.
+    pub(crate) fn is_followed(&mut self) {
+        if let State::Sent { followed } = &mut self.state {
+            *followed = true;
+        }
+    }
+
+    /// The server reported whether it is a standby.
+    pub(crate) fn set_standby(&mut self, is_standby: bool) {
+        self.standby = Some(is_standby);
+    }
+}
+
+impl Session {
+    /// Whether the next message from the client has to wait for the server.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.begin.holds_back() && !self.units.is_open()
+    }
+
+    /// Answers the message at the front of `input` if it is a BEGIN that can be.
+    pub(crate) fn answer_begin(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+        if header.tag != frontend::QUERY || !self.config.remedies.has(Remedy::Begin) {
+            return None;
+        }
+        let length = header.frame_len();
+        let is_alone = !Rule::Alone.is_kept() || input.len() == length;
+        let text = input.get(HEADER_BYTES..length)?.strip_suffix(b"\0")?;
+        let begin = grammar::begin(text)?;
+        let may = is_alone && self.is_quiet() && !self.is_refused(begin.needs_primary) && !self.begin.listens;
+        if !may {
+            return None;
+        }
+        self.send_begin(text);
+        let reply_at = self.to_client.len();
+        CommandComplete { tag: begin.tag }.encode(&mut self.to_client);
+        encode_ready_for_query(&mut self.to_client, WireStatus::Active);
+        let reply = self.to_client.len() - reply_at;
+        let (unit, _) = self.open_query(now, text);
+        self.units.close(None);
+        self.units.answered_by(unit, Remedy::Begin);
+        self.units.bytes_sent(length);
+        self.units.bytes_received(unit, reply, now);
+        self.status = TransactionStatus::Active;
+        self.book_answered(now);
+        Some(Verdict::Replace(length))
+    }
+
+    /// Between transactions, with nothing under way in either direction (rule B2).
+    fn is_quiet(&self) -> bool {
+        let is_quiet = self.status == TransactionStatus::Idle
+            && self.queue.is_quiet()
+            && self.units.unanswered() == 0
+            && !self.units.is_open();
+        (is_quiet || !Rule::Quiet.is_kept()) && self.server_passing == 0 && self.begin.state == State::None
+    }
+
+    /// Whether a standby is or may be there that refuses this (rule B5).
+    fn is_refused(&self, needs_primary: bool) -> bool {
+        Rule::Standby.is_kept() && needs_primary && self.begin.standby != Some(false)
+    }
+
+    /// Sends the BEGIN so that nothing behind it runs if it fails (rule B6).
+    fn send_begin(&mut self, text: &[u8]) {
+        self.begin.state = State::Sent { followed: false };
+        let out = &mut self.to_server;
+        let expected: &[Expect] = if Rule::Frame.is_kept() {
+            Parse::untyped(b"", text).encode(out);
+            let (portal, statement): (&[u8], &[u8]) = (b"", b"");
+            let (parameter_formats, parameters) = (Formats::default(), Values::default());
+            let result_formats = Formats::default();
+            Bind { portal, statement, parameter_formats, parameters, result_formats }.encode(out);
+            Execute { portal: b"", row_limit: None }.encode(out);
+            StatementOrPortal::Portal(b"").encode(frontend::CLOSE, out);
+            StatementOrPortal::Statement(b"").encode(frontend::CLOSE, out);
+            frame(out, frontend::FLUSH, |_| ());
+            &[Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close]
+        } else {
+            frame(out, frontend::QUERY, |out| {
+                out.extend_from_slice(text);
+                out.push(0);
+            });
+            &[Expect::Query]
+        };
+        for expect in expected {
+            self.queue.sent(Due::own(*expect));
+        }
+    }
+
+    /// What becomes of a message of the server, which has been booked as `reply`.
+    pub(crate) fn pass_reply(
+        &mut self,
+        header: FrameHeader,
+        input: &[u8],
+        reply: Reply,
+    ) -> Result<Option<Verdict>, SessionError> {
+        let Some(message) = input.get(..header.frame_len()) else { return Ok(None) };
+        match reply {
+            Reply::Part(due) | Reply::Last(due) | Reply::CopyIn(due) if due.is_own() => {
+                self.own_reply(header.tag, due, matches!(reply, Reply::Last(_)), message)
+            }
+            Reply::Failed(due) if due.is_own() => self.begin_failed(message),
+            Reply::Async => self.keep_for_later(header.tag, message),
+            Reply::Last(_) if header.tag == backend::READY_FOR_QUERY => Ok(self.pass_kept(message)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The server answers the session's own messages.
+    fn own_reply(
+        &mut self,
+        tag: u8,
+        due: Due,
+        is_last: bool,
+        message: &[u8],
+    ) -> Result<Option<Verdict>, SessionError> {
+        let body = &message[HEADER_BYTES..];
+        let is_begun = match tag {
+            backend::COMMAND_COMPLETE => CommandComplete::decode(body)
+                .is_ok_and(|complete| matches!(complete.tag, b"BEGIN" | b"START TRANSACTION")),
+            backend::READY_FOR_QUERY => self.status == TransactionStatus::Active,
+            _ => true,
+        };
+        if !is_begun && Rule::Failure.is_kept() {
+            return Err(self.begin_refused("the server did not begin it"));
+        }
+        let own_left = self.queue.front().is_some_and(|next| next.is_own());
+        match (due.expect, self.begin.state) {
+            (Expect::Close, State::Sent { followed: false }) if is_last && !own_left => {
+                frame(&mut self.to_server, frontend::SYNC, |_| ());
+                self.queue.sent(Due::own(Expect::Sync));
+                self.begin.state = State::Ending;
+            }
+            (Expect::Close | Expect::Sync | Expect::Query, _) if is_last && !own_left => {
+                self.begin.state = State::None;
+            }
+            _ => {}
+        }
+        Ok(Some(Verdict::Replace(message.len())))
+    }
+
+    /// The server ends the session, or will not begin the transaction after all (rule B8).
+    fn begin_failed(&mut self, message: &[u8]) -> Result<Option<Verdict>, SessionError> {
+        self.begin.state = State::None;
+        let error = ErrorResponse::decode(&message[HEADER_BYTES..]).ok();
+        if error.is_some_and(|error| error.is_fatal()) {
+            return Ok(None);
+        }
+        if !Rule::Failure.is_kept() {
+            return Ok(Some(Verdict::Replace(message.len())));
+        }
+        let text = error.map(|error| String::from_utf8_lossy(error.message()));
+        Err(self.begin_refused(text.as_deref().unwrap_or("an error that cannot be read")))
+    }
+
+    fn begin_refused(&mut self, why: &str) -> SessionError {
+        let message = format!("a BEGIN that onetrip had answered failed on the server: {why}");
+        let hint =
+            "Nothing behind it was run. Connect again; leave the remedy out by --remedies exact,-begin.";
+        self.refuse("08006", &message, Some(hint));
+        SessionError::BeginRefused
+    }
+
+    /// What the server says unasked before it takes the BEGIN would come later if it had taken it (rule B4).
+    fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Option<Verdict>, SessionError> {
+        let is_notification = tag == backend::NOTIFICATION_RESPONSE;
+        self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
+        if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {
+            return Ok(None);
+        }
+        let kept = if is_notification { &mut self.begin.until_idle } else { &mut self.begin.until_ready };
+        if kept.len() + message.len() > KEPT_BYTES_MAX {
+            self.refuse("53000", "too many notifications came while a transaction began", None);
+            return Err(SessionError::TooMuchKept);
+        }
+        kept.extend_from_slice(message);
+        Ok(Some(Verdict::Replace(message.len())))
+    }
+
+    /// Lets what was kept go ahead of the client's ReadyForQuery.
+    fn pass_kept(&mut self, ready: &[u8]) -> Option<Verdict> {
+        let EarlyBegin { until_ready, until_idle, .. } = &mut self.begin;
+        let is_idle = self.status == TransactionStatus::Idle;
+        if until_ready.is_empty() && (until_idle.is_empty() || !is_idle) {
+            return None;
+        }
+        self.to_client.append(until_ready);
+        if is_idle {
+            self.to_client.append(until_idle);
+        }
+        self.to_client.extend_from_slice(ready);
+        Some(Verdict::Replace(ready.len()))
+    }
+}

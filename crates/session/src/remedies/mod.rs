@@ -1,0 +1,89 @@
+//! Remedies: what takes round trips out of a program that stays as it is. They obey the rules of [`Rule`].
+
+mod begin;
+mod grammar;
+mod rules;
+
+use std::str::FromStr;
+
+use onetrip_ledger::{Remedy, UnknownRemedy};
+use smallvec::SmallVec;
+
+pub(crate) use begin::EarlyBegin;
+pub use rules::Rule;
+
+/// The remedies that are on; none by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remedies {
+    on: SmallVec<[Remedy; Remedy::ALL.len()]>,
+}
+
+impl Remedies {
+    /// Every remedy under which a program cannot tell the difference.
+    pub fn exact() -> Self {
+        Self { on: Remedy::ALL.into() }
+    }
+
+    /// Whether this one is on.
+    pub fn has(&self, remedy: Remedy) -> bool {
+        self.on.contains(&remedy)
+    }
+
+    /// Those that are on, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Remedy> {
+        self.on.iter().copied()
+    }
+}
+
+/// What `--remedies` takes: a tier, then remedies to leave out, such as `exact,-begin`.
+///
+/// # Errors
+///
+/// A text that starts with no tier, or names a remedy that is not there.
+impl FromStr for Remedies {
+    type Err = BadRemedies;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split(',');
+        let mut remedies = match parts.next() {
+            Some("exact") => Self::exact(),
+            Some("none") => Self::default(),
+            other => return Err(BadRemedies::Tier(other.unwrap_or_default().to_owned())),
+        };
+        for part in parts {
+            let name = part.strip_prefix('-').ok_or_else(|| BadRemedies::Part(part.to_owned()))?;
+            let left_out: Remedy = name.parse()?;
+            remedies.on.retain(|remedy| *remedy != left_out);
+        }
+        Ok(remedies)
+    }
+}
+
+/// The text says no remedies.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadRemedies {
+    /// It starts with no tier.
+    #[error("{0:?} is no tier; write exact or none, and leave single remedies out by exact,-begin")]
+    Tier(String),
+    /// What follows the tier leaves nothing out.
+    #[error("{0:?}: a remedy is left out by a minus before its name, such as exact,-begin")]
+    Part(String),
+    /// No remedy has that name.
+    #[error(transparent)]
+    Remedy(#[from] UnknownRemedy),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_and_what_is_left_out_of_it() {
+        assert_eq!("exact".parse(), Ok(Remedies::exact()));
+        assert_eq!("exact,-begin".parse(), Ok(Remedies::default()));
+        assert_eq!("none".parse(), Ok(Remedies::default()));
+        for bad in ["", "begin", "exact,begin", "exact,-commit", "exact,"] {
+            assert!(bad.parse::<Remedies>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The rules under which a trip may be removed: each is code in one place, and can be left out of a build to see that
+//! its test notices.
+
+/// A rule of safety. `docs/safety.md` is made from these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Only texts that cannot fail.
+    Grammar,
+    /// Only between transactions, with nothing under way.
+    Quiet,
+    /// Only where the client waits for the answer.
+    Alone,
+    /// Notifications and parameter changes keep their place.
+    Asynchronous,
+    /// Nothing that a standby refuses.
+    Standby,
+    /// Nothing runs behind a BEGIN that failed.
+    Frame,
+    /// One unit ahead at most.
+    OneAhead,
+    /// A failure ends the session.
+    Failure,
+    /// A cancel waits.
+    Cancel,
+}
+
+impl Rule {
+    /// All rules in the order of the documentation.
+    pub const ALL: [Self; 9] = [
+        Self::Grammar,
+        Self::Quiet,
+        Self::Alone,
+        Self::Asynchronous,
+        Self::Standby,
+        Self::Frame,
+        Self::OneAhead,
+        Self::Failure,
+        Self::Cancel,
+    ];
+
+    /// Its name: the letter of its remedy and a number.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Grammar => "B1",
+            Self::Quiet => "B2",
+            Self::Alone => "B3",
+            Self::Asynchronous => "B4",
+            Self::Standby => "B5",
+            Self::Frame => "B6",
+            Self::OneAhead => "B7",
+            Self::Failure => "B8",
+            Self::Cancel => "B9",
+        }
+    }
+
+    /// What it says, and why.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Grammar => {
+                "Only BEGIN and START TRANSACTION with words of the SQL grammar that the server cannot refuse, alone in a simple query. A text with anything else in it, comments included, waits for the server."
+            }
+            Self::Quiet => {
+                "Only when the session is outside a transaction, the server owes nothing, and no message is half on its way. Inside a transaction BEGIN has a warning for an answer; after an error the server skips it."
+            }
+            Self::Alone => {
+                "Only when nothing has come behind it. A client that pipelines does not wait for the answer, so that no trip is saved, and counts stay right."
+            }
+            Self::Asynchronous => {
+                "What the server says unasked before it has taken the BEGIN is kept: parameter changes and notices until the next ReadyForQuery, notifications until the transaction is over, where a server that took the BEGIN first would have put them. After a notification the session's BEGINs wait."
+            }
+            Self::Standby => {
+                "READ WRITE and SERIALIZABLE only where the server reports in_hot_standby=off (PostgreSQL 14 and later): a standby refuses them."
+            }
+            Self::Frame => {
+                "The BEGIN is sent at once, as an extended group that Flush and no Sync ends: should it fail after all (a timeout, a server that stops), the server skips whatever comes behind it up to a Sync, and nothing runs outside the transaction that the program believes in. The Sync follows once the BEGIN is confirmed."
+            }
+            Self::OneAhead => {
+                "Until the BEGIN is confirmed, one unit of the program goes to the server behind it; a second one waits, because the first one's Sync would end the skipping."
+            }
+            Self::Failure => {
+                "A BEGIN that fails ends the session: the server's own FATAL is passed on; for any other error the program gets a FATAL 08006 that tells it."
+            }
+            Self::Cancel => {
+                "A cancel request waits until the BEGIN is confirmed: it is meant for what came behind it."
+            }
+        }
+    }
+
+    /// The test that goes red when the rule is left out.
+    pub fn test(self) -> &'static str {
+        match self {
+            Self::Grammar => "only_a_begin_that_cannot_fail_is_answered",
+            Self::Quiet => "a_begin_inside_a_transaction_or_behind_an_error_waits_for_the_server",
+            Self::Alone => "a_client_that_pipelines_is_answered_by_the_server",
+            Self::Asynchronous => "what_the_server_says_unasked_keeps_its_place",
+            Self::Standby => "a_standby_is_asked_before_it_writes",
+            Self::Frame => "nothing_runs_behind_a_begin_that_failed",
+            Self::OneAhead => "a_second_unit_waits_for_the_begin",
+            Self::Failure => "a_begin_that_fails_ends_the_session",
+            Self::Cancel => "a_cancel_waits_for_the_begin",
+        }
+    }
+
+    /// Whether this build keeps it. `ONETRIP_WITHOUT_RULE=B6 cargo test` builds without one; nothing else does.
+    pub fn is_kept(self) -> bool {
+        match option_env!("ONETRIP_WITHOUT_RULE") {
+            None => true,
+            Some(name) => name != self.name(),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The remedy `begin`, rule by rule: each test here is the one that goes red when its rule is left out of the build.
+
+mod common;
+
+use common::{Pair, bind, complete, execute, message, parameter, parse, query, ready, row, sync};
+use onetrip_ledger::Remedy;
+use onetrip_session::{Remedies, Rule, SessionError};
+
+/// What the gateway says in place of the server.
+fn begun() -> Vec<u8> {
+    [complete("BEGIN"), ready(b'T')].concat()
+}
+
+/// What the server says to the session's own messages.
+fn confirmed() -> Vec<u8> {
+    [message(b'1', b""), message(b'2', b""), complete("BEGIN"), message(b'3', b""), message(b'3', b"")]
+        .concat()
+}
+
+fn error(severity: &str, sqlstate: &str, text: &str) -> Vec<u8> {
+    let fields = format!("S{severity}\0V{severity}\0C{sqlstate}\0M{text}\0\0");
+    message(b'E', fields.as_bytes())
+}
+
+fn notification() -> Vec<u8> {
+    message(b'A', b"\0\0\0\x07news\0\0")
+}
+
+fn primary() -> Pair {
+    Pair::remedied(Remedies::exact(), Some("off"))
+}
+
+impl Pair {
+    /// The client sends; what it is told at once.
+    fn told(&mut self, sent: &[u8]) -> Vec<u8> {
+        let for_server = self.client(sent).expect("good messages");
+        let told = self.server(b"").expect("good messages");
+        self.session.to_server().splice(0..0, for_server);
+        told
+    }
+}
+
+/// Sends a text and says whether it was answered at once.
+fn is_answered(pair: &mut Pair, text: &str) -> bool {
+    !pair.told(&query(text)).is_empty()
+}
+
+#[test]
+fn a_begin_is_answered_and_sent_at_once_and_what_the_server_says_to_it_is_dropped() {
+    let mut pair = primary();
+    assert_eq!(pair.told(&query("BEGIN")), begun());
+    let sent = pair.client(b"").unwrap();
+    let tags: Vec<u8> = messages(&sent).map(|(tag, _)| tag).collect();
+    assert_eq!(tags, b"PBECCH", "sent at once, and no Sync behind it");
+    assert_eq!(pair.server(&confirmed()).unwrap(), b"", "the client has its answer");
+    assert_eq!(pair.client(b"").unwrap(), sync(), "confirmed: the server is told that the group is over");
+    assert_eq!(pair.server(&ready(b'T')).unwrap(), b"");
+    pair.turn(&[query("SELECT 1")], &[row(b"1"), complete("SELECT 1"), ready(b'T')]);
+    pair.turn(&[query("COMMIT")], &[complete("COMMIT"), ready(b'I')]);
+    let books = pair.books();
+    let work: Vec<_> = books.exchanges.iter().filter(|exchange| !exchange.statements.is_empty()).collect();
+    assert_eq!(work.iter().map(|one| one.starts_trip).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(books.summary.removed.get(&Remedy::Begin), Some(&1));
+    assert_eq!(books.summary.trips.work(), 2);
+}
+
+#[test]
+fn a_client_that_is_quick_has_its_statement_behind_the_begin() {
+    let mut pair = primary();
+    pair.told(&query("start transaction read only"));
+    let sent = pair.client(&query("SELECT 1")).unwrap();
+    assert!(sent.ends_with(&query("SELECT 1")));
+    let tagged = [
+        message(b'1', b""),
+        message(b'2', b""),
+        complete("START TRANSACTION"),
+        message(b'3', b""),
+        message(b'3', b""),
+    ];
+    let reply = [row(b"1"), complete("SELECT 1"), ready(b'T')].concat();
+    assert_eq!(pair.server(&[tagged.concat(), reply.clone()].concat()).unwrap(), reply);
+    assert_eq!(pair.client(b"").unwrap(), b"", "the statement's own end is enough");
+}
+
+#[test]
+fn extended_groups_go_behind_a_begin_as_well() {
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    let group = [parse("s", "SELECT 1"), bind("", "s", &[]), execute(""), sync()].concat();
+    assert!(pair.client(&group).unwrap().ends_with(&group));
+    let failure = [error("ERROR", "22012", "division by zero"), ready(b'E')].concat();
+    assert_eq!(pair.server(&[confirmed(), failure.clone()].concat()).unwrap(), failure);
+    pair.turn(&[query("ROLLBACK")], &[complete("ROLLBACK"), ready(b'I')]);
+}
+
+#[test]
+fn without_remedies_nothing_is_answered() {
+    let mut pair = Pair::remedied("exact,-begin".parse().unwrap(), Some("off"));
+    pair.turn(&[query("BEGIN")], &[complete("BEGIN"), ready(b'T')]);
+}
+
+/// B1.
+#[test]
+fn only_a_begin_that_cannot_fail_is_answered() {
+    for text in ["BEGIN; SELECT 1 / 0", "BEGIN READ", "BEGINN", "BEGIN ISOLATION LEVEL SNAPSHOT"] {
+        assert!(!is_answered(&mut primary(), text), "{text}");
+    }
+}
+
+/// B2.
+#[test]
+fn a_begin_inside_a_transaction_or_behind_an_error_waits_for_the_server() {
+    let mut pair = primary();
+    pair.turn(&[query("BEGIN; SELECT 1")], &[complete("BEGIN"), complete("SELECT 1"), ready(b'T')]);
+    assert!(!is_answered(&mut pair, "BEGIN"), "the answer has a warning");
+    let mut pair = primary();
+    pair.client(&query("SELECT pg_sleep(1)")).unwrap();
+    assert!(!is_answered(&mut pair, "BEGIN"), "its answer would overtake another");
+    let mut pair = primary();
+    pair.client(&[parse("s", "SELEKT"), message(b'H', b"")].concat()).unwrap();
+    pair.server(&error("ERROR", "42601", "syntax error")).unwrap();
+    assert!(!is_answered(&mut pair, "BEGIN"), "the server skips it");
+}
+
+/// B3.
+#[test]
+fn a_client_that_pipelines_is_answered_by_the_server() {
+    let mut pair = primary();
+    let sent = [query("BEGIN"), query("SELECT 1")].concat();
+    assert_eq!(pair.client(&sent).unwrap(), sent);
+}
+
+/// B4.
+#[test]
+fn what_the_server_says_unasked_keeps_its_place() {
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    pair.client(&query("SELECT 1")).unwrap();
+    let (zone, reply) = (parameter("TimeZone", "UTC"), [row(b"1"), complete("SELECT 1")].concat());
+    let said = [notification(), zone.clone(), confirmed(), reply.clone(), ready(b'T')].concat();
+    assert_eq!(pair.server(&said).unwrap(), [reply, zone, ready(b'T')].concat(), "as if it had come later");
+    pair.client(&query("COMMIT")).unwrap();
+    let ended = pair.server(&[complete("COMMIT"), ready(b'I')].concat()).unwrap();
+    assert_eq!(ended, [complete("COMMIT"), notification(), ready(b'I')].concat());
+    assert!(!is_answered(&mut pair, "BEGIN"), "the session listens");
+}
+
+#[test]
+fn more_notifications_than_are_kept_end_the_session() {
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    let many = notification().repeat(100_000);
+    assert_eq!(pair.server(&many), Err(SessionError::TooMuchKept));
+    assert!(pair.session.to_client().starts_with(b"E"), "and the client is told");
+}
+
+/// B5.
+#[test]
+fn a_standby_is_asked_before_it_writes() {
+    for text in ["BEGIN READ WRITE", "BEGIN ISOLATION LEVEL SERIALIZABLE"] {
+        for unsure in [Some("on"), None] {
+            assert!(!is_answered(&mut Pair::remedied(Remedies::exact(), unsure), text), "{text}");
+        }
+        assert!(is_answered(&mut primary(), text), "{text}");
+    }
+    assert!(is_answered(&mut Pair::remedied(Remedies::exact(), Some("on")), "BEGIN READ ONLY"));
+}
+
+/// B6.
+#[test]
+fn nothing_runs_behind_a_begin_that_failed() {
+    let group = [parse("", "INSERT"), bind("", "", &[]), execute(""), sync()].concat();
+    for insert in [query("INSERT"), group] {
+        let mut pair = primary();
+        pair.told(&query("BEGIN"));
+        let sent = pair.client(&insert).unwrap();
+        let mut server = ServerThatTimesOut::default();
+        let said = server.takes(&sent);
+        assert_eq!(server.inserted, 0, "the server was sent {}", sent.escape_ascii());
+        assert_eq!(pair.server(&said), Err(SessionError::BeginRefused));
+    }
+}
+
+/// B7.
+#[test]
+fn a_second_unit_waits_for_the_begin() {
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    let unit = [parse("", "INSERT"), bind("", "", &[]), execute(""), sync()].concat();
+    let sent = pair.client(&unit.repeat(3)).unwrap();
+    assert_eq!(messages(&sent).filter(|(tag, _)| *tag == b'S').count(), 1);
+    assert_eq!(pair.client(b"").unwrap(), b"", "nothing more until the server has spoken");
+    pair.server(&confirmed()).unwrap();
+    assert_eq!(pair.client(b"").unwrap(), unit.repeat(2));
+}
+
+/// B8.
+#[test]
+fn a_begin_that_fails_ends_the_session() {
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    let fatal = error("FATAL", "57P01", "terminating connection due to administrator command");
+    assert_eq!(pair.server(&fatal).unwrap(), fatal, "the server's own words");
+
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    let timeout = error("ERROR", "57014", "canceling statement due to statement timeout");
+    assert_eq!(pair.server(&timeout), Err(SessionError::BeginRefused));
+    let told = pair.session.to_client().escape_ascii().to_string();
+    assert!(told.contains("FATAL") && told.contains("08006") && told.contains("statement timeout"), "{told}");
+
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    pair.server(&confirmed()).unwrap();
+    assert_eq!(pair.server(&ready(b'I')), Err(SessionError::BeginRefused), "no transaction after all");
+}
+
+/// B9.
+#[test]
+fn a_cancel_waits_for_the_begin() {
+    let mut pair = primary();
+    assert!(pair.session.may_cancel());
+    pair.told(&query("BEGIN"));
+    assert!(!pair.session.is_waiting(), "the client waits for nothing");
+    pair.client(&query("SELECT pg_sleep(1)")).unwrap();
+    assert!(pair.session.is_waiting() && !pair.session.may_cancel());
+    pair.server(&confirmed()).unwrap();
+    assert!(pair.session.may_cancel());
+}
+
+#[test]
+fn every_rule_names_a_test_of_this_file() {
+    let here = include_str!("begin.rs");
+    for rule in Rule::ALL {
+        assert!(here.contains(&format!("/// {}.\n#[test]\nfn {}()", rule.name(), rule.test())), "{rule:?}");
+    }
+}
+
+/// A server whose BEGIN times out. It skips what follows an error in an extended group up to the next Sync, as the
+/// manual's "Message Flow" says, and counts what it runs.
+#[derive(Default)]
+struct ServerThatTimesOut {
+    skips: bool,
+    inserted: u32,
+    parsed: Vec<u8>,
+}
+
+impl ServerThatTimesOut {
+    fn takes(&mut self, sent: &[u8]) -> Vec<u8> {
+        let mut said = Vec::new();
+        for (tag, body) in messages(sent) {
+            match tag {
+                b'S' => {
+                    self.skips = false;
+                    said.extend(ready(b'I'));
+                }
+                _ if self.skips => {}
+                b'P' => {
+                    self.parsed = body[1..].to_vec();
+                    said.extend(message(b'1', b""));
+                }
+                b'B' => said.extend(message(b'2', b"")),
+                b'E' | b'Q' => {
+                    let text = if tag == b'Q' { body.to_vec() } else { self.parsed.clone() };
+                    let is_begin = text.starts_with(b"BEGIN");
+                    self.inserted += u32::from(!is_begin);
+                    self.skips = is_begin && tag == b'E';
+                    said.extend(if is_begin {
+                        error("ERROR", "57014", "canceling statement due to statement timeout")
+                    } else {
+                        complete("INSERT 0 1")
+                    });
+                    if tag == b'Q' {
+                        said.extend(ready(b'I'));
+                    }
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+/// The messages of a stream, by tag and body.
+fn messages(mut stream: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (&[tag, a, b, c, d], rest) = stream.split_first_chunk::<5>()?;
+        let (body, rest) = rest.split_at(u32::from_be_bytes([a, b, c, d]) as usize - 4);
+        stream = rest;
+        Some((tag, body))
+    })
+}
