@@ -16,9 +16,11 @@ const LENGTH_MAX: usize = 256;
 
 /// Reads `text` by the grammar of PostgreSQL's manual (BEGIN, START TRANSACTION); `None` for anything else.
 pub(crate) fn begin(text: &[u8]) -> Option<Begin> {
-    if !Rule::Grammar.is_kept() && text.to_ascii_uppercase().starts_with(b"BEGIN") {
-        return Some(Begin { tag: b"BEGIN", needs_primary: false });
-    }
+    let any = || (!Rule::Grammar.is_kept()).then_some(Begin { tag: b"BEGIN", needs_primary: false });
+    known(text).or_else(|| text.starts_with(b"BEGIN").then(any).flatten())
+}
+
+fn known(text: &[u8]) -> Option<Begin> {
     if text.len() > LENGTH_MAX {
         return None;
     }
