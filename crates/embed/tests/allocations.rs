@@ -1,5 +1,5 @@
-//! Executions of prepared statements allocate nothing in Rust; what SQLite takes from malloc beyond its preallocated
-//! slots is printed, and is nothing where no table is read.
+//! Executions of prepared statements allocate nothing in Rust, and nothing in SQLite beyond what it preallocates for a
+//! session, unless they write: a changed page is kept until its transaction ends.
 #![allow(unsafe_code)] // a counting allocator cannot be written without
 
 mod support;
@@ -83,6 +83,7 @@ fn an_execution_of_a_prepared_statement_allocates_nothing() {
         ("SELECT count(*) FROM t WHERE v = $1", &[Some("y")]),
     ];
     for (text, values) in cases {
+        let mut client = fixture.client();
         client.parse("s", text, &[]).sync();
         client.bind("", "s", values, 0).execute("", 0);
         let reply_len: usize = client.sync().iter().map(|message| 5 + message.body.len()).sum();
@@ -95,8 +96,8 @@ fn an_execution_of_a_prepared_statement_allocates_nothing() {
         println!(
             "{text}: {count} allocations of {bytes} bytes in 1000 executions, SQLite's peak {peak} bytes"
         );
-        assert!(text != "VALUES (1)" || peak == 0, "{peak}");
         assert_eq!(count, 0, "{text}: {bytes} bytes");
+        assert!(peak == 0 || text.starts_with("UPDATE"), "{text}: {peak} bytes in SQLite");
         client.close(b'S', "s").sync();
     }
 }

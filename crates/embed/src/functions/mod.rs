@@ -29,12 +29,22 @@ const ERROR_MARK: char = '\u{1}';
 /// Makes all functions known to a connection.
 pub(crate) fn register(connection: &Connection, facts: &Arc<SessionFacts>) -> rusqlite::Result<()> {
     let registry = Registry { connection };
+    // Functions would take all of these pieces for good, and every execution would have to call malloc instead.
+    let all_pieces: rusqlite::Result<Vec<_>> =
+        (0..HOLDING_STATEMENTS).map(|_| connection.prepare("SELECT 1 AS a, 2 AS b")).collect();
+    let all_pieces = all_pieces?;
     convert::register(&registry)?;
     number::register(&registry)?;
     text::register(&registry)?;
     time::register(&registry, facts)?;
-    session::register(&registry, facts)
+    session::register(&registry, facts)?;
+    drop(all_pieces);
+    Ok(())
 }
+
+/// Statements that together take all pieces of memory that SQLite preallocates for a connection ("lookaside": 93 of 128
+/// bytes and 30 of 1,200). Each holds at least two small ones and one large one.
+const HOLDING_STATEMENTS: usize = 60;
 
 /// The error that one of our functions raised, if that is what the message holds.
 pub(crate) fn raised_error(message: &str) -> Option<SqlError> {
