@@ -438,7 +438,7 @@ fn replies_that_arrive_in_pieces_reach_the_client_whole() {
         let gateway = RunningGateway::start(config(upstream));
         let scripts =
             [copies("gen_pieces"), vec![Script::new("rich").send(rich_session("gen_pieces"))]].concat();
-        assert_faithful_through(gateway, server, "gen_pieces", &scripts);
+        assert_faithful_through(vec![gateway], server, "gen_pieces", &scripts);
     }
 }
 
@@ -500,7 +500,7 @@ fn nothing_changes_with_tls_on_the_way_to_the_database() {
     let gateway = RunningGateway::start(config(conninfo(&text)));
     let db = "gen_tls";
     let scripts = [copies(db), oddities(db), large_sessions(db)].concat();
-    assert_faithful_through(gateway, &server, db, &scripts);
+    assert_faithful_through(vec![gateway], &server, db, &scripts);
 }
 
 #[test]
@@ -513,7 +513,7 @@ fn nothing_changes_while_the_gateway_settles_and_traces() {
     config.keep_values = true;
     let db = "gen_settle";
     let scripts = [copies(db), oddities(db)].concat();
-    assert_faithful_through(RunningGateway::start(config), server, db, &scripts);
+    assert_faithful_through(vec![RunningGateway::start(config)], server, db, &scripts);
 }
 
 /// What a client sees of a session whose backend, and another's, is killed.

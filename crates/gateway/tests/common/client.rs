@@ -210,6 +210,11 @@ impl RawClient {
         );
     }
 
+    /// Whether so many messages with this tag come within `limit`.
+    pub(crate) fn waits_for(&self, tag: u8, count: usize, limit: Duration) -> bool {
+        self.wait(|received| received.transcript.count(tag) >= count, limit)
+    }
+
     /// How many messages with this tag have come.
     pub(crate) fn count(&self, tag: u8) -> usize {
         self.shared.lock().transcript.count(tag)

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use onetrip_ledger::Mutes;
 use onetrip_wire::pg::backend;
 
 use super::client::{Endpoint, RawClient};
@@ -96,36 +97,45 @@ pub(crate) fn replay(script: &Script, endpoint: &Endpoint, server: &Server, dbna
     client.finish()
 }
 
-/// Runs the scripts in order on three fresh databases: direct, direct again, through a gateway. Panics on any
-/// difference that is not in `may_differ.rs`, all scripts first.
-pub(crate) fn assert_faithful(server: &Server, dbname: &str, scripts: &[Script]) {
-    assert_faithful_through(server.gateway(), server, dbname, scripts);
+/// Runs the scripts in order on fresh databases: direct, direct again, through a gateway that observes, and through
+/// one with remedies. Panics on any difference that is not in `may_differ.rs`, all scripts first. Returns how many
+/// trips the remedies removed.
+pub(crate) fn assert_faithful(server: &Server, dbname: &str, scripts: &[Script]) -> u64 {
+    assert_faithful_through(vec![server.gateway(), server.remedied_gateway()], server, dbname, scripts)
 }
 
-/// As [`assert_faithful`], through this gateway.
+/// As [`assert_faithful`], through these gateways.
 pub(crate) fn assert_faithful_through(
-    gateway: RunningGateway,
+    gateways: Vec<RunningGateway>,
     server: &Server,
     dbname: &str,
     scripts: &[Script],
-) {
+) -> u64 {
     let run = |endpoint: &Endpoint| -> Vec<Transcript> {
         server.fresh_database(dbname);
         let replay = |script| replay(script, endpoint, server, dbname);
         scripts.iter().map(replay).collect()
     };
     let (first, second) = (run(&server.direct()), run(&server.direct()));
-    let through = run(&gateway.endpoint());
+    let through: Vec<_> = gateways.iter().map(|gateway| run(&gateway.endpoint())).collect();
     server.psql("postgres", &format!("DROP DATABASE {dbname} WITH (FORCE)"));
     let mut differences = Vec::new();
     for (position, script) in scripts.iter().enumerate() {
         if let Some(difference) = first[position].difference(&second[position]) {
             differences.push(format!("{}: two direct runs, {difference}", script.name));
-        } else if let Some(difference) = first[position].difference(&through[position]) {
-            differences.push(format!("{}: direct against gateway, {difference}", script.name));
+            continue;
+        }
+        for (number, through) in through.iter().enumerate() {
+            if let Some(difference) = first[position].difference(&through[position]) {
+                differences.push(format!("{}: direct against gateway {number}, {difference}", script.name));
+            }
         }
     }
     assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
-    let outcome = gateway.stop();
-    assert_eq!(outcome.accepted, scripts.len() as u64, "every script went through the gateway");
+    let count = |gateway: RunningGateway| {
+        let outcome = gateway.stop();
+        assert_eq!(outcome.accepted, scripts.len() as u64, "every script went through the gateway");
+        outcome.analyzer.finish(&Mutes::default()).summary.removed.values().sum::<u64>()
+    };
+    gateways.into_iter().map(count).sum()
 }

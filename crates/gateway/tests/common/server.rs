@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Remedies};
+use onetrip_link::LinkSpec;
 use onetrip_target::{Conninfo, Environment};
 
 use super::client::Endpoint;
@@ -111,6 +112,13 @@ impl Server {
     /// A gateway in front of the server.
     pub(crate) fn gateway(&self) -> RunningGateway {
         RunningGateway::start(config(self.upstream()))
+    }
+
+    /// A gateway with all exact remedies, so far from the server that they have something to remove.
+    pub(crate) fn remedied_gateway(&self) -> RunningGateway {
+        let link = LinkSpec::with_rtt(Duration::from_millis(1));
+        let config = config(self.upstream());
+        RunningGateway::start(GatewayConfig { remedies: Remedies::exact(), link: Some(link), ..config })
     }
 }
 
