@@ -82,7 +82,7 @@ impl Detectors {
         let book = &mut shared.book;
         self.writes.end_all(driver, &mut self.transactions, book);
         self.values.end(claims);
-        self.groups.end(claims);
+        self.groups.close(claims);
         self.loops.end(&mut shared.edges, claims);
         self.fetches.end_all(driver, book);
         self.lobs.end_all(driver, book);

@@ -1,7 +1,9 @@
 //! OT012: reads one after another, none of which can need the result of another of its group.
 //!
 //! What a statement needs, it gets as parameters. A read without parameters, or with values only that were sent before
-//! the group began or with its first statement, could have been sent together with the first.
+//! the group began or with its first statement, could have been sent together with the first. A value that comes up
+//! within the group, such as a constant of a statement's text, leaves a doubt, until the statement is run again with
+//! that value and another one beside it.
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
@@ -17,11 +19,16 @@ const READS_MAX: usize = 32;
 const KNOWN_MAX: usize = 64;
 /// Values returned within one group that are remembered.
 const RETURNED_MAX: usize = 512;
+/// Reads that a group with doubts waits for.
+const WAIT_MAX: usize = 64;
 
 /// The group of one connection that may be under way.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     reads: Vec<(u32, TripNumber)>,
+    doubts: Vec<Doubt>,
+    /// The latest group that is over and has doubts left.
+    doubtful: Option<Doubtful>,
     request: u64,
     scope: u32,
     slow_gaps: usize,
@@ -36,6 +43,37 @@ pub(super) struct Groups {
     known: Known,
 }
 
+/// A read of which some values were never seen before, neither sent nor returned.
+#[derive(Debug)]
+struct Doubt {
+    /// Its place in the group.
+    place: usize,
+    template: u32,
+    parameters: Vec<u64>,
+    /// Which of them.
+    unseen: Vec<usize>,
+}
+
+/// A group that is proven when nothing is left of its doubts.
+#[derive(Debug)]
+struct Doubtful {
+    reads: Vec<(u32, TripNumber)>,
+    doubts: Vec<Doubt>,
+    scope: u32,
+    waited: usize,
+}
+
+/// Where the values of a read come from.
+#[derive(Debug, PartialEq, Eq)]
+enum Origin {
+    /// From the time before the group, or its first read.
+    Before,
+    /// These, by position, came up with it; others are what the first read found its rows by.
+    Unseen(Vec<usize>),
+    /// Some may be a result of the group, or it is about something else.
+    Within,
+}
+
 /// Parameters that were sent lately.
 #[derive(Debug)]
 struct Known {
@@ -46,30 +84,39 @@ struct Known {
 impl Groups {
     /// Takes one more run of a reading statement in its own trip, right behind the last exchange that was taken.
     pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, trip: TripNumber, claims: &mut Claims) {
+        let origin = self.origin(run);
         let goes_on = !self.reads.is_empty()
             && self.reads.len() < READS_MAX
             && self.request == event.exchange.request
             && event.think_ns <= POLL_THINK_NS
             && self.reads.iter().all(|(template, _)| *template != run.template)
-            && self.is_independent(run);
+            && origin != Origin::Within;
         if !goes_on {
             self.end(claims);
-            self.request = event.exchange.request;
-            self.scope = event.scope;
-            self.slow_gaps = 0;
-            self.first.clear();
-            self.first.extend_from_slice(run.parameters);
-            self.first_keys.clear();
-            let keys = run.facts.keys.iter().filter_map(|(_, position)| run.parameters.get(position));
-            self.first_keys.extend(keys);
-            self.returned.clear();
-            self.returned_more = false;
+            self.begin(event, run);
+        } else if let Origin::Unseen(unseen) = origin {
+            let (place, parameters) = (self.reads.len(), run.parameters.to_vec());
+            self.doubts.push(Doubt { place, template: run.template, parameters, unseen });
         }
+        self.resolve(run, claims);
         self.slow_gaps += usize::from(goes_on && event.think_ns > LOOP_THINK_NS);
         self.reads.push((run.template, trip));
         let room = RETURNED_MAX - self.returned.len();
         self.returned_more |= run.results.len() > room;
         self.returned.extend(run.results.iter().take(room));
+    }
+
+    fn begin(&mut self, event: &Event<'_>, run: &Run<'_>) {
+        self.request = event.exchange.request;
+        self.scope = event.scope;
+        self.slow_gaps = 0;
+        self.first.clear();
+        self.first.extend_from_slice(run.parameters);
+        self.first_keys.clear();
+        let keys = run.facts.keys.iter().filter_map(|(_, position)| run.parameters.get(position));
+        self.first_keys.extend(keys);
+        self.returned.clear();
+        self.returned_more = false;
     }
 
     /// Remembers what was sent.
@@ -79,34 +126,98 @@ impl Groups {
         }
     }
 
-    /// The group is over: something else was sent, or the connection closed.
+    /// The group is over: something else was sent.
     pub(super) fn end(&mut self, claims: &mut Claims) {
-        if self.reads.len() >= READS_MIN && self.slow_gaps * 2 <= self.reads.len() {
-            self.claim(claims);
+        let mut reads = std::mem::take(&mut self.reads);
+        let doubts = std::mem::take(&mut self.doubts);
+        if reads.len() >= READS_MIN && self.slow_gaps * 2 <= reads.len() {
+            if doubts.is_empty() {
+                claim(&mut reads, self.scope, claims);
+            } else {
+                self.give_up(claims);
+                self.doubtful = Some(Doubtful { reads, doubts, scope: self.scope, waited: 0 });
+                return;
+            }
         }
-        self.reads.clear();
+        // Its room serves the next group.
+        reads.clear();
+        self.reads = reads;
     }
 
-    fn claim(&mut self, claims: &mut Claims) {
-        self.reads.retain(|(_, trip)| claims.is_open_to(*trip, Code::Sequence));
-        let &[(template, first), (other, _), _, ..] = self.reads.as_slice() else { return };
-        let pattern = Pattern { code: Code::Sequence, template, other };
-        claims.claim(first, pattern, self.scope, Share::Kept);
-        for (_, trip) in &self.reads[1..] {
-            claims.claim(*trip, pattern, self.scope, Share::Avoidable);
-        }
-        claims.occurred(pattern, 1, 0);
+    /// The connection is over.
+    pub(super) fn close(&mut self, claims: &mut Claims) {
+        self.end(claims);
+        self.give_up(claims);
     }
 
-    /// Whether no parameter can come from a result of the group.
-    fn is_independent(&self, run: &Run<'_>) -> bool {
-        run.parameters.iter().all(|value| {
+    /// Holds the doubts about an earlier group against one more run.
+    fn resolve(&mut self, run: &Run<'_>, claims: &mut Claims) {
+        let Some(doubtful) = &mut self.doubtful else { return };
+        doubtful.waited += 1;
+        let of_run = |doubt: &&Doubt| doubt.template == run.template;
+        let differs = doubtful.doubts.iter().find(of_run).is_some_and(|doubt| !doubt.recurs(run.parameters));
+        if differs || doubtful.waited > WAIT_MAX {
+            return self.give_up(claims);
+        }
+        let is_left = |doubt: &Doubt| doubt.template != run.template || doubt.parameters == run.parameters;
+        doubtful.doubts.retain(is_left);
+        if doubtful.doubts.is_empty() {
+            claim(&mut doubtful.reads, doubtful.scope, claims);
+            self.doubtful = None;
+        }
+    }
+
+    /// Doubts stay: only the reads from the last doubtful one on are known to need nothing of each other.
+    fn give_up(&mut self, claims: &mut Claims) {
+        let Some(Doubtful { mut reads, doubts, scope, .. }) = self.doubtful.take() else { return };
+        reads.drain(..doubts.last().map_or(0, |doubt| doubt.place));
+        claim(&mut reads, scope, claims);
+    }
+
+    fn origin(&self, run: &Run<'_>) -> Origin {
+        let mut unseen = Vec::new();
+        let mut is_about_first = false;
+        for (position, value) in run.parameters.iter().enumerate() {
+            if self.first_keys.contains(value) {
+                is_about_first = true;
+                continue;
+            }
             // A small number may be the first read's limit and yet come from a row.
-            let was_returned = || self.returned_more || self.returned.contains(&(*value as u32));
-            let was_sent = || self.first.contains(value) || self.known.has(*value);
-            self.first_keys.contains(value) || (was_sent() && !was_returned())
-        })
+            if self.returned_more || self.returned.contains(&(*value as u32)) {
+                return Origin::Within;
+            }
+            if !self.first.contains(value) && !self.known.has(*value) {
+                unseen.push(position);
+            }
+        }
+        match unseen.is_empty() {
+            true => Origin::Before,
+            false if is_about_first => Origin::Unseen(unseen),
+            false => Origin::Within,
+        }
     }
+}
+
+impl Doubt {
+    /// Whether the values that are in doubt are the same again.
+    fn recurs(&self, parameters: &[u64]) -> bool {
+        self.unseen.iter().all(|position| self.parameters.get(*position) == parameters.get(*position))
+    }
+}
+
+/// Books the reads of a group but the first, as far as no pattern that ranks higher has them.
+fn claim(reads: &mut Vec<(u32, TripNumber)>, scope: u32, claims: &mut Claims) {
+    if reads.len() < READS_MIN {
+        return;
+    }
+    reads.retain(|(_, trip)| claims.is_open_to(*trip, Code::Sequence));
+    let &[(template, first), (other, _), _, ..] = reads.as_slice() else { return };
+    let pattern = Pattern { code: Code::Sequence, template, other };
+    claims.claim(first, pattern, scope, Share::Kept);
+    for (_, trip) in &reads[1..] {
+        claims.claim(*trip, pattern, scope, Share::Avoidable);
+    }
+    claims.occurred(pattern, 1, 0);
 }
 
 impl Known {

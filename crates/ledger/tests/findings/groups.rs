@@ -75,3 +75,55 @@ fn pages_that_something_parts_are_no_groups() {
 fn two_groups_are_not_worth_a_word() {
     assert_eq!(pages(2, |_, _| {}).found(), []);
 }
+
+/// Pages of three reads, the second of which has two parameters.
+fn pages_with(authors: &[u64], beside: impl Fn(u64) -> u64) -> Traffic {
+    let mut traffic = Traffic::new();
+    for author in authors {
+        traffic.run(PAGE[0], &[*author]);
+        traffic
+            .run("SELECT string_agg(title, $2) FROM books WHERE author_id = $1", &[*author, beside(*author)]);
+        traffic.run(PAGE[2], &[*author]);
+    }
+    traffic
+}
+
+#[test]
+fn a_constant_that_comes_up_within_the_first_group_is_no_answer_of_it() {
+    let findings = pages_with(&[140, 133, 126, 119], |_| 9_000).findings();
+    assert_eq!(found(&findings), [(Code::Sequence, 8)]);
+    assert_eq!(findings[0].evidence, Evidence::Groups { groups: 4, statements: 12 });
+}
+
+#[test]
+fn a_value_that_comes_up_within_each_group_may_be_made_of_an_answer() {
+    assert_eq!(pages_with(&[140, 133, 126, 119], |author| 9_000 + author).found(), []);
+}
+
+#[test]
+fn the_same_page_again_does_not_show_that_its_value_is_a_constant() {
+    let traffic = pages_with(&[140, 140], |_| 9_000);
+    assert_eq!(traffic.avoidable(Code::Sequence), 0);
+}
+
+#[test]
+fn reads_behind_a_doubt_are_a_group_of_their_own() {
+    let mut traffic = Traffic::new();
+    for author in [140, 133, 126] {
+        traffic.run("SELECT place FROM authors WHERE id = $1", &[author]);
+        traffic.run("SELECT * FROM shops WHERE zip = $1 AND owner = $2", &[7_000 + author, author]);
+        traffic.run("SELECT * FROM streets WHERE zip = $1", &[7_000 + author]);
+        traffic.run("SELECT * FROM taxes WHERE zip = $1", &[7_000 + author]);
+    }
+    assert_eq!(traffic.found(), [(Code::Sequence, 6)]);
+}
+
+#[test]
+fn a_read_about_something_else_begins_a_group() {
+    let mut traffic = Traffic::new();
+    traffic.run(PAGE[2], &[151]);
+    for author in [140, 133, 126] {
+        PAGE.iter().for_each(|query| traffic.run(query, &[author]));
+    }
+    assert_eq!(traffic.found(), [(Code::Sequence, 6)], "the first read is in none of the three groups");
+}
