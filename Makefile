@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test lint bench fuzz build clean
+.PHONY: demo test lint bench prove fuzz build clean
 
 build:
 	@scripts/setup build
@@ -25,6 +25,12 @@ bench: build
 	@scripts/setup test
 	scripts/bench
 	scripts/bench-forecast
+
+# What shows that remedies change nothing: each rule left out once, and thousands of generated programs.
+prove:
+	@scripts/setup test
+	scripts/prove
+	ONETRIP_PROGRAMS=5000 $(CARGO) test --locked -p onetrip-gateway --test remedies
 
 # Each target for a minute; needs the nightly toolchain and cargo-fuzz.
 fuzz:
