@@ -70,7 +70,7 @@ fn the_loop_spends_a_trip_for_each_employee_and_the_others_spend_one_or_two() {
     assert!(!said.contains("--full"), "all of it was run: {said}");
     assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
     let files = files(&directory);
-    assert_eq!(files, [directory.path().join("onetrip-demo.html")], "nothing else is left");
+    assert_eq!(files, [directory.path().join("report.html")], "nothing else is left");
     assert!((10_000..=PAGE_BYTES_MAX).contains(&files[0].metadata().unwrap().len()));
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct DemoOptions {
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     /// Write the report as one HTML page that needs nothing else
-    #[arg(long, value_name = "FILE", default_value = "onetrip-demo.html")]
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
     html: PathBuf,
 }
 

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_forecast::{Forecast, Path, Prediction};
 use onetrip_gateway::{Gateway, GatewayConfig};
 use onetrip_ledger::{Analysis, Mutes};
-use onetrip_link::LinkSpec;
+use onetrip_link::{LinkSpec, LinkStats};
 
 use super::data::Staff;
 use super::database::{Database, Session, driver_config};
@@ -20,6 +20,8 @@ const NEAR: Duration = Duration::from_micros(389);
 const LOOP_WAIT_MAX: Duration = Duration::from_millis(6_500);
 /// Fewest employees that a loop runs over.
 const SAMPLE_MIN: usize = 10;
+/// So many quantiles of an error make its mean.
+const ERROR_QUANTILES: u32 = 100;
 /// Redraws of the progress bar per second.
 const REDRAWS_HZ: u8 = 10;
 
@@ -54,7 +56,7 @@ pub(super) struct Cell {
     pub(super) measured: Option<Duration>,
     /// What the run without a distance says about this one; `None` for itself.
     pub(super) forecast: Option<Prediction>,
-    /// How late the link's releases were, all but the worst hundredth.
+    /// How much longer than its distance the link made a trip, on average.
     pub(super) late: Duration,
 }
 
@@ -183,8 +185,8 @@ impl Runs<'_> {
         if found != self.staff.paid_to_first(employees) {
             bail!("the run {way} got a wrong answer: {} salaries, not those that were made", found.len());
         }
-        let late = outcome.links.iter().filter_map(|link| Some(link.stats.as_ref().ok()?.error_at(0.99)));
-        let late = late.max().unwrap_or_default();
+        let late = outcome.links.iter().filter_map(|link| Some(2 * error_mean(link.stats.as_ref().ok()?)));
+        let late = late.max().unwrap_or_default(); // a trip goes both ways
         Ok(Run { time, analysis: outcome.analyzer.finish(&Mutes::default()), late })
     }
 }
@@ -192,6 +194,14 @@ impl Runs<'_> {
 /// `12.9 ms`: all of a round-trip time's digits.
 pub(super) fn milliseconds(rtt: Duration) -> String {
     format!("{} ms", rtt.as_nanos() as f64 / 1e6)
+}
+
+/// The mean of a link's release errors, but for the worst half of a hundredth.
+fn error_mean(stats: &LinkStats) -> Duration {
+    let sum: Duration = (0..ERROR_QUANTILES)
+        .map(|index| stats.error_at((f64::from(index) + 0.5) / f64::from(ERROR_QUANTILES)))
+        .sum();
+    sum / ERROR_QUANTILES
 }
 
 /// To one digit and zeros.

@@ -81,9 +81,10 @@ impl Table<'_> {
                 self.all(),
             ));
         }
-        if let Some(late) = self.late() {
+        if let Some((distance, late)) = self.late() {
             notes.push(format!(
-                "This machine was too busy for exact times: replies came up to {} late.",
+                "This machine was too busy for exact times: at {} a trip took {} longer than that.",
+                self.name(distance),
                 of(late)
             ));
         }
@@ -109,11 +110,14 @@ impl Table<'_> {
         ))
     }
 
-    /// How late the links were, where that is much.
-    fn late(&self) -> Option<Duration> {
-        let cells = self.lines.iter().flat_map(|line| line.cells.iter().zip(&self.plan.distances));
-        let doubtful = cells.filter(|(cell, distance)| cell.late > **distance / LATENESS_PARTS);
-        doubtful.map(|(cell, _)| cell.late).max()
+    /// The nearest distance at which a link was much too late, and by how much.
+    ///
+    /// Few trips, such as those of the short ways, say nothing about a link.
+    fn late(&self) -> Option<(Duration, Duration)> {
+        let loops = self.lines.iter().filter(|line| line.way == Way::AsIs);
+        let cells = loops.flat_map(|line| self.plan.distances.iter().zip(&line.cells));
+        let doubtful = cells.filter(|(distance, cell)| cell.late > **distance / LATENESS_PARTS);
+        doubtful.map(|(distance, cell)| (*distance, cell.late)).min()
     }
 
     fn name(&self, distance: Duration) -> String {
