@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use onetrip_embed::{Login, ServeOptions, Server, User};
+use onetrip_embed::{EmbedError, Login, ServeOptions, Server, User};
 
 use crate::args::ServeCommandOptions;
 use crate::stop::Waiter;
@@ -26,7 +26,10 @@ pub(crate) fn serve(options: &ServeCommandOptions) -> Result<ExitCode> {
         _ => {}
     }
     let stop = Waiter::new()?;
-    let server = Server::start(serve)?;
+    let server = Server::start(serve).map_err(|error| match error {
+        EmbedError::Listen(_) => anyhow::Error::new(error).context(options.listen.to_string()),
+        error => error.into(),
+    })?;
     let (file, address) = (options.database.display(), server.local_addr());
     eprintln!("onetrip: {file} served at {address}; Ctrl-C stops");
     stop.wait();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use futures_util::SinkExt;
 use onetrip_embed::{Durability, ServeOptions, Server};
@@ -10,6 +10,7 @@ use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
 use onetrip_target::{Conninfo, Environment, passfile};
 use tempfile::TempDir;
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
 use super::data::Staff;
@@ -144,7 +145,13 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) async fn open(config: &Config) -> Result<Self> {
-        let (client, connection) = config.connect(NoTls).await?;
+        let connected = config.connect(NoTls).await.map_err(|error| match error.as_db_error() {
+            // The gateway has said why.
+            Some(told) if *told.code() == SqlState::CONNECTION_FAILURE => anyhow!("cannot be reached"),
+            Some(told) => anyhow!("{}", told.message()),
+            None => error.into(),
+        });
+        let (client, connection) = connected?;
         Ok(Self { client, connection: tokio::spawn(connection) })
     }
 

@@ -156,10 +156,11 @@ impl Server {
     /// # Errors
     /// Those of [`serve`] that show at once: the file, the address.
     pub fn start(options: ServeOptions) -> Result<Self, EmbedError> {
-        database::open(&options, true)
-            .map_err(|source| EmbedError::Open { path: options.database.clone(), source })?;
+        // The address first: where it is taken, no file is made.
         let listener = TcpListener::bind(options.listen).map_err(EmbedError::Listen)?;
         let local_addr = listener.local_addr().map_err(EmbedError::Listen)?;
+        database::open(&options, true)
+            .map_err(|source| EmbedError::Open { path: options.database.clone(), source })?;
         let shutdown = Shutdown::new()?;
         let theirs = shutdown.clone();
         let thread = std::thread::Builder::new()
