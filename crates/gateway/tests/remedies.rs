@@ -69,7 +69,7 @@ const BEGINS: [&str; 14] = [
 const ENDS: [&str; 6] = ["COMMIT", "ROLLBACK", "END", "COMMIT AND CHAIN", "ABORT", "ROLLBACK AND CHAIN"];
 
 /// Statements that wait for no other session: each writes rows of its own.
-const STATEMENTS: [&str; 26] = [
+const STATEMENTS: [&str; 33] = [
     "SELECT count(*), sum(v) FROM r",
     "SELECT id, v FROM r ORDER BY id",
     "INSERT INTO r VALUES (@ + 100 * (SELECT count(*) FROM r), 1)",
@@ -81,6 +81,13 @@ const STATEMENTS: [&str; 26] = [
     "SELECT 1 / 0",
     "SELECT no_such_column",
     "SELEKT",
+    "SAVEPOINT s1",
+    "SAVEPOINT s1",
+    "SAVEPOINT \"S2\"",
+    "RELEASE s1",
+    "RELEASE SAVEPOINT \"S2\"",
+    "ROLLBACK TO s1",
+    "SAVEPOINT s1; SELECT 1; RELEASE s1",
     "SAVEPOINT s",
     "ROLLBACK TO s",
     "RELEASE s",

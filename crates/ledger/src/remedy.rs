@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Remedy {
-    /// A BEGIN is answered when it arrives, while it is on its way to the server.
+    /// A BEGIN, SAVEPOINT or RELEASE is answered when it arrives, while it is on its way to the server.
     Begin,
 }
 

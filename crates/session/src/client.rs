@@ -1,7 +1,8 @@
-use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
+use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
 
+use crate::remedies::leaves_savepoints;
 use crate::reply_queue::{Due, Expect};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
@@ -62,13 +63,15 @@ impl Session {
             Ok(text) => text,
             Err(_) => body, // a text longer than what is looked into
         };
-        let (unit, statement) = self.open_query(now, text);
+        let (unit, statement, leaves_savepoints) = self.open_query(now, text);
+        self.begin.runs(leaves_savepoints, false);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
     }
 
-    /// Books a simple query; whoever answers it is not yet told, and its unit is not closed.
-    pub(crate) fn open_query(&mut self, now: Moment, text: &[u8]) -> (u64, Option<u16>) {
+    /// Books a simple query: its unit, not closed, its statement, and whether it leaves savepoints alone. Whoever answers
+    /// it is not yet told.
+    pub(crate) fn open_query(&mut self, now: Moment, text: &[u8]) -> (u64, Option<u16>, bool) {
         let unit = self.units.open(now, UnitKind::Query);
         let text = self.read_text(text);
         if let Some(scope) = text.sets_scope {
@@ -79,7 +82,7 @@ impl Session {
         // A simple query ends the unnamed statement and portal.
         self.prepared.remove(b"");
         self.portals.remove(b"");
-        (unit, statement)
+        (unit, statement, text.leaves_savepoints)
     }
 
     fn parse(&mut self, now: Moment, body: &[u8], is_whole: bool) {
@@ -98,6 +101,7 @@ impl Session {
             self.stream.statement_name(name);
         }
         let text = self.read_text(text);
+        self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
         if let Some(prepared) = self.prepared.place(name) {
             prepared.set(text, types.into_iter().flatten(), self.parameters.hashes());
@@ -247,6 +251,7 @@ impl Session {
 
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
     fn read_text(&mut self, text: &[u8]) -> Text {
+        let remedied = self.config.remedies.has(Remedy::Begin);
         let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
         let lifted = lifter.lift(text, self.standard_strings);
         parameters.clear();
@@ -261,6 +266,7 @@ impl Session {
             scope,
             sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
             request,
+            leaves_savepoints: remedied && leaves_savepoints(lifted.template()),
         }
     }
 

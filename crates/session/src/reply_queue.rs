@@ -129,9 +129,9 @@ impl ReplyQueue {
         self.due.back().is_some_and(|due| !due.is_own())
     }
 
-    /// Whether the server owes nothing, skips nothing and reads no COPY data.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.due.is_empty() && !self.skipping && !self.copying_in
+    /// Whether the server owes the client nothing, skips nothing and reads no COPY data.
+    pub(crate) fn owes_session_only(&self) -> bool {
+        !self.owes_client() && !self.skipping && !self.copying_in
     }
 
     /// The message that is answered next.

@@ -85,12 +85,16 @@ impl Session {
             backend::READY_FOR_QUERY => match WireStatus::decode(body) {
                 Ok(WireStatus::Idle) => {
                     self.status = TransactionStatus::Idle;
+                    self.begin.transaction_ended();
                     if self.queue.is_empty() {
                         self.portals.clear(); // they end with their transaction
                     }
                 }
                 Ok(WireStatus::Active) => self.status = TransactionStatus::Active,
-                Ok(WireStatus::Failed) => self.status = TransactionStatus::Failed,
+                Ok(WireStatus::Failed) => {
+                    self.status = TransactionStatus::Failed;
+                    self.begin.transaction_ended();
+                }
                 Err(_) => self.undecoded += 1,
             },
             _ => {}

@@ -21,6 +21,8 @@ pub(crate) struct Text {
     pub(crate) sets_scope: Option<u32>,
     /// Tells requests apart, or zero.
     pub(crate) request: u64,
+    /// Surely no savepoint ends when it runs.
+    pub(crate) leaves_savepoints: bool,
 }
 
 /// A prepared statement.

@@ -109,6 +109,11 @@ fn a_begin_inside_a_transaction_or_behind_an_error_waits_for_the_server() {
     pair.client(&[parse("s", "SELEKT"), message(b'H', b"")].concat()).unwrap();
     pair.server(&error("ERROR", "42601", "syntax error")).unwrap();
     assert!(!is_answered(&mut pair, "BEGIN"), "the server skips it");
+    let mut pair = primary();
+    pair.turn(&[query("SELECT 1; BEGIN")], &[complete("SELECT 1"), complete("BEGIN"), ready(b'T')]);
+    pair.turn(&[query("SELECT 1 / 0")], &[error("ERROR", "22012", "division by zero"), ready(b'E')]);
+    assert!(!is_answered(&mut pair, "SAVEPOINT a1"), "it fails like everything else");
+    assert!(!is_answered(&mut primary(), "SAVEPOINT a1"), "there is no transaction");
 }
 
 /// B3.
@@ -218,6 +223,43 @@ fn a_cancel_waits_for_the_begin() {
     assert!(pair.session.may_cancel());
 }
 
+/// B10.
+#[test]
+fn only_the_last_savepoint_is_released() {
+    /// A transaction in which `texts` were run after two savepoints.
+    fn with(texts: &[Vec<u8>]) -> (Pair, Server) {
+        let (mut pair, mut server) = (primary(), Server::default());
+        for text in ["BEGIN", "SAVEPOINT a1", "SAVEPOINT \"b1\""] {
+            assert!(is_answered(&mut pair, text), "{text}");
+        }
+        for text in texts {
+            let sent = pair.client(text).unwrap();
+            pair.server(&server.takes(&sent)).unwrap();
+        }
+        (pair, server)
+    }
+    let read = || query("SELECT 1");
+    let (mut pair, mut server) = with(&[read(), read()]);
+    assert!(is_answered(&mut pair, "RELEASE SAVEPOINT b1"));
+    assert!(is_answered(&mut pair, "RELEASE A1"), "one behind another");
+    let sent = pair.client(&read()).unwrap();
+    assert_eq!(pair.server(&server.takes(&sent)).unwrap(), [complete("SELECT 1"), ready(b'T')].concat());
+    assert_eq!(pair.books().summary.removed.get(&Remedy::Begin), Some(&5));
+
+    let ends = [parse("end", "ROLLBACK TO a1"), sync()].concat();
+    for (what, texts) in [
+        ("not the last", vec![read()]),
+        ("rolled back", vec![query("ROLLBACK TO SAVEPOINT a1")]),
+        ("another transaction", vec![query("COMMIT AND CHAIN")]),
+        ("two statements in a text", vec![query("SELECT 1; RELEASE b1")]),
+        ("prepared, and perhaps run", vec![ends]),
+    ] {
+        let name = if what == "not the last" { "a1" } else { "b1" };
+        let (mut pair, _) = with(&texts);
+        assert!(!is_answered(&mut pair, &format!("RELEASE {name}")), "{what}");
+    }
+}
+
 #[test]
 fn every_rule_names_a_test_of_this_file() {
     let here = include_str!("begin.rs");
@@ -268,7 +310,10 @@ impl Server {
     fn runs(&mut self, text: &[u8], tag: u8, said: &mut Vec<u8>) {
         let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let text = String::from_utf8_lossy(text).to_uppercase();
-        let is_begin = text.starts_with("BEGIN") || text.starts_with("START");
+        let verb = ["BEGIN", "START TRANSACTION", "SAVEPOINT", "RELEASE"]
+            .into_iter()
+            .find(|verb| text.starts_with(verb));
+        let is_begin = verb.is_some();
         if is_begin && self.begin_fails {
             self.skips = tag == b'E';
             said.extend(error("ERROR", "57014", "canceling statement due to statement timeout"));
@@ -276,11 +321,7 @@ impl Server {
         }
         self.in_transaction |= is_begin;
         self.ran += u32::from(!is_begin);
-        said.extend(complete(match text.as_str() {
-            _ if !is_begin => "SELECT 1",
-            text if text.starts_with("START") => "START TRANSACTION",
-            _ => "BEGIN",
-        }));
+        said.extend(complete(verb.unwrap_or("SELECT 1")));
     }
 
     fn get_ready(&mut self, said: &mut Vec<u8>) {

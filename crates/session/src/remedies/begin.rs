@@ -1,4 +1,4 @@
-//! The remedy `begin`: a BEGIN is sent at once and answered at once.
+//! The remedy `begin`: a BEGIN, SAVEPOINT or RELEASE is sent at once and answered at once.
 //!
 //! ```text
 //!  client            session                                   server
@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Where the client is slower than the path, a Sync of the session's own follows the confirmation, so that the server
-//! is where a simple query leaves it. What the server says to the session is dropped here.
+//! is where a simple query leaves it. What the server says to the session is dropped here. One such statement may go
+//! behind another that is not confirmed; below, BEGIN stands for all of them.
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{
@@ -19,10 +20,13 @@ use onetrip_wire::pg::{
     frontend,
 };
 
+use super::grammar::Kind;
 use super::{Rule, grammar};
 use crate::reply_queue::{Due, Expect, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
+/// Savepoints of one transaction that are followed.
+const SAVEPOINTS_MAX: usize = 1024;
 /// Bytes that are kept for later, at most.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
@@ -38,6 +42,10 @@ pub(crate) struct EarlyBegin {
     listens: bool,
     /// What the server reported as `in_hot_standby`; `None` before PostgreSQL 14.
     standby: Option<bool>,
+    /// Savepoints that are surely there, the last one last; others may be between and below them, but not above.
+    savepoints: Vec<Vec<u8>>,
+    /// The session has prepared a statement that may end savepoints, and may run it unseen.
+    may_end_unseen: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +80,26 @@ impl EarlyBegin {
         }
     }
 
+    /// A statement goes to the server or is prepared there; `leaves_savepoints` as far as its text tells.
+    pub(crate) fn runs(&mut self, leaves_savepoints: bool, is_prepared: bool) {
+        if !leaves_savepoints {
+            self.savepoints.clear();
+            self.may_end_unseen |= is_prepared;
+        }
+    }
+
+    fn save(&mut self, name: Vec<u8>) {
+        if self.savepoints.len() == SAVEPOINTS_MAX {
+            self.savepoints.clear();
+        }
+        self.savepoints.push(name);
+    }
+
+    /// The transaction is over, or has failed.
+    pub(crate) fn transaction_ended(&mut self) {
+        self.savepoints.clear();
+    }
+
     /// The server reported whether it is a standby.
     pub(crate) fn set_standby(&mut self, is_standby: bool) {
         self.standby = Some(is_standby);
@@ -92,38 +120,60 @@ impl Session {
         let length = header.frame_len();
         let is_alone = !Rule::Alone.is_kept() || input.len() == length;
         let text = input.get(HEADER_BYTES..length)?.strip_suffix(b"\0")?;
-        let begin = grammar::begin(text)?;
-        let may = is_alone && self.is_quiet() && !self.is_refused(begin.needs_primary) && !self.begin.listens;
-        if !may {
+        let control = grammar::control(text)?;
+        if !is_alone || !self.is_quiet(&control.kind) || self.is_refused(&control.kind) {
             return None;
         }
         self.send_begin(text);
         let reply_at = self.to_client.len();
-        CommandComplete { tag: begin.tag }.encode(&mut self.to_client);
+        CommandComplete { tag: control.tag }.encode(&mut self.to_client);
         encode_ready_for_query(&mut self.to_client, WireStatus::Active);
         let reply = self.to_client.len() - reply_at;
-        let (unit, _) = self.open_query(now, text);
+        let (unit, ..) = self.open_query(now, text);
         self.units.close(None);
         self.units.answered_by(unit, Remedy::Begin);
         self.units.bytes_sent(length);
         self.units.bytes_received(unit, reply, now);
         self.status = TransactionStatus::Active;
         self.book_answered(now);
+        match control.kind {
+            Kind::Begin { .. } => {}
+            Kind::Savepoint(name) => self.begin.save(name),
+            Kind::Release(_) => {
+                self.begin.savepoints.pop();
+            }
+        }
         Some(Verdict::Replace(length))
     }
 
-    /// Between transactions, with nothing under way in either direction (rule B2).
-    fn is_quiet(&self) -> bool {
-        let is_quiet = self.status == TransactionStatus::Idle
-            && self.queue.is_quiet()
+    /// In the right place of a transaction, with nothing of the client's under way in either direction (rule B2).
+    fn is_quiet(&self, kind: &Kind) -> bool {
+        let place = match kind {
+            Kind::Begin { .. } => TransactionStatus::Idle,
+            Kind::Savepoint(_) | Kind::Release(_) => TransactionStatus::Active,
+        };
+        let is_quiet = self.status == place
+            && self.queue.owes_session_only()
             && self.units.unanswered() == 0
             && !self.units.is_open();
-        (is_quiet || !Rule::Quiet.is_kept()) && self.server_passing == 0 && self.begin.state == State::None
+        let is_followed = self.begin.state == State::Sent { followed: true };
+        (is_quiet || !Rule::Quiet.is_kept()) && self.server_passing == 0 && !is_followed
     }
 
-    /// Whether a standby is or may be there that refuses this (rule B5).
-    fn is_refused(&self, needs_primary: bool) -> bool {
-        Rule::Standby.is_kept() && needs_primary && self.begin.standby != Some(false)
+    /// Whether the server may refuse this, or would say more than the answer (rules B4, B5 and B10).
+    fn is_refused(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Begin { needs_primary } => {
+                let by_standby =
+                    Rule::Standby.is_kept() && *needs_primary && self.begin.standby != Some(false);
+                by_standby || self.begin.listens
+            }
+            Kind::Savepoint(_) => false,
+            Kind::Release(name) => {
+                let is_there = self.begin.savepoints.last() == Some(name) && !self.begin.may_end_unseen;
+                Rule::Savepoint.is_kept() && !is_there
+            }
+        }
     }
 
     /// Sends the BEGIN so that nothing behind it runs if it fails (rule B6).
@@ -182,8 +232,9 @@ impl Session {
     ) -> Result<Option<Verdict>, SessionError> {
         let body = &message[HEADER_BYTES..];
         let is_begun = match tag {
-            backend::COMMAND_COMPLETE => CommandComplete::decode(body)
-                .is_ok_and(|complete| matches!(complete.tag, b"BEGIN" | b"START TRANSACTION")),
+            backend::COMMAND_COMPLETE => CommandComplete::decode(body).is_ok_and(|complete| {
+                matches!(complete.tag, b"BEGIN" | b"START TRANSACTION" | b"SAVEPOINT" | b"RELEASE")
+            }),
             backend::READY_FOR_QUERY => self.status == TransactionStatus::Active,
             _ => true,
         };

@@ -1,40 +1,108 @@
-//! The BEGINs that no server refuses (rules B1 and B5).
+//! The statements that no server refuses where they are in place (rules B1, B5 and B10).
 
 use super::Rule;
 
-/// A BEGIN as far as its answer depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Begin {
+/// A statement of transaction control, as far as its answer depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Control {
     /// What CommandComplete says.
     pub(crate) tag: &'static [u8],
-    /// A standby refuses it.
-    pub(crate) needs_primary: bool,
+    pub(crate) kind: Kind,
+}
+
+/// What it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Begin {
+        /// A standby refuses it.
+        needs_primary: bool,
+    },
+    /// Makes a savepoint of this name, folded as the server does.
+    Savepoint(Vec<u8>),
+    Release(Vec<u8>),
 }
 
 /// Longest text that is looked into, in bytes: all modes twice.
 const LENGTH_MAX: usize = 256;
+/// Longest name that the server does not cut, in bytes (`NAMEDATALEN` less one).
+const NAME_MAX: usize = 63;
 
-/// Reads `text` by the grammar of PostgreSQL's manual (BEGIN, START TRANSACTION); `None` for anything else.
-pub(crate) fn begin(text: &[u8]) -> Option<Begin> {
-    let any = || (!Rule::Grammar.is_kept()).then_some(Begin { tag: b"BEGIN", needs_primary: false });
+/// Reads `text` by the grammar of PostgreSQL's manual (BEGIN, START TRANSACTION, SAVEPOINT, RELEASE SAVEPOINT); `None`
+/// for anything else.
+pub(crate) fn control(text: &[u8]) -> Option<Control> {
+    let any = || {
+        let begin = Control { tag: b"BEGIN", kind: Kind::Begin { needs_primary: false } };
+        (!Rule::Grammar.is_kept()).then_some(begin)
+    };
     known(text).or_else(|| text.starts_with(b"BEGIN").then(any).flatten())
 }
 
-fn known(text: &[u8]) -> Option<Begin> {
+fn known(text: &[u8]) -> Option<Control> {
     if text.len() > LENGTH_MAX {
         return None;
     }
     let text = std::str::from_utf8(text).ok()?.trim_matches(is_space);
     let text = text.strip_suffix(';').unwrap_or(text);
+    begin(text).or_else(|| savepoint(text))
+}
+
+fn begin(text: &str) -> Option<Control> {
     // A comma stands between modes, and may be left out there; only there is it a word of its own.
     let text = text.to_ascii_uppercase().replace(',', " , ");
-    let words: Vec<&str> = text.split(is_space).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words(&text).collect();
     let (tag, rest): (&[u8], &[&str]) = match words.as_slice() {
         ["BEGIN", "WORK" | "TRANSACTION", rest @ ..] | ["BEGIN", rest @ ..] => (b"BEGIN", rest),
         ["START", "TRANSACTION", rest @ ..] => (b"START TRANSACTION", rest),
         _ => return None,
     };
-    modes(rest).map(|needs_primary| Begin { tag, needs_primary })
+    modes(rest).map(|needs_primary| Control { tag, kind: Kind::Begin { needs_primary } })
+}
+
+fn savepoint(text: &str) -> Option<Control> {
+    let words: Vec<&str> = words(text).collect();
+    let is = |word: &str, keyword: &str| word.eq_ignore_ascii_case(keyword);
+    match words.as_slice() {
+        [verb, written] if is(verb, "SAVEPOINT") => {
+            name(written).map(|name| Control { tag: b"SAVEPOINT", kind: Kind::Savepoint(name) })
+        }
+        [verb, written] if is(verb, "RELEASE") => {
+            name(written).map(|name| Control { tag: b"RELEASE", kind: Kind::Release(name) })
+        }
+        [verb, noun, written] if is(verb, "RELEASE") && is(noun, "SAVEPOINT") => {
+            name(written).map(|name| Control { tag: b"RELEASE", kind: Kind::Release(name) })
+        }
+        _ => None,
+    }
+}
+
+/// A name that the server takes as it is. No keyword has a digit, so an unquoted name must.
+fn name(written: &str) -> Option<Vec<u8>> {
+    let is_plain = |name: &str| {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(is_word)
+    };
+    if let Some(quoted) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        return is_plain(quoted).then(|| quoted.as_bytes().to_vec());
+    }
+    let has_digit = written.bytes().any(|byte| byte.is_ascii_digit());
+    let starts_well = !written.starts_with(|first: char| first.is_ascii_digit());
+    (is_plain(written) && has_digit && starts_well).then(|| written.to_ascii_lowercase().into_bytes())
+}
+
+/// Whether a statement of this template leaves savepoints alone: the first word says so, and there is but one statement.
+pub(crate) fn leaves_savepoints(template: &[u8]) -> bool {
+    const KINDS: [&str; 21] = [
+        "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE", "SHOW", "SET", "FETCH",
+        "DECLARE", "CLOSE", "COPY", "EXPLAIN", "LOCK", "CREATE", "ALTER", "DROP", "TRUNCATE", "ANALYZE",
+    ];
+    let template = template.trim_ascii_end();
+    let template = template.strip_suffix(b";").unwrap_or(template);
+    let first = template.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
+    !template.contains(&b';') && KINDS.iter().any(|kind| first.eq_ignore_ascii_case(kind.as_bytes()))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_space).filter(|word| !word.is_empty())
 }
 
 /// Whether one of the modes is refused by a standby; `None` if they are not modes.
@@ -72,9 +140,15 @@ fn is_space(character: char) -> bool {
 mod tests {
     use super::*;
 
+    fn needs_primary(text: &str) -> Option<bool> {
+        match control(text.as_bytes())?.kind {
+            Kind::Begin { needs_primary } => Some(needs_primary),
+            _ => None,
+        }
+    }
+
     #[test]
     fn every_begin_of_the_manual_is_known() {
-        let plain = Some(Begin { tag: b"BEGIN", needs_primary: false });
         for text in [
             "BEGIN",
             "begin;",
@@ -83,12 +157,46 @@ mod tests {
             "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY NOT DEFERRABLE",
             "BEGIN\n\tREAD ONLY,DEFERRABLE",
         ] {
-            assert_eq!(begin(text.as_bytes()), plain, "{text}");
+            assert_eq!(needs_primary(text), Some(false), "{text}");
+            assert_eq!(control(text.as_bytes()).map(|control| control.tag), Some(&b"BEGIN"[..]));
         }
-        let writes = |text: &str| begin(text.as_bytes()).map(|begin| begin.needs_primary);
-        assert_eq!(writes("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"), Some(true));
-        assert_eq!(writes("START TRANSACTION READ WRITE"), Some(true));
-        assert_eq!(begin(b"START TRANSACTION").map(|begin| begin.tag), Some(&b"START TRANSACTION"[..]));
+        assert_eq!(needs_primary("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"), Some(true));
+        assert_eq!(needs_primary("START TRANSACTION READ WRITE"), Some(true));
+        let started = control(b"START TRANSACTION").map(|control| control.tag);
+        assert_eq!(started, Some(&b"START TRANSACTION"[..]));
+    }
+
+    #[test]
+    fn savepoints_are_known_by_names_that_cannot_be_refused() {
+        let kind = |text: &str| control(text.as_bytes()).map(|control| control.kind);
+        let (save, release) =
+            (|name: &str| Kind::Savepoint(name.into()), |name: &str| Kind::Release(name.into()));
+        for (text, expected) in [
+            ("SAVEPOINT \"s1407_x1\"", save("s1407_x1")),
+            ("savepoint SP_1;", save("sp_1")),
+            ("SAVEPOINT \"Select\"", save("Select")),
+            ("RELEASE SAVEPOINT __asyncpg_savepoint_1__;", release("__asyncpg_savepoint_1__")),
+            ("release \"_pg3_1\"", release("_pg3_1")),
+        ] {
+            assert_eq!(kind(text), Some(expected), "{text}");
+        }
+        let long = format!("SAVEPOINT a1{}", "x".repeat(62));
+        for text in [
+            "SAVEPOINT",
+            "SAVEPOINT select",
+            "SAVEPOINT a",
+            "SAVEPOINT 1a",
+            "SAVEPOINT \"a b1\"",
+            "SAVEPOINT \"a\"\"b1\"",
+            "SAVEPOINT a1 b1",
+            "SAVEPOINT U&\"a1\"",
+            "SAVEPOINT \u{e4}1",
+            "RELEASE SAVEPOINT",
+            "ROLLBACK TO a1",
+            &long,
+        ] {
+            assert_eq!(kind(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -112,9 +220,19 @@ mod tests {
             "BEGIN\x0bWORK",
             "COMMIT",
         ] {
-            assert_eq!(begin(text.as_bytes()), None, "{text}");
+            assert_eq!(known(text.as_bytes()), None, "{text}");
         }
         let long = format!("BEGIN {}", "READ ONLY ".repeat(40));
-        assert_eq!(begin(long.as_bytes()), None);
+        assert_eq!(known(long.as_bytes()), None);
+    }
+
+    #[test]
+    fn only_statements_of_known_kinds_leave_savepoints_alone() {
+        for template in ["SELECT $1", "insert into t values ($1);", "WITH x AS (SELECT $1) TABLE x"] {
+            assert!(leaves_savepoints(template.as_bytes()), "{template}");
+        }
+        for template in ["", "ROLLBACK TO a1", "SELECT $1; COMMIT AND CHAIN", "END", "CALL p()", "SELECTED"] {
+            assert!(!leaves_savepoints(template.as_bytes()), "{template}");
+        }
     }
 }

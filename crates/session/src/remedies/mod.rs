@@ -10,6 +10,7 @@ use onetrip_ledger::{Remedy, UnknownRemedy};
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
+pub(crate) use grammar::leaves_savepoints;
 pub use rules::Rule;
 
 /// The remedies that are on; none by default.

@@ -22,11 +22,13 @@ pub enum Rule {
     Failure,
     /// A cancel waits.
     Cancel,
+    /// Only a savepoint that is surely the last one is released.
+    Savepoint,
 }
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -36,6 +38,7 @@ impl Rule {
         Self::OneAhead,
         Self::Failure,
         Self::Cancel,
+        Self::Savepoint,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -50,6 +53,7 @@ impl Rule {
             Self::OneAhead => "B7",
             Self::Failure => "B8",
             Self::Cancel => "B9",
+            Self::Savepoint => "B10",
         }
     }
 
@@ -57,10 +61,10 @@ impl Rule {
     pub fn text(self) -> &'static str {
         match self {
             Self::Grammar => {
-                "Only BEGIN and START TRANSACTION with words of the SQL grammar that the server cannot refuse, alone in a simple query. A text with anything else in it, comments included, waits for the server."
+                "Only BEGIN, START TRANSACTION, SAVEPOINT and RELEASE in words of the SQL grammar that the server cannot refuse, alone in a simple query. A name is quoted or has a digit, so that it is no keyword, and is no longer than the server takes. A text with anything else in it, comments included, waits for the server."
             }
             Self::Quiet => {
-                "Only when the session is outside a transaction, the server owes nothing, and no message is half on its way. Inside a transaction BEGIN has a warning for an answer; after an error the server skips it."
+                "BEGIN only outside a transaction, SAVEPOINT and RELEASE only in one that has not failed, and only when the server owes the program nothing and no message is half on its way. Elsewhere the answer is a warning or an error; after an error in an extended group the server skips everything."
             }
             Self::Alone => {
                 "Only when nothing has come behind it. A client that pipelines does not wait for the answer, so that no trip is saved, and counts stay right."
@@ -72,7 +76,7 @@ impl Rule {
                 "READ WRITE and SERIALIZABLE only where the server reports in_hot_standby=off (PostgreSQL 14 and later): a standby refuses them."
             }
             Self::Frame => {
-                "The BEGIN is sent at once, as an extended group that Flush and no Sync ends: should it fail after all (a timeout, a server that stops), the server skips whatever comes behind it up to a Sync, and nothing runs outside the transaction that the program believes in. The Sync follows once the BEGIN is confirmed."
+                "The statement (BEGIN, here and below, stands for all of them) is sent at once, as an extended group that Flush and no Sync ends: should it fail after all (a timeout, a server that stops), the server skips whatever comes behind it up to a Sync, and nothing runs outside the transaction that the program believes in. The Sync follows once the BEGIN is confirmed."
             }
             Self::OneAhead => {
                 "Until the BEGIN is confirmed, one unit of the program goes to the server behind it; a second one waits, because the first one's Sync would end the skipping."
@@ -82,6 +86,9 @@ impl Rule {
             }
             Self::Cancel => {
                 "A cancel request waits until the BEGIN is confirmed: it is meant for what came behind it."
+            }
+            Self::Savepoint => {
+                "RELEASE only of the savepoint made last, and only if since then nothing but statements of kinds that leave savepoints alone were sent, one per text, and the session has prepared no others. ROLLBACK TO always waits: it may report parameters that change back."
             }
         }
     }
@@ -98,6 +105,7 @@ impl Rule {
             Self::OneAhead => "a_second_unit_waits_for_the_begin",
             Self::Failure => "a_begin_that_fails_ends_the_session",
             Self::Cancel => "a_cancel_waits_for_the_begin",
+            Self::Savepoint => "only_the_last_savepoint_is_released",
         }
     }
 
