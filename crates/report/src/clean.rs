@@ -118,6 +118,11 @@ pub(crate) fn is_unsafe(character: char) -> bool {
             | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// A statement's text, and words in its place where there is none.
+pub(crate) fn statement_text(text: &str) -> &str {
+    if text.trim().is_empty() { "(empty query)" } else { text }
+}
+
 /// Keeps numbers and their units on one line.
 pub(crate) fn tied(text: &str) -> String {
     const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB"];

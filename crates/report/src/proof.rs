@@ -32,9 +32,8 @@ pub(crate) fn proof(finding: &Finding) -> String {
             counted(*distinct, "set of values", "different sets of values")
         ),
         Evidence::Alone { begins, commits, transactions } => format!(
-            "{} and {} with trips of their own, in {}",
-            counted(*begins, "BEGIN", "BEGINs"),
-            counted(*commits, "COMMIT", "COMMITs"),
+            "{} with trips of their own, in {}",
+            listed(&[(*begins, "BEGIN", "BEGINs"), (*commits, "COMMIT", "COMMITs")]),
             counted(*transactions, "transaction", "transactions")
         ),
         Evidence::Prepares { prepares, runs } => format!(
@@ -57,12 +56,14 @@ pub(crate) fn proof(finding: &Finding) -> String {
             counted(*objects, "large object", "large objects"),
             counted(*calls, "call", "calls")
         ),
-        Evidence::Chatter { pings, settings, lookups } => format!(
-            "{}, {} and {} with trips of their own",
-            counted(*pings, "ping", "pings"),
-            counted(*settings, "setting", "settings"),
-            counted(*lookups, "look-up of the catalogue", "look-ups of the catalogue")
-        ),
+        Evidence::Chatter { pings, settings, lookups } => {
+            let parts = [
+                (*pings, "ping", "pings"),
+                (*settings, "setting", "settings"),
+                (*lookups, "look-up of the catalogue", "look-ups of the catalogue"),
+            ];
+            format!("{} with trips of their own", listed(&parts))
+        }
         Evidence::Groups { groups, statements } => format!(
             "{} in {}; none of them needs the result of another of its group",
             counted(*statements, "read", "reads"),
@@ -70,10 +71,23 @@ pub(crate) fn proof(finding: &Finding) -> String {
         ),
         Evidence::Pairs { pairs } => pair(finding.code, *pairs),
         Evidence::CheckIns { rollbacks, reads } => format!(
-            "{} with a trip of its own, after {} and nothing else",
+            "{}, each with a trip of its own, after {} and nothing else",
             counted(*rollbacks, "ROLLBACK", "ROLLBACKs"),
             counted(*reads, "read", "reads")
         ),
+    }
+}
+
+/// How many there are of each, without those of which there are none.
+fn listed(parts: &[(u64, &str, &str)]) -> String {
+    let known: Vec<String> = parts
+        .iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|(n, one, many)| counted(*n, one, many))
+        .collect();
+    match known.as_slice() {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        known => known.concat(),
     }
 }
 
@@ -107,4 +121,19 @@ fn walk(finding: &Finding, sources: &[(u16, String)], rows: (u64, u64)) -> Strin
     };
     let values = if values.is_empty() { "parameters from rows".into() } else { values.join(", ") };
     format!("{values} {of}, rows {}–{}{longest}", count(rows.0), count(rows.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_leave_out_what_there_is_none_of() {
+        let chatter = |pings, settings, lookups| {
+            listed(&[(pings, "ping", "pings"), (settings, "SET", "SETs"), (lookups, "look-up", "look-ups")])
+        };
+        assert_eq!(chatter(10, 0, 0), "10 pings");
+        assert_eq!(chatter(0, 1, 2), "1 SET and 2 look-ups");
+        assert_eq!(chatter(3, 1, 2), "3 pings, 1 SET and 2 look-ups");
+    }
 }

@@ -78,7 +78,9 @@ fn draw(curve: &Curve, size: Size) -> Option<(Frame, String)> {
     let frame = frame(size);
     let (x, y) = scales(curve, &frame)?;
     let mut svg = String::new();
-    let ticks: Vec<_> = y.ticks(8).into_iter().map(|tick| (y.at(tick.value), tick.label)).collect();
+    let mut ticks: Vec<_> = y.ticks(8).into_iter().map(|tick| (y.at(tick.value), tick.label)).collect();
+    // 50 s and 1 min are nearer to each other than other round times.
+    ticks.dedup_by(|next, last| last.0 - next.0 < NAME_HEIGHT);
     write_rows(&mut svg, &frame, &ticks);
     let most = if size == Size::Wide { 8 } else { 5 };
     write_columns(&mut svg, &frame, &x, &x.ticks(most), "round-trip time to the database");

@@ -58,6 +58,9 @@ fn write_rows(svg: &mut String, frame: &Frame, ticks: &[(f64, String)]) {
     }
 }
 
+/// Half the width of a value below the plot, in pixels.
+const LABEL_HALF: f64 = 22.0;
+
 /// Values below the plot, and what they are.
 fn write_columns(svg: &mut String, frame: &Frame, scale: &LogScale, ticks: &[Tick], what: &str) {
     let ((left, right), (bottom, _)) = (frame.x(), frame.y());
@@ -65,8 +68,9 @@ fn write_columns(svg: &mut String, frame: &Frame, scale: &LogScale, ticks: &[Tic
     for tick in ticks {
         let x = scale.at(tick.value);
         let _ = writeln!(svg, "<path class=\"axis\" d=\"M{x:.1} {bottom}v4\"/>");
-        let y = bottom + 18.0;
-        let _ = writeln!(svg, "<text class=\"tick middle\" x=\"{x:.1}\" y=\"{y}\">{}</text>", tick.label);
+        let (y, edge) = (bottom + 18.0, f64::from(frame.width));
+        let (anchor, x) = if x + LABEL_HALF > edge { ("end", edge - 1.0) } else { ("middle", x) };
+        let _ = writeln!(svg, "<text class=\"tick {anchor}\" x=\"{x:.1}\" y=\"{y}\">{}</text>", tick.label);
     }
     let y = bottom + 36.0;
     let _ = writeln!(svg, "<text class=\"tick end\" x=\"{right}\" y=\"{y}\">{what}</text>");

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::Report;
 use crate::chart::{self, Size};
-use crate::clean::{clean, cut, tied};
+use crate::clean::{clean, cut, statement_text, tied};
 use crate::number::{count, counted, duration, percent};
 use crate::proof::proof;
 use crate::text::{self, all_time, parts, scope_name};
@@ -111,6 +111,8 @@ pub(super) struct FindingView {
     avoidable: String,
     trips: String,
     waited: String,
+    /// What the fix saves at the distance that was asked about.
+    price: Option<String>,
     statement: Option<Statement>,
     proof: String,
     scopes: String,
@@ -120,7 +122,7 @@ pub(super) struct FindingView {
 
 impl Statement {
     pub(super) fn new(text: &str) -> Self {
-        Self::up_to(text, WHOLE_MAX)
+        Self::up_to(statement_text(text), WHOLE_MAX)
     }
 
     /// With an own bound of its columns.
@@ -225,7 +227,8 @@ pub(super) fn histogram(histogram: &Histogram) -> Option<HistogramView> {
 }
 
 pub(super) fn findings(report: &Report<'_>) -> Vec<FindingView> {
-    report.summary.findings.iter().take(FINDINGS_MAX).map(finding).collect()
+    let rtt_ns = report.prices.and_then(Prices::target).map(|price| price.rtt_ns);
+    report.summary.findings.iter().take(FINDINGS_MAX).map(|found| finding(found, rtt_ns)).collect()
 }
 
 pub(super) fn findings_more(report: &Report<'_>) -> Option<String> {
@@ -234,7 +237,10 @@ pub(super) fn findings_more(report: &Report<'_>) -> Option<String> {
         .then(|| format!("{}; the JSON report has them all", counted(more, "more finding", "more findings")))
 }
 
-fn finding(finding: &Finding) -> FindingView {
+fn finding(finding: &Finding, rtt_ns: Option<u64>) -> FindingView {
+    let price = |rtt_ns: u64| {
+        tied(&format!("{} at {}", duration(finding.price_ns(rtt_ns as f64) as u64), duration(rtt_ns)))
+    };
     let scopes: Vec<_> = finding.scopes.iter().map(|label| cut(&scope_name(label), SCOPE_MAX)).collect();
     FindingView {
         code: finding.code.as_str(),
@@ -242,6 +248,7 @@ fn finding(finding: &Finding) -> FindingView {
         avoidable: count(finding.avoidable),
         trips: count(finding.trips),
         waited: tied(&duration(finding.waited_ns)),
+        price: rtt_ns.map(price),
         statement: finding.statements.first().map(|text| Statement::new(text)),
         proof: cut(&proof(finding), TEXT_MAX),
         scopes: scopes.join(", "),

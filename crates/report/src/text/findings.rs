@@ -5,6 +5,7 @@ use onetrip_ledger::{Driver, Finding};
 
 use super::{LINE_MAX, Page, scope_name};
 use crate::Report;
+use crate::clean::statement_text;
 use crate::number::{count, duration};
 use crate::proof::proof;
 
@@ -79,7 +80,7 @@ fn price(finding: &Finding, rtt_ns: u64) -> String {
 fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
     show_head(finding, head, page);
     if let Some(statement) = finding.statements.first() {
-        page.labelled_within(INDENT, "what ", statement, 2);
+        page.labelled_within(INDENT, "what ", statement_text(statement), 2);
     }
     page.labelled_within(INDENT, "proof", &proof(finding), 3);
     let scopes: Vec<String> = finding.scopes.iter().map(|label| scope_name(label)).collect();

@@ -9,7 +9,7 @@ mod table;
 
 use self::table::Table;
 use crate::Report;
-use crate::clean::{clean, wrap};
+use crate::clean::{clean, statement_text, wrap};
 use crate::number::{count, duration};
 
 pub(crate) use distance::bandwidth;
@@ -130,7 +130,7 @@ fn show_statements(report: &Report<'_>, page: &mut Page) {
             count(template.rows),
             duration(template.waited_ns),
         ];
-        (numbers, template.text.clone())
+        (numbers, statement_text(&template.text).to_owned())
     });
     page.table(&Table {
         columns: &["trips", "runs", "rows", "waited"],
