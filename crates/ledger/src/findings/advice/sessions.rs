@@ -71,7 +71,7 @@ pub(super) fn chatter(driver: Driver) -> &'static str {
             "pool_pre_ping=True pings at each checkout: prefer pool_recycle=...; settings go into connect_args"
         }
         Driver::Psycopg2 => {
-            "set options when connecting, connect(options=\"-c search_path=app\"), and do not ping before each use"
+            "do not send SELECT 1 before each use; settings go into connect(options=\"-c search_path=app\")"
         }
         Driver::Psycopg3 => {
             "ConnectionPool(check=...) pings at each checkout: leave it out; settings go into the conninfo, options='-c ...'"
@@ -80,19 +80,19 @@ pub(super) fn chatter(driver: Driver) -> &'static str {
             "the pool resets at each release: create_pool(reset=...) can leave that out where no session state is left; settings go into server_settings, and type look-ups are made once per connection, so keep it"
         }
         Driver::Pgjdbc | Driver::Hibernate => {
-            "settings go into the URL (currentSchema, options) instead of setSchema() per use; HikariCP pings what idled for 500 ms: raise com.zaxxer.hikari.aliveBypassWindowMs and set keepaliveTime"
+            "HikariCP pings what idled for 500 ms: raise com.zaxxer.hikari.aliveBypassWindowMs and set keepaliveTime; settings go into the URL (currentSchema, options) instead of setSchema() per use"
         }
         Driver::Pgx => {
-            "settings go into RuntimeParams of the config; do not Ping() before each use: the pool pings what idled for a second"
+            "do not Ping() before each use: the pool pings what idled for a second; settings go into RuntimeParams of the config"
         }
         Driver::LibPq => {
-            "settings go into the URL (search_path=app); do not db.Ping() before each use: database/sql retries on a connection that turns out to be bad"
+            "do not db.Ping() before each use: database/sql tries another connection where one turns out to be bad; settings go into the URL (search_path=app)"
         }
         Driver::NodePg => {
-            "settings go into the Pool's options: \"-c search_path=app\"; do not send SELECT 1 before each use"
+            "do not send SELECT 1 before each use; settings go into the Pool's options: \"-c search_path=app\""
         }
         Driver::TokioPostgres => {
-            "settings go into Config::options(\"-c search_path=app\"); do not send an empty query before each use"
+            "do not send an empty query before each use; settings go into Config::options(\"-c search_path=app\")"
         }
         _ => {
             "set options when the connection opens, ping only after long idling, and keep what the catalogue said"
