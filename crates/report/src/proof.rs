@@ -103,6 +103,17 @@ fn pair(code: Code, pairs: u64) -> String {
     }
 }
 
+/// What the gateway can do about it while the program stays as it is; `None` if nothing, or if it did.
+pub(crate) fn remedy(finding: &Finding) -> Option<String> {
+    match finding.evidence {
+        Evidence::Alone { begins: begins @ 1.., .. } => {
+            let begins = counted(begins, "BEGIN", "BEGINs");
+            Some(format!("--remedies exact takes out the {begins} as the program is"))
+        }
+        _ => None,
+    }
+}
+
 fn walk(finding: &Finding, sources: &[(u16, String)], rows: (u64, u64)) -> String {
     let of = match finding.statements.get(1) {
         Some(source) => format!("of `{}`", cut(source, SOURCE_MAX)),

@@ -7,7 +7,7 @@ use super::{LINE_MAX, Page, scope_name};
 use crate::Report;
 use crate::clean::statement_text;
 use crate::number::{count, duration};
-use crate::proof::proof;
+use crate::proof::{proof, remedy};
 
 /// Findings listed; the rest are in the other formats.
 const FINDINGS_MAX: usize = 10;
@@ -92,6 +92,9 @@ fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
         driver => format!("{}: {}", driver.name(), finding.fix),
     };
     page.labelled(INDENT, "fix  ", &fix);
+    if let Some(remedy) = remedy(finding) {
+        page.labelled(INDENT, "or   ", &remedy);
+    }
 }
 
 fn show_head(finding: &Finding, head: &Head, page: &mut Page) {
