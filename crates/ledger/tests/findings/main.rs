@@ -2,10 +2,13 @@
 
 mod arbitrary;
 mod chatter;
+mod connections;
+mod fetches;
 mod groups;
 mod large_objects;
 mod loops;
 mod pairs;
+mod prepares;
 mod repeats;
 mod traffic;
 mod transactions;

@@ -54,6 +54,10 @@ impl Traffic {
     }
 
     fn exchange(&mut self, statement: Statement, parameters: &[u64], results: &[u32]) {
+        self.exchange_of(vec![statement], parameters, results);
+    }
+
+    fn exchange_of(&mut self, statements: Vec<Statement>, parameters: &[u64], results: &[u32]) {
         self.now += self.think;
         let exchange = Exchange {
             kind: self.kind,
@@ -63,8 +67,8 @@ impl Traffic {
             starts_trip: !self.shares,
             status: self.status,
             request: self.request,
-            outcome: statement.outcome,
-            statements: vec![statement],
+            outcome: statements.first().map_or(Outcome::Done, |first| first.outcome),
+            statements,
             parameters: parameters.to_vec(),
             results: results.to_vec(),
             ..Exchange::default()
@@ -125,6 +129,19 @@ impl Traffic {
             ..Statement::default()
         };
         self.exchange(statement, parameters, &[value as u32]);
+    }
+
+    /// The next pieces of as many results of one text, in one trip, each of as many rows as were asked for.
+    pub(crate) fn pieces(&mut self, text: &str, size: u32, is_first: bool, is_last: bool, pieces: usize) {
+        let piece = Statement {
+            template: self.template(text),
+            steps: if is_first { Steps::BIND | Steps::EXECUTE } else { Steps::EXECUTE },
+            rows: size.into(),
+            row_limit: size,
+            suspended: !is_last,
+            ..Statement::default()
+        };
+        self.exchange_of(vec![piece; pieces], &[], &[]);
     }
 
     /// A statement that fails.
