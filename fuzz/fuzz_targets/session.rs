@@ -1,11 +1,11 @@
-//! Bytes of both sides, interleaved: a session never panics, always gets on, keeps within its input, changes
-//! nothing once it serves, and writes records that read back.
+//! Bytes of both sides, interleaved, with remedies and without: a session never panics, always gets on, keeps within its
+//! input, changes nothing once it serves unless remedies do, and writes records that read back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Moment, Mutes, TraceError, ValueHasher};
-use onetrip_session::{Session, SessionConfig, Verdict};
+use onetrip_session::{Remedies, Session, SessionConfig, Verdict};
 use onetrip_wire::pg::{
     Authentication, PROTOCOL_3_0, TransactionStatus, encode_ready_for_query, encode_startup,
 };
@@ -28,7 +28,7 @@ fn drive(session: &mut Session, side: &mut Side, now: Moment, from_client: bool)
             session.handle_server(now, &side.waiting)
         };
         let used = match verdict {
-            Ok(Verdict::Wait) => return true,
+            Ok(Verdict::Wait | Verdict::Hold) => return true,
             Ok(Verdict::Forward(bytes)) => {
                 side.left.extend_from_slice(&side.waiting[..bytes]);
                 bytes
@@ -60,7 +60,9 @@ fn let_in(session: &mut Session) {
 fuzz_target!(|data: &[u8]| {
     let Some((&mode, mut data)) = data.split_first() else { return };
     let hasher = ValueHasher::new();
-    let config = SessionConfig { hasher, cancel_key: *b"keys", keep_values: mode & 2 != 0 };
+    let is_remedied = mode & 4 != 0;
+    let remedies = if is_remedied { Remedies::exact() } else { Remedies::default() };
+    let config = SessionConfig { hasher, cancel_key: *b"keys", keep_values: mode & 2 != 0, remedies };
     let mut session = Session::new(config);
     let (mut up, mut down) = (Side::default(), Side::default());
     let starts_serving = mode & 1 != 0;
@@ -86,7 +88,7 @@ fuzz_target!(|data: &[u8]| {
             break;
         }
     }
-    if starts_serving {
+    if starts_serving && !is_remedied {
         for side in [&up, &down] {
             assert_eq!([&side.left[..], &side.waiting].concat(), side.came, "observing changes nothing");
         }

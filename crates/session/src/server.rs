@@ -127,6 +127,8 @@ impl Session {
         if is_new && due.expect == Expect::Execute {
             let layout = self.learned_of(due).map_or(0, |learned| learned.layout);
             self.capture_rows(due, layout);
+        } else if is_new {
+            self.capture.active = false; // a row that was not described
         }
         let Self { units, names, values, capture, .. } = self;
         let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };

@@ -458,3 +458,16 @@ fn a_portal_name_that_is_never_closed_is_forgotten_with_its_transaction() {
     assert_eq!(last.statements.len(), 1, "Execute is taken for the run of what was bound");
     assert_eq!(books.templates[last.statements[0].template as usize], "SELECT $1");
 }
+
+#[test]
+fn a_row_that_was_not_described_is_no_part_of_an_earlier_result() {
+    let mut pair = Pair::serving();
+    let id =
+        [&b"\0\x01id\0"[..], &[0; 6], &23u32.to_be_bytes(), &[0, 4, 0xff, 0xff, 0xff, 0xff, 0, 0]].concat();
+    // The first query's result ends without CommandComplete, the second one's row comes without RowDescription.
+    let said = [message(b'T', &id), ready(b'I'), row(b"5"), complete("SELECT 1"), ready(b'I')];
+    pair.turn(&[query("SELECT id FROM t"), query("SELECT 1")], &said);
+    let books = pair.books();
+    let last = books.exchanges.last().expect("an exchange");
+    assert_eq!((last.statements[0].results, last.statements[0].key_columns), (0, 0));
+}
