@@ -1,6 +1,7 @@
 //! Sockets around sessions: one blocking thread for each connection.
 
 mod connection;
+mod eager;
 mod input;
 mod registry;
 mod replay;
