@@ -68,6 +68,7 @@ fuzz_target!(|data: &[u8]| {
     let starts_serving = mode & 1 != 0;
     if starts_serving {
         let_in(&mut session);
+        session.path_measured(Moment(0), 13_000, 13_000);
     }
     let mut now = 1000;
     let mut goes_on = true;

@@ -263,7 +263,8 @@ pub(crate) struct WatchOptions {
     pub(crate) threads: Option<usize>,
     /// Take round trips out of the program: exact (a program cannot tell but by time; docs/safety.md), or none
     ///
-    /// Of exact there is begin so far: a BEGIN, SAVEPOINT or RELEASE is answered at once and sent at once. Leave it out by exact,-begin.
+    /// Of exact there is begin so far: a BEGIN, SAVEPOINT or RELEASE is answered at once and sent at
+    /// once, where the database is 0.2 ms away or more. Leave it out by exact,-begin.
     /// What may differ: the server's log and statistics, now() of a transaction (up to half a trip later), and its
     /// idle-in-transaction timeout, which starts up to a trip later.
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]

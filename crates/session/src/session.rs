@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use onetrip_ledger::{Moment, StreamEncoder, TransactionStatus, ValueHasher};
 use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
@@ -291,6 +293,7 @@ impl Session {
 
     /// What the kernel knows of the path to the database.
     pub fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
+        self.begin.set_distance(Duration::from_micros(rtt_min_us.into()));
         self.stream.path(now, rtt_us, rtt_min_us);
     }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Pair, bind, complete, execute, message, parameter, parse, query, ready, row, sync};
-use onetrip_ledger::Remedy;
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_session::{Remedies, Rule, SessionError};
 
 /// What the gateway says in place of the server.
@@ -85,6 +85,13 @@ fn extended_groups_go_behind_a_begin_as_well() {
 #[test]
 fn without_remedies_nothing_is_answered() {
     let mut pair = Pair::remedied("exact,-begin".parse().unwrap(), Some("off"));
+    pair.turn(&[query("BEGIN")], &[complete("BEGIN"), ready(b'T')]);
+}
+
+#[test]
+fn where_the_server_is_near_nothing_is_answered_because_nothing_is_gained() {
+    let mut pair = primary();
+    pair.session.path_measured(Moment(0), 150, 40);
     pair.turn(&[query("BEGIN")], &[complete("BEGIN"), ready(b'T')]);
 }
 
