@@ -4,11 +4,12 @@
 //! a look-up before an INSERT with the INSERT, a sequence of reads when it ends. So every reading trip gets a number,
 //! and patterns claim numbers. A pattern that ranks higher takes a trip away from one that ranks lower.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::book::{Book, Key, Sighting};
 use super::chatter::{self, Chatter, Sort};
 use super::event::Event;
+use super::hash::Table;
 use crate::Driver;
 use crate::findings::{Code, Evidence};
 
@@ -49,7 +50,7 @@ pub(super) struct Claims {
     first: u64,
     trips: VecDeque<Slot>,
     tallies: Vec<Tally>,
-    ids: HashMap<Pattern, u32>,
+    ids: Table<Pattern, u32>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,10 @@
 //! OT004: a result fetched in small pieces.
 
-use std::collections::HashMap;
-
 use onetrip_sql::StatementKind;
 
 use super::book::{Book, Key, Sighting};
 use super::event::{Event, Run};
+use super::hash::Table;
 use crate::Driver;
 use crate::findings::{Code, Evidence};
 
@@ -20,7 +19,7 @@ const FOLLOWED_MAX: usize = 256;
 /// Cursors and portals of one connection that are being read.
 #[derive(Debug, Default)]
 pub(super) struct Fetches {
-    open: HashMap<u32, Fetched>,
+    open: Table<u32, Fetched>,
 }
 
 #[derive(Debug)]

@@ -4,12 +4,15 @@
 //! from one and the same row of one earlier result, each from a fixed column, and the rows increase. One equal
 //! small number proves nothing; three rows in order do.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::book::{Book, Key, Sighting};
 use super::claims::{Claims, TripNumber};
 use super::event::{Event, Run};
+use super::hash::Table;
 use super::results::{Recent, ResultSet};
 use crate::findings::{Code, Evidence};
 use crate::{Driver, Moment};
@@ -60,7 +63,7 @@ pub(super) struct Books<'a> {
 /// Loops of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
-    followed: HashMap<u32, Followed>,
+    followed: Table<u32, Followed>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +76,7 @@ struct Followed {
 #[derive(Debug, Clone)]
 struct Execution {
     trip: TripNumber,
-    parameters: Vec<u64>,
+    parameters: SmallVec<[u64; 4]>,
     sent_at: Moment,
     request: u64,
     waited_ns: u64,
@@ -93,9 +96,9 @@ struct Walk {
 /// Proven patterns of all connections: which template walks which.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    edges: HashMap<Key, Edge>,
+    edges: Table<Key, Edge>,
     /// Latest walks by the template that was run, for the share of a loop that other connections took.
-    walks: HashMap<u32, VecDeque<(Key, Walk)>>,
+    walks: Table<u32, VecDeque<(Key, Walk)>>,
     leftover: Vec<(u32, Execution)>,
 }
 
@@ -140,7 +143,7 @@ impl Loops {
         let followed = self.followed.entry(run.template).or_default();
         let execution = Execution {
             trip,
-            parameters: run.parameters.to_vec(),
+            parameters: SmallVec::from_slice(run.parameters),
             sent_at: event.exchange.sent_at,
             request: event.exchange.request,
             waited_ns: event.exchange.duration(),

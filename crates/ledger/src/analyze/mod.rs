@@ -8,6 +8,7 @@ mod detectors;
 mod event;
 mod fetches;
 mod groups;
+mod hash;
 mod lobs;
 mod loops;
 mod pairs;
@@ -27,6 +28,7 @@ use std::collections::{HashMap, HashSet};
 use self::book::Book;
 use self::chatter::Chatter;
 use self::connections::Connections;
+use self::hash::Table;
 use self::loops::Edges;
 use self::results::ResultStore;
 use self::stream::Stream;
@@ -48,7 +50,7 @@ const SCOPES_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Analyzer {
     records: Records,
-    streams: HashMap<u32, Stream>,
+    streams: Table<u32, Stream>,
     shared: Shared,
 }
 

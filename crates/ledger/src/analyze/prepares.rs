@@ -1,9 +1,8 @@
 //! OT007: a statement prepared again, in a trip of its own, although it had been prepared on the connection.
 
-use std::collections::HashMap;
-
 use super::book::{Book, Key, Sighting};
 use super::event::Event;
+use super::hash::Table;
 use crate::findings::{Code, Evidence};
 use crate::{Driver, Steps};
 
@@ -14,7 +13,7 @@ const FOLLOWED_MAX: usize = 4096;
 /// Statements that one connection prepared in trips of their own.
 #[derive(Debug, Default)]
 pub(super) struct Prepares {
-    prepared: HashMap<u32, Prepared>,
+    prepared: Table<u32, Prepared>,
 }
 
 #[derive(Debug, Default)]

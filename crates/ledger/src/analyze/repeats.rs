@@ -1,10 +1,8 @@
 //! OT005: the same query with the same values and the same result.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
+use super::hash::{Table, digest};
 use crate::Moment;
 use crate::findings::Code;
 
@@ -20,7 +18,7 @@ const FOLLOWED_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     /// By template and digest of the parameters.
-    asked: HashMap<(u32, u64), Asked>,
+    asked: Table<(u32, u64), Asked>,
 }
 
 #[derive(Debug)]
@@ -43,7 +41,7 @@ impl Repeats {
             return;
         }
         let exchange = event.exchange;
-        let key = (run.template, digest_of(run.parameters));
+        let key = (run.template, digest(run.parameters));
         if self.asked.len() >= FOLLOWED_MAX && !self.asked.contains_key(&key) {
             self.asked.clear();
         }
@@ -112,10 +110,4 @@ impl Asked {
             claims.claim(trip, pattern, scope, Share::Avoidable);
         }
     }
-}
-
-fn digest_of(parameters: &[u64]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    parameters.hash(&mut hasher);
-    hasher.finish()
 }

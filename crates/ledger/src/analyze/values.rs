@@ -4,11 +4,9 @@
 //! file or a request, and asks for its members one by one. A run whose value was returned by the run before is another
 //! matter: pages that go on where the last one ended, a walk down a tree. No one query replaces those.
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
+use super::hash::{Set, digest};
 use super::writes::LOOP_THINK_NS;
 use crate::findings::Code;
 
@@ -31,10 +29,10 @@ pub(super) struct Values {
     trips: [TripNumber; RUNS_MIN],
     first: Vec<u64>,
     /// Digests of the sets of parameters.
-    distinct: HashSet<u64>,
+    distinct: Set<u64>,
     /// Values that the burst asked for, and those that it was given.
-    asked: HashSet<u32>,
-    returned: HashSet<u32>,
+    asked: Set<u32>,
+    returned: Set<u32>,
     slow_gaps: usize,
     /// Runs with a value that an earlier one returned.
     chained: usize,
@@ -101,7 +99,7 @@ impl Values {
             |value: &u64| self.returned.contains(&(*value as u32)) && !self.asked.contains(&(*value as u32));
         self.chained += usize::from(keys.clone().any(is_chained));
         if self.distinct.len() < REMEMBERED_MAX {
-            self.distinct.insert(digest_of(run.parameters));
+            self.distinct.insert(digest(run.parameters));
         }
         if self.asked.len() + self.returned.len() < REMEMBERED_MAX {
             self.asked.extend(keys.map(|value| *value as u32));
@@ -137,10 +135,4 @@ impl Values {
     fn pattern(&self) -> Pattern {
         Pattern { code: Code::OnePerValue, template: self.template, other: 0 }
     }
-}
-
-fn digest_of(parameters: &[u64]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    parameters.hash(&mut hasher);
-    hasher.finish()
 }

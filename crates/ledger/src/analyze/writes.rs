@@ -1,9 +1,8 @@
 //! OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own.
 
-use std::collections::HashMap;
-
 use super::book::{Book, Key, Sighting};
 use super::event::{Event, Run};
+use super::hash::Table;
 use super::transactions::Transactions;
 use crate::findings::{Code, Evidence};
 use crate::{Driver, Moment, TransactionStatus};
@@ -21,7 +20,7 @@ const FOLLOWED_MAX: usize = 256;
 /// Writing runs of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    runs: HashMap<u32, WriteRun>,
+    runs: Table<u32, WriteRun>,
     /// Exchanges of the connection so far.
     clock: u64,
 }
