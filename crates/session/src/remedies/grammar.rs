@@ -27,6 +27,9 @@ const LENGTH_MAX: usize = 256;
 /// Longest name that the server does not cut, in bytes (`NAMEDATALEN` less one).
 const NAME_MAX: usize = 63;
 
+/// What such a statement begins with.
+const VERBS: [&str; 4] = ["BEGIN", "START", "SAVEPOINT", "RELEASE"];
+
 /// Reads `text` by the grammar of PostgreSQL's manual (BEGIN, START TRANSACTION, SAVEPOINT, RELEASE SAVEPOINT); `None`
 /// for anything else.
 pub(crate) fn control(text: &[u8]) -> Option<Control> {
@@ -38,7 +41,10 @@ pub(crate) fn control(text: &[u8]) -> Option<Control> {
 }
 
 fn known(text: &[u8]) -> Option<Control> {
-    if text.len() > LENGTH_MAX {
+    // Nearly every text ends here, and nothing has been allocated.
+    if text.len() > LENGTH_MAX
+        || !VERBS.iter().any(|verb| first_word(text).eq_ignore_ascii_case(verb.as_bytes()))
+    {
         return None;
     }
     let text = std::str::from_utf8(text).ok()?.trim_matches(is_space);
@@ -97,8 +103,12 @@ pub(crate) fn leaves_savepoints(template: &[u8]) -> bool {
     ];
     let template = template.trim_ascii_end();
     let template = template.strip_suffix(b";").unwrap_or(template);
-    let first = template.split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
-    !template.contains(&b';') && KINDS.iter().any(|kind| first.eq_ignore_ascii_case(kind.as_bytes()))
+    let is_one = || KINDS.iter().any(|kind| first_word(template).eq_ignore_ascii_case(kind.as_bytes()));
+    is_one() && !template.contains(&b';')
+}
+
+fn first_word(text: &[u8]) -> &[u8] {
+    text.trim_ascii_start().split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default()
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
