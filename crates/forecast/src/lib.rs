@@ -61,12 +61,20 @@ pub struct Prediction {
 pub struct Forecast<'t> {
     summary: &'t Summary,
     replay: Replay<'t>,
+    /// Time that is the program's and the database's own, in nanoseconds, as it was measured.
+    own_ns: f64,
 }
 
 impl<'t> Forecast<'t> {
     /// Prepares to play the trips of `timeline`, which `summary` counts.
     pub fn new(summary: &'t Summary, timeline: &'t Timeline) -> Self {
-        Self { summary, replay: Replay::new(timeline) }
+        let mut forecast = Self { summary, replay: Replay::new(timeline), own_ns: 0.0 };
+        let path = Path { rtt: forecast.measured_rtt(), bandwidth: None };
+        let seen = forecast.scaled(forecast.replay.play(Change { path, per_trip_ns: 0.0 }));
+        let on_the_path = seen.trips as f64 * prices::nanoseconds(path.rtt) as f64;
+        let server = (seen.observed_ns as f64 - on_the_path).max(0.0);
+        forecast.own_ns = seen.time_ns as f64 - seen.waited_ns as f64 + server;
+        forecast
     }
 
     /// Round-trip time at which the run was counted: the smallest that the kernel saw; nought on a Unix socket.
@@ -132,10 +140,7 @@ impl<'t> Forecast<'t> {
 
     /// The run if one trip carried everything: the database's and the program's own time, and one round trip.
     fn limit_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
-        let measured = prices::nanoseconds(self.measured_rtt()) as f64;
-        let server = (outcome.observed_ns as f64 - outcome.trips as f64 * measured).max(0.0);
-        let rest = outcome.time_ns as f64 - outcome.waited_ns as f64;
-        (rest + server + rtt_ns).min(outcome.time_ns as f64)
+        (self.own_ns + rtt_ns).min(outcome.time_ns as f64)
     }
 
     /// Trips that certainly were trips, as a share of those counted.
@@ -157,4 +162,33 @@ impl<'t> Forecast<'t> {
 fn waking_ns(rtt_ns: f64) -> f64 {
     let cold = COLD_NS * (1.0 - (-rtt_ns / COOLING_NS).exp());
     (WAKE_NS + cold).min(rtt_ns / 4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use onetrip_ledger::timeline::TripSample;
+
+    use super::*;
+
+    #[test]
+    fn the_one_trip_limit_never_falls_with_distance() {
+        const MS: u64 = 1_000_000;
+        let mut timeline = Timeline::default();
+        let mut add = |connection, started_ns, ended_ns| {
+            timeline.add(TripSample { connection, started_ns, ended_ns, ..TripSample::default() });
+        };
+        // One thread waits once for a slow statement, another one often for quick ones: far away, that one ends last.
+        add(1, 0, 400 * MS);
+        (0..50).for_each(|number| add(2, number * 4 * MS, (number * 4 + 1) * MS));
+        let mut summary = Summary::default();
+        summary.trips.total = 51;
+        let forecast = Forecast::new(&summary, &timeline);
+        let limits: Vec<u64> = [0, 1, 5, 10, 20, 40, 80]
+            .map(|rtt| {
+                forecast.price(Path { rtt: Duration::from_millis(rtt), bandwidth: None }).limit.time_ns
+            })
+            .into();
+        assert!(limits.is_sorted(), "{limits:?}");
+        assert_eq!(limits[6], 480 * MS);
+    }
 }
