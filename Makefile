@@ -25,6 +25,8 @@ bench: build
 	@scripts/setup test
 	scripts/bench
 	scripts/bench-forecast
+	scripts/bench-report
+	scripts/bench-embed
 	scripts/bench-remedies
 
 # What shows that remedies change nothing: each rule left out once, and thousands of generated programs.

@@ -203,7 +203,7 @@ const pagesByThree = async (client) => {
   }
 }
 
-/** The driver does not pipeline: one statement asks for all three. */
+/** One statement asks for all three; without `pipeline: true` the driver sends one at a time. */
 const pagesByOne = async (client) => {
   const query = `SELECT name, array_agg(title ORDER BY books.id), max(price)
     FROM authors JOIN books ON author_id = authors.id
