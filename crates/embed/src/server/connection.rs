@@ -8,7 +8,7 @@ use std::time::Duration;
 use onetrip_wire::pg::{BackendKeyData, Severity, TransactionStatus, encode_ready_for_query};
 use rusqlite::Connection;
 
-use super::eager::EagerReader;
+use super::eager::{Awake, EagerReader};
 use super::input::Input;
 use super::registry::{Cancellable, Registry, Ticket};
 use super::scram::Secrets;
@@ -29,8 +29,7 @@ pub(super) struct Context {
     pub(super) secrets: Option<Secrets>,
     pub(super) registry: Arc<Registry>,
     pub(super) common: Arc<Common>,
-    /// Whether client and server can run at the same time.
-    pub(super) has_cores: bool,
+    pub(super) awake: Awake,
     /// Of each session, see [`Watch::new`].
     pub(super) looks_max: Option<u32>,
 }
@@ -42,9 +41,8 @@ impl Context {
             Login::Scram(users) => Some(Secrets::new(users)?),
         };
         let registry = Arc::new(Registry::new(options.sessions_max));
-        let has_cores = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
         let common = Arc::new(Common::default());
-        Ok(Self { options, secrets, registry, common, has_cores, looks_max: None })
+        Ok(Self { options, secrets, registry, common, awake: Awake::new(), looks_max: None })
     }
 }
 
@@ -64,7 +62,7 @@ fn serve(context: &Context, stream: &TcpStream, ticket: &Ticket) -> io::Result<(
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOGIN_TIMEOUT))?;
-    let (mut source, mut sink) = (EagerReader::new(stream, context.has_cores), stream);
+    let (mut source, mut sink) = (EagerReader::new(stream, &context.awake), stream);
     let mut ends = Ends { source: &mut source, sink: &mut sink };
     let mut input = Input::new();
     let Some(client) = startup::run(context, &mut ends, &mut input)? else { return Ok(()) };

@@ -1,58 +1,94 @@
 //! Waiting for a client that is likely to be quick.
 //!
-//! To sleep and be woken costs a session several microseconds, about as much as a small statement. So a session whose
-//! client was quick the last time looks again and again for a moment, letting other threads go first each time, and
-//! sleeps only then. A client that thinks for longer costs one such moment and no more. Where there is but one core to
-//! share with the client, looking takes from the client what it saves, and sessions sleep at once.
+//! To sleep and be woken costs a session several microseconds, about as much as a small statement. So while other sessions
+//! are busy, a session whose client was quick the last time lets them go first, looks whether there is something to do
+//! by then, and sleeps only if there is nothing. With one core for all it would take from the client what it saves, and
+//! a session that is alone would let only its own client or a gateway go first: these sleep at once.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-/// Longest wait that is called quick, and longest time that a session looks instead of sleeping.
+/// Longest wait that is called quick.
 const QUICK: Duration = Duration::from_micros(50);
+
+/// How often a session looks before it sleeps; more than twice was not faster.
+const LOOKS: u32 = 2;
+
+/// How many of a server's sessions do not wait for their clients.
+#[derive(Debug)]
+pub(super) struct Awake {
+    count: AtomicUsize,
+    has_cores: bool,
+}
+
+impl Awake {
+    pub(super) fn new() -> Self {
+        let has_cores = thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+        Self { count: AtomicUsize::new(0), has_cores }
+    }
+
+    /// Whether a session that lets others go first lets other sessions go first.
+    fn has_others(&self) -> bool {
+        self.has_cores && self.count.load(Ordering::Relaxed) > 1
+    }
+}
 
 /// Reads from a socket that blocks.
 pub(super) struct EagerReader<'s> {
     stream: &'s TcpStream,
-    may_look: bool,
+    awake: &'s Awake,
     /// Whether the last wait was quick.
     was_quick: bool,
 }
 
 impl<'s> EagerReader<'s> {
-    pub(super) fn new(stream: &'s TcpStream, may_look: bool) -> Self {
-        Self { stream, may_look, was_quick: false }
+    pub(super) fn new(stream: &'s TcpStream, awake: &'s Awake) -> Self {
+        awake.count.fetch_add(1, Ordering::Relaxed);
+        Self { stream, awake, was_quick: false }
     }
 
-    /// What comes within [`QUICK`], if anything does.
-    fn look(&self, buffer: &mut [u8], start: Instant) -> io::Result<Option<usize>> {
-        loop {
+    /// What comes while others go first, if anything does.
+    fn look(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        for _ in 0..LOOKS {
+            thread::yield_now();
             match recv(self.stream, &mut *buffer, RecvFlags::DONTWAIT) {
                 Ok((count, _)) => return Ok(Some(count)),
-                Err(Errno::AGAIN) if start.elapsed() < QUICK => thread::yield_now(),
-                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(None)
     }
 }
 
 impl Read for EagerReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut stream = self.stream;
-        if !self.may_look {
-            return stream.read(buffer);
-        }
         let start = Instant::now();
-        let found = if self.was_quick { self.look(buffer, start)? } else { None };
-        let count = found.map_or_else(|| stream.read(buffer), Ok)?;
+        let found = if self.was_quick && self.awake.has_others() { self.look(buffer)? } else { None };
+        let count = match found {
+            Some(count) => count,
+            None => {
+                self.awake.count.fetch_sub(1, Ordering::Relaxed);
+                let mut stream = self.stream;
+                let read = stream.read(buffer);
+                self.awake.count.fetch_add(1, Ordering::Relaxed);
+                read?
+            }
+        };
         self.was_quick = start.elapsed() < QUICK;
         Ok(count)
+    }
+}
+
+impl Drop for EagerReader<'_> {
+    fn drop(&mut self) {
+        self.awake.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -68,7 +104,8 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
-        let mut reader = EagerReader::new(&stream, true);
+        let awake = Awake { count: AtomicUsize::new(1), has_cores: true };
+        let mut reader = EagerReader::new(&stream, &awake);
         let mut read = || {
             let mut byte = [0];
             (reader.read(&mut byte).unwrap(), byte[0])
@@ -82,5 +119,7 @@ mod tests {
         });
         assert_eq!([read(), read()], [(1, b'c'), (0, 0)]);
         slow.join().unwrap();
+        drop(reader);
+        assert_eq!(awake.count.into_inner(), 1);
     }
 }
