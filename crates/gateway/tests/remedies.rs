@@ -281,15 +281,19 @@ fn a_cancel_hits_the_statement_behind_the_begin_and_not_the_begin() {
 #[test]
 fn a_client_that_leaves_behind_its_begin_leaves_nothing_on_the_server() {
     let server = Server::shared();
-    let gateway = server.remedied_gateway();
+    let (gateway, database) = (server.remedied_gateway(), "left_behind");
+    server.fresh_database(database);
     for sent in [vec![], query("SELECT 1"), [query("SELECT 1"), query("SELECT 2"), terminate()].concat()] {
-        let mut client = RawClient::session(&gateway.endpoint(), "postgres");
+        let mut client = RawClient::session(&gateway.endpoint(), database);
         client.query("BEGIN");
         client.send(&sent);
         let seen = client.finish();
         assert!(common::client::errors(&seen).is_empty(), "{seen:?}");
     }
-    let left = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(server.psql("postgres", left), "0");
+    let left = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
+    let deadline = Instant::now() + PATIENCE;
+    while server.psql("postgres", &left) != "0" {
+        assert!(Instant::now() < deadline, "a session stays");
+    }
+    assert_eq!(stop(gateway).removed.get(&Remedy::Begin), Some(&3));
 }
