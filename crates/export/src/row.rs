@@ -1,7 +1,9 @@
 use std::collections::HashMap;
 
 use onetrip_ledger::trace::{Records, decode_block};
-use onetrip_ledger::{Exchange, Outcome, Record, Statement, Steps, TraceReader, TransactionStatus, UnitKind};
+use onetrip_ledger::{
+    Exchange, Outcome, Record, Remedy, Statement, Steps, TraceReader, TransactionStatus, UnitKind,
+};
 use serde::Serialize;
 
 use crate::ExportError;
@@ -27,6 +29,8 @@ pub struct Row {
     pub starts_trip: bool,
     /// Whether that trip may have shared the one before.
     pub may_share: bool,
+    /// The remedy that answered it before the server did; empty if none did.
+    pub remedy: &'static str,
     /// Where the session stands now: `idle`, `active` or `failed`.
     pub transaction: &'static str,
     /// `done`, `skipped`, or the SQLSTATE of the error.
@@ -119,6 +123,7 @@ fn row(connection: u32, exchange: &Exchange, names: &Names) -> Row {
         bytes_received: exchange.bytes_received,
         starts_trip: exchange.starts_trip,
         may_share: exchange.may_share,
+        remedy: exchange.remedy.map_or("", Remedy::as_str),
         transaction: match exchange.status {
             TransactionStatus::Idle => "idle",
             TransactionStatus::Active => "active",

@@ -25,6 +25,7 @@ const SCHEMA: &str = "message exchange {
     required int64 bytes_received;
     required boolean starts_trip;
     required boolean may_share;
+    required binary remedy (STRING);
     required binary transaction (STRING);
     required binary outcome (STRING);
     required binary scope (STRING);
@@ -93,6 +94,7 @@ fn write_group<W: Write + Send>(
     }
     column::<_, BoolType>(&mut group, rows.iter().map(|row| row.starts_trip))?;
     column::<_, BoolType>(&mut group, rows.iter().map(|row| row.may_share))?;
+    text(&mut group, |row| row.remedy)?;
     for of in &texts[1..4] {
         text(&mut group, *of)?;
     }
