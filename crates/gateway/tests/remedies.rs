@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::client::{Endpoint, PATIENCE, RawClient};
 use common::messages::*;
+use common::replay::{Script, assert_faithful};
 use common::server::{RunningGateway, Server};
 use common::transcript::Transcript;
 use onetrip_ledger::{Mutes, Remedy};
@@ -276,6 +277,19 @@ fn a_cancel_hits_the_statement_behind_the_begin_and_not_the_begin() {
         client.query("ROLLBACK");
     }
     assert_eq!(stop(gateway).removed.get(&Remedy::Begin), Some(&20));
+}
+
+#[test]
+fn a_replication_connection_begins_as_it_does_directly() {
+    // What a subscriber says before it copies a table.
+    let opening = [("user", "onetrip"), ("database", "replicated"), ("replication", "database")];
+    let script = Script::new("replication")
+        .send(startup_with(&opening))
+        .awaits(backend::READY_FOR_QUERY, 1)
+        .exchange(query("BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ"))
+        .exchange(query("SELECT count(*) FROM t"))
+        .exchange(query("COMMIT"));
+    assert_eq!(assert_faithful(Server::shared(), "replicated", &[script]), 0);
 }
 
 #[test]

@@ -177,6 +177,9 @@ impl Session {
         if let Some(name) = message.parameters.get("application_name") {
             self.scopes.application(name, &mut self.names, &mut self.stream);
         }
+        if message.parameters.get("replication").is_some() {
+            self.begin.set_replication();
+        }
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();

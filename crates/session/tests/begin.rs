@@ -5,6 +5,7 @@ mod common;
 use common::{Pair, bind, complete, execute, message, parameter, parse, query, ready, row, sync};
 use onetrip_ledger::{Moment, Remedy};
 use onetrip_session::{Remedies, Rule, SessionError};
+use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup};
 
 /// What the gateway says in place of the server.
 fn begun() -> Vec<u8> {
@@ -265,6 +266,16 @@ fn only_the_last_savepoint_is_released() {
         let (mut pair, _) = with(&texts);
         assert!(!is_answered(&mut pair, &format!("RELEASE {name}")), "{what}");
     }
+}
+
+/// B11.
+#[test]
+fn a_replication_connection_waits_for_the_server() {
+    let mut packet = Vec::new();
+    let parameters = [(&b"user"[..], &b"ann"[..]), (b"replication", b"database")];
+    encode_startup(&mut packet, PROTOCOL_3_0, parameters);
+    let mut pair = Pair::remedied_as(&packet, Remedies::exact(), Some("off"));
+    assert!(!is_answered(&mut pair, "BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ"));
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub(crate) struct EarlyBegin {
     listens: bool,
     /// What the server reported as `in_hot_standby`; `None` before PostgreSQL 14.
     standby: Option<bool>,
+    /// The session was opened for replication.
+    replicates: bool,
     /// The shortest round trip that was seen; zero where it is not known.
     distance: Duration,
     /// Savepoints that are surely there, the last one last; others may be between and below them, but not above.
@@ -107,6 +109,11 @@ impl EarlyBegin {
         self.savepoints.clear();
     }
 
+    /// The client asked for a replication connection.
+    pub(crate) fn set_replication(&mut self) {
+        self.replicates = Rule::Replication.is_kept();
+    }
+
     /// How far the server is.
     pub(crate) fn set_distance(&mut self, rtt_min: Duration) {
         self.distance = rtt_min;
@@ -126,7 +133,8 @@ impl Session {
 
     /// Answers the message at the front of `input` if it is a BEGIN that can be.
     pub(crate) fn answer_begin(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
-        let is_on = self.config.remedies.has(Remedy::Begin) && self.begin.distance >= DISTANCE_MIN;
+        let EarlyBegin { distance, replicates, .. } = self.begin;
+        let is_on = self.config.remedies.has(Remedy::Begin) && distance >= DISTANCE_MIN && !replicates;
         if header.tag != frontend::QUERY || !is_on {
             return None;
         }

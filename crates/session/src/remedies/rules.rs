@@ -24,11 +24,13 @@ pub enum Rule {
     Cancel,
     /// Only a savepoint that is surely the last one is released.
     Savepoint,
+    /// Not in a replication connection.
+    Replication,
 }
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -39,6 +41,7 @@ impl Rule {
         Self::Failure,
         Self::Cancel,
         Self::Savepoint,
+        Self::Replication,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -54,6 +57,7 @@ impl Rule {
             Self::Failure => "B8",
             Self::Cancel => "B9",
             Self::Savepoint => "B10",
+            Self::Replication => "B11",
         }
     }
 
@@ -90,6 +94,9 @@ impl Rule {
             Self::Savepoint => {
                 "RELEASE only of the savepoint made last, and only if since then nothing but statements of kinds that leave savepoints alone were sent, one per text, and the session has prepared no others. ROLLBACK TO always waits: it may report parameters that change back."
             }
+            Self::Replication => {
+                "Not in a connection that was opened with the parameter replication: the server knows no extended queries there."
+            }
         }
     }
 
@@ -106,6 +113,7 @@ impl Rule {
             Self::Failure => "a_begin_that_fails_ends_the_session",
             Self::Cancel => "a_cancel_waits_for_the_begin",
             Self::Savepoint => "only_the_last_savepoint_is_released",
+            Self::Replication => "a_replication_connection_waits_for_the_server",
         }
     }
 

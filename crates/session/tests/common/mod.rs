@@ -53,8 +53,13 @@ impl Pair {
 
     /// A session with remedies whose client has been let in, by a server that says what it is.
     pub(crate) fn remedied(remedies: Remedies, in_hot_standby: Option<&str>) -> Self {
+        Self::remedied_as(&startup(), remedies, in_hot_standby)
+    }
+
+    /// The same with this startup packet.
+    pub(crate) fn remedied_as(packet: &[u8], remedies: Remedies, in_hot_standby: Option<&str>) -> Self {
         let mut pair = Self::with(remedies);
-        pair.client(&startup()).expect("a good packet");
+        pair.client(packet).expect("a good packet");
         pair.session.path_measured(Moment(0), 13_000, 13_000);
         let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();
         pair.server(&[message(b'R', &[0; 4]), standby, ready(b'I')].concat()).expect("good messages");
