@@ -133,7 +133,10 @@ impl<'t> Forecast<'t> {
 
     /// The run with the findings' fixes made: waiting shrinks by the share that the avoidable trips have of it.
     fn fixed_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
-        let saved: f64 = self.summary.findings.iter().map(|finding| finding.price_ns(rtt_ns)).sum();
+        // A trip that is not made wakes nobody either.
+        let measured = prices::nanoseconds(self.measured_rtt()) as f64;
+        let trip = rtt_ns + waking_ns(rtt_ns) - waking_ns(measured);
+        let saved: f64 = self.summary.findings.iter().map(|finding| finding.price_ns(trip)).sum();
         let share = (saved / (outcome.waited_in_all_ns as f64).max(1.0)).min(1.0);
         (outcome.time_ns as f64 - share * outcome.waited_ns as f64).max(self.limit_ns(outcome, rtt_ns))
     }
@@ -167,6 +170,7 @@ fn waking_ns(rtt_ns: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use onetrip_ledger::timeline::TripSample;
+    use onetrip_ledger::{Code, Driver, Evidence, Finding};
 
     use super::*;
 
@@ -190,5 +194,34 @@ mod tests {
             .into();
         assert!(limits.is_sorted(), "{limits:?}");
         assert_eq!(limits[6], 480 * MS);
+    }
+
+    #[test]
+    fn trips_that_are_fixed_wake_nobody() {
+        const MS: u64 = 1_000_000;
+        let mut timeline = Timeline::default();
+        for number in 0..1000 {
+            let started_ns = number * MS;
+            timeline.add(TripSample { started_ns, ended_ns: started_ns + MS / 2, ..TripSample::default() });
+        }
+        let mut summary = Summary::default();
+        summary.trips.total = 1000;
+        summary.findings.push(Finding {
+            code: Code::Loop,
+            statements: Vec::new(),
+            driver: Driver::Unknown,
+            scopes: Vec::new(),
+            occurrences: 1,
+            trips: 1000,
+            avoidable: 999,
+            waited_ns: 999 * MS / 2,
+            wire_ns: 0,
+            evidence: Evidence::Rows { rows: 1000, transactions: 1 },
+            fix: String::new(),
+        });
+        let forecast = Forecast::new(&summary, &timeline);
+        let price = forecast.price(Path { rtt: Duration::from_millis(13), bandwidth: None });
+        assert!(price.as_is.time_ns > 13_400 * MS, "{price:?}");
+        assert!(price.fixed.time_ns < 1_020 * MS, "the program's own time and one trip: {price:?}");
     }
 }
