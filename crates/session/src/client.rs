@@ -1,4 +1,4 @@
-use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
+use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
 
@@ -251,7 +251,6 @@ impl Session {
 
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
     fn read_text(&mut self, text: &[u8]) -> Text {
-        let remedied = self.config.remedies.has(Remedy::Begin);
         let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
         let lifted = lifter.lift(text, self.standard_strings);
         parameters.clear();
@@ -266,7 +265,7 @@ impl Session {
             scope,
             sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
             request,
-            leaves_savepoints: remedied && leaves_savepoints(lifted.template()),
+            leaves_savepoints: leaves_savepoints(lifted.kind()),
         }
     }
 

@@ -253,9 +253,9 @@ impl Session {
     ) -> Result<Option<Verdict>, SessionError> {
         let body = &message[HEADER_BYTES..];
         let is_begun = match tag {
-            backend::COMMAND_COMPLETE => CommandComplete::decode(body).is_ok_and(|complete| {
-                matches!(complete.tag, b"BEGIN" | b"START TRANSACTION" | b"SAVEPOINT" | b"RELEASE")
-            }),
+            backend::COMMAND_COMPLETE => {
+                CommandComplete::decode(body).is_ok_and(|complete| grammar::is_tag(complete.tag))
+            }
             backend::READY_FOR_QUERY => self.status == TransactionStatus::Active,
             _ => true,
         };

@@ -1,5 +1,7 @@
 //! The statements that no server refuses where they are in place (rules B1, B5 and B10).
 
+use onetrip_sql::StatementKind;
+
 use super::Rule;
 
 /// A statement of transaction control, as far as its answer depends on it.
@@ -27,6 +29,16 @@ const LENGTH_MAX: usize = 256;
 /// Longest name that the server does not cut, in bytes (`NAMEDATALEN` less one).
 const NAME_MAX: usize = 63;
 
+/// What the server says when such a statement is done.
+pub(crate) fn is_tag(tag: &[u8]) -> bool {
+    [BEGIN, START_TRANSACTION, SAVEPOINT, RELEASE].contains(&tag)
+}
+
+const BEGIN: &[u8] = b"BEGIN";
+const START_TRANSACTION: &[u8] = b"START TRANSACTION";
+const SAVEPOINT: &[u8] = b"SAVEPOINT";
+const RELEASE: &[u8] = b"RELEASE";
+
 /// What such a statement begins with.
 const VERBS: [&str; 4] = ["BEGIN", "START", "SAVEPOINT", "RELEASE"];
 
@@ -34,7 +46,7 @@ const VERBS: [&str; 4] = ["BEGIN", "START", "SAVEPOINT", "RELEASE"];
 /// for anything else.
 pub(crate) fn control(text: &[u8]) -> Option<Control> {
     let any = || {
-        let begin = Control { tag: b"BEGIN", kind: Kind::Begin { needs_primary: false } };
+        let begin = Control { tag: BEGIN, kind: Kind::Begin { needs_primary: false } };
         (!Rule::Grammar.is_kept()).then_some(begin)
     };
     known(text).or_else(|| text.starts_with(b"BEGIN").then(any).flatten())
@@ -56,9 +68,9 @@ fn begin(text: &str) -> Option<Control> {
     // A comma stands between modes, and may be left out there; only there is it a word of its own.
     let text = text.to_ascii_uppercase().replace(',', " , ");
     let words: Vec<&str> = words(&text).collect();
-    let (tag, rest): (&[u8], &[&str]) = match words.as_slice() {
-        ["BEGIN", "WORK" | "TRANSACTION", rest @ ..] | ["BEGIN", rest @ ..] => (b"BEGIN", rest),
-        ["START", "TRANSACTION", rest @ ..] => (b"START TRANSACTION", rest),
+    let (tag, rest): (_, &[&str]) = match words.as_slice() {
+        ["BEGIN", "WORK" | "TRANSACTION", rest @ ..] | ["BEGIN", rest @ ..] => (BEGIN, rest),
+        ["START", "TRANSACTION", rest @ ..] => (START_TRANSACTION, rest),
         _ => return None,
     };
     modes(rest).map(|needs_primary| Control { tag, kind: Kind::Begin { needs_primary } })
@@ -67,16 +79,13 @@ fn begin(text: &str) -> Option<Control> {
 fn savepoint(text: &str) -> Option<Control> {
     let words: Vec<&str> = words(text).collect();
     let is = |word: &str, keyword: &str| word.eq_ignore_ascii_case(keyword);
+    let release = |written| name(written).map(|name| Control { tag: RELEASE, kind: Kind::Release(name) });
     match words.as_slice() {
         [verb, written] if is(verb, "SAVEPOINT") => {
-            name(written).map(|name| Control { tag: b"SAVEPOINT", kind: Kind::Savepoint(name) })
+            name(written).map(|name| Control { tag: SAVEPOINT, kind: Kind::Savepoint(name) })
         }
-        [verb, written] if is(verb, "RELEASE") => {
-            name(written).map(|name| Control { tag: b"RELEASE", kind: Kind::Release(name) })
-        }
-        [verb, noun, written] if is(verb, "RELEASE") && is(noun, "SAVEPOINT") => {
-            name(written).map(|name| Control { tag: b"RELEASE", kind: Kind::Release(name) })
-        }
+        [verb, written] if is(verb, "RELEASE") => release(written),
+        [verb, noun, written] if is(verb, "RELEASE") && is(noun, "SAVEPOINT") => release(written),
         _ => None,
     }
 }
@@ -95,16 +104,13 @@ fn name(written: &str) -> Option<Vec<u8>> {
     (is_plain(written) && has_digit && starts_well).then(|| written.to_ascii_lowercase().into_bytes())
 }
 
-/// Whether a statement of this template leaves savepoints alone: the first word says so, and there is but one statement.
-pub(crate) fn leaves_savepoints(template: &[u8]) -> bool {
-    const KINDS: [&str; 21] = [
-        "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE", "SHOW", "SET", "FETCH",
-        "DECLARE", "CLOSE", "COPY", "EXPLAIN", "LOCK", "CREATE", "ALTER", "DROP", "TRUNCATE", "ANALYZE",
-    ];
-    let template = template.trim_ascii_end();
-    let template = template.strip_suffix(b";").unwrap_or(template);
-    let is_one = || KINDS.iter().any(|kind| first_word(template).eq_ignore_ascii_case(kind.as_bytes()));
-    is_one() && !template.contains(&b';')
+/// Whether statements of this sort leave savepoints alone; a text of several statements is a sort of its own.
+pub(crate) fn leaves_savepoints(kind: StatementKind) -> bool {
+    use StatementKind as S;
+    kind.is_row_write()
+        || kind.is_read()
+        || matches!(kind, S::With | S::Set | S::Declare | S::CloseCursor | S::Copy | S::Explain | S::Lock)
+        || matches!(kind, S::Ddl | S::Maintenance)
 }
 
 fn first_word(text: &[u8]) -> &[u8] {
@@ -148,6 +154,8 @@ fn is_space(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use onetrip_sql::Lifter;
+
     use super::*;
 
     fn needs_primary(text: &str) -> Option<bool> {
@@ -238,11 +246,13 @@ mod tests {
 
     #[test]
     fn only_statements_of_known_kinds_leave_savepoints_alone() {
-        for template in ["SELECT $1", "insert into t values ($1);", "WITH x AS (SELECT $1) TABLE x"] {
-            assert!(leaves_savepoints(template.as_bytes()), "{template}");
+        let mut lifter = Lifter::new();
+        let mut leaves = |text: &str| leaves_savepoints(lifter.lift(text.as_bytes(), true).kind());
+        for text in ["SELECT $1", "insert into t values ($1);", "WITH x AS (SELECT $1) TABLE x"] {
+            assert!(leaves(text), "{text}");
         }
-        for template in ["", "ROLLBACK TO a1", "SELECT $1; COMMIT AND CHAIN", "END", "CALL p()", "SELECTED"] {
-            assert!(!leaves_savepoints(template.as_bytes()), "{template}");
+        for text in ["", "ROLLBACK TO a1", "SELECT $1; COMMIT AND CHAIN", "END", "CALL p()", "SELECTED"] {
+            assert!(!leaves(text), "{text}");
         }
     }
 }

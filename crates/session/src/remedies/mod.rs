@@ -29,11 +29,6 @@ impl Remedies {
     pub fn has(&self, remedy: Remedy) -> bool {
         self.on.contains(&remedy)
     }
-
-    /// Those that are on, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Remedy> {
-        self.on.iter().copied()
-    }
 }
 
 /// What `--remedies` takes: a tier, then remedies to leave out, such as `exact,-begin`.
