@@ -97,7 +97,7 @@ impl<'t> Forecast<'t> {
         let rtt = prices::nanoseconds(path.rtt) as f64;
         let farther = rtt - measured;
         let is_measured = farther == 0.0 && path.bandwidth.is_none();
-        let wake = if is_measured { 0.0 } else { waking_ns(rtt) - waking_ns(measured) };
+        let wake = self.more_waking_ns(rtt);
         let play = |per_trip_ns: f64| self.scaled(self.replay.play(Change { path, per_trip_ns }));
         let expected = play(farther + wake);
         let (low, high) = if is_measured {
@@ -134,8 +134,7 @@ impl<'t> Forecast<'t> {
     /// The run with the findings' fixes made: waiting shrinks by the share that the avoidable trips have of it.
     fn fixed_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
         // A trip that is not made wakes nobody either.
-        let measured = prices::nanoseconds(self.measured_rtt()) as f64;
-        let trip = rtt_ns + waking_ns(rtt_ns) - waking_ns(measured);
+        let trip = rtt_ns + self.more_waking_ns(rtt_ns);
         let saved: f64 = self.summary.findings.iter().map(|finding| finding.price_ns(trip)).sum();
         let share = (saved / (outcome.waited_in_all_ns as f64).max(1.0)).min(1.0);
         (outcome.time_ns as f64 - share * outcome.waited_ns as f64).max(self.limit_ns(outcome, rtt_ns))
@@ -144,6 +143,11 @@ impl<'t> Forecast<'t> {
     /// The run if one trip carried everything: the database's and the program's own time, and one round trip.
     fn limit_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
         (self.own_ns + rtt_ns).min(outcome.time_ns as f64)
+    }
+
+    /// What waking takes longer than it did where the run was measured.
+    fn more_waking_ns(&self, rtt_ns: f64) -> f64 {
+        waking_ns(rtt_ns) - waking_ns(prices::nanoseconds(self.measured_rtt()) as f64)
     }
 
     /// Trips that certainly were trips, as a share of those counted.
