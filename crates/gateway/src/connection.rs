@@ -294,11 +294,10 @@ impl Connection {
                 }
             }
             moved = true;
-            self.up.insert(self.session.to_server());
-            self.down.insert(self.session.to_client());
+            self.place_own();
         }
-        if let Some(target) = self.target.as_ref().filter(|_| moved) {
-            target.set_waiting(self.session.is_waiting(), self.session.may_cancel());
+        if moved {
+            self.tell_target();
         }
         Ok(moved)
     }
@@ -364,16 +363,26 @@ impl Connection {
                 }
             }
             moved = true;
-            self.down.insert(self.session.to_client());
-            self.up.insert(self.session.to_server());
+            self.place_own();
         }
         if moved {
             self.register(cx);
-            if let Some(target) = &self.target {
-                target.set_waiting(self.session.is_waiting(), self.session.may_cancel());
-            }
+            self.tell_target();
         }
         Ok(moved)
+    }
+
+    /// Puts the session's own bytes behind what is decided, both ways.
+    fn place_own(&mut self) {
+        self.up.insert(self.session.to_server());
+        self.down.insert(self.session.to_client());
+    }
+
+    /// Tells those who cancel what a cancel would hit.
+    fn tell_target(&self) {
+        if let Some(target) = &self.target {
+            target.set_waiting(self.session.is_waiting(), self.session.may_cancel());
+        }
     }
 
     /// Lets the session be cancelled once the backend has said who it is.
