@@ -84,19 +84,6 @@ pub(super) fn with_connection(
     client: Client,
     connection: &Connection,
 ) -> io::Result<()> {
-    let served = greet(context, ends, ticket, input, client, connection);
-    ticket.end_session();
-    served
-}
-
-fn greet(
-    context: &Context,
-    ends: Ends<'_>,
-    ticket: &Ticket,
-    input: &mut Input,
-    client: Client,
-    connection: &Connection,
-) -> io::Result<()> {
     let watch = Watch::new(context.looks_max);
     let facts =
         Arc::new(SessionFacts::new(client.user, client.database, ticket.number(), client.settings, watch));
@@ -105,9 +92,9 @@ fn greet(
     let key = getrandom::u32().map_err(io::Error::other)?.to_be_bytes();
     let interrupt = connection.get_interrupt_handle();
     let cancellable = Cancellable { key, interrupt, facts: Arc::clone(&facts) };
-    if !ticket.start_session(cancellable) {
+    let Some(_running) = ticket.start_session(cancellable) else {
         return refuse(ends.sink, &SqlError::new("53300", "sorry, too many clients already"));
-    }
+    };
     let session = functions::register(connection, &facts)
         .and_then(|()| Session::new(connection, Arc::clone(&facts), Arc::clone(&context.common)));
     let session = match session {

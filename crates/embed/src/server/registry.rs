@@ -133,33 +133,37 @@ impl Ticket {
         self.number
     }
 
-    /// Makes the connection a session, if there is room for one more.
-    pub(super) fn start_session(&self, session: Cancellable) -> bool {
+    /// Makes the connection a session until what is returned is dropped; `None` if there is no room for one more.
+    pub(super) fn start_session(&self, session: Cancellable) -> Option<RunningSession<'_>> {
         let mut entries = self.registry.lock();
         if entries.session_count >= self.registry.sessions_max {
-            return false;
+            return None;
         }
         entries.session_count += 1;
         if let Some(entry) = entries.by_number.get_mut(&self.number) {
             entry.session = Some(session);
         }
         self.registry.sessions.fetch_add(1, Ordering::Relaxed);
-        true
+        Some(RunningSession(self))
     }
+}
 
-    /// Ends the session before its SQLite connection, which the entry could interrupt, is closed.
-    pub(super) fn end_session(&self) {
-        let mut entries = self.registry.lock();
-        let ended = entries.by_number.get_mut(&self.number).and_then(|entry| entry.session.take());
-        if ended.is_some() {
-            entries.session_count -= 1;
+/// A session; it has to end before its SQLite connection, which the entry could interrupt, is closed.
+pub(super) struct RunningSession<'t>(&'t Ticket);
+
+impl Drop for RunningSession<'_> {
+    fn drop(&mut self) {
+        let Ticket { registry, number } = self.0;
+        let mut entries = registry.lock();
+        if let Some(entry) = entries.by_number.get_mut(number) {
+            entry.session = None;
         }
+        entries.session_count -= 1;
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.end_session();
         self.registry.lock().by_number.remove(&self.number);
         self.registry.ended.notify_all();
     }
