@@ -1,0 +1,1 @@
+SELECT 'v', NULL, pg_catalog.current_setting('server_version_num'), NULL, NULL
