@@ -19,9 +19,11 @@
 
 mod builder;
 mod catalogue;
+mod expression;
 mod impure;
 mod needs;
 mod read;
+mod walk;
 
 pub use builder::{
     CATALOGUE_BYTES_MAX, CATALOGUE_QUERY, CATALOGUE_ROWS_MAX, CatalogueBuilder, CatalogueError,
