@@ -17,32 +17,35 @@ WITH
       )
   ),
   types AS (
-    -- class: b built in, c a row of a table or a composite, e enum, u any other type of a user;
-    -- x built in, but its output looks into the catalogue. An array has the class of its elements.
-    SELECT t.oid, t.typnamespace, t.typname, t.typtype, t.typelem, t.typrelid,
+    -- class: b built in; x built in, but its output looks into the catalogue; c a row of a table or a composite;
+    -- d domain, to which its base type turns by itself; e enum; u any other type of a user.
+    -- An array has the class of its elements.
+    SELECT t.oid, t.typnamespace, t.typname, t.typtype, t.typrelid, element.oid IS NOT NULL AS is_array,
+      COALESCE(element.oid, t.oid) AS element_oid,
       CASE
-        WHEN element.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN
+        WHEN t.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN
           CASE
-            WHEN element.typname OPERATOR(pg_catalog.~) '^(reg|aclitem$)'::pg_catalog.text THEN 'x'::pg_catalog.text
+            WHEN t.typname OPERATOR(pg_catalog.~) '^_?(reg|aclitem$)'::pg_catalog.text THEN 'x'::pg_catalog.text
             ELSE 'b'::pg_catalog.text
           END
-        WHEN element.typtype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char" THEN 'e'::pg_catalog.text
-        WHEN element.typtype OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" THEN 'c'::pg_catalog.text
+        WHEN COALESCE(element.typtype, t.typtype) OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+          THEN 'e'::pg_catalog.text
+        WHEN COALESCE(element.typtype, t.typtype) OPERATOR(pg_catalog.=) 'c'::pg_catalog."char"
+          THEN 'c'::pg_catalog.text
+        WHEN COALESCE(element.typtype, t.typtype) OPERATOR(pg_catalog.=) 'd'::pg_catalog."char"
+          THEN 'd'::pg_catalog.text
         ELSE 'u'::pg_catalog.text
       END AS class
     FROM pg_catalog.pg_type AS t
-    INNER JOIN pg_catalog.pg_type AS element
-      ON element.oid OPERATOR(pg_catalog.=) CASE
-        WHEN t.typcategory OPERATOR(pg_catalog.=) 'A'::pg_catalog."char"
-          AND t.typelem OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN t.typelem
-        ELSE t.oid
-      END
+    LEFT JOIN pg_catalog.pg_type AS element
+      ON element.oid OPERATOR(pg_catalog.=) t.typelem AND element.typarray OPERATOR(pg_catalog.=) t.oid
   ),
   reachable AS (
     -- Types of users into which a built-in type turns by itself.
-    SELECT DISTINCT c.casttarget AS oid
+    SELECT DISTINCT target.element_oid AS oid
     FROM pg_catalog.pg_cast AS c
     INNER JOIN types AS source ON source.oid OPERATOR(pg_catalog.=) c.castsource
+    INNER JOIN types AS target ON target.oid OPERATOR(pg_catalog.=) c.casttarget
     WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
       AND c.castcontext OPERATOR(pg_catalog.=) 'i'::pg_catalog."char"
       AND source.class OPERATOR(pg_catalog.<>) 'e'::pg_catalog.text
@@ -62,7 +65,7 @@ SELECT 'u', NULL, CURRENT_USER::pg_catalog.text, NULL, NULL
 UNION ALL
 SELECT 'l', NULL, SESSION_USER::pg_catalog.text, NULL, NULL
 UNION ALL
-SELECT 's', NULL, schema.name::pg_catalog.text, schema.position::pg_catalog.text, NULL
+SELECT 's', NULL, schema.name::pg_catalog.text, pg_catalog.concat(schema.position), NULL
 FROM ROWS FROM (pg_catalog.unnest(pg_catalog.current_schemas(true))) WITH ORDINALITY AS schema (name, position)
 UNION ALL
 SELECT 'd', NULL, NULL,
@@ -72,8 +75,8 @@ SELECT 'd', NULL, NULL,
     -- A cast between types that statements have without naming a user's type.
     CASE WHEN EXISTS (
       SELECT FROM casts
-      WHERE casts.source_class OPERATOR(pg_catalog.~) '[bcx]'::pg_catalog.text
-        AND casts.target_class OPERATOR(pg_catalog.~) '[bcx]'::pg_catalog.text
+      WHERE casts.source_class OPERATOR(pg_catalog.~) '[bcdx]'::pg_catalog.text
+        AND casts.target_class OPERATOR(pg_catalog.~) '[bcdx]'::pg_catalog.text
     ) THEN 'c' END,
     CASE WHEN EXISTS (
       SELECT FROM casts
@@ -117,7 +120,7 @@ INNER JOIN schemas ON schemas.oid OPERATOR(pg_catalog.=) c.relnamespace
 LEFT JOIN (
   SELECT a.attrelid,
     pg_catalog.bool_or(types.class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text) AS has_enum,
-    pg_catalog.bool_or(types.class OPERATOR(pg_catalog.~) '[cux]'::pg_catalog.text) AS has_other
+    pg_catalog.bool_or(types.class OPERATOR(pg_catalog.~) '[cdux]'::pg_catalog.text) AS has_other
   FROM pg_catalog.pg_attribute AS a
   INNER JOIN types ON types.oid OPERATOR(pg_catalog.=) a.atttypid
   WHERE a.attrelid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
@@ -127,18 +130,27 @@ LEFT JOIN (
 ) AS columns ON columns.attrelid OPERATOR(pg_catalog.=) c.oid
 WHERE c.relkind OPERATOR(pg_catalog.~) '[rvmpfS]'::pg_catalog.text
 UNION ALL
--- Functions; f if one may be called as a field of a row: with one argument that can be a row.
+-- Functions: 1 if one can be called with one argument, f if that can be a row.
 SELECT 'f', n.nspname::pg_catalog.text, p.proname::pg_catalog.text,
-  CASE WHEN pg_catalog.bool_or(
-    p.pronargs OPERATOR(pg_catalog.>=) 1::pg_catalog.int2
-    AND (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults) OPERATOR(pg_catalog.<=) 1
-    AND (argument.typtype OPERATOR(pg_catalog.~) '[cpd]'::pg_catalog.text OR reachable.oid IS NOT NULL)
-  ) THEN 'f' END,
+  pg_catalog.concat(
+    CASE WHEN pg_catalog.bool_or(call.takes_one) THEN '1' END,
+    CASE WHEN pg_catalog.bool_or(
+      call.takes_one AND (
+        argument.class OPERATOR(pg_catalog.=) 'c'::pg_catalog.text
+        OR argument.typtype OPERATOR(pg_catalog.~) '[pd]'::pg_catalog.text
+        OR reachable.oid IS NOT NULL
+      )
+    ) THEN 'f' END
+  ),
   NULL
 FROM pg_catalog.pg_proc AS p
 INNER JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
+CROSS JOIN LATERAL (
+  SELECT p.pronargs OPERATOR(pg_catalog.>=) 1::pg_catalog.int2
+    AND (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults) OPERATOR(pg_catalog.<=) 1::pg_catalog.int2 AS takes_one
+) AS call
 LEFT JOIN types AS argument ON argument.oid OPERATOR(pg_catalog.=) p.proargtypes[0]
-LEFT JOIN reachable ON reachable.oid OPERATOR(pg_catalog.=) p.proargtypes[0]
+LEFT JOIN reachable ON reachable.oid OPERATOR(pg_catalog.=) argument.element_oid
 WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   OR n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name
 GROUP BY n.nspname, p.proname
@@ -149,14 +161,14 @@ SELECT DISTINCT 'o', n.nspname::pg_catalog.text, o.oprname::pg_catalog.text,
     CASE
       WHEN o.oprleft OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN '-'
       WHEN left_type.class OPERATOR(pg_catalog.~) '[eu]'::pg_catalog.text
-        AND NOT EXISTS (SELECT FROM reachable WHERE reachable.oid OPERATOR(pg_catalog.=) o.oprleft)
+        AND NOT EXISTS (SELECT FROM reachable WHERE reachable.oid OPERATOR(pg_catalog.=) left_type.element_oid)
         THEN left_type.class
       ELSE 'b'
     END,
     CASE
       WHEN o.oprright OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN '-'
       WHEN right_type.class OPERATOR(pg_catalog.~) '[eu]'::pg_catalog.text
-        AND NOT EXISTS (SELECT FROM reachable WHERE reachable.oid OPERATOR(pg_catalog.=) o.oprright)
+        AND NOT EXISTS (SELECT FROM reachable WHERE reachable.oid OPERATOR(pg_catalog.=) right_type.element_oid)
         THEN right_type.class
       ELSE 'b'
     END
@@ -176,5 +188,5 @@ INNER JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) t.typnam
 LEFT JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.typrelid
 WHERE (t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
     OR n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name)
-  AND t.typelem OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+  AND NOT t.is_array
   AND (c.relkind IS NULL OR c.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char")

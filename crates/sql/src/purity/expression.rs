@@ -52,20 +52,15 @@ impl Walk {
 
     /// `c`, `t.c`, `s.t.c`, `t.*`. The last part of several may be a function of the row.
     fn column(&mut self, column: &ColumnRef) -> Step {
-        match column.fields.as_slice() {
-            [_, .., last] => self.field(last),
-            _ => Ok(()),
-        }
-    }
-
-    fn field(&mut self, part: &Node) -> Step {
-        if !matches!(part.node, Some(NodeEnum::AStar(_))) {
-            self.needs.fields.insert(name_part(part)?.into());
+        if let [_, .., last] = column.fields.as_slice() {
+            if !matches!(last.node, Some(NodeEnum::AStar(_))) {
+                self.needs.fields.insert(name_part(last)?.into());
+            }
         }
         Ok(())
     }
 
-    /// `(x).f`, `x[1]`, `x[1:2].f`.
+    /// `x[1]`, `x[1:2]`, `(x).*`. But `('s').nextval` is `nextval('s')`, whatever the type of `x`.
     fn indirection(&mut self, node: &AIndirection) -> Step {
         self.all(node.arg.as_deref())?;
         for part in &node.indirection {
@@ -74,7 +69,8 @@ impl Walk {
                     self.all(index.lidx.as_deref())?;
                     self.all(index.uidx.as_deref())?;
                 }
-                _ => self.field(part)?,
+                Some(NodeEnum::AStar(_)) => {}
+                _ => return Err(Impure::Construct("a field of an expression")),
             }
         }
         Ok(())

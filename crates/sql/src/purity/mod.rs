@@ -18,7 +18,9 @@
 //! - a pure statement can still fail (division by zero), wait for a lock, or take long.
 
 mod builder;
+mod builtin;
 mod catalogue;
+mod check;
 mod expression;
 mod impure;
 mod needs;

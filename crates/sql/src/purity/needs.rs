@@ -99,6 +99,9 @@ pub struct Needs {
     pub types: BTreeSet<ObjectName>,
     /// Names of fields which may be functions: `t.f` is `f(t)` if `t` has no column `f`.
     pub fields: BTreeSet<Box<str>>,
+    /// A function stands in FROM. What it returns need not be a row, so `t.f` may be `f` of anything:
+    /// `SELECT g.pg_advisory_lock FROM generate_series(1, 3) AS g` takes three locks.
+    pub has_function_in_from: bool,
     /// What else there is to say.
     pub facts: Facts,
 }

@@ -141,6 +141,7 @@ impl Walk {
 
     /// `f(x)`, `ROWS FROM (f(x), g(y) AS (a int))`: a list of pairs of a function and its columns' definitions.
     fn range_function(&mut self, item: &RangeFunction) -> Step {
+        self.needs.has_function_in_from = true;
         for pair in &item.functions {
             let Some(NodeEnum::List(pair)) = pair.node.as_ref() else {
                 return Err(Impure::Construct("an unknown kind of FROM item"));
