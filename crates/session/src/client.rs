@@ -30,13 +30,16 @@ impl Session {
         if self.is_fenced(now, input) {
             return Ok(Verdict::Hold);
         }
-        if let Some(verdict) = self.answer(now, header, input) {
+        if let Some(verdict) = self.answer(now, header, input)? {
             return Ok(verdict);
         }
         self.begin.is_followed();
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let is_whole = length <= INSPECT_BYTES_MAX;
+        if self.needs_broken(header.tag, body) {
+            return Err(self.statement_refused());
+        }
         self.book_request(now, header.tag, body, is_whole);
         self.units.bytes_sent(available);
         self.book_answered(now);
@@ -46,11 +49,20 @@ impl Session {
     }
 
     /// What a remedy makes of the unit at the front of `input`.
-    fn answer(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+    fn answer(
+        &mut self,
+        now: Moment,
+        header: FrameHeader,
+        input: &[u8],
+    ) -> Result<Option<Verdict>, SessionError> {
         if self.units.is_open() {
-            return None;
+            return Ok(None);
         }
-        self.answer_begin(now, header, input).or_else(|| self.answer_commit(now, input))
+        if let Some(verdict) = self.behind_told(now, input)? {
+            return Ok(Some(verdict));
+        }
+        let answered = self.answer_begin(now, header, input).or_else(|| self.answer_commit(now, input));
+        Ok(answered.or_else(|| self.answer_prepare(now, input)))
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
@@ -127,6 +139,9 @@ impl Session {
             Some(parse) if parse.parameter_oids().all(is_harmless_parameter_type) => {}
             Some(_) => text.effect = text.effect.max(Effect::Unknown),
         }
+        if let Some(parse) = parse {
+            self.watch_parse(now, unit, parse);
+        }
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
@@ -195,6 +210,7 @@ impl Session {
         let unit = self.units.open(now, UnitKind::Group);
         let (text, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
+                self.watch_describe(unit, name);
                 let text = self.prepared.get(name).map(|prepared| prepared.text.clone());
                 (text, Expect::DescribeStatement)
             }
@@ -323,8 +339,12 @@ impl Session {
     pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
         let due = Due { expect, unit, statement, owner: self.owner };
         if !self.queue.sent(due) {
+            self.told.is_skipped(&due);
             self.mark_skipped(due);
-        } else if !due.is_own() {
+            return;
+        }
+        self.told.sent(&due);
+        if !due.is_own() {
             self.units.owes(unit);
         }
     }

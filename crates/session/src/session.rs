@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
-use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Remedies, Rule, Transaction};
+use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Remedies, Rule, Told, Transaction};
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
@@ -96,6 +96,9 @@ pub enum SessionError {
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
+    /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
+    #[error("the server refused a statement whose Parse had been answered")]
+    StatementRefused,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
@@ -130,6 +133,7 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    pub(crate) told: Told,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
     /// Who takes the replies to what is being booked.
@@ -203,6 +207,7 @@ impl Session {
             transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
+            told: Told::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
@@ -337,6 +342,7 @@ impl Session {
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
         self.config.common.fence.leave(self.fence_member);
+        self.transaction_over(); // what it may have defined may be there
         let unanswered = self.units.unanswered().into();
         self.stream.closed(
             self.client_left_at.unwrap_or(now),

@@ -23,6 +23,8 @@ pub(crate) enum Question {
     State,
     /// What users have added to the database.
     Catalogue,
+    /// Whether SQL has made prepared statements.
+    Names,
 }
 
 /// Questions that are not answered, oldest first.
@@ -32,12 +34,20 @@ pub(crate) struct Inquiries {
     asked: VecDeque<(Question, bool)>,
     /// Name of the statement and the portal of the session's own; no program can guess it.
     name: Vec<u8>,
+    /// Name of a statement that is never there.
+    nowhere: Vec<u8>,
 }
 
 impl Inquiries {
     pub(crate) fn new(private: [u8; 8]) -> Self {
         let name = format!("onetrip_{:016x}", u64::from_be_bytes(private)).into_bytes();
-        Self { asked: VecDeque::new(), name }
+        let nowhere = [&name[..], b"_none"].concat();
+        Self { asked: VecDeque::new(), name, nowhere }
+    }
+
+    /// Name of a statement that is never there.
+    pub(super) fn nowhere(&self) -> &[u8] {
+        &self.nowhere
     }
 
     /// Whether this question waits for its answer.

@@ -3,12 +3,14 @@
 mod arrived;
 mod begin;
 mod commit;
+mod descriptions;
 mod facts;
 mod fence;
 mod grammar;
 mod inquiry;
 mod own;
 mod rules;
+mod statements;
 mod transaction;
 
 use std::str::FromStr;
@@ -23,6 +25,7 @@ pub use fence::Fence;
 pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
 pub use rules::Rule;
+pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};
 
 /// What the sessions of one gateway share.
@@ -32,6 +35,8 @@ pub struct Common {
     pub knowledge: Knowledge,
     /// What was answered and is not over.
     pub fence: Fence,
+    /// How its servers describe statements.
+    pub(crate) descriptions: descriptions::Descriptions,
 }
 
 /// The remedies that are on; none by default.

@@ -1,5 +1,6 @@
 //! What becomes of the server's messages: most go to the client, those that answer the session stay here.
 
+use onetrip_ledger::Moment;
 use onetrip_wire::pg::{HEADER_BYTES, backend};
 
 use crate::reply_queue::{Owner, Reply};
@@ -10,6 +11,7 @@ impl Session {
     /// longer than what is looked into.
     pub(crate) fn pass_reply(
         &mut self,
+        now: Moment,
         tag: u8,
         message: &[u8],
         length: usize,
@@ -19,6 +21,7 @@ impl Session {
         match (reply.due().map(|due| due.owner), reply) {
             (Some(Owner::Begin), _) => self.begin_reply(tag, reply, message),
             (Some(Owner::Commit), _) => self.commit_reply(tag, reply, message),
+            (Some(Owner::Statements), _) => self.statements_reply(now, tag, reply, message),
             (Some(Owner::Inquiry), Reply::Failed(_)) => self.inquiry_failed(message),
             (Some(Owner::Inquiry), _) => {
                 self.inquiry_reply(tag, reply, &message[HEADER_BYTES..], is_whole);

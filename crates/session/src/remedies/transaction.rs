@@ -112,6 +112,7 @@ impl Session {
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
+        self.told.doubt_names();
         self.transaction.reads_only = false;
         if may_define {
             self.transaction.may_define = true;
