@@ -15,6 +15,8 @@ pub(crate) struct Masked {
     pub(crate) state: BTreeSet<String>,
     /// From here on two direct runs took different steps.
     schedule: Option<usize>,
+    /// The first such step.
+    pub(crate) first: Option<String>,
 }
 
 impl Masked {
@@ -27,6 +29,7 @@ impl Masked {
                 masked.schedule = Some(place);
             }
             if masked.schedule.is_some() || blotted(left) != blotted(right) {
+                masked.first.get_or_insert_with(|| format!("{left:?} against {right:?}"));
                 masked.steps.insert(place);
             }
         }
@@ -44,14 +47,14 @@ impl Masked {
     }
 }
 
-/// Where a run through a gateway differs from a direct one: the step, and how.
-pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Option<(usize, String)> {
+/// Where a run through a gateway differs from a direct one.
+pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Option<String> {
     for (place, (left, right)) in direct.taken.iter().zip(&through.taken).enumerate() {
         if masked.schedule.is_some_and(|from| place >= from) {
             return None;
         }
         if left.outcome != right.outcome || right.outcome == Outcome::Hung {
-            return Some((place, format!("{:?} against {:?}", left.outcome, right.outcome)));
+            return Some(format!("{}: {:?} against {:?}", left.shown, left.outcome, right.outcome));
         }
         if masked.steps.contains(&place) {
             continue;
@@ -60,22 +63,19 @@ pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Opti
         let at = (0..one.messages.len().max(two.messages.len()))
             .find(|at| one.messages.get(*at) != two.messages.get(*at));
         if let Some(at) = at {
-            return Some((
-                place,
-                format!("message {at}: {:?} against {:?}", left.messages.get(at), right.messages.get(at)),
-            ));
+            let (one, two) = (left.messages.get(at), right.messages.get(at));
+            return Some(format!("{}: message {at}: {one:?} against {two:?}", left.shown));
         }
     }
     if direct.taken.len() != through.taken.len() {
-        return Some((direct.taken.len(), "the sessions end in other states".to_owned()));
+        return Some("the sessions end in other states".to_owned());
     }
-    let end = direct.taken.len();
     let lines = || direct.state.iter().zip(&through.state).find(|(left, right)| left != right);
     let state = if masked.hides_state() { None } else { lines() };
     let lengths = direct.state.len() != through.state.len() && !masked.hides_state();
     match state {
-        Some((left, right)) => Some((end, format!("state: {left} against {right}"))),
-        None if lengths => Some((end, format!("state: {:?} against {:?}", direct.state, through.state))),
+        Some((left, right)) => Some(format!("state: {left} against {right}")),
+        None if lengths => Some(format!("state: {:?} against {:?}", direct.state, through.state)),
         None => None,
     }
 }
@@ -95,7 +95,7 @@ fn blotted(taken: &Taken) -> Taken {
         };
         Message { tag: message.tag, body }
     });
-    Taken { outcome: taken.outcome, messages: messages.collect() }
+    Taken { shown: taken.shown.clone(), outcome: taken.outcome, messages: messages.collect() }
 }
 
 /// Numbers that name transactions, tables and databases in the details of lock errors.

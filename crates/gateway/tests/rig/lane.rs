@@ -21,6 +21,8 @@ pub(crate) struct Lane {
     /// An error behind a Flush: the server skips everything until a Sync.
     skips: bool,
     is_blocked: bool,
+    /// Steps since its transaction has failed.
+    failed: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +42,15 @@ impl Lane {
         ]));
         client.await_count(backend::READY_FOR_QUERY, 1);
         let start = client.len();
-        Self { client, process: 0, start, awaited: Awaited::Ready(1), skips: false, is_blocked: false }
+        Self {
+            client,
+            process: 0,
+            start,
+            awaited: Awaited::Ready(1),
+            skips: false,
+            is_blocked: false,
+            failed: 0,
+        }
     }
 
     /// Sends a step. A client whose Flush was answered by an error says Sync before anything else.
@@ -87,6 +97,15 @@ impl Lane {
 
     pub(crate) fn set_blocked(&mut self, is_blocked: bool) {
         self.is_blocked = is_blocked;
+    }
+
+    /// Steps since its transaction has failed.
+    pub(crate) fn has_failed_for(&self) -> usize {
+        self.failed
+    }
+
+    pub(crate) fn count_failed(&mut self, has_failed: bool) {
+        self.failed = if has_failed { self.failed + 1 } else { 0 };
     }
 
     pub(crate) fn has_ended(&self) -> bool {

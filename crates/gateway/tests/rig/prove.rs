@@ -1,16 +1,17 @@
 //! Many programs, on a few databases at once.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 
 use onetrip_gateway::{GatewayConfig, Remedies};
 use onetrip_ledger::{Mutes, Remedy};
+use onetrip_wire::pg::backend;
 
 use super::compare::{Masked, difference};
 use super::family::{FAMILIES, Row, of_seed};
-use super::run::{Place, Seen, run};
+use super::run::{Outcome, Place, Seen, Taken, run};
 use super::shrink::cut_down;
 use super::step::Program;
 use super::{schema, state};
@@ -55,6 +56,34 @@ struct Count {
     programs: u64,
     steps: u64,
     masked: u64,
+    /// Steps that were answered by an error.
+    failed: u64,
+    /// Steps that waited for another session.
+    blocked: u64,
+}
+
+impl Count {
+    /// A program that was run, as a direct run has seen it.
+    fn of(seen: &Seen, masked: &Masked) -> Self {
+        let count = |is: &dyn Fn(&Taken) -> bool| seen.taken.iter().filter(|taken| is(taken)).count() as u64;
+        let has_error =
+            |taken: &Taken| taken.messages.iter().any(|message| message.tag == backend::ERROR_RESPONSE);
+        Self {
+            programs: 1,
+            steps: seen.taken.len() as u64,
+            masked: masked.steps.len() as u64,
+            failed: count(&has_error),
+            blocked: count(&|taken| taken.outcome == Outcome::Blocked),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.programs += other.programs;
+        self.steps += other.steps;
+        self.masked += other.masked;
+        self.failed += other.failed;
+        self.blocked += other.blocked;
+    }
 }
 
 /// Runs programs; panics at the first that a gateway with remedies changes, and where too little was removed.
@@ -66,9 +95,11 @@ pub(crate) fn prove(server: &Server, programs: u64) {
     let next = AtomicU64::new(wanted.seeds.start);
     let counts = Mutex::new(vec![Count::default(); FAMILIES.len()]);
     let failure = Mutex::new(None);
+    let serializable = RwLock::new(());
     thread::scope(|scope| {
         for worker in 0..WORKERS {
-            let (next, counts, failure, endpoints, wanted) = (&next, &counts, &failure, &endpoints, &wanted);
+            let (next, counts, failure, serializable) = (&next, &counts, &failure, &serializable);
+            let (endpoints, wanted) = (&endpoints, &wanted);
             scope.spawn(move || {
                 let bench = Bench::set_up(server, worker);
                 loop {
@@ -79,13 +110,10 @@ pub(crate) fn prove(server: &Server, programs: u64) {
                     }
                     let row = wanted.row.unwrap_or_else(|| of_seed(seed));
                     let place = FAMILIES.iter().position(|other| other.name == row.name).expect("it is one");
-                    match bench.try_program(&row.program(seed), &endpoints[place]) {
-                        Ok((steps, masked)) => {
-                            let count = &mut counts.lock().expect("no panic")[place];
-                            count.programs += 1;
-                            count.steps += steps as u64;
-                            count.masked += masked as u64;
-                        }
+                    let program = row.program(seed);
+                    let _alone = Turn::take(serializable, &program);
+                    match bench.try_program(&program, &endpoints[place]) {
+                        Ok(count) => counts.lock().expect("no panic")[place].add(count),
                         Err(found) => {
                             let named = format!("ONETRIP_FAMILY={} ONETRIP_SEED={seed}: {found}", row.name);
                             failure.lock().expect("no panic").get_or_insert(named);
@@ -101,6 +129,28 @@ pub(crate) fn prove(server: &Server, programs: u64) {
     judge(gateways, &counts.into_inner().expect("no panic"), wanted.is_special);
 }
 
+/// A transaction that is deferrable waits for all serializable ones of the server, those of other databases, too.
+enum Turn<'a> {
+    Deferrable(RwLockWriteGuard<'a, ()>),
+    Serializable(RwLockReadGuard<'a, ()>),
+    Neither,
+}
+
+impl<'a> Turn<'a> {
+    fn take(lock: &'a RwLock<()>, program: &Program) -> Self {
+        let says = |word: &str| program.steps.iter().any(|step| step.shown.contains(word));
+        match () {
+            () if says("DEFERRABLE") => {
+                Self::Deferrable(lock.write().unwrap_or_else(PoisonError::into_inner))
+            }
+            () if says("SERIALIZABLE") => {
+                Self::Serializable(lock.read().unwrap_or_else(PoisonError::into_inner))
+            }
+            () => Self::Neither,
+        }
+    }
+}
+
 fn gateway(server: &Server, row: &Row, remedies: &Remedies) -> RunningGateway {
     let config = config(server.upstream());
     RunningGateway::start(GatewayConfig { remedies: remedies.clone(), link: Some(row.link()), ..config })
@@ -113,8 +163,8 @@ fn judge(gateways: Vec<RunningGateway>, counts: &[Count], is_special: bool) {
         let removed: BTreeMap<Remedy, u64> =
             gateway.stop().analyzer.finish(&Mutes::default()).summary.removed.clone();
         println!(
-            "{:<11} {:>5} programs {:>7} steps {:>4} masked, removed {removed:?}",
-            row.name, count.programs, count.steps, count.masked
+            "{:<11} {:>5} programs {:>7} steps {:>6} errors {:>5} waits {:>4} masked, removed {removed:?}",
+            row.name, count.programs, count.steps, count.failed, count.blocked, count.masked
         );
         for (name, per_program) in row.removed_min {
             let Ok(remedy) = name.parse::<Remedy>() else { continue };
@@ -152,11 +202,11 @@ impl<'a> Bench<'a> {
         Self { server, direct, through }
     }
 
-    /// How many steps were taken and how many of them are masked; or how the gateway differs from the server.
-    fn try_program(&self, program: &Program, gateway: &Endpoint) -> Result<(usize, usize), String> {
-        let (found, steps, masked) = self.difference(program, gateway);
+    /// What was counted, or how the gateway differs from the server.
+    fn try_program(&self, program: &Program, gateway: &Endpoint) -> Result<Count, String> {
+        let (found, count) = self.difference(program, gateway);
         if found.is_none() {
-            return Ok((steps, masked));
+            return Ok(count);
         }
         // The first run may have met a moment that does not come back; it counts all the same.
         let fails = |program: &Program| (0..2).any(|_| self.difference(program, gateway).0.is_some());
@@ -168,18 +218,16 @@ impl<'a> Bench<'a> {
         Err(format!("{}\n{}", again.or(found).unwrap_or_default(), program.shown()))
     }
 
-    fn difference(&self, program: &Program, gateway: &Endpoint) -> (Option<String>, usize, usize) {
+    fn difference(&self, program: &Program, gateway: &Endpoint) -> (Option<String>, Count) {
         let direct = self.server.direct();
         let (first, second) = (self.run(program, &direct, None), self.run(program, &direct, None));
         let masked = Masked::between(&first, &second);
+        if let Some(first) = &masked.first {
+            println!("two direct runs, {:.300}", first);
+        }
         let through = self.run(program, gateway, Some(&first.state));
-        let found = difference(&first, &through, &masked).map(|(place, how)| {
-            let step = program.steps.get(place);
-            let step =
-                step.map_or("at the end".to_owned(), |step| format!("{}: {}", step.session, step.shown));
-            format!("step {place} ({step}), {how}")
-        });
-        (found, first.taken.len(), masked.steps.len())
+        let found = difference(&first, &through, &masked);
+        (found, Count::of(&first, &masked))
     }
 
     /// Runs a program on fresh tables.

@@ -16,6 +16,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(4);
 const SURELY: Duration = Duration::from_millis(20);
 /// Longest time for anything.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Steps in a failed transaction after which a program gives it up.
+const FAILED_STEPS_MAX: usize = 3;
 /// The servers' `deadlock_timeout`.
 pub(crate) const DEADLOCK_TIMEOUT: &str = "deadlock_timeout=5ms";
 
@@ -36,6 +38,8 @@ pub(crate) enum Outcome {
 /// A step and all that came between it and the next of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Taken {
+    /// The session and what it did.
+    pub(crate) shown: String,
     pub(crate) outcome: Outcome,
     pub(crate) messages: Vec<Message>,
 }
@@ -43,7 +47,8 @@ pub(crate) struct Taken {
 /// What a run has shown.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// In the order of the program, then what each session was asked in the end.
+    /// In the order of the program, with a ROLLBACK where a transaction has failed for long; then what each session was
+    /// asked in the end.
     pub(crate) taken: Vec<Taken>,
     /// The state at the end, while transactions were open, and after.
     pub(crate) state: State,
@@ -60,9 +65,17 @@ pub(crate) struct Place<'a> {
 pub(crate) fn run(program: &Program, place: &Place<'_>, expected: Option<&State>) -> Seen {
     let mut run = Run::open(program, place);
     for step in &program.steps {
+        if run.lanes[step.session].has_failed_for() >= FAILED_STEPS_MAX {
+            run.take(&simple(step.session, "ROLLBACK"));
+        }
         run.take(step);
     }
     run.close(expected)
+}
+
+fn simple(session: usize, text: &str) -> Step {
+    let (bytes, shown) = (query(text), text.to_owned());
+    Step { session, bytes, wait: Wait::Ready(1), patience: Patience::Ends, shown }
 }
 
 struct Run {
@@ -92,23 +105,25 @@ impl Run {
             () => None,
         };
         if let Some(outcome) = skipped {
-            self.note(outcome, None);
+            self.note(step, outcome, None);
             return;
         }
         let before = lane.status();
         lane.send(step);
         let start = lane.start();
         let outcome = self.settle(step.session, step.patience);
-        self.note(outcome, Some((step.session, start)));
+        self.note(step, outcome, Some((step.session, start)));
         let after = self.lanes[step.session].status();
+        self.lanes[step.session].count_failed(after == b'E');
         let releases = step.shown.contains("ROLLBACK") || step.shown.contains("unlock");
         if outcome == Outcome::Done && (after == b'I' || after != before || releases) {
             self.look_at_blocked();
         }
     }
 
-    fn note(&mut self, outcome: Outcome, start: Option<(usize, usize)>) {
-        self.taken.push(Taken { outcome, messages: Vec::new() });
+    fn note(&mut self, step: &Step, outcome: Outcome, start: Option<(usize, usize)>) {
+        let shown = format!("{}: {}", step.session, step.shown);
+        self.taken.push(Taken { shown, outcome, messages: Vec::new() });
         self.starts.push(start);
     }
 
@@ -188,8 +203,7 @@ impl Run {
         };
         if is_due {
             let bytes = if text.is_empty() { sync() } else { query(text) };
-            let (wait, patience, shown) = (Wait::Ready(1), Patience::Ends, text.to_owned());
-            self.take(&Step { session, bytes, wait, patience, shown });
+            self.take(&Step { bytes, ..simple(session, text) });
         }
     }
 }

@@ -64,6 +64,7 @@ fn fill() -> String {
 }
 
 const CREATE: &str = "
+    SET client_min_messages = warning;
     DROP SCHEMA IF EXISTS public, other CASCADE;
     CREATE SCHEMA public; CREATE SCHEMA other;
     CREATE TABLE r (id int PRIMARY KEY, v int NOT NULL);

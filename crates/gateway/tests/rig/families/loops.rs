@@ -104,8 +104,9 @@ fn walk(random: &mut Random, mut rows: Vec<i64>) -> Vec<i64> {
 
 fn iteration(script: &mut Script, random: &mut Random, body: Body, manner: Manner, parent: i64) {
     let id = Value::Int(parent);
-    let of_parent = Statement::new("SELECT id, val FROM c WHERE pid = $1 ORDER BY id", &[id.clone()]);
-    let notes = Statement::new("SELECT note FROM d WHERE pid = $1 ORDER BY note", &[id.clone()]);
+    let of_parent =
+        Statement::new("SELECT id, val FROM c WHERE pid = $1 ORDER BY id", std::slice::from_ref(&id));
+    let notes = Statement::new("SELECT note FROM d WHERE pid = $1 ORDER BY note", std::slice::from_ref(&id));
     let by_reference = |to: Value| Statement::new("SELECT val, amount, pid FROM c WHERE id = $1", &[to]);
     match body {
         Body::Children => script.run(&of_parent, manner),
