@@ -90,7 +90,7 @@ fn script(family: Family, random: &mut Random, session: usize, sessions: usize) 
         Family::Loops => loops::write(&mut script, random),
         Family::Portals => portals::write(&mut script, random),
         Family::Cursors => cursors::write(&mut script, random),
-        Family::Statements => statements::write(&mut script, random),
+        Family::Statements => statements::write(&mut script, random, sessions),
         Family::Commits => commits::write(&mut script, random, sessions),
     }
     script

@@ -10,7 +10,7 @@ use crate::common::client::{Endpoint, RawClient};
 /// Names of statements, cursors and savepoints that are a gateway's own begin with this.
 const PRIVATE: &str = "onetrip";
 /// How long a gateway may take to end what it has begun by itself.
-const REST: Duration = Duration::from_secs(2);
+const REST: Duration = Duration::from_secs(1);
 
 /// Facts, one a line.
 pub(crate) type State = Vec<String>;

@@ -28,10 +28,21 @@ const TEXTS: [&str; 18] = [
     "SELECT id FROM p; SELECT $1",
 ];
 
+/// What changes the answers of statements that were prepared before.
+const CHANGES: [&str; 7] = [
+    "ALTER TABLE e ADD COLUMN extra int DEFAULT 9",
+    "ALTER TABLE e DROP COLUMN IF EXISTS extra",
+    "ALTER TABLE e ALTER COLUMN v TYPE bigint",
+    "ALTER TABLE e ALTER COLUMN id TYPE bigint",
+    "ALTER TABLE e RENAME TO e2",
+    "ALTER TABLE e2 RENAME TO e",
+    "DROP TABLE IF EXISTS e",
+];
+
 const NAMES: [&str; 4] = ["", "", "a", "b"];
 
 /// Statements prepared, run, closed and disturbed; one session in four writes and changes tables instead.
-pub(crate) fn write(script: &mut Script, random: &mut Random) {
+pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
     if script.session() > 0 && random.one_in(4) {
         return writer(script, random, 3);
     }
@@ -40,13 +51,13 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
         begin(script, random, &USUAL);
         for _ in 0..random.within(2..8) {
             let text = random.pick(&texts);
-            step(script, random, text);
+            step(script, random, text, sessions);
         }
         end(script, random);
     }
 }
 
-fn step(script: &mut Script, random: &mut Random, text: &str) {
+fn step(script: &mut Script, random: &mut Random, text: &str, sessions: usize) {
     let statement = Statement::new(text, &values(random, text));
     let name = random.pick(&NAMES);
     match random.below(20) {
@@ -57,8 +68,13 @@ fn step(script: &mut Script, random: &mut Random, text: &str) {
         9 | 10 => {
             let manner = manner(random);
             script.prepare(name, &statement, manner);
-            if random.one_in(4) {
-                interruption(script, random);
+            match random.below(6) {
+                0 => interruption(script, random),
+                1 | 2 => {
+                    let other = (script.session() + 1 + random.below(sessions - 1)) % sessions;
+                    script.elsewhere(other, random.pick(&CHANGES));
+                }
+                _ => {}
             }
             script.bind(name, &statement, manner);
         }
@@ -153,16 +169,8 @@ fn by_sql(script: &mut Script, random: &mut Random) {
 }
 
 fn own_ddl(script: &mut Script, random: &mut Random) {
-    const TEXTS: [&str; 6] = [
-        "ALTER TABLE e ADD COLUMN extra int DEFAULT 9",
-        "ALTER TABLE e DROP COLUMN IF EXISTS extra",
-        "ALTER TABLE e ALTER COLUMN v TYPE bigint",
-        "ALTER TABLE e RENAME TO e2",
-        "ALTER TABLE e2 RENAME TO e",
-        "DROP TABLE IF EXISTS e",
-    ];
     if random.one_in(2) {
-        let text = random.pick(&TEXTS);
+        let text = random.pick(&CHANGES);
         script.simple(text);
     }
 }
