@@ -59,14 +59,17 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     recorder: Recorder,
 ) -> Result<(), GatewayError> {
-    let mut cancel_key = [0; 4];
-    getrandom::fill(&mut cancel_key)
-        .map_err(|error| GatewayError::Start(io::Error::other(error.to_string())))?;
+    let (mut cancel_key, mut private) = ([0; 4], [0; 8]);
+    for random in [&mut cancel_key[..], &mut private] {
+        getrandom::fill(random).map_err(|error| GatewayError::Start(io::Error::other(error.to_string())))?;
+    }
     let config = SessionConfig {
         hasher: shared.hasher.clone(),
         cancel_key,
         keep_values: shared.keep_values,
         remedies: shared.remedies.clone(),
+        common: Arc::clone(&shared.common),
+        private,
     };
     let mut client = Leg::plain(socket);
     let mut session = Session::new(config);
@@ -267,6 +270,7 @@ impl Connection {
 
     fn decide_up(&mut self, cx: &mut Context<'_>) -> Result<bool, GatewayError> {
         let mut moved = false;
+        let mut woken_by_fence = false;
         while !self.up.undecided().is_empty() {
             if self.session.is_between_units() {
                 match self.target.as_ref().map_or(Gate::Open, |target| target.gate(cx)) {
@@ -283,7 +287,12 @@ impl Connection {
                     }
                     break;
                 }
-                Ok(Verdict::Hold) => break,
+                Ok(Verdict::Hold) if woken_by_fence => break,
+                Ok(Verdict::Hold) => {
+                    self.shared.common.fence.wake(cx.waker());
+                    woken_by_fence = true; // what it waits for may have happened just before
+                    continue;
+                }
                 Ok(Verdict::Forward(bytes)) => self.up.forward(bytes),
                 Ok(Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. }) => {
                     self.up.drop_undecided(bytes);

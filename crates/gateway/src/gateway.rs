@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use onetrip_ledger::trace::TraceHeader;
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
 use onetrip_link::LinkSpec;
-use onetrip_session::Remedies;
+use onetrip_session::{Common, Remedies};
 use onetrip_target::Conninfo;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -110,6 +110,7 @@ pub(crate) struct Shared {
     pub(crate) keep_values: bool,
     pub(crate) settle: Duration,
     pub(crate) remedies: Remedies,
+    pub(crate) common: Arc<Common>,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
     pub(crate) dialer: Arc<Dialer>,
@@ -147,6 +148,7 @@ impl Gateway {
             keep_values: config.keep_values,
             settle: config.settle,
             remedies: config.remedies,
+            common: Arc::default(),
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
             dialer: Arc::new(Dialer::new(config.upstream, config.link)?),

@@ -9,16 +9,19 @@ use serde::Serialize;
 pub enum Remedy {
     /// A BEGIN, SAVEPOINT or RELEASE is answered when it arrives, while it is on its way to the server.
     Begin,
+    /// A COMMIT or ROLLBACK of a transaction that only read is answered when it arrives.
+    Commit,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 1] = [Self::Begin];
+    pub const ALL: [Self; 2] = [Self::Begin, Self::Commit];
 
     /// Its name in options and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Begin => "begin",
+            Self::Commit => "commit",
         }
     }
 }

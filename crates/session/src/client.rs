@@ -1,8 +1,11 @@
-use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
+use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
+use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_wire::Reader;
-use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
+use onetrip_wire::pg::{
+    Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
+};
 
-use crate::remedies::leaves_savepoints;
+use crate::remedies::{Effect, leaves_savepoints};
 use crate::reply_queue::{Due, Expect};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
@@ -24,7 +27,10 @@ impl Session {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
-        if let Some(verdict) = self.answer_begin(now, header, input) {
+        if self.is_fenced(now, input) {
+            return Ok(Verdict::Hold);
+        }
+        if let Some(verdict) = self.answer(now, header, input) {
             return Ok(verdict);
         }
         self.begin.is_followed();
@@ -35,10 +41,19 @@ impl Session {
         self.units.bytes_sent(available);
         self.book_answered(now);
         self.client_passing = length - available;
+        self.ask_for_level();
         Ok(Verdict::Forward(available))
     }
 
-    fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
+    /// What a remedy makes of the unit at the front of `input`.
+    fn answer(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+        if self.units.is_open() {
+            return None;
+        }
+        self.answer_begin(now, header, input).or_else(|| self.answer_commit(now, input))
+    }
+
+    pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
             frontend::QUERY => self.query(now, body),
             frontend::PARSE => self.parse(now, body, is_whole),
@@ -48,7 +63,10 @@ impl Session {
             frontend::CLOSE => self.close_statement(now, body),
             frontend::SYNC => self.sync(now),
             frontend::FLUSH => self.flush(),
-            frontend::FUNCTION_CALL => self.function_call(now, body, is_whole),
+            frontend::FUNCTION_CALL => {
+                self.forget(false);
+                self.function_call(now, body, is_whole);
+            }
             frontend::COPY_DATA if self.queue.is_copying_in() => {
                 self.units.open(now, UnitKind::CopyIn);
             }
@@ -59,19 +77,21 @@ impl Session {
     }
 
     fn query(&mut self, now: Moment, body: &[u8]) {
-        let text = match Reader::new(body).c_str() {
-            Ok(text) => text,
-            Err(_) => body, // a text longer than what is looked into
-        };
-        let (unit, statement, leaves_savepoints) = self.open_query(now, text);
-        self.begin.runs(leaves_savepoints, false);
+        let text = Reader::new(body).c_str();
+        let is_whole = text.is_ok();
+        let (unit, statement, mut text) = self.open_query(now, text.unwrap_or(body));
+        if !is_whole {
+            text.effect = Effect::MayDefine;
+        }
+        self.begin.runs(text.leaves_savepoints, false);
+        self.runs(text.effect, text.template);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
     }
 
-    /// Books a simple query: its unit, not closed, its statement, and whether it leaves savepoints alone. Whoever answers
-    /// it is not yet told.
-    pub(crate) fn open_query(&mut self, now: Moment, text: &[u8]) -> (u64, Option<u16>, bool) {
+    /// Books a simple query: its unit, not closed, its statement, and what its text tells. Whoever answers it is not yet
+    /// told.
+    pub(crate) fn open_query(&mut self, now: Moment, text: &[u8]) -> (u64, Option<u16>, Text) {
         let unit = self.units.open(now, UnitKind::Query);
         let text = self.read_text(text);
         if let Some(scope) = text.sets_scope {
@@ -82,13 +102,13 @@ impl Session {
         // A simple query ends the unnamed statement and portal.
         self.prepared.remove(b"");
         self.portals.remove(b"");
-        (unit, statement, text.leaves_savepoints)
+        (unit, statement, text)
     }
 
     fn parse(&mut self, now: Moment, body: &[u8], is_whole: bool) {
         let unit = self.units.open(now, UnitKind::Group);
-        let (name, text, types) = match Parse::decode(body) {
-            Ok(parse) => (parse.statement, parse.text, Some(parse.parameter_oids())),
+        let (name, text, parse) = match Parse::decode(body) {
+            Ok(parse) => (parse.statement, parse.text, Some(parse)),
             Err(_) if !is_whole => {
                 let mut reader = Reader::new(body);
                 let name = reader.c_str().unwrap_or_default();
@@ -100,11 +120,20 @@ impl Session {
             self.named_seen = true;
             self.stream.statement_name(name);
         }
-        let text = self.read_text(text);
+        let source = self.may_remedy(Remedy::Commit).then(|| Box::from(text));
+        let mut text = self.read_text(text);
+        match parse {
+            None => text.effect = Effect::MayDefine, // a text that is not whole
+            Some(parse) if parse.parameter_oids().all(is_harmless_parameter_type) => {}
+            Some(_) => text.effect = text.effect.max(Effect::Unknown),
+        }
+        let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
         if let Some(prepared) = self.prepared.place(name) {
-            prepared.set(text, types.into_iter().flatten(), self.parameters.hashes());
+            prepared.set(text, types, self.parameters.hashes());
+            prepared.source = source;
+            prepared.is_seen_in(unit);
         }
         self.owe(unit, Expect::Parse, statement);
     }
@@ -116,11 +145,12 @@ impl Session {
             Err(_) if !is_whole => return self.bind_unseen(unit, body),
             Err(_) => return self.undecoded_request(unit, Expect::Bind),
         };
-        let Some(prepared) = self.prepared.get(bind.statement) else {
+        let Some(prepared) = self.prepared.get_mut(bind.statement) else {
             self.portals.remove(bind.portal);
             let statement = self.add_statement(unit, &Text::default(), Steps::BIND);
             return self.owe(unit, Expect::Bind, statement);
         };
+        prepared.is_seen_in(unit);
         let text = prepared.text.clone();
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
@@ -190,6 +220,7 @@ impl Session {
             Some((_, slot)) => Some(slot),
             None => self.add_statement(unit, &text, Steps::default()),
         };
+        self.runs(text.effect, text.template);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
         }
@@ -259,8 +290,14 @@ impl Session {
             parameters.push(values.literal(value), value, self.config.keep_values);
         }
         let (scope, request) = scopes.of_comments(&lifted, values, names, stream);
+        let template = names.template(lifted.template(), stream);
+        let effect = Effect::of(lifted.kind());
+        if effect == Effect::Read && !self.config.remedies.is_none() {
+            self.facts.see(template, text);
+        }
         Text {
-            template: names.template(lifted.template(), stream),
+            template,
+            effect,
             row_limit: row_limit(&lifted),
             scope,
             sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
@@ -269,13 +306,26 @@ impl Session {
         }
     }
 
+    /// The text of a prepared statement that is surely there.
+    pub(crate) fn surely_prepared(&self, name: &[u8]) -> Option<&[u8]> {
+        let prepared = self.prepared.get(name)?;
+        let unit = prepared.seen_in().filter(|unit| *unit < self.units.oldest())?;
+        prepared.source.as_deref().filter(|_| self.facts.is_undoubted_since(unit))
+    }
+
+    /// What a text does, as far as it tells, and its template.
+    pub(crate) fn effect_of(&mut self, text: &[u8]) -> (Effect, u32) {
+        let text = self.read_text(text);
+        (text.effect, text.template)
+    }
+
     /// Owes a reply for a message, unless the server skips it after an error.
     pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
-        let due = Due { expect, unit, statement };
-        if self.queue.sent(due) {
-            self.units.owes(unit);
-        } else {
+        let due = Due { expect, unit, statement, owner: self.owner };
+        if !self.queue.sent(due) {
             self.mark_skipped(due);
+        } else if !due.is_own() {
+            self.units.owes(unit);
         }
     }
 

@@ -10,7 +10,7 @@
 //! - COPY messages outside a COPY are ignored and owe nothing;
 //! - notices, notifications and parameter changes come at any time and answer nothing.
 //!
-//! Messages that a remedy adds are [`Due::own`]: they belong to no unit.
+//! Messages whose replies are not for the client have another [`Owner`]; those that a remedy adds belong to no unit.
 
 use std::collections::VecDeque;
 
@@ -25,20 +25,39 @@ pub struct Due {
     pub unit: u64,
     /// Which of the unit's statements it is about.
     pub statement: Option<u16>,
+    /// Who takes the reply.
+    pub owner: Owner,
+}
+
+/// Who takes the reply to a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Owner {
+    /// The client, who sent it and waits for it.
+    #[default]
+    Client,
+    /// The remedy `begin`, which sent it in place of the client's.
+    Begin,
+    /// The remedy `commit`: the client sent it and has its answer.
+    Commit,
+    /// The session, which asks the server about itself.
+    Inquiry,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
+/// How many owners there are.
+const OWNERS: usize = 4;
+
 impl Due {
     /// A message of the session's own.
-    pub(crate) fn own(expect: Expect) -> Self {
-        Self { expect, unit: NO_UNIT, statement: None }
+    pub(crate) fn own(owner: Owner, expect: Expect) -> Self {
+        Self { expect, unit: NO_UNIT, statement: None, owner }
     }
 
     /// Whether the reply is for the session, not for the client.
     pub(crate) fn is_own(&self) -> bool {
-        self.unit == NO_UNIT
+        self.owner != Owner::Client
     }
 }
 
@@ -103,10 +122,27 @@ pub enum Reply {
     Unasked,
 }
 
+impl Reply {
+    /// The message that is answered.
+    pub(crate) fn due(&self) -> Option<Due> {
+        match self {
+            Self::Part(due) | Self::Last(due) | Self::Failed(due) | Self::CopyIn(due) => Some(*due),
+            Self::Async | Self::Unasked => None,
+        }
+    }
+
+    /// Whether it is for the session, not for the client.
+    pub(crate) fn is_own(&self) -> bool {
+        self.due().is_some_and(|due| due.is_own())
+    }
+}
+
 /// The queue of what the server owes.
 #[derive(Debug, Default)]
 pub struct ReplyQueue {
     due: VecDeque<Due>,
+    /// How many of them are whose.
+    owed: [usize; OWNERS],
     /// An error was answered and the Sync that ends its group has not been sent yet.
     skipping: bool,
     /// The server reads COPY data.
@@ -124,9 +160,14 @@ impl ReplyQueue {
         self.due.is_empty()
     }
 
-    /// Whether the server owes the client anything; what it owes the session is always ahead of that.
+    /// Whether the server owes this owner anything.
+    pub(crate) fn owes(&self, owner: Owner) -> bool {
+        self.owed[owner as usize] > 0
+    }
+
+    /// Whether the server owes the client anything.
     pub(crate) fn owes_client(&self) -> bool {
-        self.due.back().is_some_and(|due| !due.is_own())
+        self.owes(Owner::Client)
     }
 
     /// Whether the server owes the client nothing, skips nothing and reads no COPY data.
@@ -156,7 +197,7 @@ impl ReplyQueue {
             }
             self.skipping = false;
         }
-        self.due.push_back(due);
+        self.push(due);
         true
     }
 
@@ -166,7 +207,8 @@ impl ReplyQueue {
             self.copying_in = false;
         } else if !self.due.is_empty() && !self.skipping {
             let unit = self.due.back().map_or(0, |last| last.unit);
-            self.due.push_back(Due { expect: Expect::CopyEnd, unit, statement: None });
+            let expect = Expect::CopyEnd;
+            self.push(Due { expect, unit, statement: None, owner: Owner::Client });
         }
     }
 
@@ -223,13 +265,24 @@ impl ReplyQueue {
         }
     }
 
+    fn push(&mut self, due: Due) {
+        self.owed[due.owner as usize] += 1;
+        self.due.push_back(due);
+    }
+
+    fn pop(&mut self) {
+        if let Some(due) = self.due.pop_front() {
+            self.owed[due.owner as usize] -= 1;
+        }
+    }
+
     fn last(&mut self, front: Due) -> Reply {
-        self.due.pop_front();
+        self.pop();
         if front.expect.ends_ready() || front.expect == Expect::Execute {
             self.copying_in = false;
         }
         while self.due.front().is_some_and(|next| next.expect == Expect::CopyEnd) {
-            self.due.pop_front();
+            self.pop();
         }
         Reply::Last(front)
     }
@@ -237,9 +290,9 @@ impl ReplyQueue {
     fn failed(&mut self, front: Due, mut dropped: impl FnMut(Due)) -> Reply {
         self.copying_in = false;
         if front.expect.is_extended() {
-            self.due.pop_front();
+            self.pop();
             while let Some(next) = self.due.front().filter(|next| next.expect != Expect::Sync).copied() {
-                self.due.pop_front();
+                self.pop();
                 if next.expect != Expect::CopyEnd {
                     dropped(next);
                 }
@@ -254,6 +307,7 @@ impl ReplyQueue {
         let end = self.due.iter().position(|due| due.expect == Expect::CopyEnd);
         let ignored_until = end.unwrap_or(self.due.len());
         let mut position = 0;
+        let owed = &mut self.owed;
         self.due.retain(|due| {
             let ignored = (1..ignored_until).contains(&position) && due.expect == Expect::Sync;
             let kept = !ignored && Some(position) != end;
@@ -261,6 +315,7 @@ impl ReplyQueue {
             if ignored {
                 dropped(*due);
             }
+            owed[due.owner as usize] -= usize::from(!kept);
             kept
         });
         self.copying_in = end.is_none();

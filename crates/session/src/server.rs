@@ -29,18 +29,33 @@ impl Session {
         let available = input.len().min(length);
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let reply = self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
-        if let Some(verdict) = self.pass_reply(header, input, reply)? {
-            return Ok(verdict);
-        }
+        let verdict = self.pass_reply(header.tag, &input[..available], length, reply)?;
         self.server_passing = length - available;
-        Ok(Verdict::Forward(available))
+        self.server_dropping = matches!(verdict, Verdict::Replace(_));
+        if header.tag == backend::READY_FOR_QUERY {
+            self.got_ready(now);
+        }
+        Ok(verdict)
+    }
+
+    /// The server is ready: between transactions there is time for questions.
+    pub(crate) fn got_ready(&mut self, now: Moment) {
+        let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.is_ending;
+        if is_quiet && self.status == TransactionStatus::Idle {
+            self.inquire(now);
+        }
     }
 
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
         let units = &mut self.units;
         let mut skipped = std::mem::take(&mut self.skipped);
         let reply = self.queue.received(tag, |due| skipped.push(due));
+        if reply.is_own() {
+            self.last_reply_unit = NO_UNIT;
+            skipped.retain(|due| !due.is_own());
+        }
         match reply {
+            _ if reply.is_own() => {}
             Reply::Part(due) | Reply::Last(due) | Reply::Failed(due) | Reply::CopyIn(due) => {
                 self.last_reply_unit = due.unit;
                 units.bytes_received(due.unit, bytes, now);
@@ -48,6 +63,7 @@ impl Session {
             Reply::Async | Reply::Unasked => self.last_reply_unit = NO_UNIT,
         }
         match reply {
+            _ if reply.is_own() => {}
             Reply::Part(due) => self.book_part(due, tag, body, is_whole),
             Reply::Last(due) => {
                 self.book_part(due, tag, body, is_whole);
@@ -56,7 +72,10 @@ impl Session {
             Reply::Failed(due) => self.book_failure(due, body),
             Reply::CopyIn(due) => self.book_copy_in(due),
             Reply::Async => self.book_async(tag, body),
-            Reply::Unasked => self.unasked_replies += 1,
+            Reply::Unasked => {
+                self.is_ending |= tag == backend::ERROR_RESPONSE;
+                self.unasked_replies += 1;
+            }
         }
         for due in skipped.drain(..) {
             // Inside COPY data a Sync does not count; after an error, what was skipped never ran.
@@ -85,7 +104,7 @@ impl Session {
             backend::READY_FOR_QUERY => match WireStatus::decode(body) {
                 Ok(WireStatus::Idle) => {
                     self.status = TransactionStatus::Idle;
-                    self.begin.transaction_ended();
+                    self.transaction_over();
                     if self.queue.is_empty() {
                         self.portals.clear(); // they end with their transaction
                     }
@@ -93,7 +112,7 @@ impl Session {
                 Ok(WireStatus::Active) => self.status = TransactionStatus::Active,
                 Ok(WireStatus::Failed) => {
                     self.status = TransactionStatus::Failed;
-                    self.begin.transaction_ended();
+                    self.begin.savepoints_ended();
                 }
                 Err(_) => self.undecoded += 1,
             },
@@ -192,6 +211,7 @@ impl Session {
 
     fn book_failure(&mut self, due: Due, body: &[u8]) {
         self.capture.active = false;
+        self.prepared.for_each(|prepared| prepared.fails_in(due.unit));
         let failure = failure(body);
         if let Some(exchange) = self.units.exchange_mut(due.unit) {
             if exchange.outcome == Outcome::Done {

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, StreamEncoder, TransactionStatus, ValueHasher};
@@ -9,8 +10,8 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
-use crate::remedies::{EarlyBegin, Remedies, Rule};
-use crate::reply_queue::{Due, ReplyQueue};
+use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Remedies, Rule, Transaction};
+use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
 use crate::statements::{Learned, Named, Portal, Prepared};
@@ -36,6 +37,10 @@ pub struct SessionConfig {
     pub keep_values: bool,
     /// What may answer before the server.
     pub remedies: Remedies,
+    /// What the sessions of one gateway share.
+    pub common: Arc<Common>,
+    /// Random bytes that no program can guess: names of the session's own objects are made of them.
+    pub private: [u8; 8],
 }
 
 /// What the backend calls itself.
@@ -88,6 +93,9 @@ pub enum SessionError {
     /// A BEGIN failed after it was answered. The client has been told, and nothing behind the BEGIN was run.
     #[error("the server refused a BEGIN that had been answered")]
     BeginRefused,
+    /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
+    #[error("the server refused the end of a transaction that had been answered")]
+    CommitRefused,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
@@ -119,6 +127,17 @@ pub struct Session {
     pub(crate) stream: StreamEncoder,
     pub(crate) status: TransactionStatus,
     pub(crate) begin: EarlyBegin,
+    pub(crate) transaction: Transaction,
+    pub(crate) facts: Facts,
+    pub(crate) inquiries: Inquiries,
+    /// Its number in the fence.
+    pub(crate) fence_member: u64,
+    /// Who takes the replies to what is being booked.
+    pub(crate) owner: Owner,
+    /// Whether the client's encoding is UTF-8.
+    pub(crate) is_utf8: bool,
+    /// The server has said that it ends the session.
+    pub(crate) is_ending: bool,
     pub(crate) standard_strings: bool,
     pub(crate) named_seen: bool,
     pub(crate) to_client: Vec<u8>,
@@ -126,6 +145,8 @@ pub struct Session {
     /// Bytes of the message that is passing by, still to come from the client and from the server.
     pub(crate) client_passing: usize,
     pub(crate) server_passing: usize,
+    /// What passes by from the server is dropped: it is the session's own.
+    pub(crate) server_dropping: bool,
     pub(crate) backend_key: Option<BackendKey>,
     /// Code of the request for encryption that was declined last.
     pub(crate) declined: Option<u32>,
@@ -163,7 +184,6 @@ impl Session {
     pub fn new(config: SessionConfig) -> Self {
         Self {
             values: Values::new(config.hasher.clone()),
-            config,
             phase: Phase::Opening,
             queue: ReplyQueue::default(),
             units: Units::default(),
@@ -180,12 +200,20 @@ impl Session {
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
             begin: EarlyBegin::default(),
+            transaction: Transaction::default(),
+            facts: Facts::default(),
+            inquiries: Inquiries::new(config.private),
+            fence_member: config.common.fence.join(),
+            owner: Owner::Client,
+            is_utf8: false,
+            is_ending: false,
             standard_strings: true,
             named_seen: false,
             to_client: Vec::new(),
             to_server: Vec::new(),
             client_passing: 0,
             server_passing: 0,
+            server_dropping: false,
             backend_key: None,
             declined: None,
             proofs_due: 0,
@@ -193,6 +221,7 @@ impl Session {
             undecoded: 0,
             last_reply_unit: 0,
             client_left_at: None,
+            config,
         }
     }
 
@@ -225,6 +254,9 @@ impl Session {
     pub fn handle_server(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         if let Some(verdict) = passing(&mut self.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
+                if self.server_dropping {
+                    return Ok(Verdict::Replace(bytes));
+                }
                 self.units.bytes_received(self.last_reply_unit, bytes, now);
             }
             return Ok(verdict);
@@ -268,7 +300,7 @@ impl Session {
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran
     /// (rule B9).
     pub fn may_cancel(&self) -> bool {
-        self.begin.is_confirmed() || !Rule::Cancel.is_kept()
+        self.queue.front().is_none_or(|due| !due.is_own()) || !Rule::Cancel.is_kept()
     }
 
     /// Whether the next byte from the client begins a unit: the place to hold it at.
@@ -304,6 +336,7 @@ impl Session {
 
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
+        self.config.common.fence.leave(self.fence_member);
         let unanswered = self.units.unanswered().into();
         self.stream.closed(
             self.client_left_at.unwrap_or(now),

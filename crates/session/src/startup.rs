@@ -149,6 +149,7 @@ impl Session {
                 self.units.settle_all();
                 self.book_answered(now);
                 self.phase = Phase::Serving;
+                self.got_ready(now);
             }
             _ => {}
         }
@@ -164,6 +165,7 @@ impl Session {
             Ok(ParameterStatus { name: b"application_name", value }) => {
                 self.scopes.application(value, &mut self.names, &mut self.stream);
             }
+            Ok(ParameterStatus { name: b"client_encoding", value }) => self.is_utf8 = value == b"UTF8",
             Ok(ParameterStatus { name: b"in_hot_standby", value }) => self.begin.set_standby(value != b"off"),
             Ok(_) => {}
             Err(_) => self.undecoded += 1,
@@ -180,6 +182,8 @@ impl Session {
         if message.parameters.get("replication").is_some() {
             self.begin.set_replication();
         }
+        let database = message.parameters.get("database").or(message.parameters.get("user"));
+        self.facts.set_database(database.unwrap_or_default());
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();

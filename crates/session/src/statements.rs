@@ -6,6 +6,8 @@ use onetrip_sql::{FetchCount, Lifted, StatementKind};
 use onetrip_wire::pg::{Format, Oid};
 use smallvec::SmallVec;
 
+use crate::remedies::Effect;
+
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
 
@@ -23,6 +25,8 @@ pub(crate) struct Text {
     pub(crate) request: u64,
     /// Surely no savepoint ends when it runs.
     pub(crate) leaves_savepoints: bool,
+    /// What it does, as far as the text tells.
+    pub(crate) effect: Effect,
 }
 
 /// A prepared statement.
@@ -33,6 +37,10 @@ pub(crate) struct Prepared {
     pub(crate) types: SmallVec<[Oid; 8]>,
     /// Values of the literals in its text.
     pub(crate) literals: SmallVec<[ValueHash; 4]>,
+    /// Its text, where a remedy may need it.
+    pub(crate) source: Option<Box<[u8]>>,
+    /// The last unit that prepared or bound it; none once that failed.
+    seen_in: Option<u64>,
 }
 
 /// A portal: a statement with its parameters.
@@ -115,6 +123,11 @@ impl<T> Named<T> {
         }
     }
 
+    /// Looks at each of them.
+    pub(crate) fn for_each(&mut self, mut see: impl FnMut(&mut T)) {
+        self.unnamed.iter_mut().chain(self.named.values_mut()).for_each(&mut see);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.unnamed = None;
         self.named.clear();
@@ -157,6 +170,23 @@ impl Prepared {
         self.types.extend(types);
         self.literals.clear();
         self.literals.extend_from_slice(literals);
+        self.source = None;
+        self.seen_in = None;
+    }
+
+    /// A message of this unit prepares or binds it.
+    pub(crate) fn is_seen_in(&mut self, unit: u64) {
+        self.seen_in = Some(unit);
+    }
+
+    /// An error came in this unit.
+    pub(crate) fn fails_in(&mut self, unit: u64) {
+        self.seen_in = self.seen_in.filter(|seen| *seen != unit);
+    }
+
+    /// The last unit that proves that it is there, once that is answered.
+    pub(crate) fn seen_in(&self) -> Option<u64> {
+        self.seen_in
     }
 }
 

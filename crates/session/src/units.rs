@@ -208,6 +208,11 @@ impl Units {
         self.first
     }
 
+    /// The number of the last unit.
+    pub(crate) fn newest(&self) -> u64 {
+        self.last_number()
+    }
+
     /// Live units.
     pub(crate) fn len(&self) -> usize {
         self.live.len()

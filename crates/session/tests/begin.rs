@@ -21,8 +21,13 @@ fn notification() -> Vec<u8> {
     message(b'A', b"\0\0\0\x07news\0\0")
 }
 
+/// This remedy alone.
+fn begin() -> Remedies {
+    [Remedy::Begin].into_iter().collect()
+}
+
 fn primary() -> Pair {
-    Pair::remedied(Remedies::exact(), Some("off"))
+    Pair::remedied(begin(), Some("off"))
 }
 
 impl Pair {
@@ -85,7 +90,7 @@ fn extended_groups_go_behind_a_begin_as_well() {
 
 #[test]
 fn without_remedies_nothing_is_answered() {
-    let mut pair = Pair::remedied("exact,-begin".parse().unwrap(), Some("off"));
+    let mut pair = Pair::remedied("exact,-begin,-commit".parse().unwrap(), Some("off"));
     pair.turn(&[query("BEGIN")], &[complete("BEGIN"), ready(b'T')]);
 }
 
@@ -159,11 +164,11 @@ fn what_the_server_says_unasked_keeps_its_place() {
 fn a_standby_is_asked_before_it_writes() {
     for text in ["BEGIN READ WRITE", "BEGIN ISOLATION LEVEL SERIALIZABLE"] {
         for unsure in [Some("on"), None] {
-            assert!(!is_answered(&mut Pair::remedied(Remedies::exact(), unsure), text), "{text}");
+            assert!(!is_answered(&mut Pair::remedied(begin(), unsure), text), "{text}");
         }
         assert!(is_answered(&mut primary(), text), "{text}");
     }
-    assert!(is_answered(&mut Pair::remedied(Remedies::exact(), Some("on")), "BEGIN READ ONLY"));
+    assert!(is_answered(&mut Pair::remedied(begin(), Some("on")), "BEGIN READ ONLY"));
 }
 
 /// B6.
@@ -274,14 +279,14 @@ fn a_replication_connection_waits_for_the_server() {
     let mut packet = Vec::new();
     let parameters = [(&b"user"[..], &b"ann"[..]), (b"replication", b"database")];
     encode_startup(&mut packet, PROTOCOL_3_0, parameters);
-    let mut pair = Pair::remedied_as(&packet, Remedies::exact(), Some("off"));
+    let mut pair = Pair::remedied_as(&packet, begin(), Some("off"));
     assert!(!is_answered(&mut pair, "BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ"));
 }
 
 #[test]
 fn every_rule_names_a_test_of_this_file() {
     let here = include_str!("begin.rs");
-    for rule in Rule::ALL {
+    for rule in Rule::ALL.into_iter().filter(|rule| rule.name().starts_with('B')) {
         assert!(here.contains(&format!("/// {}.\n#[test]\nfn {}()", rule.name(), rule.test())), "{rule:?}");
     }
 }

@@ -22,7 +22,9 @@
 //!
 //! No byte of a literal ever gets into a template, not even of an unterminated one.
 //!
-//! Not here: parsing, purity of statements and functions, other dialects than PostgreSQL's.
+//! Apart from that pass, [`purity`] parses with PostgreSQL's own grammar and tells which SELECTs only read.
+//!
+//! Not here: other dialects than PostgreSQL's.
 
 mod facts;
 mod kind;
@@ -31,6 +33,7 @@ mod lists;
 mod literal;
 mod number;
 mod pass;
+pub mod purity;
 mod scan;
 mod shape;
 pub mod sqlcommenter;

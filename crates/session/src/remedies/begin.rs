@@ -22,9 +22,11 @@ use onetrip_wire::pg::{
     frontend,
 };
 
+use super::facts::ISOLATION_QUERY;
 use super::grammar::Kind;
+use super::inquiry::Question;
 use super::{Rule, grammar};
-use crate::reply_queue::{Due, Expect, Reply};
+use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
 /// The shortest round trip that is worth it. What the session's own messages cost server and gateway was measured at 30
@@ -72,11 +74,6 @@ enum State {
 }
 
 impl EarlyBegin {
-    /// Whether the server has taken the BEGIN, if there is one.
-    pub(crate) fn is_confirmed(&self) -> bool {
-        !matches!(self.state, State::Sent { .. })
-    }
-
     /// Whether the client's next unit must wait (rule B7).
     fn holds_back(&self) -> bool {
         Rule::OneAhead.is_kept() && self.state == State::Sent { followed: true }
@@ -105,7 +102,7 @@ impl EarlyBegin {
     }
 
     /// The transaction is over, or has failed.
-    pub(crate) fn transaction_ended(&mut self) {
+    pub(crate) fn savepoints_ended(&mut self) {
         self.savepoints.clear();
     }
 
@@ -133,19 +130,18 @@ impl Session {
 
     /// Answers the message at the front of `input` if it is a BEGIN that can be.
     pub(crate) fn answer_begin(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
-        let EarlyBegin { distance, replicates, .. } = self.begin;
-        let is_on = self.config.remedies.has(Remedy::Begin) && distance >= DISTANCE_MIN && !replicates;
-        if header.tag != frontend::QUERY || !is_on {
+        if header.tag != frontend::QUERY || !self.may_remedy(Remedy::Begin) {
             return None;
         }
         let length = header.frame_len();
         let is_alone = !Rule::Alone.is_kept() || input.len() == length;
         let text = input.get(HEADER_BYTES..length)?.strip_suffix(b"\0")?;
         let control = grammar::control(text)?;
-        if !is_alone || !self.is_quiet(&control.kind) || self.is_refused(&control.kind) {
+        if !is_alone || !self.is_in_place(&control.kind) || self.is_refused(&control.kind) {
             return None;
         }
-        self.send_begin(text);
+        let asks_for_level = matches!(control.kind, Kind::Begin { .. }) && self.needs_facts();
+        self.send_begin(text, asks_for_level);
         let reply_at = self.to_client.len();
         CommandComplete { tag: control.tag }.encode(&mut self.to_client);
         encode_ready_for_query(&mut self.to_client, WireStatus::Active);
@@ -158,7 +154,7 @@ impl Session {
         self.status = TransactionStatus::Active;
         self.book_answered(now);
         match control.kind {
-            Kind::Begin { .. } => {}
+            Kind::Begin { .. } => self.transaction.begin(),
             Kind::Savepoint(name) => self.begin.save(name),
             Kind::Release(_) => {
                 self.begin.savepoints.pop();
@@ -167,18 +163,31 @@ impl Session {
         Some(Verdict::Replace(length))
     }
 
-    /// In the right place of a transaction, with nothing of the client's under way in either direction (rule B2).
-    fn is_quiet(&self, kind: &Kind) -> bool {
+    /// Whether this remedy is on and can be of use here.
+    pub(crate) fn may_remedy(&self, remedy: Remedy) -> bool {
+        let EarlyBegin { distance, replicates, .. } = self.begin;
+        self.config.remedies.has(remedy) && distance >= DISTANCE_MIN && !replicates
+    }
+
+    /// Whether nothing of the client's is under way in either direction.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.owes_session_only()
+            && self.units.unanswered() == 0
+            && !self.units.is_open()
+            && self.server_passing == 0
+            && !self.is_ending
+            && self.begin.state != State::Sent { followed: true }
+    }
+
+    /// In the right place of a transaction, with nothing of the client's under way (rule B2).
+    fn is_in_place(&self, kind: &Kind) -> bool {
         let place = match kind {
             Kind::Begin { .. } => TransactionStatus::Idle,
             Kind::Savepoint(_) | Kind::Release(_) => TransactionStatus::Active,
         };
-        let is_quiet = self.status == place
-            && self.queue.owes_session_only()
-            && self.units.unanswered() == 0
-            && !self.units.is_open();
+        let is_sure = self.status == place && self.is_quiet();
         let is_followed = self.begin.state == State::Sent { followed: true };
-        (is_quiet || !Rule::Quiet.is_kept()) && self.server_passing == 0 && !is_followed
+        is_sure || !Rule::Quiet.is_kept() && self.server_passing == 0 && !is_followed
     }
 
     /// Whether the server may refuse this, or would say more than the answer (rules B4, B5 and B10).
@@ -198,7 +207,7 @@ impl Session {
     }
 
     /// Sends the BEGIN so that nothing behind it runs if it fails (rule B6).
-    fn send_begin(&mut self, text: &[u8]) {
+    fn send_begin(&mut self, text: &[u8], asks_for_level: bool) {
         self.begin.state = State::Sent { followed: false };
         let out = &mut self.to_server;
         let expected: &[Expect] = if Rule::Frame.is_kept() {
@@ -210,7 +219,6 @@ impl Session {
             Execute { portal: b"", row_limit: None }.encode(out);
             StatementOrPortal::Portal(b"").encode(frontend::CLOSE, out);
             StatementOrPortal::Statement(b"").encode(frontend::CLOSE, out);
-            frame(out, frontend::FLUSH, |_| ());
             &[Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close]
         } else {
             frame(out, frontend::QUERY, |out| {
@@ -220,53 +228,45 @@ impl Session {
             &[Expect::Query]
         };
         for expect in expected {
-            self.queue.sent(Due::own(*expect));
+            self.queue.sent(Due::own(Owner::Begin, *expect));
+        }
+        if asks_for_level {
+            self.ask(Question::Isolation, ISOLATION_QUERY, false);
+        }
+        if Rule::Frame.is_kept() {
+            frame(&mut self.to_server, frontend::FLUSH, |_| ());
         }
     }
 
-    /// What becomes of a message of the server, which has been booked as `reply`.
-    pub(crate) fn pass_reply(
-        &mut self,
-        header: FrameHeader,
-        input: &[u8],
-        reply: Reply,
-    ) -> Result<Option<Verdict>, SessionError> {
-        let Some(message) = input.get(..header.frame_len()) else { return Ok(None) };
-        match reply {
-            Reply::Part(due) | Reply::Last(due) | Reply::CopyIn(due) if due.is_own() => {
-                self.own_reply(header.tag, due, matches!(reply, Reply::Last(_)), message)
-            }
-            Reply::Failed(due) if due.is_own() => self.begin_failed(message),
-            Reply::Async => self.keep_for_later(header.tag, message),
-            Reply::Last(_) if header.tag == backend::READY_FOR_QUERY => Ok(self.pass_kept(message)),
-            _ => Ok(None),
-        }
-    }
-
-    /// The server answers the session's own messages.
-    fn own_reply(
+    /// The server answers the messages that carry a BEGIN.
+    pub(crate) fn begin_reply(
         &mut self,
         tag: u8,
-        due: Due,
-        is_last: bool,
+        reply: Reply,
         message: &[u8],
-    ) -> Result<Option<Verdict>, SessionError> {
+    ) -> Result<Verdict, SessionError> {
         let body = &message[HEADER_BYTES..];
+        let due = match reply {
+            Reply::Failed(_) => return self.begin_failed(message),
+            Reply::Part(due) | Reply::Last(due) | Reply::CopyIn(due) => due,
+            Reply::Async | Reply::Unasked => return Ok(Verdict::Forward(message.len())),
+        };
+        let is_last = matches!(reply, Reply::Last(_));
         let is_begun = match tag {
             backend::COMMAND_COMPLETE => {
                 CommandComplete::decode(body).is_ok_and(|complete| grammar::is_tag(complete.tag))
             }
-            backend::READY_FOR_QUERY => self.status == TransactionStatus::Active,
+            backend::READY_FOR_QUERY => body == b"T",
             _ => true,
         };
         if !is_begun && Rule::Failure.is_kept() {
             return Err(self.begin_refused("the server did not begin it"));
         }
-        let own_left = self.queue.front().is_some_and(|next| next.is_own());
+        let own_left = self.queue.owes(Owner::Begin);
         match (due.expect, self.begin.state) {
             (Expect::Close, State::Sent { followed: false }) if is_last && !own_left => {
                 frame(&mut self.to_server, frontend::SYNC, |_| ());
-                self.queue.sent(Due::own(Expect::Sync));
+                self.queue.sent(Due::own(Owner::Begin, Expect::Sync));
                 self.begin.state = State::Ending;
             }
             (Expect::Close | Expect::Sync | Expect::Query, _) if is_last && !own_left => {
@@ -274,18 +274,18 @@ impl Session {
             }
             _ => {}
         }
-        Ok(Some(Verdict::Replace(message.len())))
+        Ok(Verdict::Replace(message.len()))
     }
 
     /// The server ends the session, or will not begin the transaction after all (rule B8).
-    fn begin_failed(&mut self, message: &[u8]) -> Result<Option<Verdict>, SessionError> {
+    pub(crate) fn begin_failed(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
         self.begin.state = State::None;
         let error = ErrorResponse::decode(&message[HEADER_BYTES..]).ok();
         if error.is_some_and(|error| error.is_fatal()) {
-            return Ok(None);
+            return Ok(Verdict::Forward(message.len()));
         }
         if !Rule::Failure.is_kept() {
-            return Ok(Some(Verdict::Replace(message.len())));
+            return Ok(Verdict::Replace(message.len()));
         }
         let text = error.map(|error| String::from_utf8_lossy(error.message()));
         Err(self.begin_refused(text.as_deref().unwrap_or("an error that cannot be read")))
@@ -300,11 +300,11 @@ impl Session {
     }
 
     /// What the server says unasked before it takes the BEGIN would come later if it had taken it (rule B4).
-    fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Option<Verdict>, SessionError> {
+    pub(crate) fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
         let is_notification = tag == backend::NOTIFICATION_RESPONSE;
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
         if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {
-            return Ok(None);
+            return Ok(Verdict::Forward(message.len()));
         }
         let kept = if is_notification { &mut self.begin.until_idle } else { &mut self.begin.until_ready };
         if kept.len() + message.len() > KEPT_BYTES_MAX {
@@ -312,21 +312,21 @@ impl Session {
             return Err(SessionError::TooMuchKept);
         }
         kept.extend_from_slice(message);
-        Ok(Some(Verdict::Replace(message.len())))
+        Ok(Verdict::Replace(message.len()))
     }
 
     /// Lets what was kept go ahead of the client's ReadyForQuery.
-    fn pass_kept(&mut self, ready: &[u8]) -> Option<Verdict> {
+    pub(crate) fn pass_kept(&mut self, ready: &[u8]) -> Verdict {
         let EarlyBegin { until_ready, until_idle, .. } = &mut self.begin;
         let is_idle = self.status == TransactionStatus::Idle;
         if until_ready.is_empty() && (until_idle.is_empty() || !is_idle) {
-            return None;
+            return Verdict::Forward(ready.len());
         }
         self.to_client.append(until_ready);
         if is_idle {
             self.to_client.append(until_idle);
         }
         self.to_client.extend_from_slice(ready);
-        Some(Verdict::Replace(ready.len()))
+        Verdict::Replace(ready.len())
     }
 }

@@ -52,6 +52,34 @@ pub(crate) fn control(text: &[u8]) -> Option<Control> {
     known(text).or_else(|| text.starts_with(b"BEGIN").then(any).flatten())
 }
 
+/// What CommandComplete says to a statement that ends the transaction and begins no other (COMMIT, ROLLBACK of the
+/// manual); `None` for anything else.
+pub(crate) fn end(text: &[u8]) -> Option<&'static [u8]> {
+    if text.len() > LENGTH_MAX
+        || !ENDS.iter().any(|(verb, _)| first_word(text).eq_ignore_ascii_case(verb.as_bytes()))
+    {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?.trim_matches(is_space);
+    let text = text.strip_suffix(';').unwrap_or(text).to_ascii_uppercase();
+    let words: Vec<&str> = words(&text).collect();
+    let verb = match words.as_slice() {
+        [verb] | [verb, "WORK" | "TRANSACTION"] => verb,
+        [verb, "AND", "NO", "CHAIN"] | [verb, "WORK" | "TRANSACTION", "AND", "NO", "CHAIN"] => verb,
+        _ => return None,
+    };
+    ENDS.iter().find(|(known, _)| known == verb).map(|(_, tag)| *tag)
+}
+
+/// Verbs that end a transaction, and what the server says to them.
+const ENDS: [(&str, &[u8]); 4] =
+    [("COMMIT", b"COMMIT"), ("END", b"COMMIT"), ("ROLLBACK", b"ROLLBACK"), ("ABORT", b"ROLLBACK")];
+
+/// Whether the server says this when a transaction is over.
+pub(crate) fn is_end_tag(tag: &[u8]) -> bool {
+    ENDS.iter().any(|(_, known)| *known == tag)
+}
+
 fn known(text: &[u8]) -> Option<Control> {
     // Nearly every text ends here, and nothing has been allocated.
     if text.len() > LENGTH_MAX

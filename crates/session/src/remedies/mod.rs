@@ -1,8 +1,15 @@
 //! Remedies: what takes round trips out of a program that stays as it is. They obey the rules of [`Rule`].
 
+mod arrived;
 mod begin;
+mod commit;
+mod facts;
+mod fence;
 mod grammar;
+mod inquiry;
+mod own;
 mod rules;
+mod transaction;
 
 use std::str::FromStr;
 
@@ -10,8 +17,22 @@ use onetrip_ledger::{Remedy, UnknownRemedy};
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
+pub(crate) use facts::Facts;
+pub use facts::Knowledge;
+pub use fence::Fence;
 pub(crate) use grammar::leaves_savepoints;
+pub(crate) use inquiry::Inquiries;
 pub use rules::Rule;
+pub(crate) use transaction::{Effect, Transaction};
+
+/// What the sessions of one gateway share.
+#[derive(Debug, Default)]
+pub struct Common {
+    /// What is known of its databases.
+    pub knowledge: Knowledge,
+    /// What was answered and is not over.
+    pub fence: Fence,
+}
 
 /// The remedies that are on; none by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,12 +43,23 @@ pub struct Remedies {
 impl Remedies {
     /// Every remedy under which a program cannot tell the difference.
     pub fn exact() -> Self {
-        Self { on: Remedy::ALL.into() }
+        Remedy::ALL.into_iter().collect()
+    }
+
+    /// Whether all are off.
+    pub fn is_none(&self) -> bool {
+        self.on.is_empty()
     }
 
     /// Whether this one is on.
     pub fn has(&self, remedy: Remedy) -> bool {
         self.on.contains(&remedy)
+    }
+}
+
+impl FromIterator<Remedy> for Remedies {
+    fn from_iter<I: IntoIterator<Item = Remedy>>(remedies: I) -> Self {
+        Self { on: remedies.into_iter().collect() }
     }
 }
 
@@ -76,9 +108,10 @@ mod tests {
     #[test]
     fn a_tier_and_what_is_left_out_of_it() {
         assert_eq!("exact".parse(), Ok(Remedies::exact()));
-        assert_eq!("exact,-begin".parse(), Ok(Remedies::default()));
+        let without: Remedies = "exact,-begin".parse().unwrap();
+        assert!(Remedy::ALL.iter().all(|one| without.has(*one) == (*one != Remedy::Begin)));
         assert_eq!("none".parse(), Ok(Remedies::default()));
-        for bad in ["", "begin", "exact,begin", "exact,-commit", "exact,"] {
+        for bad in ["", "begin", "exact,begin", "exact,-commits", "exact,"] {
             assert!(bad.parse::<Remedies>().is_err(), "{bad}");
         }
     }

@@ -1,9 +1,11 @@
 //! A session between a client and a server that are played by hand. Each test program uses a part of it.
 #![allow(dead_code)]
 
+use std::sync::Arc;
+
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
-use onetrip_session::{Remedies, Session, SessionConfig, SessionError, Verdict};
+use onetrip_session::{Common, Remedies, Session, SessionConfig, SessionError, Verdict};
 use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 
 /// The key that clients get.
@@ -27,13 +29,19 @@ pub(crate) struct Books {
 impl Pair {
     /// A session whose client has just connected.
     pub(crate) fn opening() -> Self {
-        Self::with(Remedies::default())
+        Self::with(Remedies::default(), Arc::default())
     }
 
-    fn with(remedies: Remedies) -> Self {
+    fn with(remedies: Remedies, common: Arc<Common>) -> Self {
         let hasher = ValueHasher::new();
-        let config =
-            SessionConfig { hasher: hasher.clone(), cancel_key: SHOWN_KEY, keep_values: false, remedies };
+        let config = SessionConfig {
+            hasher: hasher.clone(),
+            cancel_key: SHOWN_KEY,
+            keep_values: false,
+            remedies,
+            common,
+            private: *b"not told",
+        };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
     }
 
@@ -58,7 +66,7 @@ impl Pair {
 
     /// The same with this startup packet.
     pub(crate) fn remedied_as(packet: &[u8], remedies: Remedies, in_hot_standby: Option<&str>) -> Self {
-        let mut pair = Self::with(remedies);
+        let mut pair = Self::with(remedies, Arc::default());
         pair.client(packet).expect("a good packet");
         pair.session.path_measured(Moment(0), 13_000, 13_000);
         let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();

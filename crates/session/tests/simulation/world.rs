@@ -125,6 +125,8 @@ impl World {
             cancel_key: SHOWN_KEY,
             keep_values: false,
             remedies: Remedies::default(),
+            common: Default::default(),
+            private: *b"not told",
         };
         let noise = *random.pick(&[0, 30, 6]);
         let piece = *random.pick(&[100_000, 1, 3, 40]);

@@ -1,0 +1,29 @@
+//! Loops, as pure state machines: which statements a program will send next and with which values ([`Predictor`]), and
+//! the answers that wait until it asks for them ([`Buffer`]).
+//!
+//! ```text
+//!            statement, served, result_row, result_end, failed, flush
+//!   session ---------------------------------------------------------> Predictor --- plan ---> Flight of guesses
+//!      |
+//!      |     expect, append, complete, fail, flush
+//!      +---------------------------------------------------------> Buffer --- ask ---> Serve | Wait | Forward
+//! ```
+//!
+//! A **frame** is a result whose rows a loop walks; an **edge** says which template takes its parameters from which
+//! columns of which other template's rows; a **guess** is a statement that nobody has asked for yet. A guess is never
+//! trusted: what the program gets is decided by byte equality alone ([`Buffer::ask`]). Time is an argument, counted
+//! from any one origin.
+//!
+//! Non-scope: SQL, protocol messages, sockets, purity of statements, the shield around a flight.
+
+mod buffer;
+mod flight;
+mod predictor;
+mod value;
+
+pub use buffer::{
+    AGE_MAX, Answer, Asking, BYTES_MAX, Buffer, BufferCounters, ENTRIES_MAX, Forwarded, Origin,
+};
+pub use flight::{Flight, Guess};
+pub use predictor::{Cost, Counters, Predictor};
+pub use value::{Arrival, Column, Form, Format, Template, Ticket, Value};

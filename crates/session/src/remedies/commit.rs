@@ -1,0 +1,193 @@
+//! The remedy `commit`: the end of a transaction that only read is answered at once and sent along.
+//!
+//! ```text
+//!  client            session                       server
+//!    | Query COMMIT ->| Query COMMIT ------------->|   AccessShare locks are still held
+//!    |<- COMMIT, I ---|                            |   fence: strong locks of other sessions wait
+//!    | Query BEGIN -->| ...                        |
+//!    |                |<------------- COMMIT, I ---|   dropped; the fence goes down
+//! ```
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_wire::pg::{
+    Bind, CommandComplete, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal,
+    TransactionStatus as WireStatus, backend, encode_ready_for_query, frame, frontend,
+};
+
+use super::arrived::Arrived;
+use super::transaction::{Effect, Isolation};
+use super::{Rule, grammar};
+use crate::reply_queue::{Owner, Reply};
+use crate::session::{Session, SessionError, Verdict};
+
+impl Session {
+    /// Answers the unit in `input` if it ends a transaction that only read.
+    pub(crate) fn answer_commit(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
+        if !self.may_remedy(Remedy::Commit) || self.status != TransactionStatus::Active {
+            return None;
+        }
+        let unit = Arrived::peek(input)?;
+        let tag = self.end_tag(unit)?;
+        if !self.is_quiet() || !self.has_only_read(now) {
+            return None;
+        }
+        match self.transaction.isolation {
+            Isolation::ReadCommitted | Isolation::RepeatableRead => {}
+            Isolation::Unknown if self.inquiries.is_asked(super::inquiry::Question::Isolation) => {
+                return Some(Verdict::Hold);
+            }
+            Isolation::Unknown | Isolation::Serializable => return None,
+        }
+        self.begin.is_followed();
+        self.owner = Owner::Commit;
+        let number = self.units.oldest();
+        for (tag, body) in unit.messages() {
+            self.book_request(now, tag, body, true);
+        }
+        self.owner = Owner::Client;
+        let reply_at = self.to_client.len();
+        self.put_end(unit, tag);
+        let reply = self.to_client.len() - reply_at;
+        self.units.answered_by(number, Remedy::Commit);
+        self.units.bytes_sent(unit.len());
+        self.units.bytes_received(number, reply, now);
+        self.status = TransactionStatus::Idle;
+        self.transaction_over();
+        self.portals.clear();
+        self.book_answered(now);
+        if Rule::Fence.is_kept() {
+            self.config.common.fence.raise(self.fence_member);
+        }
+        Some(Verdict::Forward(unit.len()))
+    }
+
+    /// What CommandComplete says to a unit that does nothing but end the transaction.
+    fn end_tag(&self, unit: Arrived<'_>) -> Option<&'static [u8]> {
+        let mut tag = None;
+        let mut parsed = None;
+        for (message, body) in unit.messages() {
+            match message {
+                frontend::QUERY => return grammar::end(body.strip_suffix(b"\0")?),
+                frontend::PARSE => {
+                    let parse = Parse::decode(body).ok().filter(|parse| parse.statement.is_empty())?;
+                    parsed = Some(parse.text);
+                }
+                frontend::BIND => {
+                    let bind = Bind::decode(body).ok()?;
+                    let is_plain = bind.portal.is_empty()
+                        && bind.parameters.is_empty()
+                        && bind.result_formats.codes().len() <= 2
+                        && bind.parameter_formats.codes().is_empty();
+                    let text = match parsed {
+                        Some(text) if bind.statement.is_empty() => text,
+                        _ => self.surely_prepared(bind.statement)?,
+                    };
+                    tag = Some(grammar::end(text).filter(|_| is_plain && tag.is_none())?);
+                }
+                frontend::DESCRIBE | frontend::CLOSE => {
+                    let object = StatementOrPortal::decode(body).ok()?;
+                    (object == StatementOrPortal::Portal(b"") && tag.is_some()).then_some(())?;
+                }
+                frontend::EXECUTE => {
+                    let execute = Execute::decode(body).ok()?;
+                    (execute.portal.is_empty() && tag.is_some()).then_some(())?;
+                }
+                _ => {}
+            }
+        }
+        let count = |wanted: u8| unit.messages().filter(|(message, _)| *message == wanted).count();
+        tag.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1)
+    }
+
+    /// Puts what the server would say.
+    fn put_end(&mut self, unit: Arrived<'_>, tag: &[u8]) {
+        let out = &mut self.to_client;
+        for (message, _) in unit.messages() {
+            match message {
+                frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
+                frontend::BIND => frame(out, backend::BIND_COMPLETE, |_| ()),
+                frontend::DESCRIBE => frame(out, backend::NO_DATA, |_| ()),
+                frontend::CLOSE => frame(out, backend::CLOSE_COMPLETE, |_| ()),
+                frontend::EXECUTE | frontend::QUERY => CommandComplete { tag }.encode(out),
+                _ => {}
+            }
+            if matches!(message, frontend::SYNC | frontend::QUERY) {
+                encode_ready_for_query(out, WireStatus::Idle);
+            }
+        }
+    }
+
+    /// The server ends a transaction whose end was answered.
+    pub(crate) fn commit_reply(
+        &mut self,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+    ) -> Result<Verdict, SessionError> {
+        let body = &message[HEADER_BYTES..];
+        let is_good = match tag {
+            backend::ERROR_RESPONSE => {
+                if ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
+                    return Ok(Verdict::Forward(message.len()));
+                }
+                false
+            }
+            backend::COMMAND_COMPLETE => {
+                CommandComplete::decode(body).is_ok_and(|complete| grammar::is_end_tag(complete.tag))
+            }
+            backend::READY_FOR_QUERY => body == b"I",
+            _ => true,
+        };
+        if !is_good && Rule::EndFails.is_kept() {
+            let message =
+                "a transaction that only read, and whose end onetrip had answered, did not end well";
+            let hint =
+                "Nothing was written in it. Connect again; leave the remedy out by --remedies exact,-commit.";
+            self.refuse("08006", message, Some(hint));
+            return Err(SessionError::CommitRefused);
+        }
+        if tag == backend::READY_FOR_QUERY && matches!(reply, Reply::Last(_)) {
+            self.config.common.fence.lower(self.fence_member);
+        }
+        Ok(Verdict::Replace(message.len()))
+    }
+
+    /// Whether what comes next might meet locks of a transaction that was answered before it ended (rule C3).
+    pub(crate) fn is_fenced(&mut self, now: Moment, input: &[u8]) -> bool {
+        let common = std::sync::Arc::clone(&self.config.common);
+        Rule::Fence.is_kept()
+            && self.config.remedies.has(Remedy::Commit)
+            && !self.units.is_open()
+            && common.fence.is_up_for(self.fence_member)
+            && !self.takes_weak_locks(now, input)
+    }
+
+    /// Whether the unit in `input` surely takes no lock that a reader's lock conflicts with.
+    fn takes_weak_locks(&mut self, now: Moment, input: &[u8]) -> bool {
+        let Some(unit) = Arrived::peek(input) else { return false };
+        unit.messages().all(|(tag, body)| {
+            let text = match tag {
+                frontend::QUERY => body.strip_suffix(b"\0"),
+                frontend::PARSE => Parse::decode(body).ok().map(|parse| parse.text),
+                frontend::BIND => {
+                    let Ok(bind) = Bind::decode(body) else { return false };
+                    let Some(prepared) = self.prepared.get(bind.statement) else { return false };
+                    let text = prepared.text.clone();
+                    return self.is_weak(now, text.effect, text.template);
+                }
+                _ => return true,
+            };
+            let Some(text) = text.map(<[u8]>::to_vec) else { return false };
+            let (effect, template) = self.effect_of(&text);
+            self.is_weak(now, effect, template)
+        })
+    }
+
+    fn is_weak(&mut self, now: Moment, effect: Effect, template: u32) -> bool {
+        match effect {
+            Effect::Begin | Effect::End | Effect::Nothing | Effect::WritesRows => true,
+            Effect::Read => self.only_reads(now, template),
+            Effect::Unknown | Effect::MayDefine => false,
+        }
+    }
+}

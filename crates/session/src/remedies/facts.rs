@@ -1,0 +1,293 @@
+//! What is known of the session and of the database: whether a statement only reads.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use onetrip_ledger::{Moment, Remedy};
+use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Needs};
+use onetrip_wire::pg::Values;
+
+use super::inquiry::Question;
+use crate::session::Session;
+
+/// What is known of a database is not relied on for longer, unless it is asked again.
+const FRESH: Duration = Duration::from_secs(60);
+/// A database is asked again at most this often.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// Databases and search paths that are kept.
+const CATALOGUES_MAX: usize = 64;
+/// Templates that may wait for their proof; with more, none is proven.
+const UNPROVEN_MAX: usize = 64;
+/// Templates of one session whose verdict is kept.
+const TEMPLATES_MAX: usize = 16_384;
+
+/// The session's own state, in one row: its search path and role, and whether it has temporary objects or listens.
+const STATE_QUERY: &str = "SELECT pg_catalog.current_schemas(true)::pg_catalog.text, \
+     current_user::pg_catalog.text, \
+     pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0 \
+     OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels())";
+/// Takes no snapshot.
+pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
+
+/// What all sessions of a gateway know together.
+#[derive(Debug, Default)]
+pub struct Knowledge {
+    catalogues: Mutex<HashMap<Place, Known, RandomState>>,
+    /// Goes up when something may have changed a catalogue.
+    epoch: AtomicU64,
+}
+
+/// Where names are resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Place {
+    database: Vec<u8>,
+    /// The search path as it works out, and the role.
+    path: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    catalogue: Arc<Catalogue>,
+    asked_at: Moment,
+    epoch: u64,
+}
+
+impl Knowledge {
+    /// Something may have changed a catalogue (rule S3).
+    pub(crate) fn changed(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Whether this database was ever asked.
+    fn has(&self, database: &[u8]) -> bool {
+        self.lock().keys().any(|place| place.database == database)
+    }
+
+    fn get(&self, place: &Place) -> Option<Known> {
+        self.lock().get(place).cloned()
+    }
+
+    fn put(&self, place: Place, known: Known) {
+        let mut catalogues = self.lock();
+        if catalogues.len() >= CATALOGUES_MAX && !catalogues.contains_key(&place) {
+            catalogues.clear();
+        }
+        catalogues.insert(place, known);
+    }
+
+    /// A panic elsewhere leaves the map whole.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Known, RandomState>> {
+        self.catalogues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one session knows.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    place: Place,
+    known: Option<Known>,
+    /// Nothing but reads was sent since the server told the session's state, and the state is a plain one.
+    is_known: bool,
+    /// Something that may change the state was sent since it was asked for.
+    state_outdated: bool,
+    /// Templates that were sent and are not yet proven to only read.
+    unproven: Vec<u32>,
+    /// The last unit that may have changed the session's state.
+    doubted_at: Option<u64>,
+    /// The catalogue under way: when it was asked for, and at which epoch.
+    building: Option<(CatalogueBuilder, Moment, u64)>,
+    /// By template.
+    statements: Vec<Statement>,
+}
+
+/// What is known of a template.
+#[derive(Debug, Clone, Default)]
+enum Statement {
+    /// Its text was not seen.
+    #[default]
+    Unseen,
+    Reads {
+        needs: Arc<Needs>,
+        /// What the catalogue said, and which one that was.
+        verdict: Option<(bool, Arc<Catalogue>)>,
+    },
+    /// Its text tells that it may do more than read.
+    Unsafe,
+}
+
+impl Facts {
+    pub(crate) fn set_database(&mut self, database: &[u8]) {
+        self.place.database = database.to_vec();
+    }
+
+    /// Whether the session's state is known and plain: no temporary objects, no channels listened to.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Something that may change the session's state goes to the server, as a part of this unit.
+    pub(crate) fn forget(&mut self, unit: u64) {
+        self.is_known = false;
+        self.state_outdated = true;
+        self.doubted_at = Some(unit);
+    }
+
+    /// Whether nothing that may have taken prepared statements away was sent since this unit.
+    pub(crate) fn is_undoubted_since(&self, unit: u64) -> bool {
+        self.doubted_at.is_none_or(|doubted| doubted < unit)
+    }
+
+    /// A statement of this template goes to the server, and only reads if the catalogue says so.
+    pub(crate) fn read(&mut self, template: u32) {
+        if !self.unproven.contains(&template) && self.unproven.len() <= UNPROVEN_MAX {
+            self.unproven.push(template);
+        }
+    }
+
+    /// Looks into the text of a statement that may only read, once for each template.
+    pub(crate) fn see(&mut self, template: u32, text: &[u8]) {
+        let position = template as usize;
+        if template == 0 || position >= TEMPLATES_MAX {
+            return;
+        }
+        if self.statements.len() <= position {
+            self.statements.resize(position + 1, Statement::Unseen);
+        }
+        if let Statement::Unseen = self.statements[position] {
+            let needs = std::str::from_utf8(text).ok().and_then(|text| purity::read(text).ok());
+            self.statements[position] = match needs {
+                Some(needs) => Statement::Reads { needs: Arc::new(needs), verdict: None },
+                None => Statement::Unsafe,
+            };
+        }
+    }
+
+    /// Whether statements of this template are proven to do nothing but read the snapshot.
+    fn only_reads(&mut self, now: Moment, template: u32, knowledge: &Knowledge) -> bool {
+        let Some(known) = &self.known else { return false };
+        if !known.is_fresh(now, knowledge) {
+            return false;
+        }
+        let Some(Statement::Reads { needs, verdict }) = self.statements.get_mut(template as usize) else {
+            return false;
+        };
+        match verdict {
+            Some((reads, catalogue)) if Arc::ptr_eq(catalogue, &known.catalogue) => *reads,
+            _ => {
+                let reads = known.catalogue.check(needs).is_ok();
+                *verdict = Some((reads, Arc::clone(&known.catalogue)));
+                reads
+            }
+        }
+    }
+}
+
+impl Known {
+    fn is_fresh(&self, now: Moment, knowledge: &Knowledge) -> bool {
+        self.epoch == knowledge.epoch() && now.since(self.asked_at) < FRESH.as_nanos() as u64
+    }
+}
+
+impl Session {
+    /// Whether a remedy is on that depends on what statements do.
+    pub(crate) fn needs_facts(&self) -> bool {
+        self.may_remedy(Remedy::Commit)
+    }
+
+    /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
+    pub(crate) fn only_reads(&mut self, now: Moment, template: u32) -> bool {
+        self.standard_strings
+            && self.is_utf8
+            && self.facts.only_reads(now, template, &self.config.common.knowledge)
+    }
+
+    /// Proves that what was sent only reads, or takes the session's state for unknown.
+    pub(crate) fn prove(&mut self, now: Moment) {
+        let mut unproven = std::mem::take(&mut self.facts.unproven);
+        let is_proven =
+            unproven.len() <= UNPROVEN_MAX && unproven.iter().all(|template| self.only_reads(now, *template));
+        if !is_proven {
+            self.forget(false);
+        }
+        unproven.clear();
+        self.facts.unproven = unproven;
+    }
+
+    /// Between transactions, with nothing under way: asks for what is not known (rule K2).
+    pub(crate) fn inquire(&mut self, now: Moment) {
+        if !self.needs_facts() || self.inquiries.is_asked(Question::State) {
+            return;
+        }
+        self.prove(now);
+        if !self.facts.is_known {
+            self.facts.state_outdated = false;
+            self.ask(Question::State, STATE_QUERY, true);
+            if self.facts.known.is_some() || self.config.common.knowledge.has(&self.facts.place.database) {
+                return;
+            }
+        }
+        let common = Arc::clone(&self.config.common);
+        let knowledge = &common.knowledge;
+        let epoch = knowledge.epoch();
+        let may_use = |known: &Known| known.is_fresh(now, knowledge);
+        if self.facts.known.as_ref().is_some_and(may_use) {
+            return;
+        }
+        self.facts.known = knowledge.get(&self.facts.place);
+        let recently = |known: &Known| now.since(known.asked_at) < ASK_EVERY.as_nanos() as u64;
+        if self.facts.known.as_ref().is_some_and(|known| may_use(known) || recently(known))
+            || self.inquiries.is_asked(Question::Catalogue)
+        {
+            return;
+        }
+        self.facts.building = Some((Catalogue::builder(), now, epoch));
+        self.ask(Question::Catalogue, CATALOGUE_QUERY, true);
+    }
+
+    /// A row of the answer to a question.
+    pub(crate) fn learn(&mut self, question: Question, row: Values<'_>) {
+        let columns: Vec<Option<&[u8]>> = row.iter().collect();
+        match (question, columns.as_slice()) {
+            (Question::State, [Some(path), Some(role), Some(is_special)]) => {
+                self.facts.place.path = [path, &b"\0"[..], role].concat();
+                self.facts.is_known = *is_special == b"f" && !self.facts.state_outdated;
+            }
+            (Question::Isolation, [Some(level)]) => {
+                self.transaction.isolation = super::transaction::Isolation::of(level);
+            }
+            (Question::Catalogue, columns) => {
+                let Some((builder, ..)) = &mut self.facts.building else { return };
+                if builder.row(columns).is_err() {
+                    self.facts.building = None;
+                }
+            }
+            _ => self.undecoded += 1,
+        }
+    }
+
+    /// The answer is complete.
+    pub(crate) fn learned_all(&mut self, question: Question) {
+        if question != Question::Catalogue {
+            return;
+        }
+        let Some((builder, asked_at, epoch)) = self.facts.building.take() else { return };
+        let Ok(catalogue) = builder.finish() else { return };
+        let known = Known { catalogue: Arc::new(catalogue), asked_at, epoch };
+        self.config.common.knowledge.put(self.facts.place.clone(), known.clone());
+        self.facts.known = Some(known);
+    }
+
+    /// The server would not say.
+    pub(crate) fn learn_nothing(&mut self, question: Question) {
+        if question == Question::Catalogue {
+            self.facts.building = None;
+        }
+    }
+}

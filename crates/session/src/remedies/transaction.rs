@@ -1,0 +1,137 @@
+//! What the client's transaction has done so far, as far as remedies depend on it.
+
+use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_sql::StatementKind;
+
+use super::Rule;
+use crate::session::Session;
+
+/// The level of a transaction, as the server says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Isolation {
+    /// The server has not been asked.
+    #[default]
+    Unknown,
+    /// READ UNCOMMITTED is the same in PostgreSQL.
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    /// What SHOW transaction_isolation prints.
+    pub(crate) fn of(shown: &[u8]) -> Self {
+        match shown {
+            b"read committed" | b"read uncommitted" => Self::ReadCommitted,
+            b"repeatable read" => Self::RepeatableRead,
+            b"serializable" => Self::Serializable,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// What a statement does to its session and transaction, as far as its text tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Effect {
+    /// Begins a transaction.
+    Begin,
+    /// Ends one.
+    End,
+    /// Nothing that outlives it: SHOW, savepoints, an empty text.
+    Nothing,
+    /// Reads, if the catalogue says so too.
+    Read,
+    /// Writes rows; triggers may do more to the session, and are not taken to change the catalogue.
+    WritesRows,
+    /// Changes the session, not the catalogue.
+    Unknown,
+    /// Anything: it may change the catalogue.
+    #[default]
+    MayDefine,
+}
+
+impl Effect {
+    pub(crate) fn of(kind: StatementKind) -> Self {
+        use StatementKind as S;
+        match kind {
+            S::Begin => Self::Begin,
+            S::Commit | S::Rollback => Self::End,
+            S::Savepoint | S::Release | S::RollbackTo | S::Show | S::Empty => Self::Nothing,
+            S::Select | S::Values | S::With => Self::Read,
+            S::Insert | S::Update | S::Delete | S::Merge => Self::WritesRows,
+            S::Set | S::Reset | S::Declare | S::Fetch | S::Move | S::CloseCursor | S::Copy | S::Prepare => {
+                Self::Unknown
+            }
+            S::Deallocate | S::Discard | S::Lock | S::Listen | S::Notify | S::Unlisten => Self::Unknown,
+            _ => Self::MayDefine,
+        }
+    }
+}
+
+/// The client's transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    /// It was begun by a BEGIN that was seen, and holds nothing but what does nothing and what may only read, which the
+    /// facts know.
+    pub(crate) reads_only: bool,
+    pub(crate) isolation: Isolation,
+    /// The server is to be asked for its level.
+    pub(crate) wants_level: bool,
+    /// It holds something that may change the catalogue.
+    pub(crate) may_define: bool,
+}
+
+impl Transaction {
+    /// A transaction begins.
+    pub(crate) fn begin(&mut self) {
+        *self = Self { reads_only: true, ..Self::default() };
+    }
+
+    /// It is over, or what runs is not known to be one.
+    pub(crate) fn end(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Session {
+    /// A statement of the client's goes to the server.
+    pub(crate) fn runs(&mut self, effect: Effect, template: u32) {
+        match effect {
+            Effect::Begin if self.status == TransactionStatus::Idle && self.queue.owes_session_only() => {
+                self.transaction.begin();
+                self.transaction.wants_level = true;
+            }
+            Effect::Begin | Effect::End | Effect::Nothing => {}
+            Effect::Read => self.facts.read(template),
+            Effect::WritesRows | Effect::Unknown | Effect::MayDefine => {
+                self.forget(effect == Effect::MayDefine);
+            }
+        }
+    }
+
+    /// Something that is not known to only read goes to the server.
+    pub(crate) fn forget(&mut self, may_define: bool) {
+        self.facts.forget(self.units.newest());
+        self.transaction.reads_only = false;
+        if may_define {
+            self.transaction.may_define = true;
+            self.config.common.knowledge.changed();
+        }
+    }
+
+    /// Whether the transaction has done nothing but read, in a session whose state is known (rules C1 and C2).
+    pub(crate) fn has_only_read(&mut self, now: Moment) -> bool {
+        self.prove(now);
+        let is_known = self.facts.is_known() || !Rule::KnownState.is_kept();
+        (self.transaction.reads_only || !Rule::OnlyReads.is_kept()) && is_known
+    }
+
+    /// The client's transaction is over, and what it has defined is there for all.
+    pub(crate) fn transaction_over(&mut self) {
+        if self.transaction.may_define {
+            self.config.common.knowledge.changed();
+        }
+        self.transaction.end();
+        self.begin.savepoints_ended();
+    }
+}

@@ -1,0 +1,212 @@
+//! What users have added to one database.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::builder::CatalogueBuilder;
+use super::check::Check;
+use super::impure::Impure;
+use super::needs::{Facts, Needs, ObjectName, Operand};
+
+/// A snapshot of what users have added to one database, as one session sees it.
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    pub(super) search_path: Vec<Box<str>>,
+    pub(super) current_user: Box<str>,
+    pub(super) session_user: Box<str>,
+    pub(super) has_temporary_schema: bool,
+    pub(super) is_listening: bool,
+    /// A cast between types that a statement need not name calls a user's function.
+    pub(super) has_calling_cast: bool,
+    /// A cast from or to an enum calls a user's function.
+    pub(super) has_calling_enum_cast: bool,
+    /// A user's operator class sorts, compares or hashes a built-in type or an enum.
+    pub(super) has_operator_class: bool,
+    /// By schema, then by name.
+    pub(super) relations: HashMap<Box<str>, HashMap<Box<str>, Relation>>,
+    pub(super) functions: HashMap<Box<str>, Vec<UserFunction>>,
+    pub(super) operators: HashMap<Box<str>, Vec<UserOperator>>,
+    pub(super) types: HashMap<Box<str>, Vec<UserType>>,
+}
+
+/// A statement that only reads rows of the snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pure {
+    /// Tables and materialised views that it reads, directly or through views; each with its schema.
+    pub relations: BTreeSet<ObjectName>,
+    /// Facts of the statement, and (order and limit apart) of the views that it reads.
+    pub facts: Facts,
+}
+
+impl Catalogue {
+    /// Takes the rows of [`super::CATALOGUE_QUERY`].
+    pub fn builder() -> CatalogueBuilder {
+        CatalogueBuilder::default()
+    }
+
+    /// Schemas in which names are looked up, in order, the implicit ones included (`current_schemas(true)`).
+    pub fn search_path(&self) -> &[Box<str>] {
+        &self.search_path
+    }
+
+    /// The role in force when the query ran.
+    pub fn current_user(&self) -> &str {
+        &self.current_user
+    }
+
+    /// The role that logged in.
+    pub fn session_user(&self) -> &str {
+        &self.session_user
+    }
+
+    /// Whether the session has made a temporary object since it began.
+    pub fn has_temporary_schema(&self) -> bool {
+        self.has_temporary_schema
+    }
+
+    /// Whether the session is LISTENing to anything.
+    pub fn is_listening(&self) -> bool {
+        self.is_listening
+    }
+
+    /// Whether a statement with these needs is pure.
+    ///
+    /// # Errors
+    ///
+    /// An object that is not known to be harmless.
+    pub fn check(&self, needs: &Needs) -> Result<Pure, Impure> {
+        Check::new(self).run(needs)
+    }
+}
+
+/// A relation outside of the server's own schemas.
+#[derive(Debug)]
+pub(super) struct Relation {
+    /// Why it may not be read, if so: "is a sequence".
+    pub(super) refusal: Option<&'static str>,
+    pub(super) has_enum: bool,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    /// A table or a materialised view: rows.
+    Rows,
+    /// A view: its query.
+    View(Box<str>),
+}
+
+impl Relation {
+    /// Reads the letter of its kind and those of what is unusual about it.
+    pub(super) fn parse(flags: &str, definition: Option<&str>) -> Option<Self> {
+        let mut flags = flags.chars();
+        let (mut refusal, body) = match (flags.next()?, definition) {
+            ('r' | 'm', None) => (None, Body::Rows),
+            ('v', Some(query)) => (None, Body::View(query.into())),
+            ('v', None) => (Some("is a view whose definition cannot be read"), Body::Rows),
+            ('p', None) => (Some("is a partitioned table"), Body::Rows),
+            ('f', None) => (Some("is a foreign table"), Body::Rows),
+            ('S', None) => (Some("is a sequence"), Body::Rows),
+            _ => return None,
+        };
+        let mut has_enum = false;
+        for flag in flags {
+            let unusual = match flag {
+                'e' => {
+                    has_enum = true;
+                    continue;
+                }
+                't' => "is temporary",
+                's' => "has row-level security",
+                'r' => "has rules",
+                'c' => "has child tables",
+                'p' => "is a partition",
+                'a' => "has a table access method of its own",
+                'u' => "has a column of a type that is not built in",
+                _ => return None,
+            };
+            refusal.get_or_insert(unusual);
+        }
+        Some(Self { refusal, has_enum, body })
+    }
+}
+
+/// All functions of one name in one schema.
+#[derive(Debug)]
+pub(super) struct UserFunction {
+    pub(super) schema: Box<str>,
+    /// One of them can be called with one argument.
+    pub(super) takes_one: bool,
+    /// One of them can be called with a row.
+    pub(super) takes_row: bool,
+}
+
+impl UserFunction {
+    pub(super) fn parse(schema: &str, flags: &str) -> Option<Self> {
+        let (takes_one, takes_row) = match flags {
+            "" => (false, false),
+            "1" => (true, false),
+            "1f" => (true, true),
+            _ => return None,
+        };
+        Some(Self { schema: schema.into(), takes_one, takes_row })
+    }
+}
+
+/// A user's operator.
+#[derive(Debug)]
+pub(super) struct UserOperator {
+    pub(super) schema: Box<str>,
+    pub(super) operands: Operands,
+}
+
+/// What a user's operator takes left and right.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operands(Side, Side);
+
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Nothing,
+    /// A built-in type, or one that a built-in type becomes by itself.
+    BuiltIn,
+    Enum,
+    /// Another user's type. A statement that is pure has nothing of it.
+    User,
+}
+
+impl Operands {
+    pub(super) fn parse(flags: &str) -> Option<Self> {
+        let mut sides = flags.chars().map(|flag| match flag {
+            '-' => Some(Side::Nothing),
+            'b' => Some(Side::BuiltIn),
+            'e' => Some(Side::Enum),
+            'u' => Some(Side::User),
+            _ => None,
+        });
+        let operands = Self(sides.next()??, sides.next()??);
+        sides.next().is_none().then_some(operands)
+    }
+
+    /// Whether the server may take this operator for these operands.
+    pub(super) fn may_take(self, left: Operand, right: Operand, has_enum: bool) -> bool {
+        self.0.may_take(left, has_enum) && self.1.may_take(right, has_enum)
+    }
+}
+
+impl Side {
+    fn may_take(self, operand: Operand, has_enum: bool) -> bool {
+        match (self, operand) {
+            (Self::Nothing, operand) => operand == Operand::Absent,
+            (_, Operand::Absent) => false,
+            (Self::BuiltIn, _) | (_, Operand::Untyped) => true,
+            (Self::Enum, Operand::Typed) => has_enum,
+            (Self::User, Operand::Typed) => false,
+        }
+    }
+}
+
+/// A user's type, other than the rows of a relation.
+#[derive(Debug)]
+pub(super) struct UserType {
+    pub(super) schema: Box<str>,
+    pub(super) is_enum: bool,
+}

@@ -1,0 +1,72 @@
+//! From a text to what it needs.
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::SelectStmt;
+
+use super::impure::Impure;
+use super::needs::Needs;
+use super::walk::Walk;
+
+/// Longest text that is parsed, in bytes.
+///
+/// A text of this length parses on a stack of 1 MiB however it is nested: the parser refuses what would take more
+/// stack than its thread has, and the tree it hands over is refused beyond some 45 levels.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// Parses one statement and lists what must be checked in the catalogue.
+///
+/// # Errors
+///
+/// The construct that is not known to be harmless.
+///
+/// ```
+/// use onetrip_sql::purity;
+///
+/// let needs = purity::read("SELECT max(pay) FROM hr.emp WHERE id = $1").unwrap();
+/// assert_eq!(needs.relations.first().unwrap().to_string(), "hr.emp");
+/// assert_eq!(needs.functions.first().unwrap().to_string(), "max");
+/// let locks = purity::read("SELECT pay FROM hr.emp FOR UPDATE").unwrap_err();
+/// assert_eq!(locks.to_string(), "it uses FOR UPDATE or FOR SHARE");
+/// ```
+pub fn read(text: &str) -> Result<Needs, Impure> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(Impure::TooLong(text.len()));
+    }
+    let parsed = pg_query::parse(text, 0).map_err(|_| Impure::NotParsed)?.protobuf;
+    let [statement] = parsed.stmts.as_slice() else {
+        return Err(Impure::StatementCount(parsed.stmts.len()));
+    };
+    let statement = statement.stmt.as_ref().and_then(|node| node.node.as_ref());
+    let Some(NodeEnum::SelectStmt(select)) = statement else {
+        return Err(Impure::Construct(statement_name(statement)));
+    };
+    let mut walk = Walk::default();
+    walk.select(select)?;
+    let mut needs = walk.into_needs();
+    needs.facts.has_order = !select.sort_clause.is_empty();
+    needs.facts.has_limit = has_limit(select);
+    needs.facts.has_backslash = text.contains('\\');
+    needs.facts.has_non_ascii = !text.is_ascii();
+    Ok(needs)
+}
+
+fn has_limit(select: &SelectStmt) -> bool {
+    select.limit_count.is_some() || select.limit_offset.is_some()
+}
+
+fn statement_name(statement: Option<&NodeEnum>) -> &'static str {
+    match statement {
+        Some(
+            NodeEnum::InsertStmt(_)
+            | NodeEnum::UpdateStmt(_)
+            | NodeEnum::DeleteStmt(_)
+            | NodeEnum::MergeStmt(_),
+        ) => "a statement that modifies data",
+        Some(NodeEnum::ExplainStmt(_)) => "EXPLAIN",
+        Some(NodeEnum::ExecuteStmt(_)) => "EXECUTE",
+        Some(NodeEnum::CallStmt(_)) => "CALL",
+        Some(NodeEnum::CopyStmt(_)) => "COPY",
+        Some(NodeEnum::VariableShowStmt(_)) => "SHOW",
+        _ => "a statement that is not a query",
+    }
+}
