@@ -50,7 +50,7 @@ impl Statement {
         Self { text: text.to_owned(), values: values.to_vec() }
     }
 
-    fn inlined(&self) -> String {
+    pub(crate) fn inlined(&self) -> String {
         let numbered = self.values.iter().enumerate();
         numbered.fold(self.text.clone(), |text, (place, value)| {
             text.replace(&format!("${}", place + 1), &value.literal())
