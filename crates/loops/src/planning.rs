@@ -6,7 +6,7 @@ use crate::canonical::hash_bytes;
 use crate::edge::{At, Walk};
 use crate::flight::Flight;
 use crate::frame::{Consumer, Frame, FrameId};
-use crate::predictor::{Predictor, UNSEEN_MAX};
+use crate::predictor::{ORIGINS_MAX, Predictor, SECOND_LEVEL_MAX};
 use crate::stream::{FLIGHT_MIN, Stream, WINDOW_MAX};
 use crate::tickets::{Place, State};
 use crate::value::Ticket;
@@ -26,6 +26,7 @@ impl Predictor {
     pub fn plan(&mut self, flight: &mut Flight) {
         flight.clear();
         let has_head = std::mem::take(&mut self.has_head);
+        self.is_second_full &= self.second_level + FLIGHT_MIN > SECOND_LEVEL_MAX;
         for slot in self.loops.by_use() {
             self.plan_loop(slot, has_head, flight);
         }
@@ -56,7 +57,7 @@ impl Predictor {
         let Some(stream) = self.loops.stream(slot, position).filter(|stream| stream.start > 0) else {
             return 0;
         };
-        let (allowed, bound) = (stream.allowed(), self.bound(stream));
+        let (allowed, bound) = (stream.allowed(), self.bound(slot, stream));
         let is_free = has_head || stream.outstanding == 0;
         if allowed == 0 || (!is_free && allowed < stream.flight_min().min(half(bound))) {
             return 0;
@@ -77,7 +78,7 @@ impl Predictor {
         left = left.min(unanswered.saturating_sub(stream.unanswered));
         if stream.depth == 0 {
             left = match edge.history.breaks_after() {
-                Some(usual) if stream.statements < usual => {
+                Some(usual) if stream.statements <= usual => {
                     left.min((usual - stream.statements).saturating_sub(stream.outstanding))
                 }
                 _ => left,
@@ -87,9 +88,18 @@ impl Predictor {
         if is_free || left >= worth { left } else { 0 }
     }
 
-    /// Answers that may wait for the program, for memory's sake and so that none gets old.
-    fn bound(&self, stream: &Stream) -> u32 {
-        WINDOW_MAX.min(self.costs.waiting_max(stream.template.id)).min(stream.ahead_max())
+    /// Answers that may wait for the program: for memory's sake, so that none gets old, and so that what comes from
+    /// their own rows can be guessed in time.
+    fn bound(&self, slot: usize, stream: &Stream) -> u32 {
+        let is_origin =
+            self.loops.get(slot).is_some_and(|running| {
+                let of_rows = |other: &&Stream| other.start > 0 && other.depth > stream.depth;
+                running.streams.iter().filter(of_rows).any(|other| {
+                    self.edges.get(other.edge).is_some_and(|edge| edge.from == stream.template.key)
+                })
+            });
+        let window = if is_origin { ORIGINS_MAX } else { WINDOW_MAX };
+        window.min(self.costs.waiting_max(stream.template.id)).min(stream.ahead_max())
     }
 
     /// Frames below the root: what is nearest to the program's place.
@@ -108,10 +118,13 @@ impl Predictor {
             return;
         }
         let children: SmallVec<[FrameId; 64]> = running.children.iter().copied().collect();
-        let is_draining = running.streams.iter().all(|stream| stream.unanswered == 0);
-        let ready = children.iter().filter(|id| !self.is_planned(slot, **id)).count();
-        if !has_head && !is_draining && ready < FLIGHT_MIN as usize {
-            return;
+        let is_draining = running.streams.iter().all(|stream| stream.unanswered == 0)
+            && running.streams.iter().any(|stream| stream.depth > 0 && stream.outstanding < FLIGHT_MIN);
+        if !has_head && !is_draining {
+            let ready: u32 = children.iter().map(|id| self.unplanned(slot, *id)).sum();
+            if ready < FLIGHT_MIN {
+                return;
+            }
         }
         for id in children {
             self.plan_frame(slot, id, quotas, allowed, flight);
@@ -126,18 +139,17 @@ impl Predictor {
         self.edges.get(edge).is_some_and(|edge| edge.walk == Walk::Last)
     }
 
-    /// Whether every stream that may walk the frame has decided on all of its rows.
-    fn is_planned(&self, slot: usize, id: FrameId) -> bool {
-        let Some(frame) = self.frames.get(id) else {
-            return true;
+    /// Rows of a frame that no stream has decided on yet.
+    fn unplanned(&self, slot: usize, id: FrameId) -> u32 {
+        let (Some(frame), Some(running)) = (self.frames.get(id), self.loops.get(slot)) else {
+            return 0;
         };
-        let Some(running) = self.loops.get(slot) else {
-            return true;
+        let of_stream = |(position, stream): (usize, &Stream)| {
+            let edge = self.edges.get(stream.edge).filter(|edge| edge.from == frame.template.key);
+            let planned = frame.consumer(position as u16).map_or(0, |consumer| consumer.planned);
+            edge.map_or(0, |_| frame.rows().saturating_sub(planned))
         };
-        running.streams.iter().enumerate().all(|(position, stream)| {
-            self.edges.get(stream.edge).is_none_or(|edge| edge.from != frame.template.key)
-                || frame.consumer(position as u16).is_some_and(|consumer| consumer.planned >= frame.rows())
-        })
+        running.streams.iter().enumerate().map(of_stream).sum()
     }
 
     fn plan_root(
@@ -188,7 +200,7 @@ impl Predictor {
         let edge = self.edges.get(stream.edge).filter(|edge| edge.from == frame.template.key)?;
         let consumer = frame.consumer(position);
         let planned = consumer.map_or(0, |consumer| consumer.planned);
-        if !frame.is_visible && self.second_level >= UNSEEN_MAX as u32 {
+        if !frame.is_visible && self.is_second_full {
             return None;
         }
         match edge.walk {
@@ -271,6 +283,7 @@ impl Predictor {
     fn guessed(&mut self, place: &Place, ticket: Ticket, fingerprint: u32, is_second: bool) {
         self.counters.guesses += 1;
         self.second_level += u32::from(is_second);
+        self.is_second_full |= self.second_level >= SECOND_LEVEL_MAX;
         if let Some(consumer) =
             self.frames.get_mut(place.frame).and_then(|frame| frame.consumer_mut(place.stream))
         {

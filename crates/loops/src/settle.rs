@@ -113,10 +113,24 @@ impl Predictor {
         let Some(id) = result else {
             return;
         };
+        let template = self.frames.get(id).map(|frame| frame.template.id);
+        template.into_iter().for_each(|template| self.costs.result_seen(template));
         if let Some(frame) = self.frames.get_mut(id) {
             frame.is_visible = true;
             frame.touched = self.clock;
             self.make_room(Some(id));
+            self.turn_page(id);
+        }
+    }
+
+    /// The next page of a list takes the place of the one before as the loop's root.
+    pub(crate) fn turn_page(&mut self, id: FrameId) {
+        let Some(frame) = self.frames.get(id).filter(|frame| frame.depth == 0 && frame.is_visible) else {
+            return;
+        };
+        if let Some(running) = frame.of_loop.and_then(|slot| self.loops.get_mut(slot)) {
+            running.root = Some(id);
+            running.children.retain(|child| *child != id);
         }
     }
 
