@@ -244,6 +244,16 @@ impl Buffer {
         self.bytes = 0;
     }
 
+    /// Requests whose answers are kept or expected.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Bytes that may still be kept before answers not yet served are pushed out.
     pub fn room(&self) -> usize {
         BYTES_MAX.saturating_sub(self.bytes)

@@ -18,12 +18,8 @@ struct Head {
     value_count: u32,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    form: Form,
-    /// Start and length in `bytes`; `None` is NULL.
-    place: Option<(u32, u32)>,
-}
+/// A value's form, and where its bytes start and how many there are; `None` is NULL.
+pub(crate) type Slot = (Form, Option<(u32, u32)>);
 
 /// A statement that nobody has asked for yet.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +36,9 @@ impl<'a> Guess<'a> {
     /// Its values, in the forms of the program's last statement of this template.
     pub fn values(&self) -> impl ExactSizeIterator<Item = Value<'a>> + use<'a> {
         let bytes = self.bytes;
-        self.values.iter().map(move |slot| Value {
-            form: slot.form,
-            bytes: slot
-                .place
-                .and_then(|(start, length)| bytes.get(start as usize..(start + length) as usize)),
+        self.values.iter().map(move |(form, place)| Value {
+            form: *form,
+            bytes: place.and_then(|(start, length)| bytes.get(start as usize..(start + length) as usize)),
         })
     }
 }
@@ -77,5 +71,30 @@ impl Flight {
         self.heads.clear();
         self.values.clear();
         self.bytes.clear();
+    }
+
+    /// Lets `write` append a guess's values; `accept` sees their bytes and gives the ticket. Nothing is added if
+    /// either declines.
+    pub(crate) fn add(
+        &mut self,
+        template: u32,
+        write: impl FnOnce(&mut Vec<u8>, &mut Vec<Slot>) -> bool,
+        accept: impl FnOnce(&[u8]) -> Option<Ticket>,
+    ) -> Option<Ticket> {
+        let (bytes_before, values_before) = (self.bytes.len(), self.values.len());
+        let is_written = write(&mut self.bytes, &mut self.values);
+        let ticket = if is_written { accept(&self.bytes[bytes_before..]) } else { None };
+        let Some(ticket) = ticket else {
+            self.bytes.truncate(bytes_before);
+            self.values.truncate(values_before);
+            return None;
+        };
+        self.heads.push(Head {
+            ticket,
+            template,
+            first_value: values_before as u32,
+            value_count: (self.values.len() - values_before) as u32,
+        });
+        Some(ticket)
     }
 }

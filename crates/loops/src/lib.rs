@@ -17,13 +17,29 @@
 //! Non-scope: SQL, protocol messages, sockets, purity of statements, the shield around a flight.
 
 mod buffer;
+mod canonical;
+mod costs;
+mod edge;
+mod edges;
+mod filter;
 mod flight;
+mod frame;
+mod history;
+mod locate;
+mod planning;
 mod predictor;
+mod rendering;
+mod running;
+mod settle;
+mod stream;
+mod tickets;
 mod value;
+mod values;
 
 pub use buffer::{
     AGE_MAX, Answer, Asking, BYTES_MAX, Buffer, BufferCounters, ENTRIES_MAX, Forwarded, Origin,
 };
+pub use edges::{EDGES_MAX, Edges};
 pub use flight::{Flight, Guess};
-pub use predictor::{Cost, Counters, Predictor};
+pub use predictor::{Counters, Outcome, Predictor};
 pub use value::{Arrival, Column, Form, Format, Template, Ticket, Value};

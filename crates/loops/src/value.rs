@@ -1,7 +1,7 @@
 //! What goes in and out: templates, parameter values, columns.
 
 /// A statement's text with its values lifted, as one session knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Template {
     /// The session's number for it.
     pub id: u32,

@@ -26,10 +26,10 @@ pub enum Rule {
     Savepoint,
     /// Not in a replication connection.
     Replication,
-    /// Only transactions that only read.
+    /// Only the end of a transaction whose level is plain.
+    Level,
+    /// Only transactions that only read, in a session whose state is known.
     OnlyReads,
-    /// Only in a session whose state is known.
-    KnownState,
     /// Strong locks of other sessions wait.
     Fence,
     /// A failure ends the session.
@@ -62,8 +62,8 @@ impl Rule {
         Self::Cancel,
         Self::Savepoint,
         Self::Replication,
+        Self::Level,
         Self::OnlyReads,
-        Self::KnownState,
         Self::Fence,
         Self::EndFails,
         Self::MayShare,
@@ -88,8 +88,8 @@ impl Rule {
             Self::Cancel => "B9",
             Self::Savepoint => "B10",
             Self::Replication => "B11",
-            Self::OnlyReads => "C1",
-            Self::KnownState => "C2",
+            Self::Level => "C1",
+            Self::OnlyReads => "C2",
             Self::Fence => "C3",
             Self::EndFails => "C4",
             Self::MayShare => "S1",
@@ -137,11 +137,11 @@ impl Rule {
             Self::Replication => {
                 "Not in a connection that was opened with the parameter replication: the server knows no extended queries there."
             }
-            Self::OnlyReads => {
-                "COMMIT, END, ROLLBACK and ABORT are answered only where every statement of the transaction is proven to do nothing but read the snapshot (section Purity), its BEGIN was seen, the server has said that its level is READ COMMITTED or REPEATABLE READ, it has not failed, and the server owes the program nothing."
+            Self::Level => {
+                "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ; and only when the server owes the program nothing. At SERIALIZABLE a reader can be what fails."
             }
-            Self::KnownState => {
-                "And only where the session's state is known: since the server last said that the session has no temporary objects and listens to no channel, it has been sent nothing but such reads, transaction control and SHOW. A statement that may do anything else (a function that is not built in, a write, a SET) makes the state unknown until the server is asked again, between transactions."
+            Self::OnlyReads => {
+                "And only where nothing but reads that the catalogue proves (below), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
             }
             Self::Fence => {
                 "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."
@@ -184,8 +184,8 @@ impl Rule {
             Self::Cancel => "a_cancel_waits_for_the_begin",
             Self::Savepoint => "only_the_last_savepoint_is_released",
             Self::Replication => "a_replication_connection_waits_for_the_server",
+            Self::Level => "a_transaction_of_another_level_is_ended_by_the_server",
             Self::OnlyReads => "only_a_transaction_that_only_read_is_ended_early",
-            Self::KnownState => "a_session_in_an_unknown_state_ends_its_transactions_with_the_server",
             Self::Fence => "strong_locks_of_other_sessions_wait",
             Self::EndFails => "an_end_that_fails_ends_the_session",
             Self::MayShare => "only_what_may_run_at_once_is_described_early",

@@ -1,5 +1,7 @@
 -- What users have added to a database. Columns: kind, schema, name, flags, definition.
 -- Every name is qualified: neither search_path nor a user's operator can change what this reads.
+-- It locks nothing of a user's: pg_get_viewdef() would (AccessShare on what the view reads), and then a LOCK … NOWAIT of
+-- another session fails, or this waits behind one. So views have no definition here, and are not expanded.
 WITH
   settings AS (
     SELECT pg_catalog.pg_my_temp_schema() AS temporary_schema
@@ -113,8 +115,7 @@ SELECT 'r', schemas.nspname::pg_catalog.text, c.relname::pg_catalog.text,
     CASE WHEN columns.has_enum THEN 'e' END,
     CASE WHEN columns.has_other THEN 'u' END
   ),
-  CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"
-    THEN pg_catalog.left(pg_catalog.pg_get_viewdef(c.oid), 16385) END
+  NULL
 FROM pg_catalog.pg_class AS c
 INNER JOIN schemas ON schemas.oid OPERATOR(pg_catalog.=) c.relnamespace
 LEFT JOIN (

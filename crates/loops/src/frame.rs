@@ -1,0 +1,335 @@
+//! A result whose rows a loop may walk.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use crate::canonical::{Cell, LENGTH_MAX};
+use crate::value::{Column, Template, Ticket};
+use crate::values::Values;
+
+/// Columns that are looked at.
+pub(crate) const COLUMNS_MAX: usize = 32;
+
+/// Rows of one frame.
+pub(crate) const ROWS_MAX: u32 = 1 << 17;
+
+/// What one frame may keep: 10,000 rows of eight narrow columns are 1.6 MiB. Later rows are not known, and so not
+/// guessed. (A window that slides would forget the first rows, which the program comes to first.)
+pub(crate) const BYTES_MAX: usize = 4 << 20;
+
+/// Rows below this are searched one by one, more by an index.
+const SCAN_ROWS: u32 = 64;
+
+const NULL: u16 = u16::MAX;
+const LONG: u16 = u16::MAX - 1;
+
+/// Tells a frame from the one that used its slot before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameId {
+    pub(crate) slot: u32,
+    pub(crate) serial: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: u32,
+    length: u16,
+    hash: u32,
+}
+
+/// One template's way through the rows of one frame.
+#[derive(Debug, Default)]
+pub(crate) struct Consumer {
+    /// Position of the stream in the loop.
+    pub(crate) stream: u16,
+    /// The last row that the program asked for.
+    pub(crate) cursor: Option<u32>,
+    /// The first row that is not yet decided on.
+    pub(crate) planned: u32,
+    /// Rows from here on are not to be guessed (the last page was seen); none if zero.
+    pub(crate) end: u32,
+    /// Guesses that were neither served nor passed, by row.
+    pub(crate) pending: VecDeque<(u32, Ticket)>,
+}
+
+/// Rows of a result, key-like values only.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) serial: u64,
+    pub(crate) template: Template,
+    /// Its statement's parameters.
+    pub(crate) parameters: Values,
+    /// The row that its statement's parameters came from.
+    pub(crate) parent: Option<(FrameId, u32)>,
+    /// The loop that it belongs to.
+    pub(crate) of_loop: Option<usize>,
+    /// Steps from the loop's root; pages of one list are on the same level.
+    pub(crate) depth: u8,
+    /// Whether the program has seen it.
+    pub(crate) is_visible: bool,
+    /// Whether the result has ended.
+    pub(crate) is_complete: bool,
+    /// Bytes that it may grow to.
+    pub(crate) room: usize,
+    /// When it was last of use, in events.
+    pub(crate) touched: u64,
+    pub(crate) consumers: SmallVec<[Consumer; 2]>,
+    columns: SmallVec<[Column; 8]>,
+    rows: u32,
+    is_cut: bool,
+    places: Vec<Place>,
+    bytes: Vec<u8>,
+    /// Per column, once asked for: hash and row, sorted.
+    indexes: Vec<Vec<(u32, u32)>>,
+}
+
+impl Frame {
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Memory in use.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len() + self.places.len() * size_of::<Place>()
+    }
+
+    /// Adds a row; not if it does not fit.
+    pub(crate) fn push(&mut self, columns: &[Column], row: &[Option<&[u8]>]) {
+        if self.rows == 0 && self.places.is_empty() {
+            self.columns.clear();
+            self.columns.extend(columns.iter().copied().take(COLUMNS_MAX));
+        }
+        let kept = self.columns.len().min(row.len());
+        let size = self.size() + kept * (size_of::<Place>() + LENGTH_MAX);
+        self.is_cut |= size > self.room || self.rows >= ROWS_MAX || kept < self.columns.len();
+        if self.is_cut {
+            return;
+        }
+        for (column, value) in self.columns.iter().zip(row) {
+            let start = self.bytes.len() as u32;
+            self.places.push(match value {
+                None => Place { start, length: NULL, hash: 0 },
+                Some(value) if value.len() > LENGTH_MAX => Place { start, length: LONG, hash: 0 },
+                Some(value) => {
+                    self.bytes.extend_from_slice(value);
+                    let hash = Cell::of_column(*column, value).meaning.hash();
+                    Place { start, length: value.len() as u16, hash }
+                }
+            });
+        }
+        self.rows += 1;
+    }
+
+    /// A value; `None` for NULL, for what is too long to be a key, and for what is not there.
+    pub(crate) fn cell(&self, row: u32, column: u16) -> Option<Cell<'_>> {
+        let place = self.place(row, column)?;
+        if place.length >= LONG {
+            return None;
+        }
+        let start = place.start as usize;
+        let bytes = self.bytes.get(start..start + usize::from(place.length))?;
+        Some(Cell::of_column(self.columns[usize::from(column)], bytes))
+    }
+
+    /// What stands for a value in a filter: its hash, zero for NULL.
+    pub(crate) fn fingerprint(&self, row: u32, column: u16) -> u32 {
+        match self.place(row, column) {
+            Some(place) if place.length == NULL => 0,
+            Some(place) => place.hash.max(1),
+            None => 0,
+        }
+    }
+
+    /// Whether a row's value may mean what has this hash.
+    pub(crate) fn may_be(&self, row: u32, column: u16, hash: u32) -> bool {
+        self.place(row, column).is_some_and(|place| place.length < LONG && place.hash == hash)
+    }
+
+    /// The first row in `from..` whose value has this hash. An index is made only for frames of many rows.
+    pub(crate) fn find(&mut self, column: u16, hash: u32, from: u32) -> Option<u32> {
+        if usize::from(column) >= self.columns.len() {
+            return None;
+        }
+        if self.rows <= SCAN_ROWS {
+            return (from..self.rows).find(|row| self.may_be(*row, column, hash));
+        }
+        self.index(column);
+        let index = &self.indexes[usize::from(column)];
+        let at = index.partition_point(|entry| *entry < (hash, from));
+        index.get(at).filter(|entry| entry.0 == hash).map(|entry| entry.1)
+    }
+
+    pub(crate) fn consumer(&self, stream: u16) -> Option<&Consumer> {
+        self.consumers.iter().find(|consumer| consumer.stream == stream)
+    }
+
+    pub(crate) fn consumer_mut(&mut self, stream: u16) -> Option<&mut Consumer> {
+        self.consumers.iter_mut().find(|consumer| consumer.stream == stream)
+    }
+
+    /// Empties it for another result; the memory of a large one is given back.
+    pub(crate) fn reset(&mut self) {
+        self.serial = 0;
+        self.parent = None;
+        self.of_loop = None;
+        self.depth = 0;
+        self.is_visible = false;
+        self.is_complete = false;
+        self.is_cut = false;
+        self.rows = 0;
+        self.consumers.clear();
+        self.columns.clear();
+        self.indexes.clear();
+        if self.size() > 1 << 16 {
+            self.places = Vec::new();
+            self.bytes = Vec::new();
+        }
+        self.places.clear();
+        self.bytes.clear();
+    }
+
+    fn place(&self, row: u32, column: u16) -> Option<&Place> {
+        let width = self.columns.len();
+        if row >= self.rows || usize::from(column) >= width {
+            return None;
+        }
+        self.places.get(row as usize * width + usize::from(column))
+    }
+
+    fn index(&mut self, column: u16) {
+        let position = usize::from(column);
+        if self.indexes.is_empty() {
+            self.indexes.resize(self.columns.len(), Vec::new());
+        }
+        if self.indexes[position].len() == self.rows as usize {
+            return;
+        }
+        let width = self.columns.len();
+        let values = self.places.iter().skip(position).step_by(width);
+        let index = &mut self.indexes[position];
+        index.clear();
+        index.extend(values.zip(0..).map(|(place, row)| (place.hash, row)));
+        index.sort_unstable();
+    }
+}
+
+/// The frames of a session, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    slots: Vec<Frame>,
+    free: Vec<u32>,
+    next_serial: u64,
+}
+
+impl Frames {
+    /// An empty frame.
+    pub(crate) fn take(&mut self, template: Template) -> FrameId {
+        self.next_serial += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Frame::default());
+            (self.slots.len() - 1) as u32
+        });
+        let frame = &mut self.slots[slot as usize];
+        frame.serial = self.next_serial;
+        frame.template = template;
+        frame.room = BYTES_MAX;
+        FrameId { slot, serial: self.next_serial }
+    }
+
+    /// Gives a frame back.
+    pub(crate) fn release(&mut self, id: FrameId) {
+        if let Some(frame) = self.get_mut(id) {
+            frame.reset();
+            self.free.push(id.slot);
+        }
+    }
+
+    pub(crate) fn get(&self, id: FrameId) -> Option<&Frame> {
+        self.slots.get(id.slot as usize).filter(|frame| frame.serial == id.serial)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: FrameId) -> Option<&mut Frame> {
+        self.slots.get_mut(id.slot as usize).filter(|frame| frame.serial == id.serial)
+    }
+
+    /// All that are in use.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FrameId, &Frame)> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(|(_, frame)| frame.serial != 0)
+            .map(|(slot, frame)| (FrameId { slot: slot as u32, serial: frame.serial }, frame))
+    }
+
+    /// Memory in use.
+    pub(crate) fn size(&self) -> usize {
+        self.iter().map(|(_, frame)| frame.size()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Format;
+
+    const COLUMNS: [Column; 2] =
+        [Column { oid: 23, format: Format::Text }, Column { oid: 25, format: Format::Text }];
+
+    fn frame(rows: u32) -> Frame {
+        let mut frame = Frame { room: BYTES_MAX, ..Frame::default() };
+        for row in 0..rows {
+            frame.push(&COLUMNS, &[Some(format!("{}", row % 100).as_bytes()), None]);
+        }
+        frame
+    }
+
+    #[test]
+    fn a_value_is_found_with_and_without_an_index() {
+        let hash = Cell::of_column(COLUMNS[0], b"7").meaning.hash();
+        for rows in [20, 1000] {
+            let mut frame = frame(rows);
+            assert_eq!(frame.find(0, hash, 0), Some(7));
+            assert_eq!(frame.find(0, hash, 8), (rows > 20).then_some(107));
+            assert_eq!(frame.find(0, hash, 990), None);
+            assert_eq!(frame.find(1, hash, 0), None, "NULL is equal to nothing");
+            assert_eq!(frame.find(9, hash, 0), None);
+        }
+    }
+
+    #[test]
+    fn an_index_grows_with_the_rows() {
+        let mut frame = frame(100);
+        let hash = Cell::of_column(COLUMNS[0], b"new").meaning.hash();
+        assert_eq!(frame.find(0, hash, 0), None);
+        frame.push(&COLUMNS, &[Some(b"new"), None]);
+        assert_eq!(frame.find(0, hash, 0), Some(100));
+    }
+
+    #[test]
+    fn a_frame_stops_at_its_bounds_and_ten_thousand_rows_fit() {
+        let employees = frame(10_000);
+        assert_eq!(employees.rows(), 10_000);
+        let mut wide = Frame { room: BYTES_MAX, ..Frame::default() };
+        let value = [b'x'; LENGTH_MAX];
+        for _ in 0..200_000 {
+            wide.push(&COLUMNS, &[Some(&value), Some(&value)]);
+        }
+        assert!(wide.rows() < ROWS_MAX && wide.size() <= BYTES_MAX, "{}", wide.size());
+    }
+
+    #[test]
+    fn a_slot_used_again_is_another_frame() {
+        let mut frames = Frames::default();
+        let template = Template { id: 1, key: 1 };
+        let old = frames.take(template);
+        frames.release(old);
+        let new = frames.take(template);
+        assert_eq!(old.slot, new.slot);
+        assert!(frames.get(old).is_none() && frames.get(new).is_some());
+    }
+}
