@@ -117,9 +117,10 @@ impl Descriptions {
     /// Whether this statement is known anywhere in the place's database.
     pub(crate) fn has_somewhere(&self, place: &Place, key: &[u8]) -> bool {
         let store = self.lock();
-        store.places.iter().any(|(other, statements)| {
-            other.is_in_database_of(place) && statements.contains_key(key)
-        })
+        store
+            .places
+            .iter()
+            .any(|(other, statements)| other.is_in_database_of(place) && statements.contains_key(key))
     }
 
     /// The server has accepted it.

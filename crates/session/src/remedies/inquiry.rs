@@ -13,6 +13,7 @@ use onetrip_wire::pg::{
 use super::facts::ISOLATION_QUERY;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
+use onetrip_ledger::Remedy;
 
 /// What the server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl Session {
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
         let is_between = self.client_passing == 0 && !self.units.is_open();
-        if !self.transaction.wants_level || !is_between || !self.needs_facts() {
+        if !self.transaction.wants_level || !is_between || !self.may_remedy(Remedy::Commit) {
             return;
         }
         self.transaction.wants_level = false;

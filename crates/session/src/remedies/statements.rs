@@ -19,7 +19,7 @@ use std::sync::Arc;
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_wire::pg::{
-    Bind, ErrorFields, ErrorResponse, Execute, HEADER_BYTES, Parse, ParameterDescription, Severity,
+    Bind, ErrorFields, ErrorResponse, Execute, HEADER_BYTES, ParameterDescription, Parse, Severity,
     StatementOrPortal, TransactionStatus as WireStatus, backend, encode_error, encode_ready_for_query, frame,
     frontend,
 };
@@ -184,7 +184,8 @@ impl Told {
     /// The server skips a message.
     pub(crate) fn is_skipped(&mut self, due: &Due) {
         self.next = None;
-        self.names.lost |= due.expect == Expect::Close && due.owner != Owner::Inquiry && due.owner != Owner::Begin;
+        self.names.lost |=
+            due.expect == Expect::Close && due.owner != Owner::Inquiry && due.owner != Owner::Begin;
     }
 
     /// No statement is left.
@@ -581,7 +582,8 @@ impl Session {
                 // It is a part of the reply that would not be told.
                 if self.queue.front().is_some_and(|front| is_watched(&front)) {
                     let noisy = told.watched.front().cloned().flatten();
-                    let is_noisy = |one: &Arc<Asked>| noisy.as_ref().is_some_and(|noisy| Arc::ptr_eq(one, noisy));
+                    let is_noisy =
+                        |one: &Arc<Asked>| noisy.as_ref().is_some_and(|noisy| Arc::ptr_eq(one, noisy));
                     for watched in &mut told.watched {
                         *watched = watched.take().filter(|one| !is_noisy(one));
                     }

@@ -126,6 +126,11 @@ impl Pair {
         }
     }
 
+    /// Time goes by.
+    pub(crate) fn wait(&mut self, seconds: u64) {
+        self.now += seconds * 1_000_000_000;
+    }
+
     /// The client sends; what it is told at once.
     pub(crate) fn told(&mut self, sent: &[u8]) -> Vec<u8> {
         let for_server = self.client(sent).expect("good messages");
@@ -236,4 +241,8 @@ pub(crate) fn columns(values: &[Option<&[u8]>]) -> Vec<u8> {
         body.extend_from_slice(value.unwrap_or_default());
     }
     message(b'D', &body)
+}
+
+pub(crate) fn notice() -> Vec<u8> {
+    message(b'N', b"SNOTICE\0VNOTICE\0C42622\0Mcut\0\0")
 }

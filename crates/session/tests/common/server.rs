@@ -28,6 +28,12 @@ pub(crate) struct Server {
     pub(crate) parsed: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) bound: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) listens: HashSet<String>,
+    /// What a Parse of these texts fails with.
+    pub(crate) refuses: HashMap<String, Vec<u8>>,
+    /// The types of a text's parameters and the body of its RowDescription.
+    pub(crate) describes: HashMap<String, (Vec<u32>, Option<Vec<u8>>)>,
+    /// SQL has made a prepared statement.
+    pub(crate) has_sql_statements: bool,
 }
 
 impl Default for Server {
@@ -45,6 +51,9 @@ impl Default for Server {
             parsed: HashMap::new(),
             bound: HashMap::new(),
             listens: HashSet::new(),
+            refuses: HashMap::new(),
+            describes: HashMap::new(),
+            has_sql_statements: false,
         }
     }
 }
@@ -58,9 +67,20 @@ impl Server {
             match tag {
                 b'S' => self.get_ready(&mut said),
                 _ if self.skips => {}
+                b'P' if self.status == b'E' => {
+                    self.fails(error("ERROR", "25P02", "current transaction is aborted"), &mut said);
+                }
+                b'P' if self.refused(rest).is_some() => {
+                    self.parsed.remove(first);
+                    let error = self.refused(rest).unwrap_or_default();
+                    self.fails(error, &mut said);
+                }
                 b'P' => {
                     self.parsed.insert(first.to_vec(), c_str(rest).0.to_vec());
                     said.extend(message(b'1', b""));
+                }
+                b'B' if !self.parsed.contains_key(c_str(rest).0) => {
+                    self.fails(error("ERROR", "26000", "prepared statement does not exist"), &mut said);
                 }
                 b'B' => {
                     let text = self.parsed.get(c_str(rest).0).cloned().unwrap_or_default();
@@ -68,7 +88,7 @@ impl Server {
                     said.extend(message(b'2', b""));
                 }
                 b'C' => said.extend(message(b'3', b"")),
-                b'D' => said.extend(message(b'n', b"")),
+                b'D' => self.describe(first, &mut said),
                 b'E' => {
                     let text = self.bound.get(first).cloned().unwrap_or_default();
                     self.runs(&text, true, &mut said);
@@ -81,6 +101,35 @@ impl Server {
             }
         }
         said
+    }
+
+    /// What a Parse with this text, and more behind it, fails with.
+    fn refused(&self, text: &[u8]) -> Option<Vec<u8>> {
+        self.refuses.get(&*String::from_utf8_lossy(c_str(text).0)).cloned()
+    }
+
+    fn fails(&mut self, error: Vec<u8>, said: &mut Vec<u8>) {
+        self.skips = true;
+        if self.status == b'T' {
+            self.status = b'E';
+        }
+        said.extend(error);
+    }
+
+    /// A letter for statement or portal, then the name.
+    fn describe(&self, what: &[u8], said: &mut Vec<u8>) {
+        let known = if what.starts_with(b"S") { &self.parsed } else { &self.bound };
+        let text = known.get(&what[1..]).map(|text| String::from_utf8_lossy(text));
+        let described = text.and_then(|text| self.describes.get(&*text));
+        if let Some((types, _)) = described.filter(|_| what.starts_with(b"S")) {
+            let oids = types.iter().flat_map(|oid| oid.to_be_bytes());
+            let body: Vec<u8> = (types.len() as u16).to_be_bytes().into_iter().chain(oids).collect();
+            said.extend(message(b't', &body));
+        }
+        match described {
+            Some((_, Some(row))) => said.extend(message(b'T', row)),
+            _ => said.extend(message(b'n', b"")),
+        }
     }
 
     fn runs(&mut self, text: &[u8], is_extended: bool, said: &mut Vec<u8>) {
@@ -127,6 +176,8 @@ impl Server {
             let is_special = self.is_special || !self.listens.is_empty();
             let special: &[u8] = if is_special { b"t" } else { b"f" };
             vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special)])]
+        } else if text.contains("pg_prepared_statements") {
+            vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
         } else {
             return false;
         };
