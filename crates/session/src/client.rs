@@ -342,11 +342,11 @@ impl Session {
     pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
         let due = Due { expect, unit, statement, owner: self.owner };
         if !self.queue.sent(due) {
-            self.told.is_skipped(&due);
+            self.watching.is_skipped(&due);
             self.mark_skipped(due);
             return;
         }
-        self.told.sent(&due);
+        self.watching.sent(&due);
         if !due.is_own() {
             self.units.owes(unit);
         }

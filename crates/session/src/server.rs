@@ -199,7 +199,7 @@ impl Session {
         };
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
             self.prepared.clear();
-            self.told.names_cleared();
+            self.watching.names_cleared();
         }
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
             return;

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
-use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Remedies, Rule, Told, Transaction};
+use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Remedies, Rule, Told, Transaction, Watching};
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
@@ -134,6 +134,7 @@ pub struct Session {
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
     pub(crate) told: Told,
+    pub(crate) watching: Watching,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
     /// Who takes the replies to what is being booked.
@@ -210,6 +211,7 @@ impl Session {
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
             told: Told::default(),
+            watching: Watching::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,

@@ -296,7 +296,7 @@ impl Session {
                     self.facts.building = None;
                 }
             }
-            (Question::Names, [Some(has_any)]) => self.told.learn_names(*has_any != b"f"),
+            (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"f"),
             _ => self.undecoded += 1,
         }
     }

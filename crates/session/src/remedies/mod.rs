@@ -9,9 +9,11 @@ mod fence;
 mod grammar;
 mod inquiry;
 mod own;
+mod refusal;
 mod rules;
 mod statements;
 mod transaction;
+mod watching;
 
 use std::str::FromStr;
 
@@ -27,6 +29,7 @@ pub(crate) use inquiry::Inquiries;
 pub use rules::Rule;
 pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};
+pub(crate) use watching::Watching;
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]

@@ -111,7 +111,7 @@ impl Session {
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
-        self.told.doubt_names();
+        self.watching.doubt_names();
         if may_define {
             self.transaction.may_define = true;
             self.config.common.knowledge.changed();
