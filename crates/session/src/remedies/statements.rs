@@ -164,14 +164,13 @@ impl Session {
         let prepare = Prepare::read(unit)?;
         let Parse { statement: name, text, .. } = prepare.parse;
         let key = key(text, prepare.parse.parameter_oids())?;
-        if !self.is_free(name) && Rule::FreeName.is_kept() {
-            return None;
-        }
         self.prove(now);
         let common = Arc::clone(&self.config.common);
-        let is_awaited = self.facts.is_state_awaited() && self.inquiries.is_asked(Question::State);
-        if is_awaited && common.descriptions.has_somewhere(self.facts.place(), &key) {
+        if self.is_awaited() && common.descriptions.has_somewhere(self.facts.place(), &key) {
             return Some(Verdict::Hold); // it is on its way, and so the Bind's reply is not later than without
+        }
+        if !self.is_free(name) && Rule::FreeName.is_kept() {
+            return None;
         }
         let entry = common.descriptions.get(self.facts.place(), &key)?;
         let epoch = common.knowledge.epoch();
@@ -202,6 +201,12 @@ impl Session {
             is_failed: false,
         }));
         Some(self.tell(now, unit, &prepare, description.as_deref()))
+    }
+
+    /// Whether the server is about to say what is not known.
+    fn is_awaited(&self) -> bool {
+        self.facts.is_state_awaited() && self.inquiries.is_asked(Question::State)
+            || self.facts.is_known() && self.inquiries.is_asked(Question::Names)
     }
 
     /// Whether the server surely resolves names as it did for the sessions that asked.

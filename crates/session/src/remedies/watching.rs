@@ -15,6 +15,9 @@ use crate::session::Session;
 /// Whether the session has statements that SQL has made.
 const NAMES_QUERY: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
 
+/// How often the server is asked for it after the doubt was in the way.
+const NAMES_ASKED_MAX: u8 = 8;
+
 /// What a session learns about its statements.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
@@ -36,8 +39,8 @@ struct Names {
     doubted: bool,
     /// A Close may not have been run.
     lost: bool,
-    /// The doubt was in the way.
-    wanted: bool,
+    /// How often the server is still to be asked: the doubt was in the way.
+    wanted: u8,
     /// The server was asked, and nothing that may make one was sent since.
     asked: bool,
 }
@@ -100,8 +103,11 @@ impl Session {
         if name.is_empty() {
             return true;
         }
-        self.watching.names.wanted |= self.watching.names.doubted;
-        let is_sure = !self.watching.names.doubted && !self.watching.names.lost && self.prepared.has_room();
+        let names = &mut self.watching.names;
+        if names.doubted {
+            names.wanted = NAMES_ASKED_MAX;
+        }
+        let is_sure = !names.doubted && !names.lost && self.prepared.has_room();
         is_sure && self.prepared.get(name).is_none()
     }
 
@@ -192,9 +198,9 @@ impl Session {
     /// Between transactions: asks whether there are statements made by SQL, if that was in the way (rule S4).
     pub(crate) fn inquire_names(&mut self) {
         let names = &mut self.watching.names;
-        if names.wanted && names.doubted && !names.asked {
+        if names.wanted > 0 && names.doubted && !names.asked {
             names.asked = true;
-            names.wanted = false;
+            names.wanted -= 1;
             self.ask(Question::Names, NAMES_QUERY, true);
         }
     }
