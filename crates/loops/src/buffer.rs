@@ -83,7 +83,7 @@ pub struct BufferCounters {
 }
 
 /// The answers of one session, by exact request.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Buffer {
     /// What was answered in another generation is never served.
     generation: u64,
@@ -99,7 +99,7 @@ pub struct Buffer {
     counters: BufferCounters,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     /// The request, then the reply.
     bytes: Vec<u8>,

@@ -31,6 +31,7 @@ impl Predictor {
             self.plan_loop(slot, has_head, flight);
         }
         self.counters.flights += u64::from(!flight.is_empty());
+        debug_assert!(self.loops.keep_law(), "outstanding and wasted guesses exceed start and hits");
     }
 
     fn plan_loop(&mut self, slot: usize, has_head: bool, flight: &mut Flight) {

@@ -69,6 +69,10 @@ impl Stream {
         self.start.max(self.hits)
     }
 
+    pub(crate) fn keeps_law(&self) -> bool {
+        self.outstanding + self.wasted <= self.law()
+    }
+
     /// Guesses that the law allows now.
     pub(crate) fn allowed(&self) -> u32 {
         self.law().saturating_sub(self.wasted).min(WINDOW_MAX).saturating_sub(self.outstanding)
