@@ -100,11 +100,13 @@ impl Predictor {
         if self.stream_at(place).is_none() {
             return;
         }
-        let was_expected = self.advance(place);
+        // one that was passed by and is asked for after all does not turn the loop back
+        let cursor = self.cursor_at(place);
+        let was_expected = cursor.is_some_and(|cursor| place.row < cursor) || self.advance(place);
         self.touch(place.frame);
         if let Some(stream) = self.stream_at(place) {
             stream.consumed(now, was_expected);
-            stream.last_place = Some((place.frame, place.row));
+            stream.last_place = Some((place.frame, cursor.map_or(place.row, |cursor| cursor.max(place.row))));
         }
     }
 
@@ -190,15 +192,19 @@ impl Predictor {
             return false;
         };
         consumer.cursor = Some(place.row);
-        while let Some((_, ticket)) =
-            consumer.pending.front().filter(|(row, _)| is_backward || *row <= place.row)
-        {
+        while let Some((_, ticket)) = consumer.pending.front().filter(|(row, _)| *row < place.row) {
             passed.push(*ticket);
             consumer.pending.pop_front();
         }
-        consumer.planned = if is_backward { place.row + 1 } else { consumer.planned.max(place.row + 1) };
+        // a guess for this very row would have been served if it were right, or young enough: those behind it are no
+        // better
+        let is_off = is_backward || consumer.pending.front().is_some_and(|(row, _)| *row == place.row);
+        if is_off {
+            passed.extend(consumer.pending.drain(..).map(|(_, ticket)| ticket));
+        }
+        consumer.planned = if is_off { place.row + 1 } else { consumer.planned.max(place.row + 1) };
         passed.into_iter().for_each(|ticket| self.waste(ticket));
-        if is_backward {
+        if is_off {
             if let Some(stream) = self.stream_at(place) {
                 stream.fetched.clear();
             }

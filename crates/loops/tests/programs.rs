@@ -31,7 +31,7 @@ fn company(rows: i64) -> impl Fn(u32, &[Owned]) -> Rows {
     move |template, values| match template {
         PARENTS => parents.clone(),
         _ => {
-            let key = values.first().map_or(0, |value| integer(value));
+            let key = values.first().map_or(0, integer);
             let mut result = Rows::new(&[INT4_TEXT, INT4_TEXT, TEXT]);
             for year in 0..3 {
                 result = result.with(&row(&[&(key * 31 % 977).to_string(), &(1990 + year).to_string(), "x"]));
@@ -487,4 +487,47 @@ fn a_portal_read_in_pieces_is_one_frame() {
     sim.commit();
     assert!(sim.counters().hits >= 980, "{:?}", sim.counters());
     assert_eq!(sim.counters().wasted, 0);
+}
+
+#[test]
+fn a_driver_that_changes_to_binary_after_five_executions_is_followed() {
+    let mut sim = sim(1000);
+    for _ in 0..3 {
+        let employees = sim.query(PARENTS, &[]);
+        for n in 0..employees.len() {
+            let id = employees.integer(n, 0);
+            let values = if n < 5 { [text(id), text(7)] } else { [int8(id), int8(7)] };
+            sim.query(SALARIES, &values);
+        }
+        sim.commit();
+        sim.assert_law(32);
+    }
+    println!("{:?} {:?}", sim.told, sim.counters());
+    assert!(sim.told.waits <= 80, "{:?}", sim.told);
+}
+
+#[test]
+fn loops_that_always_end_with_their_first_statement_stop_being_guessed() {
+    let mut sim = sim(500);
+    story(&mut sim);
+    for _ in 0..50 {
+        let employees = sim.query(PARENTS, &[]);
+        sim.query(SALARIES, &[text(employees.integer(0, 0))]);
+        sim.commit();
+    }
+    println!("{:?} {:?}", sim.told, sim.counters());
+    assert!(sim.counters().wasted <= 64, "{:?}", sim.counters());
+}
+
+#[test]
+fn neighbours_that_change_places_are_still_served() {
+    let mut sim = sim(1000);
+    let employees = sim.query(PARENTS, &[]);
+    for n in 0..employees.len() {
+        let n = if n > 100 { n ^ 1 } else { n };
+        sim.query(SALARIES, &[text(employees.integer(n, 0))]);
+    }
+    sim.commit();
+    println!("{:?} {:?}", sim.told, sim.counters());
+    assert!(sim.counters().hits >= 950 && sim.counters().wasted <= 1, "{:?}", sim.counters());
 }
