@@ -1,0 +1,4 @@
+//! Purity against real servers: what a catalogue says, and whether a verdict holds when the statement runs.
+
+mod server;
+mod statements;
