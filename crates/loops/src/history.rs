@@ -82,7 +82,7 @@ impl History {
         if !self.is_known() || self.waste > 0.5 {
             return None;
         }
-        match self.quantile(0.5, |_| true) {
+        match self.quantile(0.5, f64::floor, |_| true) {
             None => Some(START_MAX),
             Some(statements) => Some(statements.saturating_sub(1).min(START_MAX)).filter(|start| *start > 0),
         }
@@ -94,7 +94,7 @@ impl History {
         if self.loops.len() < 4 || broken * 2 < self.loops.len() {
             return None;
         }
-        self.quantile(0.9, |rows_were_left| rows_were_left)
+        self.quantile(0.9, f64::ceil, |rows_were_left| rows_were_left)
     }
 
     /// Guesses settled: which of two histories knows more.
@@ -114,12 +114,12 @@ impl History {
         hits / total - 1.64 * deviation >= 0.8
     }
 
-    fn quantile(&self, share: f64, which: impl Fn(bool) -> bool) -> Option<u32> {
+    fn quantile(&self, share: f64, round: fn(f64) -> f64, which: impl Fn(bool) -> bool) -> Option<u32> {
         let mut counts: SmallVec<[u32; LOOPS_MAX]> =
             self.loops.iter().filter(|(_, left)| which(*left)).map(|(count, _)| *count).collect();
         counts.sort_unstable();
-        let position = (counts.len() as f64 * share) as usize;
-        counts.get(position.min(counts.len().saturating_sub(1))).copied()
+        let last = counts.len().checked_sub(1)?;
+        counts.get(round(last as f64 * share) as usize).copied()
     }
 }
 

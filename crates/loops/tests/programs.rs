@@ -4,6 +4,8 @@
 mod common;
 
 use common::*;
+use std::time::Duration;
+
 use onetrip_loops::{Column, Edges, Form};
 
 /// R: employees (emp_no, name, status, dept); T: salaries of one employee.
@@ -447,7 +449,7 @@ fn statements_that_take_a_quarter_of_the_round_trip_are_not_guessed() {
 
 #[test]
 fn nothing_is_guessed_at_no_distance() {
-    let mut sim = Sim::new(Edges::new(), std::time::Duration::ZERO, company(500));
+    let mut sim = Sim::new(Edges::new(), Duration::ZERO, company(500));
     story(&mut sim);
     assert_eq!(sim.counters().guesses, 0);
 }
@@ -530,4 +532,93 @@ fn neighbours_that_change_places_are_still_served() {
     sim.commit();
     println!("{:?} {:?}", sim.told, sim.counters());
     assert!(sim.counters().hits >= 950 && sim.counters().wasted <= 1, "{:?}", sim.counters());
+}
+
+/// Numbers that look random.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+fn break_after_first(sim: &mut Sim) {
+    for _ in 0..20 {
+        let employees = sim.query(PARENTS, &[]);
+        sim.query(SALARIES, &[text(employees.integer(0, 0))]);
+        sim.commit();
+    }
+}
+
+fn skip_at_random(sim: &mut Sim) {
+    let mut state = 7;
+    let employees = sim.query(PARENTS, &[]);
+    for n in 0..employees.len() {
+        if random(&mut state) % 2 == 0 {
+            sim.query(SALARIES, &[text(employees.integer(n, 0))]);
+        }
+    }
+    sim.commit();
+}
+
+fn shuffle(sim: &mut Sim) {
+    let mut state = 11;
+    let employees = sim.query(PARENTS, &[]);
+    let mut order: Vec<usize> = (0..employees.len()).collect();
+    for n in (1..order.len()).rev() {
+        order.swap(n, random(&mut state) as usize % (n + 1));
+    }
+    for n in order {
+        sim.query(SALARIES, &[text(employees.integer(n, 0))]);
+    }
+    sim.commit();
+}
+
+fn write_in_each_iteration(sim: &mut Sim) {
+    let employees = sim.query(PARENTS, &[]);
+    for n in 0..employees.len() {
+        sim.query(SALARIES, &[text(employees.integer(n, 0))]);
+        sim.write();
+    }
+    sim.commit();
+}
+
+fn ids_of_no_result(sim: &mut Sim) {
+    let mut state = 13;
+    sim.query(PARENTS, &[]);
+    for _ in 0..500 {
+        sim.query(SALARIES, &[text(5_000_000 + random(&mut state) % 1_000_000)]);
+    }
+    sim.commit();
+}
+
+#[test]
+fn adversaries_take_no_longer_than_when_observed() {
+    type Program = fn(&mut Sim);
+    let adversaries: [(&str, Program); 5] = [
+        ("break", break_after_first),
+        ("skip", skip_at_random),
+        ("shuffle", shuffle),
+        ("write", write_in_each_iteration),
+        ("no result", ids_of_no_result),
+    ];
+    for round_trip in [MS, 13 * MS] {
+        let mut taught = Sim::new(Edges::new(), round_trip, company(1000));
+        story(&mut taught);
+        for known in [false, true] {
+            for (name, program) in adversaries {
+                let edges = if known { taught.predictor.edges().clone() } else { Edges::new() };
+                let run = |observe: bool| {
+                    let mut sim = Sim::new(edges.clone(), round_trip, company(500));
+                    if observe {
+                        sim.only_observe();
+                    }
+                    program(&mut sim);
+                    sim.assert_law(64); // several loops, each with its own start
+                    (sim.now - Duration::from_secs(1), sim.counters())
+                };
+                let (observed, (guessing, counters)) = (run(true).0, run(false));
+                println!("{round_trip:?} known {known} {name}: {observed:?} {guessing:?} {counters:?}");
+                assert!(guessing <= observed.mul_f64(1.05), "{name}: {guessing:?} against {observed:?}");
+            }
+        }
+    }
 }

@@ -174,6 +174,11 @@ impl Sim {
         }
     }
 
+    /// Nothing is guessed.
+    pub(crate) fn only_observe(&mut self) {
+        self.predictor.set_round_trip(Duration::ZERO);
+    }
+
     /// From here on the server refuses every guess.
     pub(crate) fn refuse_guesses(&mut self) {
         self.is_failing = true;
