@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use onetrip_sql::purity::{CATALOGUE_QUERY, Catalogue, CatalogueError};
+use onetrip_sql::purity::{CATALOGUE_QUERY, Catalogue};
 use postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
 /// A throw-away server; it ends when this value does, at the latest with the test process.
@@ -58,16 +58,12 @@ impl Server {
 
 /// The catalogue as this session sees it.
 pub(crate) fn catalogue(client: &mut Client) -> Catalogue {
-    read_catalogue(client).expect("the database is small")
-}
-
-pub(crate) fn read_catalogue(client: &mut Client) -> Result<Catalogue, CatalogueError> {
     let mut builder = Catalogue::builder();
     for row in rows(client, CATALOGUE_QUERY) {
         let columns: Vec<_> = (0..row.len()).map(|at| row.get(at).map(str::as_bytes)).collect();
-        builder.row(&columns)?;
+        builder.row(&columns).expect("a row of the query");
     }
-    builder.finish()
+    builder.finish().expect("all rows came")
 }
 
 /// The rows of a statement that must not fail.
