@@ -622,3 +622,51 @@ fn adversaries_take_no_longer_than_when_observed() {
         }
     }
 }
+
+#[test]
+fn the_same_statement_over_two_results_is_foreseen_in_both() {
+    let mut sim = Sim::new(Edges::new(), 13 * MS, |template, values| match template {
+        PARENTS => parents(400),
+        TITLES => (0..400).rev().fold(Rows::new(&[TEXT, INT4_TEXT]), |rows, n| {
+            rows.with(&row(&["of another table", &(10_001 + n).to_string()]))
+        }),
+        _ => company(0)(template, values),
+    });
+    for round in 0..3 {
+        let employees = sim.query(PARENTS, &[]);
+        let others = sim.query(TITLES, &[]);
+        for n in 0..200 {
+            sim.query(SALARIES, &[text(employees.integer(n, 0))]);
+        }
+        for n in 0..150 {
+            sim.query(SALARIES, &[text(others.integer(n, 1))]);
+        }
+        sim.commit();
+        println!("{round} {:?} {:?}", sim.told, sim.counters());
+    }
+    assert!(sim.told.waits <= 70, "{:?}", sim.told);
+}
+
+#[test]
+fn a_key_of_two_columns_is_one_of_the_row_and_one_of_the_statement_above() {
+    let server = |template: u32, values: &[Owned]| match template {
+        PARENTS => parents(40),
+        SALARIES => {
+            (1..=20).fold(Rows::new(&[INT4_TEXT]), |rows, line| rows.with(&row(&[&line.to_string()])))
+        }
+        _ => Rows::new(&[TEXT]).with(&row(&[&format!("{}-{}", integer(&values[0]), integer(&values[1]))])),
+    };
+    let mut sim = Sim::new(Edges::new(), 13 * MS, server);
+    let orders = sim.query(PARENTS, &[]);
+    for n in 0..orders.len() {
+        let order = orders.integer(n, 0);
+        let lines = sim.query(SALARIES, &[text(order)]);
+        for line in 0..lines.len() {
+            sim.query(TITLES, &[text(order), text(lines.integer(line, 0))]);
+        }
+    }
+    sim.commit();
+    println!("{:?} {:?}", sim.told, sim.counters());
+    assert!(sim.counters().hits >= 820 && sim.told.waits <= 45, "{:?} {:?}", sim.told, sim.counters());
+    assert_eq!(sim.counters().wasted, 0);
+}
