@@ -329,15 +329,15 @@ impl Predictor {
         Some(id)
     }
 
-    /// The program sees one more result: the oldest of the others goes, if there are too many. Those that no loop
-    /// walks go first.
+    /// The program sees one more result: the oldest of the others goes, if there are too many. Results of a loop's
+    /// statements go first, then others that no loop walks.
     pub(crate) fn make_room(&mut self, keep: Option<FrameId>) {
         loop {
             let seen = self.frames.iter().filter(|(id, frame)| frame.is_visible && Some(*id) != keep);
             let (mut count, mut oldest) = (0, None);
             for (id, frame) in seen {
                 count += 1;
-                let age = (!frame.consumers.is_empty(), frame.touched);
+                let age = (!frame.consumers.is_empty(), frame.parent.is_none(), frame.touched);
                 if oldest.is_none_or(|(_, other)| age < other) {
                     oldest = Some((id, age));
                 }

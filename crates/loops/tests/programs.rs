@@ -373,7 +373,7 @@ fn ids_in_random_order_waste_next_to_nothing() {
     }
     sim.commit();
     println!("{:?} {:?}", sim.told, sim.counters());
-    sim.assert_law(1);
+    sim.assert_law(4); // more than one result has the ids
 }
 
 #[test]
@@ -626,8 +626,8 @@ fn adversaries_take_no_longer_than_when_observed() {
 #[test]
 fn the_same_statement_over_two_results_is_foreseen_in_both() {
     let mut sim = Sim::new(Edges::new(), 13 * MS, |template, values| match template {
-        PARENTS => parents(400),
-        TITLES => (0..400).rev().fold(Rows::new(&[TEXT, INT4_TEXT]), |rows, n| {
+        PARENTS => parents(200),
+        TITLES => (100..400).rev().fold(Rows::new(&[TEXT, INT4_TEXT]), |rows, n| {
             rows.with(&row(&["of another table", &(10_001 + n).to_string()]))
         }),
         _ => company(0)(template, values),
@@ -635,16 +635,17 @@ fn the_same_statement_over_two_results_is_foreseen_in_both() {
     for round in 0..3 {
         let employees = sim.query(PARENTS, &[]);
         let others = sim.query(TITLES, &[]);
-        for n in 0..200 {
+        for n in 0..employees.len() {
             sim.query(SALARIES, &[text(employees.integer(n, 0))]);
         }
-        for n in 0..150 {
+        for n in 0..others.len() {
             sim.query(SALARIES, &[text(others.integer(n, 1))]);
         }
         sim.commit();
         println!("{round} {:?} {:?}", sim.told, sim.counters());
     }
-    assert!(sim.told.waits <= 70, "{:?}", sim.told);
+    assert!(sim.told.waits <= 50, "{:?}", sim.told);
+    assert!(sim.counters().wasted <= 20, "{:?}", sim.counters());
 }
 
 #[test]
