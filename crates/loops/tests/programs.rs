@@ -66,6 +66,15 @@ fn ten_thousand_rows_wait_for_thirty_flights_at_most() {
 }
 
 #[test]
+fn a_session_that_measures_badly_is_hardly_slower() {
+    let mut sim = sim(10_000);
+    sim.measure_badly(2 * MS);
+    story(&mut sim);
+    println!("{:?} {:?} {:?} flights {}", sim.told, sim.counters(), sim.now, sim.flights.len());
+    assert!(sim.told.waits <= 100 && sim.now <= Duration::from_secs(3), "{:?} {:?}", sim.told, sim.now);
+}
+
+#[test]
 fn a_pair_known_from_another_session_starts_with_its_first_statement() {
     let mut first = sim(200);
     story(&mut first);
