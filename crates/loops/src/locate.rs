@@ -15,6 +15,9 @@ use crate::values::Values;
 /// Rows behind the last one that are looked at first, one by one.
 const NEAR_ROWS: u32 = 32;
 
+/// The same for a counter.
+const NEAR_STEPS: u32 = 4;
+
 /// Rows with the wanted value that are tried when the near ones are not it.
 const FAR_TRIES: usize = 8;
 
@@ -168,7 +171,7 @@ impl Predictor {
         let mut fits = |row: u32| learnt.fits(At::new(&self.frames, frame, row, last), values, scratch);
         match learnt.walk {
             Walk::Last => Some(frame.rows() - 1).filter(|row| fits(*row)),
-            Walk::Steps => (from..from + NEAR_ROWS).chain(cursor).find(|row| fits(*row)),
+            Walk::Steps => (from..from + NEAR_STEPS).chain(cursor).find(|row| fits(*row)),
             Walk::Rows => {
                 let (position, column) = learnt.anchor()?;
                 let hash = hash_of(*values.get(position)?)?;
@@ -276,12 +279,16 @@ impl Predictor {
         frames.sort_unstable_by_key(|(touched, _)| std::cmp::Reverse(*touched));
         let is_deep = self.costs.of(arrival.template.id).unexplained >= 2;
         let mut first = None;
+        let mut has_paged = false;
         for (_, id) in frames {
             let Some(from) = self.frames.get(id).map(|frame| frame.template.key) else {
                 continue;
             };
-            let walks: &[Walk] =
-                if from == arrival.template.key { &[Walk::Last, Walk::Steps] } else { &[Walk::Rows] };
+            let is_page = from == arrival.template.key;
+            if is_page && std::mem::replace(&mut has_paged, true) {
+                continue; // a page or a count goes on from the last one
+            }
+            let walks: &[Walk] = if is_page { &[Walk::Last, Walk::Steps] } else { &[Walk::Rows] };
             for walk in walks {
                 let known = self.edges.find(from, arrival.template.key, *walk);
                 if known.is_some_and(|edge| explained.contains(&edge) || self.is_confirmed(edge)) {
