@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod server;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -132,6 +133,11 @@ impl Pair {
         let told = self.server(b"").expect("good messages");
         self.session.to_server().splice(0..0, for_server);
         told
+    }
+
+    /// Time passes.
+    pub(crate) fn wait(&mut self, nanos: u64) {
+        self.now += nanos;
     }
 
     /// One turn that must come through unchanged.
