@@ -48,11 +48,9 @@ impl Predictor {
         }
         let (sure, unsure): (SmallVec<[u32; 8]>, SmallVec<[u32; 8]>) =
             edges.into_iter().partition(|edge| self.is_confirmed(*edge));
-        for edge in sure {
-            if let Some(place) = self.try_edge(now, edge, arrival, true) {
-                self.costs.explained(arrival.template.id);
-                return Some(place);
-            }
+        if let Some(place) = self.try_edges(now, &sure, arrival, true) {
+            self.costs.explained(arrival.template.id);
+            return Some(place);
         }
         self.locate_anew(now, arrival, &unsure)
     }
@@ -63,7 +61,7 @@ impl Predictor {
         let mut explained: SmallVec<[u32; 8]> = SmallVec::new();
         let mut is_sure = false;
         for &edge in unsure {
-            let Some(place) = self.try_edge(now, edge, arrival, !is_sure) else {
+            let Some(place) = self.try_edges(now, &[edge], arrival, !is_sure) else {
                 continue;
             };
             explained.push(edge);
@@ -82,14 +80,15 @@ impl Predictor {
         best.map(|(_, place)| place)
     }
 
-    fn try_edge(
+    /// Notes that the program is where one of the edges says; they are in the order of trust.
+    fn try_edges(
         &mut self,
         now: Duration,
-        edge: u32,
+        edges: &[u32],
         arrival: &Arrival<'_>,
         may_confirm: bool,
     ) -> Option<Place> {
-        let (frame, row) = self.find_place(edge, arrival.values)?;
+        let (edge, frame, row) = self.find_place(edges, arrival.values)?;
         self.record(now, edge, frame, row, arrival, may_confirm)
     }
 
@@ -101,48 +100,54 @@ impl Predictor {
         self.edges.get(edge).map_or(0.0, |edge| edge.history.hit_rate())
     }
 
-    /// Frames of an edge's origin that the program has seen, the latest first; counters go on where they were.
-    fn frames_of(&self, edge: u32) -> SmallVec<[FrameId; 8]> {
-        let Some(edge_of) = self.edges.get(edge) else {
+    /// Frames of an edge's origin that the program has seen: those that it walks already first, then the latest.
+    fn frames_of(&self, edge: u32) -> SmallVec<[(bool, u64, FrameId); 8]> {
+        let Some(from) = self.edges.get(edge).map(|edge| edge.from) else {
             return SmallVec::new();
         };
-        let mut found: SmallVec<[((bool, u64), FrameId); 8]> = SmallVec::new();
+        let mut found: SmallVec<[(bool, u64, FrameId); 8]> = SmallVec::new();
         for (id, frame) in self.frames.iter() {
-            if frame.is_visible && frame.rows() > 0 && frame.template.key == edge_of.from {
-                let is_counted = edge_of.walk == Walk::Steps && self.has_consumer(frame, edge);
-                found.push(((is_counted, frame.touched), id));
+            if frame.is_visible && frame.rows() > 0 && frame.template.key == from {
+                let running = frame.of_loop.and_then(|slot| self.loops.get(slot));
+                let stream = running.and_then(|running| running.stream_of(edge));
+                let is_walked = stream.is_some_and(|stream| frame.consumer(stream).is_some());
+                found.push((is_walked, frame.touched, id));
             }
         }
-        found.sort_unstable_by_key(|(order, _)| std::cmp::Reverse(*order));
-        found.into_iter().map(|(_, id)| id).collect()
-    }
-
-    fn has_consumer(&self, frame: &Frame, edge: u32) -> bool {
-        let running = frame.of_loop.and_then(|slot| self.loops.get(slot));
-        running
-            .and_then(|running| running.stream_of(edge))
-            .is_some_and(|stream| frame.consumer(stream).is_some())
-    }
-
-    fn find_place(&mut self, edge: u32, values: &[Value<'_>]) -> Option<(FrameId, u32)> {
-        let frames = self.frames_of(edge);
-        let found = frames.iter().find_map(|id| self.find_row(edge, *id, values).map(|row| (*id, row)));
-        if found.is_none() && !frames.is_empty() {
-            if let Some(edge) = self.edges.get_mut(edge) {
-                edge.failures += 1;
-                edge.is_confirmed &= edge.failures < FAILURES_MAX;
-            }
-        }
+        found.sort_unstable_by_key(|(is_walked, touched, _)| std::cmp::Reverse((*is_walked, *touched)));
         found
     }
 
-    /// The row of a frame that gives these values: the next ones first, then the same again, then any.
-    fn find_row(&mut self, edge: u32, id: FrameId, values: &[Value<'_>]) -> Option<u32> {
+    /// The row that gives these values: one that a loop goes on to if there is one, else one at the beginning of a
+    /// frame, else any.
+    fn find_place(&mut self, edges: &[u32], values: &[Value<'_>]) -> Option<(u32, FrameId, u32)> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let row = self.find_near(edge, id, values, &mut scratch);
-        let row = row.or_else(|| self.find_far(edge, id, values, &mut scratch));
+        let mut frames: SmallVec<[(u32, bool, FrameId); 8]> = SmallVec::new();
+        for edge in edges {
+            let of_edge = self.frames_of(*edge);
+            frames.extend(of_edge.into_iter().map(|(is_walked, _, id)| (*edge, is_walked, id)));
+        }
+        let near = |(edge, _, id): &(u32, bool, FrameId)| {
+            self.find_near(*edge, *id, values, &mut scratch).map(|row| (*edge, *id, row))
+        };
+        let (walked, others): (SmallVec<[_; 8]>, SmallVec<[_; 8]>) =
+            frames.iter().copied().partition(|(_, is_walked, _)| *is_walked);
+        let mut found = walked.iter().chain(&others).find_map(near);
+        for (edge, _, id) in &frames {
+            if found.is_none() {
+                found = self.find_far(*edge, *id, values, &mut scratch).map(|row| (*edge, *id, row));
+            }
+        }
         self.scratch = scratch;
-        row
+        if found.is_none() {
+            for (edge, ..) in frames {
+                if let Some(edge) = self.edges.get_mut(edge) {
+                    edge.failures += 1;
+                    edge.is_confirmed &= edge.failures < FAILURES_MAX;
+                }
+            }
+        }
+        found
     }
 
     fn find_near(&self, edge: u32, id: FrameId, values: &[Value<'_>], scratch: &mut Vec<u8>) -> Option<u32> {

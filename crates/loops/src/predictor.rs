@@ -172,7 +172,14 @@ impl Predictor {
             (None, State::Guessed) => self.open_guess(ticket, &entry),
             (None, _) => None,
         };
-        if let Some(frame) = frame.and_then(|frame| self.frames.get_mut(frame)) {
+        let Some(id) = frame else {
+            return;
+        };
+        let all = self.frames.get(id).filter(|frame| frame.rows() % 256 == 255).map(|_| self.frames.size());
+        if let Some(frame) = self.frames.get_mut(id) {
+            if let Some(all) = all {
+                frame.room = frame.room.min(FRAMES_BYTES_MAX.saturating_sub(all - frame.size()));
+            }
             frame.push(columns, row);
         }
     }
@@ -213,7 +220,7 @@ impl Predictor {
         let Some(entry) = self.answered(ticket) else {
             return;
         };
-        self.waste(ticket);
+        self.waste(ticket, true);
         if let Some(frame) = entry.result {
             self.drop_frame(frame);
         }
@@ -247,7 +254,7 @@ impl Predictor {
 
     pub(crate) fn new_ticket(&mut self, template: Template, place: Option<Place>, state: State) -> Ticket {
         while let Some(oldest) = self.tickets.oldest_beyond() {
-            self.waste(oldest);
+            self.waste(oldest, false);
             self.tickets.forget_oldest();
         }
         let is_answered = false;

@@ -10,6 +10,9 @@ const STATEMENTS: usize = 4;
 
 const STEPS: usize = 8;
 
+/// One to go back behind, and one more.
+const COMMITS_MAX: u32 = 2;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// The statements of one level, T1 or T2, leave for all rows that the program has not come to.
@@ -53,7 +56,10 @@ struct World {
 
 impl World {
     fn steps(&self) -> Vec<Step> {
-        let mut steps = vec![Step::Commit];
+        let mut steps = Vec::new();
+        if self.commits < COMMITS_MAX {
+            steps.push(Step::Commit);
+        }
         if self.asked < STATEMENTS {
             steps.extend([Step::Ask, Step::FlyLevel(0), Step::FlyLevel(1)]);
             steps.extend((1..=2).map(Step::FlyOrdered));
