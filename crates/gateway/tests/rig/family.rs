@@ -49,7 +49,7 @@ pub(crate) const FAMILIES: [Row; 9] = [
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Statements, "statements", 3, 1) },
     Row {
         removed_min: &[("begin", 1.0), ("commit", 1.0)],
-        jitter: Duration::from_millis(1),
+        jitter: Duration::from_millis(3),
         ..row(Family::Commits, "commits", 3, 1)
     },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Timeouts, "timeouts", 1, 1) },
