@@ -72,7 +72,7 @@ impl Predictor {
             return 0;
         };
         let template = stream.template.id;
-        let probability = stream.hit_rate(edge.history.hit_rate());
+        let probability = stream.probability(edge.history.hit_rate());
         if !self.costs.is_executed(template) || !self.costs.pays(template, probability) {
             return 0;
         }

@@ -66,6 +66,15 @@ fn ten_thousand_rows_wait_for_thirty_flights_at_most() {
 }
 
 #[test]
+fn a_session_that_measures_badly_is_hardly_slower() {
+    let mut sim = sim(10_000);
+    sim.measure_badly(2 * MS);
+    story(&mut sim);
+    println!("{:?} {:?} {:?} flights {}", sim.told, sim.counters(), sim.now, sim.flights.len());
+    assert!(sim.told.waits <= 100 && sim.now <= Duration::from_secs(3), "{:?} {:?}", sim.told, sim.now);
+}
+
+#[test]
 fn a_pair_known_from_another_session_starts_with_its_first_statement() {
     let mut first = sim(200);
     story(&mut first);
@@ -373,7 +382,7 @@ fn ids_in_random_order_waste_next_to_nothing() {
     }
     sim.commit();
     println!("{:?} {:?}", sim.told, sim.counters());
-    sim.assert_law(1);
+    sim.assert_law(4); // more than one result has the ids
 }
 
 #[test]
@@ -626,8 +635,8 @@ fn adversaries_take_no_longer_than_when_observed() {
 #[test]
 fn the_same_statement_over_two_results_is_foreseen_in_both() {
     let mut sim = Sim::new(Edges::new(), 13 * MS, |template, values| match template {
-        PARENTS => parents(400),
-        TITLES => (0..400).rev().fold(Rows::new(&[TEXT, INT4_TEXT]), |rows, n| {
+        PARENTS => parents(200),
+        TITLES => (100..400).rev().fold(Rows::new(&[TEXT, INT4_TEXT]), |rows, n| {
             rows.with(&row(&["of another table", &(10_001 + n).to_string()]))
         }),
         _ => company(0)(template, values),
@@ -635,16 +644,17 @@ fn the_same_statement_over_two_results_is_foreseen_in_both() {
     for round in 0..3 {
         let employees = sim.query(PARENTS, &[]);
         let others = sim.query(TITLES, &[]);
-        for n in 0..200 {
+        for n in 0..employees.len() {
             sim.query(SALARIES, &[text(employees.integer(n, 0))]);
         }
-        for n in 0..150 {
+        for n in 0..others.len() {
             sim.query(SALARIES, &[text(others.integer(n, 1))]);
         }
         sim.commit();
         println!("{round} {:?} {:?}", sim.told, sim.counters());
     }
-    assert!(sim.told.waits <= 70, "{:?}", sim.told);
+    assert!(sim.told.waits <= 50, "{:?}", sim.told);
+    assert!(sim.counters().wasted <= 20, "{:?}", sim.counters());
 }
 
 #[test]

@@ -41,13 +41,19 @@ pub enum Owner {
     Commit,
     /// The session, which asks the server about itself.
     Inquiry,
+    /// The remedy `loops`, which runs ahead.
+    Loops,
+    /// The session, which runs again what was answered from memory, so that the server has the same unnamed objects.
+    Unseen,
+    /// Nobody: it is answered from memory and not sent.
+    Nobody,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 4;
+const OWNERS: usize = 7;
 
 impl Due {
     /// A message of the session's own.

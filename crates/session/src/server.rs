@@ -29,10 +29,11 @@ impl Session {
         let available = input.len().min(length);
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let reply = self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
-        let verdict = self.pass_reply(header.tag, &input[..available], length, reply)?;
+        let verdict = self.pass_reply(now, header.tag, &input[..available], length, reply)?;
         self.server_passing = length - available;
         self.server_dropping = matches!(verdict, Verdict::Replace(_));
         if header.tag == backend::READY_FOR_QUERY {
+            self.server_status = body.first().copied().unwrap_or_default();
             self.got_ready(now);
         }
         Ok(verdict)
@@ -89,7 +90,7 @@ impl Session {
         reply
     }
 
-    fn book_part(&mut self, due: Due, tag: u8, body: &[u8], is_whole: bool) {
+    pub(crate) fn book_part(&mut self, due: Due, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
             backend::DATA_ROW => self.row(due, body, is_whole),
             backend::COMMAND_COMPLETE => self.command_complete(due, body),

@@ -40,6 +40,11 @@ impl Inquiries {
         Self { asked: VecDeque::new(), name }
     }
 
+    /// What the session's own objects are called; others add to it.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
     /// Whether this question waits for its answer.
     pub(crate) fn is_asked(&self, question: Question) -> bool {
         self.asked.iter().any(|(asked, _)| *asked == question)

@@ -7,13 +7,16 @@ mod facts;
 mod fence;
 mod grammar;
 mod inquiry;
+mod loops;
 mod own;
 mod rules;
 mod transaction;
 
 use std::str::FromStr;
+use std::sync::Mutex;
 
 use onetrip_ledger::{Remedy, UnknownRemedy};
+use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
@@ -22,6 +25,7 @@ pub use facts::Knowledge;
 pub use fence::Fence;
 pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
+pub(crate) use loops::Loops;
 pub use rules::Rule;
 pub(crate) use transaction::{Effect, Transaction};
 
@@ -32,6 +36,8 @@ pub struct Common {
     pub knowledge: Knowledge,
     /// What was answered and is not over.
     pub fence: Fence,
+    /// Which statements take their values from which results.
+    pub(crate) edges: Mutex<Edges>,
 }
 
 /// The remedies that are on; none by default.
