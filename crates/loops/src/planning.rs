@@ -14,6 +14,9 @@ use crate::value::Ticket;
 /// Pages of a counter that are guessed ahead: where it ends is not known.
 const STEPS_AHEAD: u32 = 16;
 
+/// Rows of one frame that are decided on at a time, those without a guess included.
+const DECISIONS_MAX: u32 = 2048;
+
 /// Guesses that a stream may make now.
 struct Quota {
     stream: u16,
@@ -31,6 +34,7 @@ impl Predictor {
             self.plan_loop(slot, has_head, flight);
         }
         self.counters.flights += u64::from(!flight.is_empty());
+        debug_assert!(self.loops.keep_law(), "outstanding and wasted guesses exceed start and hits");
     }
 
     fn plan_loop(&mut self, slot: usize, has_head: bool, flight: &mut Flight) {
@@ -68,7 +72,7 @@ impl Predictor {
             return 0;
         };
         let template = stream.template.id;
-        let probability = stream.hit_rate(edge.history.hit_rate());
+        let probability = stream.probability(edge.history.hit_rate());
         if !self.costs.is_executed(template) || !self.costs.pays(template, probability) {
             return 0;
         }
@@ -173,7 +177,7 @@ impl Predictor {
         allowed: &mut u32,
         flight: &mut Flight,
     ) {
-        loop {
+        for _ in 0..DECISIONS_MAX {
             let next = quotas
                 .iter()
                 .enumerate()
@@ -295,23 +299,30 @@ impl Predictor {
             stream.note_fetched(fingerprint);
         }
         while let Some(oldest) = self.tickets.oldest_beyond() {
-            self.waste(oldest);
+            self.waste(oldest, false);
             self.tickets.forget_oldest();
         }
     }
 
-    /// Whether a row's values can be written and were not fetched before: then it would have been guessed, if the
-    /// filter let it.
-    pub(crate) fn is_new_value(&self, place: &Place, row: u32) -> bool {
+    /// Those of the rows whose values can be written and were not fetched before: they would have been guessed, if the
+    /// filter let them.
+    pub(crate) fn new_values(&self, place: &Place, rows: impl Iterator<Item = u32>) -> SmallVec<[u32; 32]> {
         let Some((frame, stream)) =
             self.frames.get(place.frame).zip(self.loops.stream(place.of_loop, place.stream))
         else {
-            return false;
+            return SmallVec::new();
         };
-        let at = At::new(&self.frames, frame, row, stream.has_last.then_some(&stream.last));
+        let Some(edge) = self.edges.get(stream.edge) else {
+            return SmallVec::new();
+        };
         let (mut bytes, mut values) = (Vec::new(), Vec::new());
-        self.edges.get(stream.edge).is_some_and(|edge| edge.write(at, &mut bytes, &mut values))
-            && !stream.fetched.contains(&hash_bytes(&bytes, 3))
+        let is_new = |row: &u32| {
+            bytes.clear();
+            values.clear();
+            let at = At::new(&self.frames, frame, *row, stream.has_last.then_some(&stream.last));
+            edge.write(at, &mut bytes, &mut values) && !stream.fetched.contains(&hash_bytes(&bytes, 3))
+        };
+        rows.filter(is_new).collect()
     }
 
     /// The parameters of a guess, for the frame that its result becomes.

@@ -30,14 +30,16 @@ const UNSEEN_BYTES_MAX: usize = 64 << 10;
 /// Levels of loops inside loops, from zero.
 pub(crate) const DEPTH_MAX: u8 = 3;
 
-/// What became of a statement or guess that the server has answered.
+/// What became of a statement or guess that the server has answered. By default nothing of it is known; it is better
+/// to tell at least the bytes: how much may be read ahead depends on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The server's time for the statement alone, if it can be told.
+    /// The server's time for the statement alone, if it can be told. For a guess, best the time since the answer
+    /// before it in its flight.
     pub execution: Option<Duration>,
-    /// Bytes of the reply.
+    /// Bytes of the reply; zero if not known.
     pub bytes: usize,
-    /// Rows of the result, so far.
+    /// Rows of the result, so far; means nothing where the bytes are not known.
     pub rows: u64,
 }
 
@@ -172,7 +174,14 @@ impl Predictor {
             (None, State::Guessed) => self.open_guess(ticket, &entry),
             (None, _) => None,
         };
-        if let Some(frame) = frame.and_then(|frame| self.frames.get_mut(frame)) {
+        let Some(id) = frame else {
+            return;
+        };
+        let all = self.frames.get(id).filter(|frame| frame.rows() % 256 == 255).map(|_| self.frames.size());
+        if let Some(frame) = self.frames.get_mut(id) {
+            if let Some(all) = all {
+                frame.room = frame.room.min(FRAMES_BYTES_MAX.saturating_sub(all - frame.size()));
+            }
             frame.push(columns, row);
         }
     }
@@ -184,7 +193,9 @@ impl Predictor {
             return;
         };
         self.costs.measured(entry.template.id, outcome.execution, outcome.bytes);
-        self.note_last_page(&entry, outcome.rows);
+        if outcome.bytes > 0 {
+            self.note_last_page(&entry, outcome.rows);
+        }
         let Some(id) = entry.result else {
             return;
         };
@@ -213,7 +224,7 @@ impl Predictor {
         let Some(entry) = self.answered(ticket) else {
             return;
         };
-        self.waste(ticket);
+        self.waste(ticket, true);
         if let Some(frame) = entry.result {
             self.drop_frame(frame);
         }
@@ -247,7 +258,7 @@ impl Predictor {
 
     pub(crate) fn new_ticket(&mut self, template: Template, place: Option<Place>, state: State) -> Ticket {
         while let Some(oldest) = self.tickets.oldest_beyond() {
-            self.waste(oldest);
+            self.waste(oldest, false);
             self.tickets.forget_oldest();
         }
         let is_answered = false;
@@ -294,7 +305,7 @@ impl Predictor {
     ) -> Option<FrameId> {
         if is_visible {
             self.make_room(None);
-        } else if self.unseen() >= self.unseen_max(template) {
+        } else if !self.has_room_unseen(template) {
             return None;
         }
         let room = FRAMES_BYTES_MAX.saturating_sub(self.frames.size());
@@ -322,15 +333,15 @@ impl Predictor {
         Some(id)
     }
 
-    /// The program sees one more result: the oldest of the others goes, if there are too many. Those that no loop
-    /// walks go first.
+    /// The program sees one more result: the oldest of the others goes, if there are too many. Results of a loop's
+    /// statements go first, then others that no loop walks.
     pub(crate) fn make_room(&mut self, keep: Option<FrameId>) {
         loop {
             let seen = self.frames.iter().filter(|(id, frame)| frame.is_visible && Some(*id) != keep);
             let (mut count, mut oldest) = (0, None);
             for (id, frame) in seen {
                 count += 1;
-                let age = (!frame.consumers.is_empty(), frame.touched);
+                let age = (!frame.consumers.is_empty(), frame.parent.is_none(), frame.touched);
                 if oldest.is_none_or(|(_, other)| age < other) {
                     oldest = Some((id, age));
                 }
@@ -342,20 +353,17 @@ impl Predictor {
         }
     }
 
-    fn unseen(&self) -> usize {
-        self.frames.iter().filter(|(_, frame)| !frame.is_visible).count()
-    }
-
-    /// Unseen results that may be kept when one of this template comes: all of them for one whose rows are known to be
-    /// walked, some of them to find out.
-    fn unseen_max(&self, template: Template) -> usize {
+    /// Whether the result of a guess of this template may be kept: all that there is room for if its rows are known to
+    /// be walked, some of them to find out.
+    fn has_room_unseen(&self, template: Template) -> bool {
         let mut edges = self.edges.of_origin(template.key).iter();
         let is_origin = edges.any(|edge| self.edges.get(*edge).is_some_and(|edge| edge.is_confirmed));
-        match (is_origin, self.costs.is_fruitful(template.id)) {
-            (true, _) => UNSEEN_MAX,
-            (false, true) => UNSEEN_MAX / 4,
-            (false, false) => 0,
-        }
+        let most = match is_origin {
+            true => UNSEEN_MAX,
+            false if self.costs.is_fruitful(template.id) => UNSEEN_MAX / 4,
+            false => return false,
+        };
+        self.frames.iter().filter(|(_, frame)| !frame.is_visible).count() < most
     }
 
     fn any_frame(&self) -> Option<FrameId> {

@@ -1,4 +1,4 @@
-use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
+use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{
@@ -6,7 +6,7 @@ use onetrip_wire::pg::{
 };
 
 use crate::remedies::{Effect, leaves_savepoints};
-use crate::reply_queue::{Due, Expect};
+use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{Portal, ResultFormats, Text, row_limit};
@@ -48,6 +48,7 @@ impl Session {
         self.book_answered(now);
         self.client_passing = length - available;
         self.ask_for_level();
+        self.unit_sent(now);
         Ok(Verdict::Forward(available))
     }
 
@@ -64,8 +65,12 @@ impl Session {
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
         }
-        let answered = self.answer_begin(now, header, input).or_else(|| self.answer_commit(now, input));
-        Ok(answered.or_else(|| self.answer_prepare(now, input)))
+        Ok(self
+            .answer_begin(now, header, input)
+            .or_else(|| self.answer_commit(now, input))
+            .or_else(|| self.answer_loops(now, header, input))
+            .or_else(|| self.show_unseen(header.tag, input))
+            .or_else(|| self.answer_prepare(now, input)))
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
@@ -94,12 +99,13 @@ impl Session {
     fn query(&mut self, now: Moment, body: &[u8]) {
         let text = Reader::new(body).c_str();
         let is_whole = text.is_ok();
+        self.loops.forget_unseen();
         let (unit, statement, mut text) = self.open_query(now, text.unwrap_or(body));
         if !is_whole {
             text.effect = Effect::MayDefine;
         }
         self.begin.runs(text.leaves_savepoints, false);
-        self.runs(text.effect, text.template);
+        self.runs(now, text.effect, text.template);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
     }
@@ -135,7 +141,7 @@ impl Session {
             self.named_seen = true;
             self.stream.statement_name(name);
         }
-        let source = self.may_remedy(Remedy::Commit).then(|| Box::from(text));
+        let source = self.needs_facts().then(|| Box::from(text));
         let mut text = self.read_text(text);
         match parse {
             None => text.effect = Effect::MayDefine, // a text that is not whole
@@ -152,6 +158,9 @@ impl Session {
             prepared.set(text, types, self.parameters.hashes());
             prepared.source = source;
             prepared.is_seen_in(unit);
+        }
+        if name.is_empty() && self.owner == Owner::Client {
+            self.loops.forget_unseen();
         }
         self.owe(unit, Expect::Parse, statement);
     }
@@ -239,7 +248,7 @@ impl Session {
             Some((_, slot)) => Some(slot),
             None => self.add_statement(unit, &text, Steps::default()),
         };
-        self.runs(text.effect, text.template);
+        self.runs(now, text.effect, text.template);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
         }
@@ -340,6 +349,9 @@ impl Session {
 
     /// Owes a reply for a message, unless the server skips it after an error.
     pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
+        if self.owner == Owner::Nobody {
+            return;
+        }
         let due = Due { expect, unit, statement, owner: self.owner };
         if !self.queue.sent(due) {
             self.watching.is_skipped(&due);

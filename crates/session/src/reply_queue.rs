@@ -41,6 +41,12 @@ pub enum Owner {
     Commit,
     /// The session, which asks the server about itself.
     Inquiry,
+    /// The remedy `loops`, which runs ahead.
+    Loops,
+    /// The session, which runs again what was answered from memory, so that the server has the same unnamed objects.
+    Unseen,
+    /// Nobody: it is answered from memory and not sent.
+    Nobody,
     /// The remedy `statements`: the client sent it and has its answer, or gets another.
     Statements,
 }
@@ -49,7 +55,7 @@ pub enum Owner {
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 5;
+const OWNERS: usize = 8;
 
 impl Due {
     /// A message of the session's own.

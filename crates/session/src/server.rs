@@ -33,6 +33,7 @@ impl Session {
         self.server_passing = length - available;
         self.server_dropping = matches!(verdict, Verdict::Replace(_));
         if header.tag == backend::READY_FOR_QUERY {
+            self.server_status = body.first().copied().unwrap_or_default();
             self.got_ready(now);
         }
         Ok(verdict)

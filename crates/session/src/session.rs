@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
-use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Remedies, Rule, Told, Transaction, Watching};
+use crate::remedies::{
+    Common, EarlyBegin, Facts, Inquiries, Loops, Remedies, Rule, Told, Transaction, Watching,
+};
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
@@ -93,6 +95,9 @@ pub enum SessionError {
     /// A BEGIN failed after it was answered. The client has been told, and nothing behind the BEGIN was run.
     #[error("the server refused a BEGIN that had been answered")]
     BeginRefused,
+    /// What was read ahead could not be taken back. The client has been told.
+    #[error("the server did not take back what was read ahead")]
+    ShieldBroken,
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
@@ -133,6 +138,9 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    pub(crate) loops: Loops,
+    /// What the server's last ReadyForQuery said, whoever it was for.
+    pub(crate) server_status: u8,
     pub(crate) told: Told,
     pub(crate) watching: Watching,
     /// Its number in the fence.
@@ -210,6 +218,8 @@ impl Session {
             transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
+            loops: Loops::default(),
+            server_status: b'I',
             told: Told::default(),
             watching: Watching::default(),
             fence_member: config.common.fence.join(),
@@ -335,7 +345,9 @@ impl Session {
 
     /// What the kernel knows of the path to the database.
     pub fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
-        self.begin.set_distance(Duration::from_micros(rtt_min_us.into()));
+        let distance = Duration::from_micros(rtt_min_us.into());
+        self.begin.set_distance(distance);
+        self.loops.set_distance(distance);
         self.stream.path(now, rtt_us, rtt_min_us);
     }
 

@@ -158,6 +158,7 @@ impl Session {
 
     /// A setting that the server reports changed.
     pub(crate) fn parameter_changed(&mut self, body: &[u8]) {
+        self.loops.flush();
         match ParameterStatus::decode(body) {
             Ok(ParameterStatus { name: b"standard_conforming_strings", value }) => {
                 self.standard_strings = value == b"on"

@@ -12,6 +12,8 @@ use onetrip_session::{Common, Rule, SessionError};
 const READ: &str = "SELECT name FROM emp WHERE id = $1";
 const WRITE: &str = "UPDATE emp SET name = 'x' WHERE id = $1";
 
+const SECOND: u64 = 1_000_000_000;
+
 /// A program, its session, and a server that answers all that it is sent.
 struct Wire {
     pair: Pair,
@@ -25,7 +27,9 @@ impl Wire {
         let pair = Pair::remedied_among(Arc::clone(common), &startup(), remedies, Some("off"));
         let mut server = Server::default();
         for text in [READ, "SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name"] {
-            server.describes.insert(text.to_owned(), (vec![23], Some(row_of("name"))));
+            for text in [text.to_owned(), text.replace("$1", "7")] {
+                server.describes.insert(text, (vec![23], Some(row_of("name"))));
+            }
         }
         server.describes.insert(WRITE.to_owned(), (vec![23], None));
         let mut wire = Self { pair, server };
@@ -296,13 +300,13 @@ fn only_what_was_said_of_late_in_the_same_place_is_told() {
     other.turn(&query("ALTER TABLE emp ADD COLUMN age int"));
     wire.turn(&query("SELECT 1"));
     assert!(!wire.is_answered(&prepare("", READ)), "the catalogue may have changed");
-    wire.pair.wait(1);
+    wire.pair.wait(SECOND);
     wire.turn(&query("SELECT 1"));
     assert!(wire.is_answered(&prepare("", READ)), "asked again");
-    wire.pair.wait(30);
+    wire.pair.wait(30 * SECOND);
     wire.turn(&query("SELECT 1"));
     assert!(wire.is_answered(&prepare("", READ)));
-    wire.pair.wait(31);
+    wire.pair.wait(31 * SECOND);
     wire.turn(&query("SELECT 1"));
     assert!(!wire.is_answered(&prepare("", READ)), "what was told meanwhile confirms nothing");
     wire.turn(&query("BEGIN"));

@@ -146,6 +146,8 @@ pub(crate) struct Sim {
     server_free_at: Duration,
     answers: VecDeque<Answered>,
     is_failing: bool,
+    /// What the program's own statements seem to take longer; then nothing is known of guesses.
+    noise: Option<Duration>,
 }
 
 impl Sim {
@@ -171,7 +173,18 @@ impl Sim {
             server_free_at: Duration::ZERO,
             answers: VecDeque::new(),
             is_failing: false,
+            noise: None,
         }
+    }
+
+    /// Nothing is guessed.
+    pub(crate) fn only_observe(&mut self) {
+        self.predictor.set_round_trip(Duration::ZERO);
+    }
+
+    /// Only the program's own statements are measured, and badly.
+    pub(crate) fn measure_badly(&mut self, noise: Duration) {
+        self.noise = Some(noise);
     }
 
     /// From here on the server refuses every guess.
@@ -327,17 +340,16 @@ impl Sim {
             }
         }
         let bytes = answer.rows.bytes();
-        let outcome = Outcome {
-            execution: Some(self.execution),
+        let measured = Outcome {
+            execution: Some(self.execution + self.noise.unwrap_or_default()),
             bytes: bytes.len(),
             rows: answer.rows.rows.len() as u64,
         };
+        let is_measured = self.noise.is_none() || !answer.is_guess;
+        let outcome = if is_measured { measured } else { Outcome::default() };
         self.predictor.result_end(answer.ticket, outcome);
-        if self.buffer.append(answer.ticket, &bytes) {
-            self.buffer.complete(answer.ticket);
-        } else {
-            self.buffer.complete(answer.ticket);
-        }
+        self.buffer.append(answer.ticket, &bytes);
+        self.buffer.complete(answer.ticket);
     }
 }
 

@@ -222,7 +222,12 @@ impl Known {
 impl Session {
     /// Whether a remedy is on that depends on what statements do.
     pub(crate) fn needs_facts(&self) -> bool {
-        self.may_remedy(Remedy::Commit) || self.may_remedy(Remedy::Statements)
+        self.needs_level() || self.may_remedy(Remedy::Statements)
+    }
+
+    /// Whether a remedy is on that depends on the level of transactions.
+    pub(crate) fn needs_level(&self) -> bool {
+        self.may_remedy(Remedy::Commit) || self.may_remedy(Remedy::Loops)
     }
 
     /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.

@@ -13,7 +13,6 @@ use onetrip_wire::pg::{
 use super::facts::ISOLATION_QUERY;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
-use onetrip_ledger::Remedy;
 
 /// What the server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +48,11 @@ impl Inquiries {
     /// Name of a statement that is never there.
     pub(super) fn nowhere(&self) -> &[u8] {
         &self.nowhere
+    }
+
+    /// What the session's own objects are called; others add to it.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
     }
 
     /// Whether this question waits for its answer.
@@ -120,7 +124,7 @@ impl Session {
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
         let is_between = self.client_passing == 0 && !self.units.is_open();
-        if !self.transaction.wants_level || !is_between || !self.may_remedy(Remedy::Commit) {
+        if !self.transaction.wants_level || !is_between || !self.needs_level() {
             return;
         }
         self.transaction.wants_level = false;

@@ -8,6 +8,7 @@ mod facts;
 mod fence;
 mod grammar;
 mod inquiry;
+mod loops;
 mod own;
 mod refusal;
 mod rules;
@@ -16,8 +17,10 @@ mod transaction;
 mod watching;
 
 use std::str::FromStr;
+use std::sync::Mutex;
 
 use onetrip_ledger::{Remedy, UnknownRemedy};
+use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
@@ -26,6 +29,7 @@ pub use facts::Knowledge;
 pub use fence::Fence;
 pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
+pub(crate) use loops::Loops;
 pub use rules::Rule;
 pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};
@@ -38,6 +42,8 @@ pub struct Common {
     pub knowledge: Knowledge,
     /// What was answered and is not over.
     pub fence: Fence,
+    /// Which statements take their values from which results.
+    pub(crate) edges: Mutex<Edges>,
     /// How its servers describe statements.
     pub(crate) descriptions: descriptions::Descriptions,
 }

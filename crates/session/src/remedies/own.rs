@@ -27,9 +27,28 @@ impl Session {
                 self.inquiry_reply(tag, reply, &message[HEADER_BYTES..], is_whole);
                 Ok(Verdict::Replace(message.len()))
             }
-            (None, Reply::Async) if is_whole => self.keep_for_later(tag, message),
-            (Some(Owner::Client), Reply::Last(_)) if tag == backend::READY_FOR_QUERY => {
-                Ok(self.pass_kept(message))
+            (Some(Owner::Loops), _) => self.flight_reply(now, tag, reply, message, is_whole),
+            (Some(Owner::Unseen), Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
+            (Some(Owner::Unseen), _) => Ok(Verdict::Replace(message.len())),
+            (None, Reply::Async) => {
+                self.watch_async();
+                let is_of_flight = self.queue.front().is_some_and(|due| due.owner == Owner::Loops);
+                if is_of_flight && tag == backend::NOTICE_RESPONSE {
+                    return Ok(Verdict::Replace(message.len()));
+                }
+                if is_whole {
+                    return self.keep_for_later(tag, message);
+                }
+                Ok(Verdict::Forward(message.len()))
+            }
+            (Some(Owner::Client), _) => {
+                if let Some(due) = reply.due() {
+                    self.watch_reply(now, due, tag, message, is_whole);
+                }
+                if tag == backend::READY_FOR_QUERY {
+                    return Ok(self.pass_kept(message));
+                }
+                Ok(Verdict::Forward(message.len()))
             }
             _ => Ok(Verdict::Forward(message.len())),
         }

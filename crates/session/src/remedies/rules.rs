@@ -34,6 +34,18 @@ pub enum Rule {
     Fence,
     /// A failure ends the session.
     EndFails,
+    /// Only where all reads see one snapshot.
+    Snapshot,
+    /// Only what is proven to read.
+    Pure,
+    /// Nothing is kept over anything else.
+    Flush,
+    /// What was read ahead leaves nothing behind.
+    ShieldEnds,
+    /// The server sees that the program is there.
+    Sign,
+    /// Unnamed objects are what the program believes.
+    Unnamed,
     /// Only what may share a trip with its Execute.
     MayShare,
     /// The server's transaction fails before the client is told.
@@ -50,7 +62,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 27] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -66,6 +78,12 @@ impl Rule {
         Self::OnlyReads,
         Self::Fence,
         Self::EndFails,
+        Self::Snapshot,
+        Self::Pure,
+        Self::Flush,
+        Self::ShieldEnds,
+        Self::Sign,
+        Self::Unnamed,
         Self::MayShare,
         Self::BothFail,
         Self::SameKey,
@@ -92,6 +110,12 @@ impl Rule {
             Self::OnlyReads => "C2",
             Self::Fence => "C3",
             Self::EndFails => "C4",
+            Self::Snapshot => "P1",
+            Self::Pure => "P4",
+            Self::Flush => "P7",
+            Self::ShieldEnds => "P9",
+            Self::Sign => "P18",
+            Self::Unnamed => "P22",
             Self::MayShare => "S1",
             Self::BothFail => "S2",
             Self::SameKey => "S3",
@@ -149,6 +173,24 @@ impl Rule {
             Self::EndFails => {
                 "Should the end fail after all, the program gets the server's own FATAL, or one that tells what happened, and the session ends. What the server said before the COMMIT came is passed on instead of an answer."
             }
+            Self::Snapshot => {
+                "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ, that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, at most two seconds old, and to a request that is the same byte for byte."
+            }
+            Self::Pure => {
+                "Only statements that the catalogue proves to do nothing but read (below), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven."
+            }
+            Self::Flush => {
+                "Whatever goes to the server and is not such a read, SHOW or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
+            }
+            Self::ShieldEnds => {
+                "What is read ahead runs between a SAVEPOINT with a name that no program can guess and a ROLLBACK TO it, read-only, with a lock timeout of 2 ms: errors, locks and settings are gone with it, and the program sees none of them. Should the transaction not be what it was before, the session ends."
+            }
+            Self::Sign => {
+                "A program that is served from memory while the server has heard nothing for 10 ms is announced by a Sync: idle_in_transaction_session_timeout counts as if the program had been there, and no less."
+            }
+            Self::Unnamed => {
+                "Before a unit that may use an unnamed statement or portal goes to the server, what was answered from memory last is run there for real, so that these are what the program believes."
+            }
             Self::MayShare => {
                 "A Parse with the Describe of its statement is answered only where the Execute may run before the server has described the statement: the statement is proven to only read (section Purity), so that its result can be dropped, or it is an INSERT, UPDATE, DELETE or MERGE that returns no rows, so that there is no result that could be another. A Parse alone tells nothing, and is answered for any statement: where it fails, there is no statement that the Bind could run."
             }
@@ -188,6 +230,12 @@ impl Rule {
             Self::OnlyReads => "only_a_transaction_that_only_read_is_ended_early",
             Self::Fence => "strong_locks_of_other_sessions_wait",
             Self::EndFails => "an_end_that_fails_ends_the_session",
+            Self::Snapshot => "only_a_repeatable_read_is_answered_from_memory",
+            Self::Pure => "only_what_is_proven_to_read_is_answered_from_memory",
+            Self::Flush => "nothing_is_kept_over_anything_else",
+            Self::ShieldEnds => "a_shield_that_does_not_end_ends_the_session",
+            Self::Sign => "the_server_sees_a_program_that_is_served_from_memory",
+            Self::Unnamed => "unnamed_objects_are_what_the_program_believes",
             Self::MayShare => "only_what_may_run_at_once_is_described_early",
             Self::BothFail => "a_transaction_fails_on_both_sides",
             Self::SameKey => "only_what_was_said_of_late_in_the_same_place_is_told",

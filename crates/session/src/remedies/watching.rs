@@ -114,6 +114,7 @@ impl Session {
     /// A Parse of the client's is about to be sent: whether the server accepts it will be known.
     pub(crate) fn watch_parse(&mut self, now: Moment, unit: u64, parse: Parse<'_>) {
         self.watching.parsed = None;
+        self.watching.next = None;
         if !self.may_remedy(Remedy::Statements)
             || !self.standard_strings
             || !self.is_utf8

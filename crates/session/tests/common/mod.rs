@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod server;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -126,17 +127,17 @@ impl Pair {
         }
     }
 
-    /// Time goes by.
-    pub(crate) fn wait(&mut self, seconds: u64) {
-        self.now += seconds * 1_000_000_000;
-    }
-
     /// The client sends; what it is told at once.
     pub(crate) fn told(&mut self, sent: &[u8]) -> Vec<u8> {
         let for_server = self.client(sent).expect("good messages");
         let told = self.server(b"").expect("good messages");
         self.session.to_server().splice(0..0, for_server);
         told
+    }
+
+    /// Time passes.
+    pub(crate) fn wait(&mut self, nanos: u64) {
+        self.now += nanos;
     }
 
     /// One turn that must come through unchanged.
