@@ -140,6 +140,7 @@ impl Session {
         if !name.is_empty() && !self.named_seen {
             self.named_seen = true;
             self.stream.statement_name(name);
+            self.watching.names_used();
         }
         let source = self.needs_facts().then(|| Box::from(text));
         let mut text = self.read_text(text);

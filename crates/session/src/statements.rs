@@ -6,7 +6,7 @@ use onetrip_sql::{FetchCount, Lifted, StatementKind};
 use onetrip_wire::pg::{Format, Oid};
 use smallvec::SmallVec;
 
-use crate::remedies::Effect;
+use crate::remedies::{Broken, Effect};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
@@ -39,8 +39,8 @@ pub(crate) struct Prepared {
     pub(crate) literals: SmallVec<[ValueHash; 4]>,
     /// Its text, where a remedy may need it.
     pub(crate) source: Option<Box<[u8]>>,
-    /// It was told to be there, and is not, or is another: what a Bind fails with.
-    pub(crate) broken: Option<Vec<u8>>,
+    /// It was told to be there, and is not, or is another.
+    pub(crate) broken: Option<Box<Broken>>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
 }
@@ -133,6 +133,11 @@ impl<T> Named<T> {
     /// Looks at each of them.
     pub(crate) fn for_each(&mut self, mut see: impl FnMut(&mut T)) {
         self.unnamed.iter_mut().chain(self.named.values_mut()).for_each(&mut see);
+    }
+
+    /// Whether any that has a name is so.
+    pub(crate) fn names_any(&self, is_so: impl Fn(&[u8], &T) -> bool) -> bool {
+        self.named.iter().any(|(name, value)| is_so(name, value))
     }
 
     pub(crate) fn clear(&mut self) {

@@ -30,6 +30,7 @@ pub use fence::Fence;
 pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
 pub(crate) use loops::Loops;
+pub(crate) use refusal::Broken;
 pub use rules::Rule;
 pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};

@@ -86,6 +86,11 @@ impl Watching {
             due.expect == Expect::Close && due.owner != Owner::Inquiry && due.owner != Owner::Begin;
     }
 
+    /// The client names its statements.
+    pub(crate) fn names_used(&mut self) {
+        self.names.wanted = NAMES_ASKED_MAX;
+    }
+
     /// No statement is left.
     pub(crate) fn names_cleared(&mut self) {
         self.names.lost = false;
@@ -198,6 +203,9 @@ impl Session {
 
     /// Between transactions: asks whether there are statements made by SQL, if that was in the way (rule S4).
     pub(crate) fn inquire_names(&mut self) {
+        if !self.may_remedy(Remedy::Statements) {
+            return;
+        }
         let names = &mut self.watching.names;
         if names.wanted > 0 && names.doubted && !names.asked {
             names.asked = true;
