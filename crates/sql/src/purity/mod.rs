@@ -8,6 +8,9 @@
 //! Unknown is unsafe: a construct, function, operator, type or relation that no list here admits makes the statement
 //! [`Impure`], and the error says which one it was.
 //!
+//! Whether a statement is pure depends on its text without the constants, so texts of one
+//! [template](crate::Lifted::template) share a verdict.
+//!
 //! What the caller has to know by itself, as neither a text nor the catalogue shows it:
 //!
 //! - the text is read with `standard_conforming_strings = on` and as UTF-8 ([`Facts::has_backslash`],
