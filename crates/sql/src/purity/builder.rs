@@ -125,6 +125,7 @@ impl CatalogueBuilder {
                 'c' => self.catalogue.has_calling_cast = true,
                 'e' => self.catalogue.has_calling_enum_cast = true,
                 'o' => self.catalogue.has_operator_class = true,
+                'x' => self.catalogue.is_answered_elsewhere = true,
                 _ => return Err(CatalogueError::Malformed),
             }
         }

@@ -18,6 +18,8 @@
 //! - parameters with a declared type have one that [`is_harmless_parameter_type`] admits;
 //! - the catalogue is as old as its query. It is void once the session ran a statement that is not pure (it may have
 //!   made a temporary table, or set the search path or the role);
+//! - what a user promised to be immutable is taken for it where the planner evaluates it on its own: in the expressions
+//!   of indexes, statistics and constraints of the tables that are read;
 //! - a pure statement can still fail (division by zero), wait for a lock, or take long.
 
 mod builder;
