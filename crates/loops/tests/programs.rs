@@ -413,9 +413,14 @@ fn a_statement_is_guessed_only_after_the_program_has_sent_it_itself() {
     sim.query(TITLES, &[text(employees.integer(0, 0))]);
     assert!(sim.sent.iter().any(|(template, _)| *template == TITLES));
 
+    for n in 1..20 {
+        sim.query(SALARIES, &[text(employees.integer(n, 0))]);
+        sim.query(TITLES, &[text(employees.integer(n, 0))]);
+    }
     sim.write();
     let before = sim.sent.len();
-    sim.query(SALARIES, &[text(employees.integer(1, 0))]);
+    sim.query(SALARIES, &[text(employees.integer(20, 0))]);
+    assert!(sim.sent.len() > before);
     assert!(
         sim.sent[before..].iter().all(|(template, _)| *template == SALARIES),
         "a write proves nothing any more"
