@@ -129,6 +129,7 @@ impl Session {
     pub(crate) fn forget(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
         self.loops.flush();
+        self.watching.doubt_names();
         if may_define {
             self.transaction.may_define = true;
             self.config.common.knowledge.changed();
