@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::canonical::{hash_bytes, hash_of};
 use crate::edge::{At, Edge, Walk};
 use crate::frame::{Frame, FrameId, Frames};
+use crate::history::START_MAX;
 use crate::predictor::Predictor;
 use crate::tickets::Place;
 use crate::value::{Arrival, Value};
@@ -102,6 +103,12 @@ impl Predictor {
 
     fn is_confirmed(&self, edge: u32) -> bool {
         self.edges.get(edge).is_some_and(|edge| edge.is_confirmed)
+    }
+
+    /// Templates that are known to walk the rows of this one: what a loop may start with is for all of them.
+    fn known_from(&self, from: u64) -> u32 {
+        let edges = self.edges.of_origin(from).iter().filter_map(|edge| self.edges.get(*edge));
+        edges.filter(|edge| edge.is_confirmed && edge.history.start().is_some()).count() as u32
     }
 
     fn trust(&self, edge: u32) -> f64 {
@@ -222,6 +229,8 @@ impl Predictor {
         self.touch(id);
         let template = self.frames.get(id)?.template;
         self.costs.result_used(template.id);
+        let is_new = self.loops.stream(place.of_loop, place.stream).is_some_and(|stream| stream.start == 0);
+        let start_max = START_MAX / if is_new { self.known_from(template.key).max(1) } else { 1 };
         let fingerprint = fingerprint_of(arrival.values, &mut self.scratch);
         let learnt = self.edges.get_mut(edge)?;
         let stream = self.loops.stream_mut(place.of_loop, place.stream)?;
@@ -240,7 +249,8 @@ impl Predictor {
         learnt.history.arrived();
         learnt.is_confirmed |= stream.evidence >= 2 && may_confirm && learnt.moves();
         if stream.start == 0 && learnt.is_confirmed && !learnt.history.is_off() {
-            stream.start = learnt.history.start().unwrap_or(u32::from(stream.evidence >= 2));
+            let known = learnt.history.start().map(|start| start.min(start_max).max(1));
+            stream.start = known.unwrap_or(u32::from(stream.evidence >= 2));
         }
         Some(place)
     }

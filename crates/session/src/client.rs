@@ -11,6 +11,10 @@ use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{Portal, ResultFormats, Text, row_limit};
 
+/// Longest text that is kept for remedies, in bytes.
+pub(crate) const SOURCE_BYTES_MAX: usize = 16 * 1024;
+/// Prepared statements whose texts are kept.
+const SOURCES_MAX: usize = 4096;
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
 
@@ -142,7 +146,9 @@ impl Session {
             self.stream.statement_name(name);
             self.watching.names_used();
         }
-        let source = self.needs_facts().then(|| Box::from(text));
+        let is_kept =
+            text.len() <= SOURCE_BYTES_MAX && self.prepared.len() < SOURCES_MAX && self.needs_facts();
+        let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
         match parse {
             None => text.effect = Effect::MayDefine, // a text that is not whole

@@ -130,6 +130,11 @@ impl<T> Named<T> {
         }
     }
 
+    /// How many have a name.
+    pub(crate) fn len(&self) -> usize {
+        self.named.len()
+    }
+
     /// Looks at each of them.
     pub(crate) fn for_each(&mut self, mut see: impl FnMut(&mut T)) {
         self.unnamed.iter_mut().chain(self.named.values_mut()).for_each(&mut see);

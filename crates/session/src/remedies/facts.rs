@@ -22,7 +22,7 @@ const CATALOGUES_MAX: usize = 64;
 /// Templates that may wait for their proof; with more, none is proven.
 const UNPROVEN_MAX: usize = 64;
 /// Templates of one session whose verdict is kept.
-const TEMPLATES_MAX: usize = 16_384;
+const TEMPLATES_MAX: usize = 4096;
 
 /// The session's own state, in one row: its search path and role, and whether it has temporary objects or listens.
 const STATE_QUERY: &str = "SELECT pg_catalog.current_schemas(true)::pg_catalog.text, \

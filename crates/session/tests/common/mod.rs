@@ -43,6 +43,7 @@ impl Pair {
             keep_values: false,
             remedies,
             common,
+            isolation: None,
             private: *b"not told",
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }

@@ -189,7 +189,12 @@ SELECT 'd', NULL, NULL,
         AND (c.opcmethod OPERATOR(pg_catalog.=) 403::pg_catalog.oid
           OR c.opcmethod OPERATOR(pg_catalog.=) 405::pg_catalog.oid)
         AND COALESCE(types.class, 'b'::pg_catalog.text) OPERATOR(pg_catalog.<>) 'u'::pg_catalog.text
-    ) THEN 'o' END
+    ) THEN 'o' END,
+    -- Extensions that answer queries of plain tables from elsewhere, without this snapshot.
+    CASE WHEN EXISTS (
+      SELECT FROM pg_catalog.pg_extension AS e
+      WHERE e.extname OPERATOR(pg_catalog.=) ANY ('{citus,pg_duckdb}'::pg_catalog.name[])
+    ) THEN 'x' END
   ),
   NULL
 FROM settings
