@@ -105,7 +105,9 @@ fn ran(status: u8) -> Vec<u8> {
 
 /// What PostgreSQL says when a result has changed between Parse and Bind.
 fn changed(status: u8) -> Vec<u8> {
-    [error("ERROR", "0A000", "cached plan must not change result type"), ready(status)].concat()
+    let fields = "SERROR\0VERROR\0C0A000\0Mcached plan must not change result type\0\
+                  Fplancache.c\0RRevalidateCachedQuery\0\0";
+    [message(b'E', fields.as_bytes()), ready(status)].concat()
 }
 
 #[test]

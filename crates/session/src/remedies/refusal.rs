@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::pg::{
-    Bind, ErrorFields, ErrorResponse, HEADER_BYTES, Parse, Severity, StatementOrPortal, backend,
-    encode_error, frame, frontend,
+    Bind, ErrorResponse, HEADER_BYTES, Parse, StatementOrPortal, backend, frame, frontend,
 };
 
 use super::Rule;
@@ -254,10 +253,25 @@ impl Sent {
     }
 }
 
-/// What PostgreSQL says to a Bind of a statement whose result is another now (`RevalidateCachedQuery`).
+/// What PostgreSQL says to a Bind of a statement whose result is another now, but for the line of its source: drivers look
+/// at the routine and prepare the statement again.
 fn another_result() -> Vec<u8> {
+    let fields = [
+        (b'S', "ERROR"),
+        (b'V', "ERROR"),
+        (b'C', "0A000"),
+        (b'M', "cached plan must not change result type"),
+        (b'F', "plancache.c"),
+        (b'R', "RevalidateCachedQuery"),
+    ];
     let mut out = Vec::new();
-    let message = "cached plan must not change result type";
-    encode_error(&mut out, ErrorFields { severity: Severity::Error, sqlstate: "0A000", message, hint: None });
+    frame(&mut out, backend::ERROR_RESPONSE, |out| {
+        for (code, text) in fields {
+            out.push(code);
+            out.extend_from_slice(text.as_bytes());
+            out.push(0);
+        }
+        out.push(0);
+    });
     out
 }
