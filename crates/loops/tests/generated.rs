@@ -173,7 +173,7 @@ fn any_program_gets_what_the_server_would_say() {
     assert_eq!(integer(&written(7, 1)), 7, "{:?}", Form::Binary(20));
     let (hits, wasted, asked) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let mut runner = TestRunner::new(ProptestConfig {
-        cases: 150,
+        cases: 40,
         failure_persistence: None,
         ..ProptestConfig::default()
     });
