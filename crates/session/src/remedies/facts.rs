@@ -308,6 +308,10 @@ impl Session {
 
     /// The answer is complete.
     pub(crate) fn learned_all(&mut self, question: Question) {
+        if question == Question::State {
+            // The catalogue of this place, and of no other; at once, for the transaction that may have begun.
+            self.facts.known = self.config.common.knowledge.get(&self.facts.place);
+        }
         if question != Question::Catalogue {
             return;
         }
