@@ -69,6 +69,29 @@ fn every_form_and_width_of_a_parameter_is_foreseen() {
 }
 
 #[test]
+fn rows_of_columns_that_were_not_described_are_walked_too() {
+    for binary in [false, true] {
+        let server = move |template: u32, _: &[Owned]| match template {
+            PARENTS => {
+                let id = |n: i32| if binary { n.to_be_bytes().to_vec() } else { n.to_string().into_bytes() };
+                Rows {
+                    columns: Vec::new(),
+                    rows: (1..=100).map(|n| vec![Some(id(n)), Some(b"name".to_vec())]).collect(),
+                }
+            }
+            _ => Rows::new(&[TEXT]).with(&row(&["y"])),
+        };
+        let mut sim = Sim::new(Edges::new(), 13 * MS, server);
+        sim.query(PARENTS, &[]);
+        for n in 1..=100 {
+            sim.query(SALARIES, &[int8(n)]);
+        }
+        sim.commit();
+        assert!(sim.counters().hits >= 97, "{binary} {:?}", sim.counters());
+    }
+}
+
+#[test]
 fn text_keys_with_quotes_are_foreseen_and_backslashes_left_to_the_program() {
     let names: Vec<String> =
         (0..60).map(|n| if n % 10 == 9 { format!("a\\{n}") } else { format!("O'Hara {n}") }).collect();
