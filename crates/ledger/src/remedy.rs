@@ -11,17 +11,20 @@ pub enum Remedy {
     Begin,
     /// A COMMIT or ROLLBACK of a transaction that only read is answered when it arrives.
     Commit,
+    /// A piece of a result is answered from what was read ahead.
+    Cursors,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 2] = [Self::Begin, Self::Commit];
+    pub const ALL: [Self; 3] = [Self::Begin, Self::Commit, Self::Cursors];
 
     /// Its name in options and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Begin => "begin",
             Self::Commit => "commit",
+            Self::Cursors => "cursors",
         }
     }
 }

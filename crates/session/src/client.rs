@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_wire::Reader;
@@ -5,7 +7,7 @@ use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
-use crate::remedies::{Effect, leaves_savepoints};
+use crate::remedies::{Effect, Place, cursor_use, leaves_savepoints};
 use crate::reply_queue::{Due, Expect};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
@@ -33,6 +35,10 @@ impl Session {
         if let Some(verdict) = self.answer(now, header, input) {
             return Ok(verdict);
         }
+        let place = self.restore_places(header, input)?;
+        if place == Place::Wait {
+            return Ok(Verdict::Hold);
+        }
         self.begin.is_followed();
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
@@ -41,16 +47,23 @@ impl Session {
         self.units.bytes_sent(available);
         self.book_answered(now);
         self.client_passing = length - available;
-        self.ask_for_level();
-        Ok(Verdict::Forward(available))
+        if place == Place::Restored {
+            // Behind what restores it.
+            self.to_server.extend_from_slice(&input[..available]);
+        }
+        if header.tag != frontend::FLUSH {
+            self.ask_for_level();
+            self.ask_about_cursor();
+        }
+        Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
     }
 
     /// What a remedy makes of the unit at the front of `input`.
     fn answer(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
         if self.units.is_open() {
-            return None;
+            return self.read_cursor(now, header, input);
         }
-        self.answer_begin(now, header, input).or_else(|| self.answer_commit(now, input))
+        self.answer_begin(now, header, input).or_else(|| self.answer_commit(now, input)).or_else(|| self.read_cursor(now, header, input))
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
@@ -84,6 +97,7 @@ impl Session {
             text.effect = Effect::MayDefine;
         }
         self.begin.runs(text.leaves_savepoints, false);
+        text.effect = self.runs_beside_cursors(now, unit, &text);
         self.runs(text.effect, text.template);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
@@ -102,6 +116,7 @@ impl Session {
         // A simple query ends the unnamed statement and portal.
         self.prepared.remove(b"");
         self.portals.remove(b"");
+        self.cursors.unnamed_ends();
         (unit, statement, text)
     }
 
@@ -120,12 +135,15 @@ impl Session {
             self.named_seen = true;
             self.stream.statement_name(name);
         }
-        let source = self.may_remedy(Remedy::Commit).then(|| Box::from(text));
+        let source = self.needs_facts().then(|| Box::from(text));
         let mut text = self.read_text(text);
         match parse {
             None => text.effect = Effect::MayDefine, // a text that is not whole
             Some(parse) if parse.parameter_oids().all(is_harmless_parameter_type) => {}
-            Some(_) => text.effect = text.effect.max(Effect::Unknown),
+            Some(_) => {
+                text.effect = text.effect.max(Effect::Unknown);
+                text.has_harmless_types = false;
+            }
         }
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
@@ -147,6 +165,7 @@ impl Session {
         };
         let Some(prepared) = self.prepared.get_mut(bind.statement) else {
             self.portals.remove(bind.portal);
+            self.cursors.leaves(bind.portal, unit);
             let statement = self.add_statement(unit, &Text::default(), Steps::BIND);
             return self.owe(unit, Expect::Bind, statement);
         };
@@ -156,6 +175,7 @@ impl Session {
         self.read_parameters(&bind, text.template);
         self.parameters.append_to(self.units.exchange_mut(unit), statement);
         let formats = ResultFormats::new(bind.result_formats.codes());
+        self.cursors.leaves(bind.portal, unit);
         self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
         self.owe(unit, Expect::Bind, statement);
     }
@@ -185,6 +205,7 @@ impl Session {
         let portal = reader.c_str().unwrap_or_default();
         let name = reader.c_str().unwrap_or_default();
         let prepared = self.prepared.get(name).cloned().unwrap_or_default();
+        self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
         self.portals.put(portal, Portal { text: prepared.text, booked, formats: ResultFormats::default() });
@@ -220,7 +241,9 @@ impl Session {
             Some((_, slot)) => Some(slot),
             None => self.add_statement(unit, &text, Steps::default()),
         };
-        self.runs(text.effect, text.template);
+        let effect = self.runs_beside_cursors(now, unit, &text);
+        self.executes_natively(now, unit, execute.portal, execute.row_limit);
+        self.runs(effect, text.template);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
         }
@@ -247,6 +270,7 @@ impl Session {
             }
             Ok(StatementOrPortal::Portal(name)) => {
                 self.portals.remove(name);
+                self.cursors.leaves(name, unit);
                 self.owe(unit, Expect::Close, None);
             }
             Err(_) => self.undecoded_request(unit, Expect::Close),
@@ -295,6 +319,10 @@ impl Session {
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }
+        let used = cursor_use(&lifted, text).filter(|_| self.config.remedies.has(Remedy::Cursors));
+        if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
+            self.facts.see(template, query.as_bytes());
+        }
         Text {
             template,
             effect,
@@ -303,6 +331,9 @@ impl Session {
             sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
             request,
             leaves_savepoints: leaves_savepoints(lifted.kind()),
+            kind: lifted.kind(),
+            cursor: used.map(|(used, _)| Arc::new(used)),
+            has_harmless_types: true,
         }
     }
 

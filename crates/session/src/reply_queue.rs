@@ -41,13 +41,15 @@ pub enum Owner {
     Commit,
     /// The session, which asks the server about itself.
     Inquiry,
+    /// The remedy `cursors`, which reads ahead.
+    Cursors,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 4;
+const OWNERS: usize = 5;
 
 impl Due {
     /// A message of the session's own.
@@ -178,6 +180,11 @@ impl ReplyQueue {
     /// The message that is answered next.
     pub fn front(&self) -> Option<Due> {
         self.due.front().copied()
+    }
+
+    /// Whether the server skips what comes, up to the next Sync.
+    pub(crate) fn is_skipping(&self) -> bool {
+        self.skipping
     }
 
     /// Whether the server reads COPY data.

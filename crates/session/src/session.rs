@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
-use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Remedies, Rule, Transaction};
+use crate::remedies::{Common, Cursors, EarlyBegin, Facts, Inquiries, Remedies, Rule, Transaction};
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
@@ -96,6 +96,10 @@ pub enum SessionError {
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
+    /// The program needs to know where a cursor stands that was read ahead, or the server did not do as expected. The
+    /// client has been told.
+    #[error("a result that was read ahead cannot be gone on with")]
+    CursorsBroke,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
@@ -130,6 +134,7 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    pub(crate) cursors: Cursors,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
     /// Who takes the replies to what is being booked.
@@ -203,6 +208,7 @@ impl Session {
             transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
+            cursors: Cursors::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
@@ -255,6 +261,7 @@ impl Session {
         if let Some(verdict) = passing(&mut self.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
                 if self.server_dropping {
+                    self.long_row_passes(&input[..bytes]);
                     return Ok(Verdict::Replace(bytes));
                 }
                 self.units.bytes_received(self.last_reply_unit, bytes, now);
@@ -294,7 +301,7 @@ impl Session {
 
     /// Whether the client waits for an answer: only then does a cancel have anything to cancel.
     pub fn is_waiting(&self) -> bool {
-        self.queue.owes_client() || self.units.unanswered() > 0
+        self.queue.owes_client() || self.units.unanswered() > 0 || self.cursors.holds_client()
     }
 
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::ValueHash;
@@ -6,7 +7,7 @@ use onetrip_sql::{FetchCount, Lifted, StatementKind};
 use onetrip_wire::pg::{Format, Oid};
 use smallvec::SmallVec;
 
-use crate::remedies::Effect;
+use crate::remedies::{CursorUse, Effect};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
@@ -27,6 +28,11 @@ pub(crate) struct Text {
     pub(crate) leaves_savepoints: bool,
     /// What it does, as far as the text tells.
     pub(crate) effect: Effect,
+    pub(crate) kind: StatementKind,
+    /// What it has to do with cursors.
+    pub(crate) cursor: Option<Arc<CursorUse>>,
+    /// No parameter has a declared type that may run code of a user.
+    pub(crate) has_harmless_types: bool,
 }
 
 /// A prepared statement.
@@ -66,6 +72,8 @@ pub(crate) struct ResultFormats {
 /// What the server has told about statements of one template.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Learned {
+    /// Types of the result's columns, once it was described.
+    pub(crate) columns: Option<Box<[Oid]>>,
     /// Layout of the result, zero as long as it was not described.
     pub(crate) layout: u32,
     /// Types of the parameters.

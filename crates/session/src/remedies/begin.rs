@@ -116,6 +116,11 @@ impl EarlyBegin {
         self.distance = rtt_min;
     }
 
+    /// How far the server is; zero where that is not known.
+    pub(crate) fn distance(&self) -> Duration {
+        self.distance
+    }
+
     /// The server reported whether it is a standby.
     pub(crate) fn set_standby(&mut self, is_standby: bool) {
         self.standby = Some(is_standby);
@@ -303,6 +308,9 @@ impl Session {
     pub(crate) fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
         let is_notification = tag == backend::NOTIFICATION_RESPONSE;
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
+        if tag == backend::NOTICE_RESPONSE && self.keep_notice(message) {
+            return Ok(Verdict::Replace(message.len()));
+        }
         if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {
             return Ok(Verdict::Forward(message.len()));
         }

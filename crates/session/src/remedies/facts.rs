@@ -169,6 +169,14 @@ impl Facts {
         }
     }
 
+    /// What the text of this template leaves open, if it may only read.
+    pub(crate) fn needs_of(&self, template: u32) -> Option<&Needs> {
+        match self.statements.get(template as usize)? {
+            Statement::Reads { needs, .. } => Some(needs),
+            Statement::Unseen | Statement::Unsafe => None,
+        }
+    }
+
     /// Whether statements of this template are proven to do nothing but read the snapshot.
     fn only_reads(&mut self, now: Moment, template: u32, knowledge: &Knowledge) -> bool {
         let Some(known) = &self.known else { return false };
@@ -198,7 +206,7 @@ impl Known {
 impl Session {
     /// Whether a remedy is on that depends on what statements do.
     pub(crate) fn needs_facts(&self) -> bool {
-        self.may_remedy(Remedy::Commit)
+        self.may_remedy(Remedy::Commit) || self.may_remedy(Remedy::Cursors)
     }
 
     /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
@@ -268,12 +276,16 @@ impl Session {
                     self.facts.building = None;
                 }
             }
+            (Question::Cursor, [Some(is_scrollable)]) => self.learn_place(*is_scrollable == b"t"),
             _ => self.undecoded += 1,
         }
     }
 
     /// The answer is complete.
     pub(crate) fn learned_all(&mut self, question: Question) {
+        if question == Question::Cursor {
+            self.learned_place();
+        }
         if question != Question::Catalogue {
             return;
         }
@@ -286,6 +298,9 @@ impl Session {
 
     /// The server would not say.
     pub(crate) fn learn_nothing(&mut self, question: Question) {
+        if question == Question::Cursor {
+            self.learned_place();
+        }
         if question == Question::Catalogue {
             self.facts.building = None;
         }

@@ -23,6 +23,8 @@ pub(crate) enum Question {
     State,
     /// What users have added to the database.
     Catalogue,
+    /// Whether a cursor that was declared goes backward.
+    Cursor,
 }
 
 /// Questions that are not answered, oldest first.
@@ -38,6 +40,11 @@ impl Inquiries {
     pub(crate) fn new(private: [u8; 8]) -> Self {
         let name = format!("onetrip_{:016x}", u64::from_be_bytes(private)).into_bytes();
         Self { asked: VecDeque::new(), name }
+    }
+
+    /// The name of the session's own objects.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
     }
 
     /// Whether this question waits for its answer.
@@ -108,8 +115,10 @@ impl Session {
 
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
-        let is_asked = !std::mem::take(&mut self.transaction.wants_level);
-        if is_asked || self.client_passing > 0 || self.units.is_open() || !self.needs_facts() {
+        if self.client_passing > 0 || self.units.is_open() {
+            return;
+        }
+        if !std::mem::take(&mut self.transaction.wants_level) || !self.needs_facts() {
             return;
         }
         self.ask(Question::Isolation, ISOLATION_QUERY, true);

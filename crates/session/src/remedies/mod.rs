@@ -3,6 +3,7 @@
 mod arrived;
 mod begin;
 mod commit;
+mod cursors;
 mod facts;
 mod fence;
 mod grammar;
@@ -17,6 +18,7 @@ use onetrip_ledger::{Remedy, UnknownRemedy};
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
+pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;
 pub use facts::Knowledge;
 pub use fence::Fence;

@@ -132,6 +132,7 @@ impl Session {
             self.config.common.knowledge.changed();
         }
         self.transaction.end();
+        self.cursors.transaction_over();
         self.begin.savepoints_ended();
     }
 }
