@@ -76,14 +76,14 @@ pub struct BufferCounters {
     pub hits: u64,
     /// Requests answered from what was served or executed before.
     pub repeats: u64,
-    /// Guesses that went unserved: flushed, failed, too old, pushed out by the cap.
+    /// Guesses that went unserved: flushed, failed, too old, over the cap.
     pub wasted: u64,
     /// Answers that came after a flush.
     pub late: u64,
 }
 
 /// The answers of one session, by exact request.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Buffer {
     /// What was answered in another generation is never served.
     generation: u64,
@@ -96,10 +96,12 @@ pub struct Buffer {
     bytes: usize,
     /// Emptied memory of entries that are gone.
     spare: Vec<Vec<u8>>,
+    /// The latest time that was told.
+    now: Duration,
     counters: BufferCounters,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     /// The request, then the reply.
     bytes: Vec<u8>,
@@ -151,7 +153,8 @@ impl Buffer {
     /// on (text, parameter formats and bytes, result formats). False if there is no room: the answer is then
     /// dropped, and a guess had better not be sent.
     pub fn expect(&mut self, now: Duration, ticket: Ticket, request: &[u8], origin: Origin) -> bool {
-        if !self.make_room(request.len(), 1) || self.entries.contains_key(&ticket) {
+        self.now = self.now.max(now);
+        if self.entries.contains_key(&ticket) || !self.make_room(request.len(), 1) {
             return false;
         }
         let request_hash = self.hasher.hash_one(request);
@@ -218,6 +221,7 @@ impl Buffer {
 
     /// The program asks: whether memory may answer.
     pub fn ask(&mut self, request: &[u8], asking: &Asking) -> Answer<'_> {
+        self.now = self.now.max(asking.now);
         let Some(ticket) = self.find(request) else {
             return Answer::Forward(Forwarded::Unknown);
         };
@@ -244,7 +248,17 @@ impl Buffer {
         self.bytes = 0;
     }
 
-    /// Bytes that may still be kept before answers not yet served are pushed out.
+    /// Requests whose answers are kept or expected.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes that may be kept before what was served has to go.
     pub fn room(&self) -> usize {
         BYTES_MAX.saturating_sub(self.bytes)
     }
@@ -288,29 +302,21 @@ impl Buffer {
         Answer::Serve(ticket, entry.reply())
     }
 
-    /// Makes room for `bytes` and `entries` by dropping what was served, then what is complete, oldest first.
+    /// Makes room by dropping what was served and what is too old, oldest first. What waits for the program stays: it
+    /// is nearer to its place than anything newer.
     fn make_room(&mut self, bytes: usize, entries: usize) -> bool {
-        if bytes > BYTES_MAX {
-            return false;
-        }
-        if self.fits(bytes, entries) {
-            return true;
-        }
-        for only_used in [true, false] {
-            let mut position = 0;
-            while position < self.order.len() && !self.fits(bytes, entries) {
-                let ticket = self.order[position];
-                let droppable = self
-                    .entries
-                    .get(&ticket)
-                    .is_none_or(|entry| entry.is_complete && (!only_used || !entry.is_wasted()));
-                match droppable {
-                    true => {
-                        self.order.remove(position);
-                        self.fail(ticket);
-                    }
-                    false => position += 1,
-                }
+        let mut position = 0;
+        while position < self.order.len() && !self.fits(bytes, entries) {
+            let ticket = self.order[position];
+            let droppable = self.entries.get(&ticket).is_none_or(|entry| {
+                let is_old = self.now.saturating_sub(entry.sent_at) > AGE_MAX;
+                entry.is_complete && (is_old || !entry.is_wasted())
+            });
+            if droppable {
+                self.order.remove(position);
+                self.fail(ticket);
+            } else {
+                position += 1;
             }
         }
         self.fits(bytes, entries)
@@ -337,5 +343,127 @@ fn keep_memory(spare: &mut Vec<Vec<u8>>, mut bytes: Vec<u8>) {
     if spare.len() < 256 && bytes.capacity() <= 4096 {
         bytes.clear();
         spare.push(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Asking = Asking {
+        now: Duration::from_secs(1),
+        in_transaction: true,
+        is_pure: true,
+        all_rows: true,
+        nothing_ahead: true,
+    };
+
+    /// A buffer with one complete answer, sent at second one.
+    fn with_answer() -> Buffer {
+        let mut buffer = Buffer::new();
+        assert!(buffer.expect(NOW.now, Ticket(1), b"select 1", Origin::Guess));
+        assert!(buffer.append(Ticket(1), b"one") && buffer.append(Ticket(1), b" row"));
+        buffer.complete(Ticket(1));
+        buffer
+    }
+
+    #[test]
+    fn a_complete_answer_is_served_and_served_again() {
+        let mut buffer = with_answer();
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Serve(Ticket(1), b"one row"));
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Serve(Ticket(1), b"one row"));
+        let counters = buffer.counters();
+        assert_eq!((counters.hits, counters.repeats), (1, 1));
+    }
+
+    #[test]
+    fn each_condition_of_the_serve_rule_refuses_by_itself() {
+        let asked = [
+            (b"select 2", NOW, Forwarded::Unknown),
+            (b"select 1", Asking { in_transaction: false, ..NOW }, Forwarded::NotNow),
+            (b"select 1", Asking { is_pure: false, ..NOW }, Forwarded::NotNow),
+            (b"select 1", Asking { all_rows: false, ..NOW }, Forwarded::NotNow),
+            (b"select 1", Asking { nothing_ahead: false, ..NOW }, Forwarded::NotNow),
+            (b"select 1", Asking { now: Duration::from_millis(3001), ..NOW }, Forwarded::Old),
+        ];
+        for (request, asking, why) in asked {
+            assert_eq!(with_answer().ask(request, &asking), Answer::Forward(why), "{why:?}");
+        }
+        let young = Asking { now: Duration::from_secs(3), ..NOW };
+        assert!(matches!(with_answer().ask(b"select 1", &young), Answer::Serve(..)));
+    }
+
+    #[test]
+    fn an_answer_on_its_way_is_waited_for_until_it_fails() {
+        let mut buffer = Buffer::new();
+        buffer.expect(NOW.now, Ticket(1), b"select 1", Origin::Guess);
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Wait(Ticket(1)));
+        buffer.append(Ticket(1), b"one");
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Wait(Ticket(1)), "half an answer");
+        let late = Asking { is_pure: false, ..NOW };
+        assert_eq!(
+            buffer.ask(b"select 1", &late),
+            Answer::Forward(Forwarded::NotNow),
+            "nobody waits for what must not be served"
+        );
+        buffer.fail(Ticket(1));
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Forward(Forwarded::Unknown));
+        assert!(!buffer.append(Ticket(1), b"more"));
+    }
+
+    #[test]
+    fn a_flush_ends_a_generation_and_late_answers_are_dropped() {
+        let mut buffer = with_answer();
+        buffer.expect(NOW.now, Ticket(2), b"select 2", Origin::Guess);
+        buffer.flush();
+        assert!(!buffer.append(Ticket(2), b"two"));
+        buffer.complete(Ticket(2));
+        for request in [b"select 1", b"select 2"] {
+            assert_eq!(buffer.ask(request, &NOW), Answer::Forward(Forwarded::Unknown));
+        }
+        let counters = buffer.counters();
+        assert_eq!((counters.wasted, counters.late, buffer.room()), (2, 1, BYTES_MAX));
+    }
+
+    #[test]
+    fn what_was_served_makes_room_and_what_waits_stays() {
+        let mut buffer = Buffer::new();
+        let quarter = vec![0; BYTES_MAX / 4];
+        for ticket in 1..=3 {
+            buffer.expect(NOW.now, Ticket(ticket), &[ticket as u8; 8], Origin::Guess);
+            buffer.append(Ticket(ticket), &quarter);
+            buffer.complete(Ticket(ticket));
+        }
+        assert!(matches!(buffer.ask(&[2; 8], &NOW), Answer::Serve(..)));
+        buffer.expect(NOW.now, Ticket(4), &[4; 8], Origin::Guess);
+        assert!(buffer.append(Ticket(4), &quarter), "the served one makes room");
+        assert_eq!(buffer.ask(&[2; 8], &NOW), Answer::Forward(Forwarded::Unknown));
+        buffer.expect(NOW.now, Ticket(5), &[5; 8], Origin::Guess);
+        assert!(!buffer.append(Ticket(5), &quarter), "the others still wait");
+        assert_eq!(buffer.counters().wasted, 1);
+        for waiting in [1, 3] {
+            assert!(matches!(buffer.ask(&[waiting; 8], &NOW), Answer::Serve(..)));
+        }
+        buffer.expect(Duration::from_secs(9), Ticket(6), &[6; 8], Origin::Guess);
+        assert!(buffer.append(Ticket(6), &[0; BYTES_MAX / 2]), "what is too old makes room as well");
+    }
+
+    #[test]
+    fn an_answer_larger_than_the_cap_is_given_up() {
+        let mut buffer = Buffer::new();
+        buffer.expect(NOW.now, Ticket(1), b"select 1", Origin::Guess);
+        assert!(!buffer.append(Ticket(1), &vec![0; BYTES_MAX + 1]));
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Forward(Forwarded::Unknown));
+        assert_eq!((buffer.counters().wasted, buffer.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_newer_answer_stands_for_an_older_one() {
+        let mut buffer = with_answer();
+        buffer.expect(NOW.now, Ticket(2), b"select 1", Origin::Program);
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Wait(Ticket(2)));
+        buffer.append(Ticket(2), b"newer");
+        buffer.complete(Ticket(2));
+        assert_eq!(buffer.ask(b"select 1", &NOW), Answer::Serve(Ticket(2), b"newer"));
     }
 }

@@ -13,6 +13,11 @@ const UUID: u32 = 2950;
 /// char, name, text, unknown, bpchar, varchar: their binary form is their text.
 const TEXTUAL: [u32; 6] = [18, 19, 25, 705, 1042, 1043];
 
+/// Whether a type's binary form is its text.
+pub(crate) fn is_textual(oid: u32) -> bool {
+    TEXTUAL.contains(&oid)
+}
+
 /// What a value says, apart from how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning<'a> {
@@ -46,7 +51,7 @@ pub(crate) struct Cell<'a> {
 impl<'a> Cell<'a> {
     /// A column's value that is not NULL.
     pub(crate) fn of_column(column: Column, bytes: &'a [u8]) -> Self {
-        let is_text = column.format == Format::Text || TEXTUAL.contains(&column.oid);
+        let is_text = column.format == Format::Text || is_textual(column.oid);
         let meaning = if is_text { of_text(bytes) } else { of_binary(column.oid, bytes) };
         Self { meaning, bytes, is_text }
     }
@@ -55,7 +60,7 @@ impl<'a> Cell<'a> {
     pub(crate) fn of_parameter(form: Form, bytes: &'a [u8]) -> Self {
         let (meaning, is_text) = match form {
             Form::Text | Form::Number | Form::Quoted => (of_text(bytes), true),
-            Form::Binary(oid) if TEXTUAL.contains(&oid) => (of_text(bytes), true),
+            Form::Binary(oid) if is_textual(oid) => (of_text(bytes), true),
             Form::Binary(0) => (of_untyped(bytes), false),
             Form::Binary(oid) => (of_binary(oid, bytes), false),
         };
@@ -70,6 +75,14 @@ pub(crate) fn hash_of(value: Value<'_>) -> Option<u32> {
         return hash_undoubled(bytes);
     }
     (bytes.len() <= LENGTH_MAX).then(|| Cell::of_parameter(value.form, bytes).meaning.hash())
+}
+
+/// Whether two parameters say the same, however they are written.
+pub(crate) fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
+    if one.form == other.form || one.bytes.is_none() || other.bytes.is_none() {
+        return one.bytes == other.bytes;
+    }
+    hash_of(one).is_some_and(|hash| hash_of(other) == Some(hash))
 }
 
 /// An integer as PostgreSQL prints it: no sign but `-`, no leading zeros.

@@ -12,7 +12,7 @@ const SERVER_TIME_PRICE: f64 = 10.0;
 const WASTE_SHARE: i64 = 5;
 
 /// Server time that may be wasted before there was any real work.
-const WASTE_START: i64 = 20_000_000;
+const WASTE_START: i64 = 100_000_000;
 
 /// Wasted server time that may be saved up: a fifth of ten seconds.
 const WASTE_SAVED_MAX: i64 = 2_000_000_000;
@@ -215,10 +215,10 @@ mod tests {
     #[test]
     fn waste_is_a_fifth_of_real_work() {
         let mut costs = at(10 * MS, MS);
-        for _ in 0..20 {
+        for _ in 0..100 {
             costs.spend(1);
         }
-        assert!(!costs.pays(1, 0.9), "20 ms are spent");
+        assert!(!costs.pays(1, 0.9), "100 ms are spent");
         for _ in 0..5 {
             costs.earn(1);
         }

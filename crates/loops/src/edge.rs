@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-use crate::canonical::{Cell, hash_of, integer_of_binary, integer_of_text};
+use crate::canonical::{Cell, hash_of, integer_of_binary, integer_of_text, is_same};
 use crate::filter::Filter;
 use crate::flight::Slot;
 use crate::frame::Frame;
 use crate::history::History;
-use crate::rendering::Rendering;
+use crate::rendering::render;
 use crate::value::{Form, Value};
 use crate::values::Values;
 
@@ -38,15 +38,6 @@ pub(crate) enum Walk {
     Steps,
 }
 
-/// A source, and how the parameter is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Candidate {
-    source: Source,
-    rendering: Rendering,
-}
-
-const SAME: Candidate = Candidate { source: Source::Same, rendering: Rendering::Bytes };
-
 /// A place in a loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
@@ -70,25 +61,25 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Whether the candidate gives exactly this value here.
-    fn gives(&self, candidate: Candidate, position: usize, value: Value<'_>, scratch: &mut Vec<u8>) -> bool {
-        if candidate.source == Source::Same {
-            return self.last.is_none_or(|last| last.get(position) == Some(value));
+    /// Whether the source gives exactly this value here.
+    fn gives(&self, source: Source, position: usize, value: Value<'_>, scratch: &mut Vec<u8>) -> bool {
+        if source == Source::Same {
+            return self.last.is_none_or(|last| last.get(position).is_some_and(|last| is_same(last, value)));
         }
         scratch.clear();
-        value.bytes.is_some_and(|bytes| self.write(candidate, value.form, scratch) && scratch == bytes)
+        value.bytes.is_some_and(|bytes| self.write(source, value, scratch) && scratch == bytes)
     }
 
-    /// Appends what the candidate, which is not `Same`, gives here.
-    fn write(&self, candidate: Candidate, form: Form, out: &mut Vec<u8>) -> bool {
-        let step = match candidate.source {
+    /// Appends what the source, which is not `Same`, gives here, written like the example.
+    fn write(&self, source: Source, example: Value<'_>, out: &mut Vec<u8>) -> bool {
+        let step = match source {
             Source::Step { step, .. } => match step.checked_mul(i64::from(self.row) + 1) {
                 Some(step) => step,
                 None => return false,
             },
             _ => 0,
         };
-        self.cell(candidate.source).is_some_and(|cell| candidate.rendering.write(cell, step, form, out))
+        self.cell(source).is_some_and(|cell| render(cell, step, example, out))
     }
 }
 
@@ -100,7 +91,7 @@ pub(crate) struct Edge {
     /// Key of the template that is sent.
     pub(crate) to: u64,
     pub(crate) walk: Walk,
-    places: Vec<SmallVec<[Candidate; 4]>>,
+    places: Vec<SmallVec<[Source; 4]>>,
     /// Seen twice in one loop, with different values.
     pub(crate) is_confirmed: bool,
     /// Statements in a row that it could not explain.
@@ -138,7 +129,7 @@ impl Edge {
                 }
             }
             candidates.truncate(CANDIDATES_MAX - 1);
-            candidates.push(SAME);
+            candidates.push(Source::Same);
             edge.places.push(candidates);
         }
         edge.moves().then_some(edge)
@@ -152,8 +143,8 @@ impl Edge {
     /// The first parameter that comes from a column of the row, and the column.
     pub(crate) fn anchor(&self) -> Option<(usize, u16)> {
         self.places.iter().enumerate().find_map(|(position, candidates)| {
-            candidates.iter().find_map(|candidate| match candidate.source {
-                Source::Column { up: 0, column } => Some((position, column)),
+            candidates.iter().find_map(|candidate| match candidate {
+                Source::Column { up: 0, column } => Some((position, *column)),
                 _ => None,
             })
         })
@@ -173,8 +164,9 @@ impl Edge {
         let mut is_evidence = false;
         for (position, (candidates, value)) in self.places.iter_mut().zip(values).enumerate() {
             candidates.retain(|candidate| at.gives(*candidate, position, *value, scratch));
-            let differs = at.last.is_some_and(|last| last.get(position) != Some(*value));
-            is_evidence |= differs && candidates.iter().any(Candidate::is_moving);
+            let differs =
+                at.last.and_then(|last| last.get(position)).is_some_and(|last| !is_same(last, *value));
+            is_evidence |= differs && candidates.iter().any(Source::is_moving);
         }
         is_evidence
     }
@@ -190,32 +182,32 @@ impl Edge {
                 return false;
             };
             let start = bytes.len() as u32;
-            if candidate.source == Source::Same {
+            if *candidate == Source::Same {
                 bytes.extend_from_slice(example.bytes.unwrap_or_default());
-            } else if !at.write(*candidate, example.form, bytes) {
+            } else if !at.write(*candidate, example, bytes) {
                 return false;
             }
-            let is_null = candidate.source == Source::Same && example.bytes.is_none();
+            let is_null = *candidate == Source::Same && example.bytes.is_none();
             values.push((example.form, (!is_null).then(|| (start, bytes.len() as u32 - start))));
         }
         true
     }
 }
 
-impl Candidate {
+impl Source {
     fn is_moving(&self) -> bool {
-        matches!(self.source, Source::Column { up: 0, .. } | Source::Step { .. })
+        matches!(self, Source::Column { up: 0, .. } | Source::Step { .. })
     }
 }
 
 /// Columns of the row first, then of the row above, then parameters: in this order they are believed.
-fn learn_sources(at: At<'_>, value: Value<'_>, found: &mut SmallVec<[Candidate; 4]>, scratch: &mut Vec<u8>) {
+fn learn_sources(at: At<'_>, value: Value<'_>, found: &mut SmallVec<[Source; 4]>, scratch: &mut Vec<u8>) {
     let Some(hash) = hash_of(value) else {
         return;
     };
     let mut consider = |source: Source| {
-        if let Some(rendering) = at.cell(source).and_then(|cell| Rendering::learn(cell, value, scratch)) {
-            found.push(Candidate { source, rendering });
+        if at.gives(source, 0, value, scratch) {
+            found.push(source);
         }
     };
     for column in (0..at.frame.columns() as u16).filter(|column| at.frame.may_be(at.row, *column, hash)) {
@@ -235,7 +227,7 @@ fn learn_step(
     at: At<'_>,
     position: usize,
     value: Value<'_>,
-    found: &mut SmallVec<[Candidate; 4]>,
+    found: &mut SmallVec<[Source; 4]>,
     scratch: &mut Vec<u8>,
 ) {
     let index = position as u16;
@@ -248,13 +240,9 @@ fn learn_step(
     let Some(step) = to.checked_sub(from).filter(|step| *step != 0) else {
         return;
     };
-    let rendering = match value.form {
-        Form::Binary(_) => Rendering::Integer(value.bytes.map_or(0, <[u8]>::len) as u8),
-        _ => Rendering::Text,
-    };
-    let candidate = Candidate { source: Source::Step { index, step }, rendering };
-    if at.gives(candidate, position, value, scratch) {
-        found.push(candidate);
+    let source = Source::Step { index, step };
+    if at.gives(source, position, value, scratch) {
+        found.push(source);
     }
 }
 

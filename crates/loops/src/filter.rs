@@ -10,9 +10,6 @@ const VALUES_MAX: usize = 8;
 /// Skipped so often and never used: it will be skipped again.
 const SKIPS_MIN: u32 = 8;
 
-/// Rows looked at in one jump.
-const JUMP_MAX: u32 = 256;
-
 const NULL: u32 = 0;
 const NOT_NULL: u32 = 1;
 
@@ -49,7 +46,7 @@ impl Filter {
     /// nothing to learn.
     pub(crate) fn jumped(&mut self, frame: &Frame, skipped: impl Iterator<Item = u32>, used: u32) {
         let mut changed = false;
-        for row in skipped.take(JUMP_MAX as usize) {
+        for row in skipped {
             changed |= self.note(frame, row, false);
         }
         if self.columns.is_empty() {

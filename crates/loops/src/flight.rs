@@ -67,7 +67,8 @@ impl Flight {
         self.heads.is_empty()
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Takes all guesses out.
+    pub fn clear(&mut self) {
         self.heads.clear();
         self.values.clear();
         self.bytes.clear();

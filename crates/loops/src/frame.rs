@@ -21,6 +21,9 @@ pub(crate) const BYTES_MAX: usize = 4 << 20;
 /// Rows below this are searched one by one, more by an index.
 const SCAN_ROWS: u32 = 64;
 
+/// Entries of one frame's indexes.
+const INDEXED_MAX: usize = 1 << 18;
+
 const NULL: u16 = u16::MAX;
 const LONG: u16 = u16::MAX - 1;
 
@@ -150,7 +153,8 @@ impl Frame {
         self.place(row, column).is_some_and(|place| place.length < LONG && place.hash == hash)
     }
 
-    /// The first row in `from..` whose value has this hash. An index is made only for frames of many rows.
+    /// The first row in `from..` whose value has this hash. An index is made only for frames of many rows; where that
+    /// would take too much memory, nothing is found.
     pub(crate) fn find(&mut self, column: u16, hash: u32, from: u32) -> Option<u32> {
         if usize::from(column) >= self.columns.len() {
             return None;
@@ -158,7 +162,9 @@ impl Frame {
         if self.rows <= SCAN_ROWS {
             return (from..self.rows).find(|row| self.may_be(*row, column, hash));
         }
-        self.index(column);
+        if !self.index(column) {
+            return None;
+        }
         let index = &self.indexes[usize::from(column)];
         let at = index.partition_point(|entry| *entry < (hash, from));
         index.get(at).filter(|entry| entry.0 == hash).map(|entry| entry.1)
@@ -201,13 +207,18 @@ impl Frame {
         self.places.get(row as usize * width + usize::from(column))
     }
 
-    fn index(&mut self, column: u16) {
+    fn index(&mut self, column: u16) -> bool {
         let position = usize::from(column);
         if self.indexes.is_empty() {
             self.indexes.resize(self.columns.len(), Vec::new());
         }
-        if self.indexes[position].len() == self.rows as usize {
-            return;
+        let rows = self.rows as usize;
+        if self.indexes[position].len() == rows {
+            return true;
+        }
+        let others = self.indexes.iter().enumerate().filter(|(other, _)| *other != position);
+        if others.map(|(_, index)| index.len()).sum::<usize>() + rows > INDEXED_MAX {
+            return false;
         }
         let width = self.columns.len();
         let values = self.places.iter().skip(position).step_by(width);
@@ -215,6 +226,7 @@ impl Frame {
         index.clear();
         index.extend(values.zip(0..).map(|(place, row)| (place.hash, row)));
         index.sort_unstable();
+        true
     }
 }
 

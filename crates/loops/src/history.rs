@@ -19,7 +19,7 @@ const TALLY_MAX: u32 = 4096;
 pub(crate) struct History {
     hits: u32,
     misses: u32,
-    /// Share of guesses wasted lately.
+    /// Share of guesses wasted in the loops lately.
     waste: f32,
     judged: u32,
     /// Statements of the program before the edge is tried again.
@@ -30,7 +30,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// A guess was asked for, or never will be.
+    /// A guess was asked for, or was wrong: the program passed it by, or the server refused it. One that was merely left
+    /// over at a loop's end is neither.
     pub(crate) fn settle(&mut self, is_hit: bool) {
         if is_hit {
             self.hits += 1;
@@ -41,9 +42,17 @@ impl History {
             self.hits /= 2;
             self.misses /= 2;
         }
-        let wasted = if is_hit { 0.0 } else { 1.0 };
-        self.waste += (wasted - self.waste) / 32.0;
-        self.judged += 1;
+    }
+
+    /// A loop is over in which so many guesses were hits and so many wasted, those left over included.
+    pub(crate) fn judge(&mut self, hits: u32, wasted: u32) {
+        let guesses = hits.saturating_add(wasted);
+        if guesses == 0 {
+            return;
+        }
+        let share = wasted as f32 / guesses as f32;
+        self.waste += (share - self.waste) * (guesses as f32 / JUDGED_MIN as f32).min(0.5);
+        self.judged = self.judged.saturating_add(guesses);
         if self.judged < JUDGED_MIN {
             return;
         }
@@ -79,10 +88,10 @@ impl History {
     /// lower bound of a Beta(1 + hits, 1 + misses) is below 0.8, too much was wasted lately, or its loops mostly end
     /// with their first statement.
     pub(crate) fn start(&self) -> Option<u32> {
-        if !self.is_known() || self.waste > 0.5 {
+        if !self.is_known() || self.waste >= 0.5 {
             return None;
         }
-        match self.quantile(0.5, |_| true) {
+        match self.quantile(0.5, f64::floor, |_| true) {
             None => Some(START_MAX),
             Some(statements) => Some(statements.saturating_sub(1).min(START_MAX)).filter(|start| *start > 0),
         }
@@ -94,7 +103,7 @@ impl History {
         if self.loops.len() < 4 || broken * 2 < self.loops.len() {
             return None;
         }
-        self.quantile(0.9, |rows_were_left| rows_were_left)
+        self.quantile(0.9, f64::ceil, |rows_were_left| rows_were_left)
     }
 
     /// Guesses settled: which of two histories knows more.
@@ -114,12 +123,12 @@ impl History {
         hits / total - 1.64 * deviation >= 0.8
     }
 
-    fn quantile(&self, share: f64, which: impl Fn(bool) -> bool) -> Option<u32> {
+    fn quantile(&self, share: f64, round: fn(f64) -> f64, which: impl Fn(bool) -> bool) -> Option<u32> {
         let mut counts: SmallVec<[u32; LOOPS_MAX]> =
             self.loops.iter().filter(|(_, left)| which(*left)).map(|(count, _)| *count).collect();
         counts.sort_unstable();
-        let position = (counts.len() as f64 * share) as usize;
-        counts.get(position.min(counts.len().saturating_sub(1))).copied()
+        let last = counts.len().checked_sub(1)?;
+        counts.get(round(last as f64 * share) as usize).copied()
     }
 }
 
@@ -162,12 +171,24 @@ mod tests {
 
     #[test]
     fn waste_turns_an_edge_off_for_longer_and_longer() {
-        let mut history = after(0, 80);
+        let mut history = after(100, 0);
+        history.judge(0, 32);
+        assert_eq!(history.start(), None, "one loop of nothing but waste raises the threshold");
+        (0..2).for_each(|_| history.judge(0, 32));
         assert!(history.is_off());
         (0..64).for_each(|_| history.arrived());
         assert!(!history.is_off(), "after 64 statements it is tried again");
-        (0..64).for_each(|_| history.settle(false));
+        (0..80).for_each(|_| history.judge(0, 1));
+        assert!(history.is_off());
         (0..64).for_each(|_| history.arrived());
         assert!(history.is_off(), "the second time it takes longer");
+    }
+
+    #[test]
+    fn a_long_loop_that_stops_abruptly_stays_known() {
+        let mut history = after(1000, 0);
+        history.judge(1000, 512);
+        history.looped(1001, true);
+        assert_eq!(history.start(), Some(START_MAX));
     }
 }

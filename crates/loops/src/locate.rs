@@ -21,6 +21,16 @@ const FAR_TRIES: usize = 8;
 /// Statements in a row that a confirmed edge fails to explain until it is doubted.
 const FAILURES_MAX: u32 = 16;
 
+/// What explains a statement.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    edge: u32,
+    frame: FrameId,
+    row: u32,
+    /// The loop went on, or began; else it jumped.
+    is_near: bool,
+}
+
 impl<'a> At<'a> {
     pub(crate) fn new(frames: &'a Frames, frame: &'a Frame, row: u32, last: Option<&'a Values>) -> Self {
         let parent = frame.parent.and_then(|(id, row)| frames.get(id).map(|parent| (parent, row)));
@@ -48,22 +58,27 @@ impl Predictor {
         }
         let (sure, unsure): (SmallVec<[u32; 8]>, SmallVec<[u32; 8]>) =
             edges.into_iter().partition(|edge| self.is_confirmed(*edge));
-        for edge in sure {
-            if let Some(place) = self.try_edge(now, edge, arrival, true) {
-                self.costs.explained(arrival.template.id);
-                return Some(place);
-            }
+        let found = self.find_place(&sure, arrival.values);
+        let place = found.and_then(|found| self.record(now, found, arrival, true));
+        if place.is_some() && found.is_some_and(|found| found.is_near) {
+            self.costs.explained(arrival.template.id);
+            return place;
         }
-        self.locate_anew(now, arrival, &unsure)
+        // nothing explains it, or a jump does: it may belong to another loop
+        match self.locate_anew(now, arrival, &unsure) {
+            Some((evidence, other)) if evidence >= 2 || place.is_none() => Some(other),
+            _ => place,
+        }
     }
 
-    /// No edge that is sure explains it: the others are narrowed, and new ones begun.
-    fn locate_anew(&mut self, now: Duration, arrival: &Arrival<'_>, unsure: &[u32]) -> Option<Place> {
+    /// No edge that is sure explains it: the others are narrowed, and new ones begun. What has most evidence.
+    fn locate_anew(&mut self, now: Duration, arrival: &Arrival<'_>, unsure: &[u32]) -> Option<(u32, Place)> {
         let mut best: Option<(u32, Place)> = None;
         let mut explained: SmallVec<[u32; 8]> = SmallVec::new();
         let mut is_sure = false;
         for &edge in unsure {
-            let Some(place) = self.try_edge(now, edge, arrival, !is_sure) else {
+            let found = self.find_place(&[edge], arrival.values);
+            let Some(place) = found.and_then(|found| self.record(now, found, arrival, !is_sure)) else {
                 continue;
             };
             explained.push(edge);
@@ -79,18 +94,7 @@ impl Predictor {
             let learnt = self.learn(now, arrival, &explained);
             best = best.or(learnt.map(|place| (1, place)));
         }
-        best.map(|(_, place)| place)
-    }
-
-    fn try_edge(
-        &mut self,
-        now: Duration,
-        edge: u32,
-        arrival: &Arrival<'_>,
-        may_confirm: bool,
-    ) -> Option<Place> {
-        let (frame, row) = self.find_place(edge, arrival.values)?;
-        self.record(now, edge, frame, row, arrival, may_confirm)
+        best
     }
 
     fn is_confirmed(&self, edge: u32) -> bool {
@@ -101,48 +105,56 @@ impl Predictor {
         self.edges.get(edge).map_or(0.0, |edge| edge.history.hit_rate())
     }
 
-    /// Frames of an edge's origin that the program has seen, the latest first; counters go on where they were.
-    fn frames_of(&self, edge: u32) -> SmallVec<[FrameId; 8]> {
-        let Some(edge_of) = self.edges.get(edge) else {
+    /// Frames of an edge's origin that the program has seen: those that it walks already first, then the latest.
+    fn frames_of(&self, edge: u32) -> SmallVec<[(bool, u64, FrameId); 8]> {
+        let Some(from) = self.edges.get(edge).map(|edge| edge.from) else {
             return SmallVec::new();
         };
-        let mut found: SmallVec<[((bool, u64), FrameId); 8]> = SmallVec::new();
+        let mut found: SmallVec<[(bool, u64, FrameId); 8]> = SmallVec::new();
         for (id, frame) in self.frames.iter() {
-            if frame.is_visible && frame.rows() > 0 && frame.template.key == edge_of.from {
-                let is_counted = edge_of.walk == Walk::Steps && self.has_consumer(frame, edge);
-                found.push(((is_counted, frame.touched), id));
+            if frame.is_visible && frame.rows() > 0 && frame.template.key == from {
+                let running = frame.of_loop.and_then(|slot| self.loops.get(slot));
+                let stream = running.and_then(|running| running.stream_of(edge));
+                let is_walked = stream.is_some_and(|stream| frame.consumer(stream).is_some());
+                found.push((is_walked, frame.touched, id));
             }
         }
-        found.sort_unstable_by_key(|(order, _)| std::cmp::Reverse(*order));
-        found.into_iter().map(|(_, id)| id).collect()
-    }
-
-    fn has_consumer(&self, frame: &Frame, edge: u32) -> bool {
-        let running = frame.of_loop.and_then(|slot| self.loops.get(slot));
-        running
-            .and_then(|running| running.stream_of(edge))
-            .is_some_and(|stream| frame.consumer(stream).is_some())
-    }
-
-    fn find_place(&mut self, edge: u32, values: &[Value<'_>]) -> Option<(FrameId, u32)> {
-        let frames = self.frames_of(edge);
-        let found = frames.iter().find_map(|id| self.find_row(edge, *id, values).map(|row| (*id, row)));
-        if found.is_none() && !frames.is_empty() {
-            if let Some(edge) = self.edges.get_mut(edge) {
-                edge.failures += 1;
-                edge.is_confirmed &= edge.failures < FAILURES_MAX;
-            }
-        }
+        found.sort_unstable_by_key(|(is_walked, touched, _)| std::cmp::Reverse((*is_walked, *touched)));
         found
     }
 
-    /// The row of a frame that gives these values: the next ones first, then the same again, then any.
-    fn find_row(&mut self, edge: u32, id: FrameId, values: &[Value<'_>]) -> Option<u32> {
+    /// The row that gives these values: one that a loop goes on to if there is one, else one at the beginning of a
+    /// frame, else any.
+    fn find_place(&mut self, edges: &[u32], values: &[Value<'_>]) -> Option<Found> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let row = self.find_near(edge, id, values, &mut scratch);
-        let row = row.or_else(|| self.find_far(edge, id, values, &mut scratch));
+        let mut frames: SmallVec<[(u32, bool, FrameId); 8]> = SmallVec::new();
+        for edge in edges {
+            let of_edge = self.frames_of(*edge);
+            frames.extend(of_edge.into_iter().map(|(is_walked, _, id)| (*edge, is_walked, id)));
+        }
+        let near = |(edge, _, frame): &(u32, bool, FrameId)| {
+            let row = self.find_near(*edge, *frame, values, &mut scratch)?;
+            Some(Found { edge: *edge, frame: *frame, row, is_near: true })
+        };
+        let (walked, others): (SmallVec<[_; 8]>, SmallVec<[_; 8]>) =
+            frames.iter().copied().partition(|(_, is_walked, _)| *is_walked);
+        let mut found = walked.iter().chain(&others).find_map(near);
+        for &(edge, _, frame) in &frames {
+            if found.is_none() {
+                let row = self.find_far(edge, frame, values, &mut scratch);
+                found = row.map(|row| Found { edge, frame, row, is_near: false });
+            }
+        }
         self.scratch = scratch;
-        row
+        if found.is_none() {
+            for (edge, ..) in frames {
+                if let Some(edge) = self.edges.get_mut(edge) {
+                    edge.failures += 1;
+                    edge.is_confirmed &= edge.failures < FAILURES_MAX;
+                }
+            }
+        }
+        found
     }
 
     fn find_near(&self, edge: u32, id: FrameId, values: &[Value<'_>], scratch: &mut Vec<u8>) -> Option<u32> {
@@ -196,12 +208,11 @@ impl Predictor {
     fn record(
         &mut self,
         now: Duration,
-        edge: u32,
-        id: FrameId,
-        row: u32,
+        found: Found,
         arrival: &Arrival<'_>,
         may_confirm: bool,
     ) -> Option<Place> {
+        let Found { edge, frame: id, row, .. } = found;
         let place = self.place_in_loop(edge, id, row, arrival)?;
         let is_evidence = self.narrow(edge, &place, arrival.values)?;
         let was_expected = self.advance(&place);
@@ -301,7 +312,7 @@ impl Predictor {
         let at = At::new(&self.frames, frame, row, None);
         let learnt = Edge::learn(from, arrival.template.key, walk, at, arrival.values, &mut self.scratch)?;
         let edge = self.keep_edge(learnt)?;
-        self.record(now, edge, id, row, arrival, false)
+        self.record(now, Found { edge, frame: id, row, is_near: true }, arrival, false)
     }
 
     /// Keeps what was just learnt: instead of an earlier attempt, if there was one, or of one that no loop uses.

@@ -6,13 +6,16 @@ use crate::canonical::hash_bytes;
 use crate::edge::{At, Walk};
 use crate::flight::Flight;
 use crate::frame::{Consumer, Frame, FrameId};
-use crate::predictor::{Predictor, UNSEEN_MAX};
+use crate::predictor::{ORIGINS_MAX, Predictor, SECOND_LEVEL_MAX};
 use crate::stream::{FLIGHT_MIN, Stream, WINDOW_MAX};
 use crate::tickets::{Place, State};
 use crate::value::Ticket;
 
 /// Pages of a counter that are guessed ahead: where it ends is not known.
 const STEPS_AHEAD: u32 = 16;
+
+/// Rows of one frame that are decided on at a time, those without a guess included.
+const DECISIONS_MAX: u32 = 2048;
 
 /// Guesses that a stream may make now.
 struct Quota {
@@ -26,10 +29,12 @@ impl Predictor {
     pub fn plan(&mut self, flight: &mut Flight) {
         flight.clear();
         let has_head = std::mem::take(&mut self.has_head);
+        self.is_second_full &= self.second_level + FLIGHT_MIN > SECOND_LEVEL_MAX;
         for slot in self.loops.by_use() {
             self.plan_loop(slot, has_head, flight);
         }
         self.counters.flights += u64::from(!flight.is_empty());
+        debug_assert!(self.loops.keep_law(), "outstanding and wasted guesses exceed start and hits");
     }
 
     fn plan_loop(&mut self, slot: usize, has_head: bool, flight: &mut Flight) {
@@ -56,7 +61,7 @@ impl Predictor {
         let Some(stream) = self.loops.stream(slot, position).filter(|stream| stream.start > 0) else {
             return 0;
         };
-        let (allowed, bound) = (stream.allowed(), self.bound(stream));
+        let (allowed, bound) = (stream.allowed(), self.bound(slot, stream));
         let is_free = has_head || stream.outstanding == 0;
         if allowed == 0 || (!is_free && allowed < stream.flight_min().min(half(bound))) {
             return 0;
@@ -77,7 +82,7 @@ impl Predictor {
         left = left.min(unanswered.saturating_sub(stream.unanswered));
         if stream.depth == 0 {
             left = match edge.history.breaks_after() {
-                Some(usual) if stream.statements < usual => {
+                Some(usual) if stream.statements <= usual => {
                     left.min((usual - stream.statements).saturating_sub(stream.outstanding))
                 }
                 _ => left,
@@ -87,9 +92,18 @@ impl Predictor {
         if is_free || left >= worth { left } else { 0 }
     }
 
-    /// Answers that may wait for the program, for memory's sake and so that none gets old.
-    fn bound(&self, stream: &Stream) -> u32 {
-        WINDOW_MAX.min(self.costs.waiting_max(stream.template.id)).min(stream.ahead_max())
+    /// Answers that may wait for the program: for memory's sake, so that none gets old, and so that what comes from
+    /// their own rows can be guessed in time.
+    fn bound(&self, slot: usize, stream: &Stream) -> u32 {
+        let is_origin =
+            self.loops.get(slot).is_some_and(|running| {
+                let of_rows = |other: &&Stream| other.start > 0 && other.depth > stream.depth;
+                running.streams.iter().filter(of_rows).any(|other| {
+                    self.edges.get(other.edge).is_some_and(|edge| edge.from == stream.template.key)
+                })
+            });
+        let window = if is_origin { ORIGINS_MAX } else { WINDOW_MAX };
+        window.min(self.costs.waiting_max(stream.template.id)).min(stream.ahead_max())
     }
 
     /// Frames below the root: what is nearest to the program's place.
@@ -108,10 +122,13 @@ impl Predictor {
             return;
         }
         let children: SmallVec<[FrameId; 64]> = running.children.iter().copied().collect();
-        let is_draining = running.streams.iter().all(|stream| stream.unanswered == 0);
-        let ready = children.iter().filter(|id| !self.is_planned(slot, **id)).count();
-        if !has_head && !is_draining && ready < FLIGHT_MIN as usize {
-            return;
+        let is_draining = running.streams.iter().all(|stream| stream.unanswered == 0)
+            && running.streams.iter().any(|stream| stream.depth > 0 && stream.outstanding < FLIGHT_MIN);
+        if !has_head && !is_draining {
+            let ready: u32 = children.iter().map(|id| self.unplanned(slot, *id)).sum();
+            if ready < FLIGHT_MIN {
+                return;
+            }
         }
         for id in children {
             self.plan_frame(slot, id, quotas, allowed, flight);
@@ -126,18 +143,17 @@ impl Predictor {
         self.edges.get(edge).is_some_and(|edge| edge.walk == Walk::Last)
     }
 
-    /// Whether every stream that may walk the frame has decided on all of its rows.
-    fn is_planned(&self, slot: usize, id: FrameId) -> bool {
-        let Some(frame) = self.frames.get(id) else {
-            return true;
+    /// Rows of a frame that no stream has decided on yet.
+    fn unplanned(&self, slot: usize, id: FrameId) -> u32 {
+        let (Some(frame), Some(running)) = (self.frames.get(id), self.loops.get(slot)) else {
+            return 0;
         };
-        let Some(running) = self.loops.get(slot) else {
-            return true;
+        let of_stream = |(position, stream): (usize, &Stream)| {
+            let edge = self.edges.get(stream.edge).filter(|edge| edge.from == frame.template.key);
+            let planned = frame.consumer(position as u16).map_or(0, |consumer| consumer.planned);
+            edge.map_or(0, |_| frame.rows().saturating_sub(planned))
         };
-        running.streams.iter().enumerate().all(|(position, stream)| {
-            self.edges.get(stream.edge).is_none_or(|edge| edge.from != frame.template.key)
-                || frame.consumer(position as u16).is_some_and(|consumer| consumer.planned >= frame.rows())
-        })
+        running.streams.iter().enumerate().map(of_stream).sum()
     }
 
     fn plan_root(
@@ -161,7 +177,7 @@ impl Predictor {
         allowed: &mut u32,
         flight: &mut Flight,
     ) {
-        loop {
+        for _ in 0..DECISIONS_MAX {
             let next = quotas
                 .iter()
                 .enumerate()
@@ -188,7 +204,7 @@ impl Predictor {
         let edge = self.edges.get(stream.edge).filter(|edge| edge.from == frame.template.key)?;
         let consumer = frame.consumer(position);
         let planned = consumer.map_or(0, |consumer| consumer.planned);
-        if !frame.is_visible && self.second_level >= UNSEEN_MAX as u32 {
+        if !frame.is_visible && self.is_second_full {
             return None;
         }
         match edge.walk {
@@ -271,6 +287,7 @@ impl Predictor {
     fn guessed(&mut self, place: &Place, ticket: Ticket, fingerprint: u32, is_second: bool) {
         self.counters.guesses += 1;
         self.second_level += u32::from(is_second);
+        self.is_second_full |= self.second_level >= SECOND_LEVEL_MAX;
         if let Some(consumer) =
             self.frames.get_mut(place.frame).and_then(|frame| frame.consumer_mut(place.stream))
         {
@@ -282,23 +299,30 @@ impl Predictor {
             stream.note_fetched(fingerprint);
         }
         while let Some(oldest) = self.tickets.oldest_beyond() {
-            self.waste(oldest);
+            self.waste(oldest, false);
             self.tickets.forget_oldest();
         }
     }
 
-    /// Whether a row's values can be written and were not fetched before: then it would have been guessed, if the
-    /// filter let it.
-    pub(crate) fn is_new_value(&self, place: &Place, row: u32) -> bool {
+    /// Those of the rows whose values can be written and were not fetched before: they would have been guessed, if the
+    /// filter let them.
+    pub(crate) fn new_values(&self, place: &Place, rows: impl Iterator<Item = u32>) -> SmallVec<[u32; 32]> {
         let Some((frame, stream)) =
             self.frames.get(place.frame).zip(self.loops.stream(place.of_loop, place.stream))
         else {
-            return false;
+            return SmallVec::new();
         };
-        let at = At::new(&self.frames, frame, row, stream.has_last.then_some(&stream.last));
+        let Some(edge) = self.edges.get(stream.edge) else {
+            return SmallVec::new();
+        };
         let (mut bytes, mut values) = (Vec::new(), Vec::new());
-        self.edges.get(stream.edge).is_some_and(|edge| edge.write(at, &mut bytes, &mut values))
-            && !stream.fetched.contains(&hash_bytes(&bytes, 3))
+        let is_new = |row: &u32| {
+            bytes.clear();
+            values.clear();
+            let at = At::new(&self.frames, frame, *row, stream.has_last.then_some(&stream.last));
+            edge.write(at, &mut bytes, &mut values) && !stream.fetched.contains(&hash_bytes(&bytes, 3))
+        };
+        rows.filter(is_new).collect()
     }
 
     /// The parameters of a guess, for the frame that its result becomes.

@@ -12,8 +12,14 @@ use crate::value::{Arrival, Column, Template, Ticket, Value};
 /// Results that the program has seen and that are kept.
 pub(crate) const SEEN_MAX: usize = 8;
 
-/// Results of guesses that the program has not asked for and that are kept, and statements guessed from their rows.
-pub(crate) const UNSEEN_MAX: usize = 64;
+/// Results of guesses that the program has not asked for and that are kept.
+pub(crate) const UNSEEN_MAX: usize = 160;
+
+/// Answers that may wait for the program if their rows are walked in their turn.
+pub(crate) const ORIGINS_MAX: u32 = 128;
+
+/// Guesses at such rows.
+pub(crate) const SECOND_LEVEL_MAX: u32 = 64;
 
 /// What all frames may keep together.
 const FRAMES_BYTES_MAX: usize = 8 << 20;
@@ -68,6 +74,8 @@ pub struct Predictor {
     is_on: bool,
     /// Guesses outstanding at rows that were themselves only guessed.
     pub(crate) second_level: u32,
+    /// There were too many of them; they go on when a flight of them has been settled.
+    pub(crate) is_second_full: bool,
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -164,7 +172,14 @@ impl Predictor {
             (None, State::Guessed) => self.open_guess(ticket, &entry),
             (None, _) => None,
         };
-        if let Some(frame) = frame.and_then(|frame| self.frames.get_mut(frame)) {
+        let Some(id) = frame else {
+            return;
+        };
+        let all = self.frames.get(id).filter(|frame| frame.rows() % 256 == 255).map(|_| self.frames.size());
+        if let Some(frame) = self.frames.get_mut(id) {
+            if let Some(all) = all {
+                frame.room = frame.room.min(FRAMES_BYTES_MAX.saturating_sub(all - frame.size()));
+            }
             frame.push(columns, row);
         }
     }
@@ -187,6 +202,10 @@ impl Predictor {
         if frame.rows() == 0 {
             return self.drop_frame(id);
         }
+        self.turn_page(id);
+        let Some(frame) = self.frames.get(id) else {
+            return;
+        };
         if let Some(running) = frame.of_loop.and_then(|slot| self.loops.get_mut(slot)) {
             if running.root != Some(id) && !running.children.contains(&id) {
                 running.children.push_back(id);
@@ -201,7 +220,7 @@ impl Predictor {
         let Some(entry) = self.answered(ticket) else {
             return;
         };
-        self.waste(ticket);
+        self.waste(ticket, true);
         if let Some(frame) = entry.result {
             self.drop_frame(frame);
         }
@@ -235,7 +254,7 @@ impl Predictor {
 
     pub(crate) fn new_ticket(&mut self, template: Template, place: Option<Place>, state: State) -> Ticket {
         while let Some(oldest) = self.tickets.oldest_beyond() {
-            self.waste(oldest);
+            self.waste(oldest, false);
             self.tickets.forget_oldest();
         }
         let is_answered = false;
@@ -282,7 +301,7 @@ impl Predictor {
     ) -> Option<FrameId> {
         if is_visible {
             self.make_room(None);
-        } else if self.frames.iter().filter(|(_, frame)| !frame.is_visible).count() >= UNSEEN_MAX {
+        } else if self.unseen() >= self.unseen_max(template) {
             return None;
         }
         let room = FRAMES_BYTES_MAX.saturating_sub(self.frames.size());
@@ -310,15 +329,15 @@ impl Predictor {
         Some(id)
     }
 
-    /// The program sees one more result: the oldest of the others goes, if there are too many. Those that no loop
-    /// walks go first.
+    /// The program sees one more result: the oldest of the others goes, if there are too many. Results of a loop's
+    /// statements go first, then others that no loop walks.
     pub(crate) fn make_room(&mut self, keep: Option<FrameId>) {
         loop {
             let seen = self.frames.iter().filter(|(id, frame)| frame.is_visible && Some(*id) != keep);
             let (mut count, mut oldest) = (0, None);
             for (id, frame) in seen {
                 count += 1;
-                let age = (!frame.consumers.is_empty(), frame.touched);
+                let age = (!frame.consumers.is_empty(), frame.parent.is_none(), frame.touched);
                 if oldest.is_none_or(|(_, other)| age < other) {
                     oldest = Some((id, age));
                 }
@@ -327,6 +346,22 @@ impl Predictor {
                 Some((id, _)) if count >= SEEN_MAX => self.drop_frame(id),
                 _ => return,
             }
+        }
+    }
+
+    fn unseen(&self) -> usize {
+        self.frames.iter().filter(|(_, frame)| !frame.is_visible).count()
+    }
+
+    /// Unseen results that may be kept when one of this template comes: all of them for one whose rows are known to be
+    /// walked, some of them to find out.
+    fn unseen_max(&self, template: Template) -> usize {
+        let mut edges = self.edges.of_origin(template.key).iter();
+        let is_origin = edges.any(|edge| self.edges.get(*edge).is_some_and(|edge| edge.is_confirmed));
+        match (is_origin, self.costs.is_fruitful(template.id)) {
+            (true, _) => UNSEEN_MAX,
+            (false, true) => UNSEEN_MAX / 4,
+            (false, false) => 0,
         }
     }
 

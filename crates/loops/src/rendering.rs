@@ -1,68 +1,32 @@
-//! How a parameter is written, given the value that it comes from: learnt from one example, and only if the example
-//! comes out again byte by byte.
+//! How a parameter is written, given the value that it comes from, and another one of the program's as an example.
+//! What cannot be written without doubt is refused.
 
-use crate::canonical::{Cell, Meaning, integer_of_text};
+use crate::canonical::{Cell, Meaning, integer_of_text, is_textual};
 use crate::value::{Form, Value};
 
-/// The way from a value to a parameter. Each is a bijection on the values that it accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rendering {
-    /// Its text, written as the form wants: quotes doubled in a literal, digits only in a number.
-    Text,
-    /// A big-endian integer of so many bytes.
-    Integer(u8),
-    /// The 16 bytes of a UUID.
-    Uuid,
-    /// The binary form as it came.
-    Bytes,
-}
-
-impl Rendering {
-    /// The way from `cell` to `example`, if there is one.
-    pub(crate) fn learn(cell: Cell<'_>, example: Value<'_>, scratch: &mut Vec<u8>) -> Option<Self> {
-        let bytes = example.bytes?;
-        let ways: &[Self] = match (example.form, cell.meaning, bytes.len()) {
-            (Form::Text | Form::Number | Form::Quoted, ..) => &[Self::Text],
-            (Form::Binary(_), Meaning::Integer(_), 2) => &[Self::Integer(2), Self::Text],
-            (Form::Binary(_), Meaning::Integer(_), 4) => &[Self::Integer(4), Self::Text],
-            (Form::Binary(_), Meaning::Integer(_), 8) => &[Self::Integer(8), Self::Text],
-            (Form::Binary(_), Meaning::Uuid(_), 16) => &[Self::Uuid],
-            (Form::Binary(_), ..) => &[Self::Text, Self::Bytes],
-        };
-        ways.iter().copied().find(|way| {
-            scratch.clear();
-            way.write(cell, 0, example.form, scratch) && scratch == bytes
-        })
-    }
-
-    /// Appends what `cell`, plus `step`, is as a parameter. False, and nothing certain in `out`, if it cannot be
-    /// written this way without doubt.
-    pub(crate) fn write(self, cell: Cell<'_>, step: i64, form: Form, out: &mut Vec<u8>) -> bool {
-        let meaning = match (step, cell.meaning) {
-            (0, meaning) => meaning,
-            (_, Meaning::Integer(number)) => match number.checked_add(step) {
-                Some(number) => Meaning::Integer(number),
-                None => return false,
-            },
-            _ => return false,
-        };
-        match self {
-            Self::Text if step == 0 && cell.is_text => write_text(cell.bytes, form, out),
-            Self::Text => match meaning {
-                Meaning::Integer(number) => write_decimal(number, form, out),
-                Meaning::Uuid(uuid) => write_uuid(&uuid, form, out),
-                Meaning::Bytes(_) => false,
-            },
-            Self::Integer(width) => match meaning {
-                Meaning::Integer(number) => write_integer(number, width, out),
-                _ => false,
-            },
-            Self::Uuid => match meaning {
-                Meaning::Uuid(uuid) => append(&uuid, out),
-                _ => false,
-            },
-            Self::Bytes => step == 0 && !cell.is_text && append(cell.bytes, out),
+/// Appends what `cell`, plus `step`, is as a parameter that is written like `example`. Each way is a bijection on the
+/// values that it accepts, so that an example that comes out byte by byte is proof. False, and nothing certain in
+/// `out`, if there is none.
+pub(crate) fn render(cell: Cell<'_>, step: i64, example: Value<'_>, out: &mut Vec<u8>) -> bool {
+    let meaning = match (step, cell.meaning) {
+        (0, meaning) => meaning,
+        (_, Meaning::Integer(number)) => match number.checked_add(step) {
+            Some(number) => Meaning::Integer(number),
+            None => return false,
+        },
+        _ => return false,
+    };
+    let width = example.bytes.map_or(0, <[u8]>::len);
+    match (example.form, meaning) {
+        (Form::Binary(oid), Meaning::Integer(number)) if !is_textual(oid) => {
+            write_integer(number, width, out)
         }
+        (Form::Binary(oid), Meaning::Uuid(uuid)) if !is_textual(oid) => width == 16 && append(&uuid, out),
+        (Form::Binary(oid), Meaning::Bytes(bytes)) if !is_textual(oid) => append(bytes, out),
+        (form, _) if step == 0 && cell.is_text => write_text(cell.bytes, form, out),
+        (form, Meaning::Integer(number)) => write_decimal(number, form, out),
+        (form, Meaning::Uuid(uuid)) => write_uuid(&uuid, form, out),
+        (_, Meaning::Bytes(_)) => false,
     }
 }
 
@@ -122,11 +86,12 @@ fn write_decimal(number: i64, form: Form, out: &mut Vec<u8>) -> bool {
     append(&digits[start..], out)
 }
 
-fn write_integer(number: i64, width: u8, out: &mut Vec<u8>) -> bool {
+fn write_integer(number: i64, width: usize, out: &mut Vec<u8>) -> bool {
     match width {
         2 => i16::try_from(number).is_ok_and(|number| append(&number.to_be_bytes(), out)),
         4 => i32::try_from(number).is_ok_and(|number| append(&number.to_be_bytes(), out)),
-        _ => append(&number.to_be_bytes(), out),
+        8 => append(&number.to_be_bytes(), out),
+        _ => false,
     }
 }
 
@@ -153,10 +118,13 @@ mod tests {
     /// Learns from one cell and its parameter, then writes another cell.
     fn taught(column: Column, example: (&[u8], Form, &[u8]), next: &[u8]) -> Option<Vec<u8>> {
         let (cell, form, bytes) = example;
-        let value = Value { bytes: Some(bytes), form };
-        let way = Rendering::learn(Cell::of_column(column, cell), value, &mut Vec::new())?;
+        let example = Value { bytes: Some(bytes), form };
         let mut out = Vec::new();
-        way.write(Cell::of_column(column, next), 0, form, &mut out).then_some(out)
+        if !render(Cell::of_column(column, cell), 0, example, &mut out) || out != bytes {
+            return None;
+        }
+        out.clear();
+        render(Cell::of_column(column, next), 0, example, &mut out).then_some(out)
     }
 
     const fn text(oid: u32) -> Column {
@@ -239,9 +207,17 @@ mod tests {
     #[test]
     fn a_step_moves_integers_only() {
         let mut out = Vec::new();
-        let page = Cell::of_parameter(Form::Text, b"200");
-        assert!(Rendering::Text.write(page, 100, Form::Text, &mut out));
+        let example = Value { bytes: Some(b"200"), form: Form::Text };
+        assert!(render(Cell::of_parameter(Form::Text, b"200"), 100, example, &mut out));
         assert_eq!(out, b"300");
-        assert!(!Rendering::Text.write(Cell::of_parameter(Form::Text, b"abc"), 1, Form::Text, &mut out));
+        assert!(!render(Cell::of_parameter(Form::Text, b"abc"), 1, example, &mut out));
+    }
+
+    #[test]
+    fn bytes_that_look_like_nothing_else_go_as_they_came() {
+        let stamp = 7_000_000_000_u64.to_be_bytes();
+        let next = 7_000_000_001_u64.to_be_bytes();
+        assert_eq!(taught(binary(1184), (&stamp, Form::Binary(1184), &stamp), &next), Some(next.to_vec()));
+        assert_eq!(taught(binary(25), (b"42", Form::Binary(25), b"42"), b"137"), Some(b"137".to_vec()));
     }
 }

@@ -116,6 +116,16 @@ impl Loops {
         }
     }
 
+    /// Whether no stream, and no loop as a whole, has more outstanding and wasted than the law allows.
+    pub(crate) fn keep_law(&self) -> bool {
+        self.slots.iter().all(|running| {
+            let (start, hits, unserved) = running.streams.iter().fold((0, 0, 0), |sums, stream| {
+                (sums.0 + stream.start, sums.1 + stream.hits, sums.2 + stream.outstanding + stream.wasted)
+            });
+            unserved <= start.min(START_MAX).max(hits) && running.streams.iter().all(Stream::keeps_law)
+        })
+    }
+
     /// Slots in use, the latest first.
     pub(crate) fn by_use(&self) -> smallvec::SmallVec<[usize; 8]> {
         let mut slots: smallvec::SmallVec<[usize; 8]> =

@@ -11,6 +11,9 @@ use crate::stream::Stream;
 use crate::tickets::{Entry, Place, State};
 use crate::value::Ticket;
 
+/// Rows of one jump that the filter learns from.
+const JUMP_ROWS: usize = 256;
+
 /// Rows searched for a repeat.
 const REPEAT_ROWS: u32 = 32;
 
@@ -100,11 +103,13 @@ impl Predictor {
         if self.stream_at(place).is_none() {
             return;
         }
-        let was_expected = self.advance(place);
+        // one that was passed by and is asked for after all does not turn the loop back
+        let cursor = self.cursor_at(place);
+        let was_expected = cursor.is_some_and(|cursor| place.row < cursor) || self.advance(place);
         self.touch(place.frame);
         if let Some(stream) = self.stream_at(place) {
             stream.consumed(now, was_expected);
-            stream.last_place = Some((place.frame, place.row));
+            stream.last_place = Some((place.frame, cursor.map_or(place.row, |cursor| cursor.max(place.row))));
         }
     }
 
@@ -113,10 +118,24 @@ impl Predictor {
         let Some(id) = result else {
             return;
         };
+        let template = self.frames.get(id).map(|frame| frame.template.id);
+        template.into_iter().for_each(|template| self.costs.result_seen(template));
         if let Some(frame) = self.frames.get_mut(id) {
             frame.is_visible = true;
             frame.touched = self.clock;
             self.make_room(Some(id));
+            self.turn_page(id);
+        }
+    }
+
+    /// The next page of a list takes the place of the one before as the loop's root.
+    pub(crate) fn turn_page(&mut self, id: FrameId) {
+        let Some(frame) = self.frames.get(id).filter(|frame| frame.depth == 0 && frame.is_visible) else {
+            return;
+        };
+        if let Some(running) = frame.of_loop.and_then(|slot| self.loops.get_mut(slot)) {
+            running.root = Some(id);
+            running.children.retain(|child| *child != id);
         }
     }
 
@@ -136,8 +155,8 @@ impl Predictor {
         }
     }
 
-    /// A guess that nobody will ask for.
-    pub(crate) fn waste(&mut self, ticket: Ticket) {
+    /// A guess that nobody will ask for: because it was wrong, or left over.
+    pub(crate) fn waste(&mut self, ticket: Ticket, is_wrong: bool) {
         let Some(entry) = self.tickets.get_mut(ticket) else {
             return;
         };
@@ -155,7 +174,7 @@ impl Predictor {
         stream.outstanding = stream.outstanding.saturating_sub(1);
         stream.wasted += 1;
         let edge = stream.edge;
-        if let Some(edge) = self.edges.get_mut(edge) {
+        if let Some(edge) = self.edges.get_mut(edge).filter(|_| is_wrong) {
             edge.history.settle(false);
         }
     }
@@ -176,15 +195,19 @@ impl Predictor {
             return false;
         };
         consumer.cursor = Some(place.row);
-        while let Some((_, ticket)) =
-            consumer.pending.front().filter(|(row, _)| is_backward || *row <= place.row)
-        {
+        while let Some((_, ticket)) = consumer.pending.front().filter(|(row, _)| *row < place.row) {
             passed.push(*ticket);
             consumer.pending.pop_front();
         }
-        consumer.planned = if is_backward { place.row + 1 } else { consumer.planned.max(place.row + 1) };
-        passed.into_iter().for_each(|ticket| self.waste(ticket));
-        if is_backward {
+        // a guess for this very row would have been served if it were right, or young enough: those behind it are no
+        // better
+        let is_off = is_backward || consumer.pending.front().is_some_and(|(row, _)| *row == place.row);
+        if is_off {
+            passed.extend(consumer.pending.drain(..).map(|(_, ticket)| ticket));
+        }
+        consumer.planned = if is_off { place.row + 1 } else { consumer.planned.max(place.row + 1) };
+        passed.into_iter().for_each(|ticket| self.waste(ticket, true));
+        if is_off {
             if let Some(stream) = self.stream_at(place) {
                 stream.fetched.clear();
             }
@@ -210,8 +233,7 @@ impl Predictor {
         if self.edges.get(edge).is_some_and(|edge| edge.walk != Walk::Rows) {
             return place.row == from || from == 0;
         }
-        let skipped: SmallVec<[u32; 32]> =
-            (from..place.row).rev().take(256).filter(|row| self.is_new_value(place, *row)).collect();
+        let skipped = self.new_values(place, (from..place.row).rev().take(JUMP_ROWS));
         let Some(frame) = self.frames.get(place.frame) else {
             return false;
         };
@@ -248,7 +270,7 @@ impl Predictor {
 
     /// The program is done with a frame: its guesses are wasted; if it has seen the frame, its rows stay known.
     fn close(&mut self, id: FrameId) {
-        self.waste_pending(id);
+        self.waste_pending(id, true);
         let Some(frame) = self.frames.get_mut(id) else {
             return;
         };
@@ -261,19 +283,19 @@ impl Predictor {
         }
     }
 
-    fn waste_pending(&mut self, id: FrameId) {
+    fn waste_pending(&mut self, id: FrameId, is_wrong: bool) {
         let mut wasted: SmallVec<[Ticket; 8]> = SmallVec::new();
         if let Some(frame) = self.frames.get_mut(id) {
             for consumer in &mut frame.consumers {
                 wasted.extend(consumer.pending.drain(..).map(|(_, ticket)| ticket));
             }
         }
-        wasted.into_iter().for_each(|ticket| self.waste(ticket));
+        wasted.into_iter().for_each(|ticket| self.waste(ticket, is_wrong));
     }
 
     /// Forgets a frame, and the loop whose root it is.
     pub(crate) fn drop_frame(&mut self, id: FrameId) {
-        self.waste_pending(id);
+        self.waste_pending(id, false);
         let Some(slot) = self.frames.get(id).map(|frame| frame.of_loop) else {
             return;
         };
@@ -291,7 +313,7 @@ impl Predictor {
     pub(crate) fn end_loop(&mut self, slot: usize) {
         let frames: Vec<FrameId> =
             self.frames.iter().filter(|(_, frame)| frame.of_loop == Some(slot)).map(|(id, _)| id).collect();
-        frames.iter().for_each(|id| self.waste_pending(*id));
+        frames.iter().for_each(|id| self.waste_pending(*id, false));
         let Some(ended) = self.loops.end(slot) else {
             return;
         };
@@ -301,7 +323,11 @@ impl Predictor {
                 let consumer = root.consumer(position as u16);
                 consumer.and_then(|consumer| consumer.cursor).is_some_and(|row| row + 1 < root.rows())
             });
-            if let Some(edge) = self.edges.get_mut(stream.edge).filter(|edge| edge.walk == Walk::Rows) {
+            let Some(edge) = self.edges.get_mut(stream.edge) else {
+                continue;
+            };
+            edge.history.judge(stream.hits, stream.wasted);
+            if edge.walk == Walk::Rows {
                 edge.history.looped(stream.statements, rows_were_left);
             }
         }
@@ -321,7 +347,7 @@ impl Predictor {
     pub(crate) fn forget_guesses(&mut self) {
         let frames: SmallVec<[FrameId; 16]> = self.frames.iter().map(|(id, _)| id).collect();
         for id in frames {
-            self.waste_pending(id);
+            self.waste_pending(id, false);
             let Some(frame) = self.frames.get_mut(id) else {
                 continue;
             };

@@ -20,7 +20,7 @@ pub(crate) const FLIGHT_MIN: u32 = 16;
 const STREAK_MIN: u32 = 8;
 
 /// Values that are remembered as fetched.
-const FETCHED_MAX: usize = 1 << 16;
+const FETCHED_MAX: usize = 1 << 14;
 
 /// An answer should be asked for within this: half of what the buffer keeps it for.
 const AHEAD_MAX: f64 = 1e9;
@@ -67,6 +67,10 @@ impl Stream {
     /// The law: outstanding and wasted together are never more than this, so that wasted guesses never are either.
     fn law(&self) -> u32 {
         self.start.max(self.hits)
+    }
+
+    pub(crate) fn keeps_law(&self) -> bool {
+        self.outstanding + self.wasted <= self.law()
     }
 
     /// Guesses that the law allows now.

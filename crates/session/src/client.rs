@@ -40,6 +40,9 @@ impl Session {
             return Ok(Verdict::Hold);
         }
         self.begin.is_followed();
+        if !self.units.is_open() {
+            self.begins_unit_alone = self.queue.owes_session_only() && self.units.unanswered() == 0;
+        }
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let is_whole = length <= INSPECT_BYTES_MAX;

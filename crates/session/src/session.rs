@@ -141,6 +141,8 @@ pub struct Session {
     pub(crate) owner: Owner,
     /// Whether the client's encoding is UTF-8.
     pub(crate) is_utf8: bool,
+    /// Nothing of the client's was under way when the unit that it sends began.
+    pub(crate) begins_unit_alone: bool,
     /// The server has said that it ends the session.
     pub(crate) is_ending: bool,
     pub(crate) standard_strings: bool,
@@ -212,6 +214,7 @@ impl Session {
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
+            begins_unit_alone: false,
             is_ending: false,
             standard_strings: true,
             named_seen: false,

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{Pair, bind, complete, execute, message, parameter, parse, query, ready, row, sync};
+use common::server::{Server, messages};
+use common::{
+    Pair, bind, complete, error, execute, message, notification, parameter, parse, query, ready, row, sync,
+};
 use onetrip_ledger::{Moment, Remedy};
 use onetrip_session::{Remedies, Rule, SessionError};
 use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup};
@@ -12,15 +15,6 @@ fn begun() -> Vec<u8> {
     [complete("BEGIN"), ready(b'T')].concat()
 }
 
-fn error(severity: &str, sqlstate: &str, text: &str) -> Vec<u8> {
-    let fields = format!("S{severity}\0V{severity}\0C{sqlstate}\0M{text}\0\0");
-    message(b'E', fields.as_bytes())
-}
-
-fn notification() -> Vec<u8> {
-    message(b'A', b"\0\0\0\x07news\0\0")
-}
-
 /// This remedy alone.
 fn begin() -> Remedies {
     [Remedy::Begin].into_iter().collect()
@@ -28,16 +22,6 @@ fn begin() -> Remedies {
 
 fn primary() -> Pair {
     Pair::remedied(begin(), Some("off"))
-}
-
-impl Pair {
-    /// The client sends; what it is told at once.
-    fn told(&mut self, sent: &[u8]) -> Vec<u8> {
-        let for_server = self.client(sent).expect("good messages");
-        let told = self.server(b"").expect("good messages");
-        self.session.to_server().splice(0..0, for_server);
-        told
-    }
 }
 
 /// Sends a text and says whether it was answered at once.
@@ -289,77 +273,4 @@ fn every_rule_names_a_test_of_this_file() {
     for rule in Rule::ALL.into_iter().filter(|rule| rule.name().starts_with('B')) {
         assert!(here.contains(&format!("/// {}.\n#[test]\nfn {}()", rule.name(), rule.test())), "{rule:?}");
     }
-}
-
-/// A server as far as these tests need one. It skips what follows an error in an extended group up to the next Sync, as
-/// the manual's "Message Flow" says, and counts what it runs besides BEGIN.
-#[derive(Default)]
-struct Server {
-    /// BEGIN times out.
-    begin_fails: bool,
-    skips: bool,
-    in_transaction: bool,
-    parsed: Vec<u8>,
-    ran: u32,
-    /// How often it said ReadyForQuery.
-    ready: u32,
-}
-
-impl Server {
-    fn takes(&mut self, sent: &[u8]) -> Vec<u8> {
-        let mut said = Vec::new();
-        for (tag, body) in messages(sent) {
-            match tag {
-                b'S' => self.get_ready(&mut said),
-                _ if self.skips => {}
-                b'P' => {
-                    let name_ends = body.iter().position(|byte| *byte == 0).map_or(0, |end| end + 1);
-                    self.parsed = body[name_ends..].to_vec();
-                    said.extend(message(b'1', b""));
-                }
-                b'B' => said.extend(message(b'2', b"")),
-                b'C' => said.extend(message(b'3', b"")),
-                b'E' => self.runs(&self.parsed.clone(), tag, &mut said),
-                b'Q' => {
-                    self.runs(body, tag, &mut said);
-                    self.get_ready(&mut said);
-                }
-                _ => {}
-            }
-        }
-        said
-    }
-
-    fn runs(&mut self, text: &[u8], tag: u8, said: &mut Vec<u8>) {
-        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-        let text = String::from_utf8_lossy(text).to_uppercase();
-        let verb = ["BEGIN", "START TRANSACTION", "SAVEPOINT", "RELEASE"]
-            .into_iter()
-            .find(|verb| text.starts_with(verb));
-        let is_begin = verb.is_some();
-        if is_begin && self.begin_fails {
-            self.skips = tag == b'E';
-            said.extend(error("ERROR", "57014", "canceling statement due to statement timeout"));
-            return;
-        }
-        self.in_transaction |= is_begin;
-        self.ran += u32::from(!is_begin);
-        said.extend(complete(verb.unwrap_or("SELECT 1")));
-    }
-
-    fn get_ready(&mut self, said: &mut Vec<u8>) {
-        self.skips = false;
-        self.ready += 1;
-        said.extend(ready(if self.in_transaction { b'T' } else { b'I' }));
-    }
-}
-
-/// The messages of a stream, by tag and body.
-fn messages(mut stream: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    std::iter::from_fn(move || {
-        let (&[tag, a, b, c, d], rest) = stream.split_first_chunk::<5>()?;
-        let (body, rest) = rest.split_at(u32::from_be_bytes([a, b, c, d]) as usize - 4);
-        stream = rest;
-        Some((tag, body))
-    })
 }

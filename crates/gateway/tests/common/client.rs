@@ -220,6 +220,21 @@ impl RawClient {
         self.shared.lock().transcript.count(tag)
     }
 
+    /// Waits until what came, and whether the peer has hung up, satisfies `done`; false if that takes longer.
+    pub(crate) fn waits_until(&self, limit: Duration, done: impl Fn(&Transcript, bool) -> bool) -> bool {
+        self.wait(|received| done(&received.transcript, received.ended), limit)
+    }
+
+    /// The messages that came from this place on.
+    pub(crate) fn messages_from(&self, place: usize) -> Vec<Message> {
+        self.shared.lock().transcript.messages[place..].to_vec()
+    }
+
+    /// How many messages have come.
+    pub(crate) fn len(&self) -> usize {
+        self.shared.lock().transcript.messages.len()
+    }
+
     /// Whether the peer hangs up within `limit`.
     pub(crate) fn ends_within(&self, limit: Duration) -> bool {
         self.wait(|received| received.ended, limit)

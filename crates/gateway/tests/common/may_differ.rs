@@ -94,7 +94,8 @@ fn without_clock(text: &[u8]) -> Vec<u8> {
     out
 }
 
-fn without_process_ids(text: &[u8]) -> Vec<u8> {
+/// The text with marks instead of process ids.
+pub(crate) fn without_process_ids(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {

@@ -15,6 +15,7 @@ use onetrip_wire::pg::{
 };
 
 use super::arrived::Arrived;
+use super::inquiry::Question;
 use super::transaction::{Effect, Isolation};
 use super::{Rule, grammar};
 use crate::reply_queue::{Owner, Reply};
@@ -31,12 +32,11 @@ impl Session {
         if !self.is_quiet() || !self.has_only_read(now) {
             return None;
         }
-        match self.transaction.isolation {
-            Isolation::ReadCommitted | Isolation::RepeatableRead => {}
-            Isolation::Unknown if self.inquiries.is_asked(super::inquiry::Question::Isolation) => {
-                return Some(Verdict::Hold);
-            }
-            Isolation::Unknown | Isolation::Serializable => return None,
+        if self.transaction.isolation == Isolation::Unknown && self.inquiries.is_asked(Question::Isolation) {
+            return Some(Verdict::Hold);
+        }
+        if !self.has_plain_level() {
+            return None;
         }
         self.begin.is_followed();
         self.owner = Owner::Commit;
@@ -59,6 +59,13 @@ impl Session {
             self.config.common.fence.raise(self.fence_member);
         }
         Some(Verdict::Forward(unit.len()))
+    }
+
+    /// Whether the transaction's end cannot fail for what others did (rule C1).
+    fn has_plain_level(&self) -> bool {
+        let is_plain =
+            matches!(self.transaction.isolation, Isolation::ReadCommitted | Isolation::RepeatableRead);
+        !Rule::Level.is_kept() || self.transaction.is_seen && is_plain
     }
 
     /// What CommandComplete says to a unit that does nothing but end the transaction.

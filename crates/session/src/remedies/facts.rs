@@ -95,8 +95,10 @@ pub(crate) struct Facts {
     known: Option<Known>,
     /// Nothing but reads was sent since the server told the session's state, and the state is a plain one.
     is_known: bool,
-    /// Something that may change the state was sent since it was asked for.
-    state_outdated: bool,
+    /// The server was asked for the state, and nothing that may change it was sent since.
+    is_state_asked: bool,
+    /// When the database was asked last by this session.
+    catalogue_asked_at: Option<Moment>,
     /// Templates that were sent and are not yet proven to only read.
     unproven: Vec<u32>,
     /// The last unit that may have changed the session's state.
@@ -135,7 +137,7 @@ impl Facts {
     /// Something that may change the session's state goes to the server, as a part of this unit.
     pub(crate) fn forget(&mut self, unit: u64) {
         self.is_known = false;
-        self.state_outdated = true;
+        self.is_state_asked = false;
         self.doubted_at = Some(unit);
     }
 
@@ -235,7 +237,9 @@ impl Session {
         }
         self.prove(now);
         if !self.facts.is_known {
-            self.facts.state_outdated = false;
+            if std::mem::replace(&mut self.facts.is_state_asked, true) {
+                return;
+            }
             self.ask(Question::State, STATE_QUERY, true);
             if self.facts.known.is_some() || self.config.common.knowledge.has(&self.facts.place.database) {
                 return;
@@ -249,12 +253,14 @@ impl Session {
             return;
         }
         self.facts.known = knowledge.get(&self.facts.place);
-        let recently = |known: &Known| now.since(known.asked_at) < ASK_EVERY.as_nanos() as u64;
-        if self.facts.known.as_ref().is_some_and(|known| may_use(known) || recently(known))
-            || self.inquiries.is_asked(Question::Catalogue)
+        let is_recent = |asked_at: Moment| now.since(asked_at) < ASK_EVERY.as_nanos() as u64;
+        let is_of_use = |known: &Known| may_use(known) || is_recent(known.asked_at);
+        if self.facts.known.as_ref().is_some_and(is_of_use)
+            || self.facts.catalogue_asked_at.is_some_and(is_recent)
         {
             return;
         }
+        self.facts.catalogue_asked_at = Some(now);
         self.facts.building = Some((Catalogue::builder(), now, epoch));
         self.ask(Question::Catalogue, CATALOGUE_QUERY, true);
     }
@@ -265,7 +271,7 @@ impl Session {
         match (question, columns.as_slice()) {
             (Question::State, [Some(path), Some(role), Some(is_special)]) => {
                 self.facts.place.path = [path, &b"\0"[..], role].concat();
-                self.facts.is_known = *is_special == b"f" && !self.facts.state_outdated;
+                self.facts.is_known = *is_special == b"f" && self.facts.is_state_asked;
             }
             (Question::Isolation, [Some(level)]) => {
                 self.transaction.isolation = super::transaction::Isolation::of(level);

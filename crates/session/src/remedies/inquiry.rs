@@ -115,12 +115,11 @@ impl Session {
 
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
-        if self.client_passing > 0 || self.units.is_open() {
+        let is_between = self.client_passing == 0 && !self.units.is_open();
+        if !self.transaction.wants_level || !is_between || !self.needs_facts() {
             return;
         }
-        if !std::mem::take(&mut self.transaction.wants_level) || !self.needs_facts() {
-            return;
-        }
+        self.transaction.wants_level = false;
         self.ask(Question::Isolation, ISOLATION_QUERY, true);
     }
 }

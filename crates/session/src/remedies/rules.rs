@@ -26,10 +26,10 @@ pub enum Rule {
     Savepoint,
     /// Not in a replication connection.
     Replication,
-    /// Only transactions that only read.
+    /// Only the end of a transaction whose level is plain.
+    Level,
+    /// Only transactions that only read, in a session whose state is known.
     OnlyReads,
-    /// Only in a session whose state is known.
-    KnownState,
     /// Strong locks of other sessions wait.
     Fence,
     /// A failure ends the session.
@@ -41,7 +41,7 @@ pub enum Rule {
     /// Statements to which the place of a cursor matters.
     Place,
     /// Not in SERIALIZABLE.
-    Level,
+    Serializable,
     /// Errors ahead leave the transaction alone.
     Shield,
     /// What is kept has bounds.
@@ -66,14 +66,14 @@ impl Rule {
         Self::Cancel,
         Self::Savepoint,
         Self::Replication,
+        Self::Level,
         Self::OnlyReads,
-        Self::KnownState,
         Self::Fence,
         Self::EndFails,
         Self::Plain,
         Self::Shape,
         Self::Place,
-        Self::Level,
+        Self::Serializable,
         Self::Shield,
         Self::Bounds,
         Self::Contact,
@@ -94,14 +94,14 @@ impl Rule {
             Self::Cancel => "B9",
             Self::Savepoint => "B10",
             Self::Replication => "B11",
-            Self::OnlyReads => "C1",
-            Self::KnownState => "C2",
+            Self::Level => "C1",
+            Self::OnlyReads => "C2",
             Self::Fence => "C3",
             Self::EndFails => "C4",
             Self::Plain => "R1",
             Self::Shape => "R2",
             Self::Place => "R3",
-            Self::Level => "R4",
+            Self::Serializable => "R4",
             Self::Shield => "R5",
             Self::Bounds => "R6",
             Self::Contact => "R7",
@@ -145,11 +145,11 @@ impl Rule {
             Self::Replication => {
                 "Not in a connection that was opened with the parameter replication: the server knows no extended queries there."
             }
-            Self::OnlyReads => {
-                "COMMIT, END, ROLLBACK and ABORT are answered only where every statement of the transaction is proven to do nothing but read the snapshot (section Purity), its BEGIN was seen, the server has said that its level is READ COMMITTED or REPEATABLE READ, it has not failed, and the server owes the program nothing."
+            Self::Level => {
+                "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ; and only when the server owes the program nothing. At SERIALIZABLE a reader can be what fails."
             }
-            Self::KnownState => {
-                "And only where the session's state is known: since the server last said that the session has no temporary objects and listens to no channel, it has been sent nothing but such reads, transaction control and SHOW. A statement that may do anything else (a function that is not built in, a write, a SET) makes the state unknown until the server is asked again, between transactions."
+            Self::OnlyReads => {
+                "And only where nothing but reads that the catalogue proves (below), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
             }
             Self::Fence => {
                 "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."
@@ -166,7 +166,7 @@ impl Rule {
             Self::Place => {
                 "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so a cursor in a transaction is read ahead only if the server says that it goes backward, if it is NO SCROLL over a join (which CURRENT OF refuses), or if a driver named it (Django). A program that names a portal of the protocol, or such a cursor, in one of these statements after it was read ahead ends its session."
             }
-            Self::Level => {
+            Self::Serializable => {
                 "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it: at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
             }
             Self::Shield => {
@@ -198,14 +198,14 @@ impl Rule {
             Self::Cancel => "a_cancel_waits_for_the_begin",
             Self::Savepoint => "only_the_last_savepoint_is_released",
             Self::Replication => "a_replication_connection_waits_for_the_server",
+            Self::Level => "a_transaction_of_another_level_is_ended_by_the_server",
             Self::OnlyReads => "only_a_transaction_that_only_read_is_ended_early",
-            Self::KnownState => "a_session_in_an_unknown_state_ends_its_transactions_with_the_server",
             Self::Fence => "strong_locks_of_other_sessions_wait",
             Self::EndFails => "an_end_that_fails_ends_the_session",
             Self::Plain => "only_a_result_that_is_proven_to_be_read_only_is_read_ahead",
             Self::Shape => "a_result_that_settings_shape_is_not_read_ahead",
             Self::Place => "a_statement_that_depends_on_a_place_finds_it",
-            Self::Level => "a_serializable_transaction_reads_what_it_asks_for",
+            Self::Serializable => "a_serializable_transaction_reads_what_it_asks_for",
             Self::Shield => "an_error_ahead_is_told_when_the_program_comes_to_it",
             Self::Bounds => "what_is_ahead_has_bounds",
             Self::Contact => "a_program_that_is_served_from_memory_is_not_idle",

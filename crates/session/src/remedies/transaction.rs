@@ -71,9 +71,8 @@ impl Effect {
 /// The client's transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
-    /// It was begun by a BEGIN that was seen, and holds nothing but what does nothing and what may only read, which the
-    /// facts know.
-    pub(crate) reads_only: bool,
+    /// It was begun by a BEGIN that was seen.
+    pub(crate) is_seen: bool,
     pub(crate) isolation: Isolation,
     /// The server is to be asked for its level.
     pub(crate) wants_level: bool,
@@ -84,7 +83,7 @@ pub(crate) struct Transaction {
 impl Transaction {
     /// A transaction begins.
     pub(crate) fn begin(&mut self) {
-        *self = Self { reads_only: true, ..Self::default() };
+        *self = Self { is_seen: true, ..Self::default() };
     }
 
     /// It is over, or what runs is not known to be one.
@@ -97,7 +96,7 @@ impl Session {
     /// A statement of the client's goes to the server.
     pub(crate) fn runs(&mut self, effect: Effect, template: u32) {
         match effect {
-            Effect::Begin if self.status == TransactionStatus::Idle && self.queue.owes_session_only() => {
+            Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
                 self.transaction.begin();
                 self.transaction.wants_level = true;
             }
@@ -112,18 +111,16 @@ impl Session {
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
-        self.transaction.reads_only = false;
         if may_define {
             self.transaction.may_define = true;
             self.config.common.knowledge.changed();
         }
     }
 
-    /// Whether the transaction has done nothing but read, in a session whose state is known (rules C1 and C2).
+    /// Whether everything that the transaction did is known to have only read (rule C2).
     pub(crate) fn has_only_read(&mut self, now: Moment) -> bool {
         self.prove(now);
-        let is_known = self.facts.is_known() || !Rule::KnownState.is_kept();
-        (self.transaction.reads_only || !Rule::OnlyReads.is_kept()) && is_known
+        !Rule::OnlyReads.is_kept() || self.facts.is_known()
     }
 
     /// The client's transaction is over, and what it has defined is there for all.

@@ -1,6 +1,8 @@
 //! A session between a client and a server that are played by hand. Each test program uses a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod server;
+
 use std::sync::Arc;
 
 use onetrip_ledger::trace::{Records, decode_block};
@@ -66,11 +68,23 @@ impl Pair {
 
     /// The same with this startup packet.
     pub(crate) fn remedied_as(packet: &[u8], remedies: Remedies, in_hot_standby: Option<&str>) -> Self {
-        let mut pair = Self::with(remedies, Arc::default());
+        Self::remedied_among(Arc::default(), packet, remedies, in_hot_standby)
+    }
+
+    /// The same beside others.
+    pub(crate) fn remedied_among(
+        common: Arc<Common>,
+        packet: &[u8],
+        remedies: Remedies,
+        in_hot_standby: Option<&str>,
+    ) -> Self {
+        let mut pair = Self::with(remedies, common);
         pair.client(packet).expect("a good packet");
         pair.session.path_measured(Moment(0), 13_000, 13_000);
         let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();
-        pair.server(&[message(b'R', &[0; 4]), standby, ready(b'I')].concat()).expect("good messages");
+        let encoding = parameter("client_encoding", "UTF8");
+        let welcome = [message(b'R', &[0; 4]), standby, encoding, ready(b'I')].concat();
+        pair.server(&welcome).expect("good messages");
         pair
     }
 
@@ -110,6 +124,14 @@ impl Pair {
             self.down.drain(..used);
             out.append(self.session.to_client());
         }
+    }
+
+    /// The client sends; what it is told at once.
+    pub(crate) fn told(&mut self, sent: &[u8]) -> Vec<u8> {
+        let for_server = self.client(sent).expect("good messages");
+        let told = self.server(b"").expect("good messages");
+        self.session.to_server().splice(0..0, for_server);
+        told
     }
 
     /// One turn that must come through unchanged.
@@ -184,6 +206,15 @@ pub(crate) fn execute(portal: &str) -> Vec<u8> {
     message(b'E', &[portal.as_bytes(), &[0; 5]].concat())
 }
 
+pub(crate) fn error(severity: &str, sqlstate: &str, text: &str) -> Vec<u8> {
+    let fields = format!("S{severity}\0V{severity}\0C{sqlstate}\0M{text}\0\0");
+    message(b'E', fields.as_bytes())
+}
+
+pub(crate) fn notification() -> Vec<u8> {
+    message(b'A', b"\0\0\0\x07news\0\0")
+}
+
 pub(crate) fn sync() -> Vec<u8> {
     message(b'S', b"")
 }
@@ -194,5 +225,15 @@ pub(crate) fn complete(tag: &str) -> Vec<u8> {
 
 /// A row of one text column.
 pub(crate) fn row(value: &[u8]) -> Vec<u8> {
-    message(b'D', &[&[0, 1][..], &(value.len() as u32).to_be_bytes(), value].concat())
+    columns(&[Some(value)])
+}
+
+/// A row; `None` is NULL.
+pub(crate) fn columns(values: &[Option<&[u8]>]) -> Vec<u8> {
+    let mut body = (values.len() as u16).to_be_bytes().to_vec();
+    for value in values {
+        body.extend_from_slice(&value.map_or(-1, |value| value.len() as i32).to_be_bytes());
+        body.extend_from_slice(value.unwrap_or_default());
+    }
+    message(b'D', &body)
 }

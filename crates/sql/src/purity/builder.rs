@@ -3,12 +3,12 @@
 use std::str::from_utf8;
 
 use super::catalogue::{Catalogue, Operands, Relation, UserFunction, UserOperator, UserType};
+use super::needs::ObjectName;
 
 /// Reads what users have added to a database: one statement without parameters, for PostgreSQL 12 to 18.
 ///
-/// It names everything with its schema, so no search path and no user's object can change what it reads. It takes
-/// locks: AccessShare on what the database's views read, as showing their definitions needs that. So run it outside
-/// of the application's transactions and with a `lock_timeout`, and try again later if it fails.
+/// It names everything with its schema, so no search path and no user's object can change what it reads, and it locks
+/// nothing of a user's. Run it outside of the application's transactions all the same: it takes a snapshot.
 pub const CATALOGUE_QUERY: &str = include_str!("catalogue.sql");
 
 /// Most rows of a catalogue. A database with more is not judged.
@@ -60,11 +60,11 @@ impl CatalogueBuilder {
         if self.rows > CATALOGUE_ROWS_MAX || self.bytes > CATALOGUE_BYTES_MAX {
             return Err(CatalogueError::TooLarge);
         }
-        let &[kind, schema, name, flags, definition] = columns else {
+        let &[kind, schema, name, flags, detail] = columns else {
             return Err(CatalogueError::Malformed);
         };
         let (schema, name) = (text(schema)?, text(name)?);
-        let (flags, definition) = (text(flags)?.unwrap_or_default(), text(definition)?);
+        let (flags, detail) = (text(flags)?.unwrap_or_default(), text(detail)?);
         match (text(kind)?, schema, name) {
             (Some("d"), None, None) => self.database(flags),
             (Some("s"), None, Some(schema)) => self.schema_of_path(schema, flags),
@@ -80,7 +80,9 @@ impl CatalogueBuilder {
                 self.session_user = Some(user.into());
                 Ok(())
             }
-            (Some(kind), Some(schema), Some(name)) => self.object(kind, schema, name, flags, definition),
+            (Some(kind), Some(schema), Some(name)) => {
+                self.object(kind, schema, name, flags, detail).ok_or(CatalogueError::Malformed)
+            }
             _ => Err(CatalogueError::Malformed),
         }
     }
@@ -99,6 +101,8 @@ impl CatalogueBuilder {
             return Err(CatalogueError::Missing("facts of the database"));
         }
         self.search_path.sort();
+        // Rows come in any order, but the reason for a refusal is to be the same every time.
+        self.catalogue.views.values_mut().for_each(|view| view.uses.sort());
         self.catalogue.search_path = self.search_path.into_iter().map(|(_, schema)| schema).collect();
         if self.catalogue.search_path.is_empty() {
             return Err(CatalogueError::Missing("search path"));
@@ -135,29 +139,35 @@ impl CatalogueBuilder {
         schema: &str,
         name: &str,
         flags: &str,
-        definition: Option<&str>,
-    ) -> Result<(), CatalogueError> {
+        detail: Option<&str>,
+    ) -> Option<()> {
+        let catalogue = &mut self.catalogue;
         match kind {
             "r" => {
-                let relation = Relation::parse(flags, definition).ok_or(CatalogueError::Malformed)?;
-                self.catalogue.relations.entry(schema.into()).or_default().insert(name.into(), relation);
+                let oid = detail?.parse().ok()?;
+                catalogue.relation_names.insert(oid, ObjectName::qualified(schema, name));
+                let relations = catalogue.relations.entry(schema.into()).or_default();
+                relations.insert(name.into(), Relation::parse(flags)?);
+            }
+            "w" => {
+                let view = catalogue.views.entry(ObjectName::qualified(schema, name)).or_default();
+                view.add(flags, detail)?;
             }
             "f" => {
-                let function = UserFunction::parse(schema, flags).ok_or(CatalogueError::Malformed)?;
-                self.catalogue.functions.entry(name.into()).or_default().push(function);
+                let functions = catalogue.functions.entry(name.into()).or_default();
+                functions.push(UserFunction::parse(schema, flags)?);
             }
             "o" => {
-                let operands = Operands::parse(flags).ok_or(CatalogueError::Malformed)?;
-                let operator = UserOperator { schema: schema.into(), operands };
-                self.catalogue.operators.entry(name.into()).or_default().push(operator);
+                let operators = catalogue.operators.entry(name.into()).or_default();
+                operators.push(UserOperator { schema: schema.into(), operands: Operands::parse(flags)? });
             }
             "t" => {
-                let user_type = UserType { schema: schema.into(), is_enum: flags == "e" };
-                self.catalogue.types.entry(name.into()).or_default().push(user_type);
+                let types = catalogue.types.entry(name.into()).or_default();
+                types.push(UserType { schema: schema.into(), is_enum: flags == "e" });
             }
-            _ => return Err(CatalogueError::Malformed),
+            _ => return None,
         }
-        Ok(())
+        Some(())
     }
 }
 

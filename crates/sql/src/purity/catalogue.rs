@@ -23,6 +23,10 @@ pub struct Catalogue {
     pub(super) has_operator_class: bool,
     /// By schema, then by name.
     pub(super) relations: HashMap<Box<str>, HashMap<Box<str>, Relation>>,
+    /// By object id.
+    pub(super) relation_names: HashMap<u32, ObjectName>,
+    /// What views use.
+    pub(super) views: HashMap<ObjectName, View>,
     pub(super) functions: HashMap<Box<str>, Vec<UserFunction>>,
     pub(super) operators: HashMap<Box<str>, Vec<UserOperator>>,
     pub(super) types: HashMap<Box<str>, Vec<UserType>>,
@@ -33,7 +37,7 @@ pub struct Catalogue {
 pub struct Pure {
     /// Tables and materialised views that it reads, directly or through views; each with its schema.
     pub relations: BTreeSet<ObjectName>,
-    /// Facts of the statement, and (order and limit apart) of the views that it reads.
+    /// Facts of the statement; the clock and the settings also through views.
     pub facts: Facts,
 }
 
@@ -84,28 +88,19 @@ pub(super) struct Relation {
     /// Why it may not be read, if so: "is a sequence".
     pub(super) refusal: Option<&'static str>,
     pub(super) has_enum: bool,
-    pub(super) body: Body,
-}
-
-#[derive(Debug)]
-pub(super) enum Body {
-    /// A table or a materialised view: rows.
-    Rows,
-    /// A view: its query.
-    View(Box<str>),
+    pub(super) is_view: bool,
 }
 
 impl Relation {
     /// Reads the letter of its kind and those of what is unusual about it.
-    pub(super) fn parse(flags: &str, definition: Option<&str>) -> Option<Self> {
+    pub(super) fn parse(flags: &str) -> Option<Self> {
         let mut flags = flags.chars();
-        let (mut refusal, body) = match (flags.next()?, definition) {
-            ('r' | 'm', None) => (None, Body::Rows),
-            ('v', Some(query)) => (None, Body::View(query.into())),
-            ('v', None) => (Some("is a view whose definition cannot be read"), Body::Rows),
-            ('p', None) => (Some("is a partitioned table"), Body::Rows),
-            ('f', None) => (Some("is a foreign table"), Body::Rows),
-            ('S', None) => (Some("is a sequence"), Body::Rows),
+        let kind = flags.next()?;
+        let mut refusal = match kind {
+            'r' | 'm' | 'v' => None,
+            'p' => Some("is a partitioned table"),
+            'f' => Some("is a foreign table"),
+            'S' => Some("is a sequence"),
             _ => return None,
         };
         let mut has_enum = false;
@@ -126,7 +121,57 @@ impl Relation {
             };
             refusal.get_or_insert(unusual);
         }
-        Some(Self { refusal, has_enum, body })
+        Some(Self { refusal, has_enum, is_view: kind == 'v' })
+    }
+}
+
+/// What the stored tree of a view uses.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// The tree has the form that is known.
+    pub(super) is_understood: bool,
+    pub(super) uses: Vec<ViewUse>,
+}
+
+/// In the order in which a report names what is wrong.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ViewUse {
+    /// A node that not every plain query has, by its label.
+    Node(Box<str>),
+    Function {
+        name: Box<str>,
+        is_built_in: bool,
+    },
+    Operator {
+        name: Box<str>,
+        is_built_in: bool,
+    },
+    /// A type that is neither built in nor an enum, or whose output looks into the catalogue.
+    Type(Box<str>),
+    Enum,
+    /// By object id.
+    Relation(u32),
+}
+
+impl View {
+    /// Takes one row's flag and detail.
+    pub(super) fn add(&mut self, flag: &str, detail: Option<&str>) -> Option<()> {
+        let name = || detail.map(Into::into);
+        let used = match flag {
+            "q" => {
+                self.is_understood = true;
+                return Some(());
+            }
+            "r" => ViewUse::Relation(detail?.parse().ok()?),
+            "n" => ViewUse::Node(name()?),
+            "f" | "F" => ViewUse::Function { name: name()?, is_built_in: flag == "f" },
+            "o" | "O" => ViewUse::Operator { name: name()?, is_built_in: flag == "o" },
+            "t" => ViewUse::Type(name()?),
+            "e" => ViewUse::Enum,
+            _ => return None,
+        };
+        self.uses.push(used);
+        Some(())
     }
 }
 

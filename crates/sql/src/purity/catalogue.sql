@@ -1,5 +1,7 @@
--- What users have added to a database. Columns: kind, schema, name, flags, definition.
+-- What users have added to a database. Columns: kind, schema, name, flags, detail.
 -- Every name is qualified: neither search_path nor a user's operator can change what this reads.
+-- It locks nothing of a user's: pg_get_viewdef() would (AccessShare on what the view reads), and then a LOCK … NOWAIT of
+-- another session fails, or this waits behind one. So it reads what a view uses from the tree that the server stores.
 WITH
   settings AS (
     SELECT pg_catalog.pg_my_temp_schema() AS temporary_schema
@@ -58,6 +60,26 @@ WITH
     INNER JOIN types AS source ON source.oid OPERATOR(pg_catalog.=) c.castsource
     INNER JOIN types AS target ON target.oid OPERATOR(pg_catalog.=) c.casttarget
     WHERE c.castfunc OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  ),
+  views AS (
+    SELECT c.oid, schemas.nspname, c.relname, rule.ev_action::pg_catalog.text AS tree
+    FROM pg_catalog.pg_class AS c
+    INNER JOIN schemas ON schemas.oid OPERATOR(pg_catalog.=) c.relnamespace
+    INNER JOIN pg_catalog.pg_rewrite AS rule ON rule.ev_class OPERATOR(pg_catalog.=) c.oid
+    WHERE c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"
+      AND rule.rulename OPERATOR(pg_catalog.=) '_RETURN'::pg_catalog.name
+  ),
+  uses AS (
+    -- Labels of nodes, and object ids with the field they stand in. A name in the tree cannot look like either: in
+    -- names, braces and blanks have a backslash before them.
+    SELECT DISTINCT views.oid AS view_oid, found.parts[1] AS label, found.parts[2] AS field,
+      found.parts[3]::pg_catalog.oid AS oid
+    FROM views
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(
+      views.tree,
+      '(?:^|[^\\])\{([A-Z_]+)|:(funcid|aggfnoid|winfnoid|startInRangeFunc|endInRangeFunc|opno|eqop|sortop|relid|[a-z_]*type|[a-z_]*typeid) ([0-9]+)',
+      'g'
+    ) AS found (parts)
   )
 SELECT 'v', NULL, pg_catalog.current_setting('server_version_num'), NULL, NULL
 UNION ALL
@@ -96,7 +118,7 @@ SELECT 'd', NULL, NULL,
   NULL
 FROM settings
 UNION ALL
--- Relations: relkind, then what keeps them from being plain.
+-- Relations: relkind, then what keeps them from being plain; their object id.
 SELECT 'r', schemas.nspname::pg_catalog.text, c.relname::pg_catalog.text,
   pg_catalog.concat(
     c.relkind,
@@ -113,8 +135,7 @@ SELECT 'r', schemas.nspname::pg_catalog.text, c.relname::pg_catalog.text,
     CASE WHEN columns.has_enum THEN 'e' END,
     CASE WHEN columns.has_other THEN 'u' END
   ),
-  CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"
-    THEN pg_catalog.left(pg_catalog.pg_get_viewdef(c.oid), 16385) END
+  pg_catalog.concat(c.oid)
 FROM pg_catalog.pg_class AS c
 INNER JOIN schemas ON schemas.oid OPERATOR(pg_catalog.=) c.relnamespace
 LEFT JOIN (
@@ -190,3 +211,56 @@ WHERE (t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
     OR n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name)
   AND NOT t.is_array
   AND (c.relkind IS NULL OR c.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char")
+UNION ALL
+-- What views use: q proves that the tree was understood, r is a relation (its object id), n a node that is not one of plain queries, and what is more than an
+-- immutable internal function of the server: f a function, o an operator (capital if a user's), t a type, e an enum.
+SELECT 'w', views.nspname::pg_catalog.text, views.relname::pg_catalog.text, found.kind, found.detail
+FROM uses
+INNER JOIN views ON views.oid OPERATOR(pg_catalog.=) uses.view_oid
+CROSS JOIN LATERAL (
+  SELECT 'r' AS kind, pg_catalog.concat(uses.oid) AS detail
+  WHERE uses.field OPERATOR(pg_catalog.=) 'relid'::pg_catalog.text
+    AND uses.oid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+  UNION ALL
+  SELECT 'q', NULL
+  WHERE uses.label OPERATOR(pg_catalog.=) 'QUERY'::pg_catalog.text
+  UNION ALL
+  SELECT 'n', uses.label
+  WHERE uses.label IS NOT NULL
+    AND NOT uses.label OPERATOR(pg_catalog.=) ANY (
+      '{QUERY,RANGETBLENTRY,RTE,RTEPERMISSIONINFO,ALIAS,RANGETBLREF,JOINEXPR,FROMEXPR,TARGETENTRY,COMMONTABLEEXPR,'
+      'SETOPERATIONSTMT,SORTGROUPCLAUSE,GROUPINGSET,GROUPINGFUNC,WINDOWCLAUSE,WINDOWFUNC,AGGREF,RANGETBLFUNCTION,'
+      'SUBLINK,PARAM,VAR,CONST,FUNCEXPR,NAMEDARGEXPR,OPEXPR,DISTINCTEXPR,NULLIFEXPR,SCALARARRAYOPEXPR,BOOLEXPR,'
+      'NULLTEST,BOOLEANTEST,RELABELTYPE,ARRAYCOERCEEXPR,COLLATEEXPR,SUBSCRIPTINGREF,CASEEXPR,CASE,CASEWHEN,WHEN,'
+      'CASETESTEXPR,ARRAYEXPR,ARRAY,ROWEXPR,ROW,COALESCEEXPR,COALESCE,MINMAXEXPR,MINMAX}'::pg_catalog.text[]
+    )
+  UNION ALL
+  SELECT CASE WHEN p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN 'f' ELSE 'F' END, p.proname::pg_catalog.text
+  FROM pg_catalog.pg_proc AS p
+  WHERE p.oid OPERATOR(pg_catalog.=) uses.oid
+    AND uses.field OPERATOR(pg_catalog.~) '^(funcid|aggfnoid|winfnoid|.*Func)$'::pg_catalog.text
+    AND NOT (
+      p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid
+      AND p.provolatile OPERATOR(pg_catalog.=) 'i'::pg_catalog."char"
+      AND p.prolang OPERATOR(pg_catalog.=) 12::pg_catalog.oid
+      AND p.proname OPERATOR(pg_catalog.<>) 'satisfies_hash_partition'::pg_catalog.name
+    )
+  UNION ALL
+  SELECT CASE WHEN o.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN 'o' ELSE 'O' END, o.oprname::pg_catalog.text
+  FROM pg_catalog.pg_operator AS o
+  LEFT JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) o.oprcode
+  WHERE o.oid OPERATOR(pg_catalog.=) uses.oid
+    AND uses.field OPERATOR(pg_catalog.~) '^(opno|eqop|sortop)$'::pg_catalog.text
+    AND (
+      o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+      OR p.provolatile OPERATOR(pg_catalog.<>) 'i'::pg_catalog."char"
+      OR p.prolang OPERATOR(pg_catalog.<>) 12::pg_catalog.oid
+    )
+  UNION ALL
+  SELECT CASE WHEN types.class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text THEN 'e' ELSE 't' END,
+    types.typname::pg_catalog.text
+  FROM types
+  WHERE types.oid OPERATOR(pg_catalog.=) uses.oid
+    AND uses.field OPERATOR(pg_catalog.~) 'type(id)?$'::pg_catalog.text
+    AND types.class OPERATOR(pg_catalog.<>) 'b'::pg_catalog.text
+) AS found

@@ -1,19 +1,15 @@
 //! The verdict on a statement in a catalogue.
 
 use std::collections::{BTreeSet, HashSet};
-use std::slice::from_ref;
 
 use super::builtin::{FUNCTIONS, IMPURE_OF_ONE, OPERATORS};
-use super::catalogue::{Body, Catalogue, Pure, Relation};
+use super::catalogue::{Catalogue, Pure, Relation, ViewUse};
+use super::expression::CLOCK_FUNCTIONS;
 use super::impure::Impure;
 use super::needs::{Facts, Needs, ObjectName, OperatorUse};
-use super::read::read;
 
 /// Deepest nesting of views.
 const VIEW_DEPTH_MAX: usize = 16;
-
-/// Most views that one statement reads.
-const VIEWS_MAX: usize = 64;
 
 /// One check: first all relations, as an enum among their columns matters to what an operator may mean, then the rest.
 #[derive(Debug)]
@@ -21,32 +17,30 @@ pub(super) struct Check<'a> {
     catalogue: &'a Catalogue,
     relations: BTreeSet<ObjectName>,
     has_enum: bool,
-    /// Views that were read, the outer ones of each and what it needs.
-    views: Vec<(Vec<ObjectName>, Needs)>,
-    seen: HashSet<ObjectName>,
+    facts: Facts,
+    /// Views that were looked into, or are being.
+    views: HashSet<&'a ObjectName>,
 }
 
 impl<'a> Check<'a> {
     pub(super) fn new(catalogue: &'a Catalogue) -> Self {
-        let (relations, views, seen) = (BTreeSet::new(), Vec::new(), HashSet::new());
-        Self { catalogue, relations, has_enum: false, views, seen }
+        let (relations, facts, views) = (BTreeSet::new(), Facts::default(), HashSet::new());
+        Self { catalogue, relations, has_enum: false, facts, views }
     }
 
     pub(super) fn run(mut self, needs: &Needs) -> Result<Pure, Impure> {
         self.database()?;
-        self.relations(needs, &[])?;
-        let views = std::mem::take(&mut self.views);
-        self.has_enum |= self.names_enum(needs) || views.iter().any(|(_, needs)| self.names_enum(needs));
+        self.facts = needs.facts;
+        for name in &needs.relations {
+            let (schema, relation) = self.catalogue.resolve(name)?;
+            self.relation(name, schema, relation, 0)?;
+        }
+        self.has_enum |= self.names_enum(needs);
         if self.has_enum && self.catalogue.has_calling_enum_cast {
             return Err(Impure::Database("a cast of an enum calls a user's function"));
         }
         self.names(needs)?;
-        let mut facts = needs.facts;
-        for (chain, needs) in &views {
-            self.names(needs).map_err(|because| inside(chain, because))?;
-            facts = with_view(facts, needs.facts);
-        }
-        Ok(Pure { relations: self.relations, facts })
+        Ok(Pure { relations: self.relations, facts: self.facts })
     }
 
     fn database(&self) -> Result<(), Impure> {
@@ -61,38 +55,81 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn relations(&mut self, needs: &Needs, chain: &[ObjectName]) -> Result<(), Impure> {
-        needs.relations.iter().try_for_each(|name| self.relation(name, chain))
-    }
-
-    fn relation(&mut self, name: &ObjectName, chain: &[ObjectName]) -> Result<(), Impure> {
-        let (schema, relation) = self.catalogue.resolve(name)?;
+    /// A relation in `schema`, called `name` in the statement.
+    fn relation(
+        &mut self,
+        name: &ObjectName,
+        schema: &str,
+        relation: &Relation,
+        depth: usize,
+    ) -> Result<(), Impure> {
         if let Some(what) = relation.refusal {
             return Err(refused(name, what));
         }
         self.has_enum |= relation.has_enum;
         let full_name = ObjectName::qualified(schema, &name.name);
-        match &relation.body {
-            Body::Rows => {
-                self.relations.insert(full_name);
-                Ok(())
+        if relation.is_view {
+            return self.view(&full_name, depth).map_err(|because| inside(name, because));
+        }
+        self.relations.insert(full_name);
+        Ok(())
+    }
+
+    fn view(&mut self, full_name: &ObjectName, depth: usize) -> Result<(), Impure> {
+        let Some((full_name, view)) = self.catalogue.views.get_key_value(full_name) else {
+            return Err(Impure::Construct("a definition that cannot be read"));
+        };
+        if !view.is_understood || depth >= VIEW_DEPTH_MAX {
+            return Err(Impure::Construct("a definition that cannot be read"));
+        }
+        if !self.views.insert(full_name) {
+            return Ok(());
+        }
+        view.uses.iter().try_for_each(|used| self.view_use(used, depth))
+    }
+
+    fn view_use(&mut self, used: &ViewUse, depth: usize) -> Result<(), Impure> {
+        match used {
+            ViewUse::Relation(oid) => {
+                let name = self.catalogue.relation_names.get(oid);
+                let name = name.ok_or(Impure::Construct("a relation of the server"))?;
+                let (schema, relation) = self.catalogue.resolve(name)?;
+                self.relation(name, schema, relation, depth + 1)
             }
-            Body::View(_) if self.seen.contains(&full_name) => Ok(()),
-            Body::View(query) => {
-                self.seen.insert(full_name);
-                self.view(name, query, chain).map_err(|because| inside(from_ref(name), because))
+            ViewUse::Node(label) => self.view_node(label),
+            ViewUse::Function { name, is_built_in } => {
+                self.facts.reads_clock |= CLOCK_FUNCTIONS.contains(&name.as_ref());
+                if *is_built_in && contains(&FUNCTIONS, name) {
+                    return Ok(());
+                }
+                Err(Impure::Function(ObjectName::unqualified(name)))
+            }
+            ViewUse::Operator { name, is_built_in } => {
+                if *is_built_in && contains(&OPERATORS, name) {
+                    return Ok(());
+                }
+                Err(Impure::Operator(ObjectName::unqualified(name)))
+            }
+            ViewUse::Type(name) => Err(Impure::Type(ObjectName::unqualified(name))),
+            ViewUse::Enum => {
+                self.has_enum = true;
+                Ok(())
             }
         }
     }
 
-    fn view(&mut self, name: &ObjectName, query: &str, chain: &[ObjectName]) -> Result<(), Impure> {
-        if chain.len() >= VIEW_DEPTH_MAX || self.views.len() >= VIEWS_MAX {
-            return Err(Impure::Construct("too many views"));
+    fn view_node(&mut self, label: &str) -> Result<(), Impure> {
+        match label {
+            "SQLVALUEFUNCTION" => {
+                self.facts.reads_clock = true;
+                self.facts.reads_settings = true;
+            }
+            // A text that becomes a date may be 'now'.
+            "COERCEVIAIO" => self.facts.reads_clock = true,
+            "ROWMARKCLAUSE" => return Err(Impure::Construct("FOR UPDATE or FOR SHARE")),
+            "TABLESAMPLECLAUSE" => return Err(Impure::Construct("TABLESAMPLE")),
+            _ => return Err(Impure::Construct("a construct that is not known to be harmless")),
         }
-        let needs = read(query)?;
-        let chain = [chain, from_ref(name)].concat();
-        self.relations(&needs, &chain)?;
-        self.views.push((chain, needs));
         Ok(())
     }
 
@@ -226,22 +263,8 @@ fn refused(relation: &ObjectName, what: &'static str) -> Impure {
     Impure::Relation { relation: relation.clone(), what }
 }
 
-/// The reason as the outermost of these views has it.
-fn inside(chain: &[ObjectName], because: Impure) -> Impure {
-    chain
-        .iter()
-        .rev()
-        .fold(because, |because, view| Impure::View { view: view.clone(), because: Box::new(because) })
-}
-
-fn with_view(statement: Facts, view: Facts) -> Facts {
-    Facts {
-        reads_clock: statement.reads_clock || view.reads_clock,
-        reads_settings: statement.reads_settings || view.reads_settings,
-        has_backslash: statement.has_backslash || view.has_backslash,
-        has_non_ascii: statement.has_non_ascii || view.has_non_ascii,
-        ..statement
-    }
+fn inside(view: &ObjectName, because: Impure) -> Impure {
+    Impure::View { view: view.clone(), because: Box::new(because) }
 }
 
 /// Built-in types whose input and output are computed from the value, the settings and (for 'now') the transaction's

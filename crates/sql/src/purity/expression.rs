@@ -249,7 +249,7 @@ fn construct_name(node: &NodeEnum) -> &'static str {
 }
 
 /// Functions that give the transaction's time, or compute with it.
-const CLOCK_FUNCTIONS: [&str; 4] = ["age", "now", "timezone", "transaction_timestamp"];
+pub(super) const CLOCK_FUNCTIONS: [&str; 4] = ["age", "now", "timezone", "transaction_timestamp"];
 
 /// Types whose input takes 'now', also as functions (`date('now')`).
 const CLOCK_TYPES: [&str; 5] = ["date", "time", "timestamp", "timestamptz", "timetz"];

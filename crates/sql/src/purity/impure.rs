@@ -10,9 +10,15 @@ pub enum Impure {
     /// The text is longer than [`super::TEXT_BYTES_MAX`].
     #[error("the statement is too long to judge ({0} bytes)")]
     TooLong(usize),
-    /// PostgreSQL's grammar refuses the text, or it is nested too deeply.
-    #[error("the statement does not parse, or is nested too deeply")]
+    /// PostgreSQL's grammar refuses the text.
+    #[error("the statement does not parse")]
     NotParsed,
+    /// The system has no thread left to parse it on.
+    #[error("the statement could not be parsed for lack of a thread")]
+    NoThread,
+    /// Expressions or queries are nested beyond some 45 levels.
+    #[error("the statement is nested too deeply to judge")]
+    TooDeep,
     /// There is no statement, or more than one.
     #[error("the text holds {0} statements")]
     StatementCount(usize),

@@ -3,7 +3,7 @@
 //!
 //! Two steps, because a text alone cannot tell. [`read`] parses with PostgreSQL's own grammar, admits only constructs
 //! that it knows, and lists what the text leaves open ([`Needs`]). [`Catalogue::check`] answers these from a snapshot
-//! of what users have added to the database, and expands views.
+//! of what users have added to the database, and looks through views.
 //!
 //! Unknown is unsafe: a construct, function, operator, type or relation that no list here admits makes the statement
 //! [`Impure`], and the error says which one it was.

@@ -1,7 +1,7 @@
 //! What a statement's text leaves to the catalogue to answer.
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A name as a statement or the catalogue has it, folded and unquoted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +42,16 @@ impl fmt::Display for Identifier<'_> {
         if self.0.bytes().all(is_plain) {
             return f.write_str(self.0);
         }
-        write!(f, "\"{}\"", self.0.replace('"', "\"\"").escape_debug())
+        f.write_char('"')?;
+        for character in self.0.chars() {
+            match character {
+                '"' => f.write_str("\"\"")?,
+                // One line stays one line.
+                control if control.is_control() => write!(f, "{}", control.escape_default())?,
+                other => f.write_char(other)?,
+            }
+        }
+        f.write_char('"')
     }
 }
 

@@ -59,11 +59,6 @@ impl Buffer {
         self.pieces.back().is_some_and(|piece| piece.end != End::Suspended)
     }
 
-    /// Whether rows are kept, or an error.
-    pub(crate) fn has_news(&self) -> bool {
-        self.pieces.iter().any(|piece| piece.rows > 0 || matches!(piece.end, End::Failed(_)))
-    }
-
     /// Pieces that are kept.
     pub(crate) fn len(&self) -> usize {
         self.pieces.len()
@@ -218,7 +213,7 @@ mod tests {
         let failed = || End::Failed(b"E".to_vec());
         let mut one = buffer(&[(&[b"a"], End::Suspended), (&[b"b"], failed()), (&[], failed())]);
         assert_eq!(one.len(), 2, "what comes behind an error is another one");
-        assert!(one.covers(Some(2)) && !one.covers(Some(3)) && one.has_news());
+        assert!(one.covers(Some(2)) && !one.covers(Some(3)));
         assert_eq!(taken(&mut one, 2), ("ab".into(), Stop::At(End::Suspended)));
         assert_eq!(taken(&mut one, 2), (String::new(), Stop::At(failed())));
         one.put_back(row(b"z"), 1);

@@ -7,7 +7,7 @@ use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::pg::{Bind, Execute, Formats, Parse, StatementOrPortal, Values, frame, frontend};
 
 use super::replies::Awaited;
-use super::request::{Form, Request};
+use super::request::Request;
 use super::{KEPT_BYTES_MAX, Reader};
 use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect, Owner};
@@ -140,12 +140,5 @@ impl Reader {
             slow if slow > SLOW_TRIPS * rtt_nanos => 0,
             nanos => 2 * rtt_nanos / nanos + 1,
         }
-    }
-}
-
-impl Form {
-    /// Whether the server is at rest behind it.
-    pub(super) fn is_synced(self) -> bool {
-        matches!(self, Self::Sync | Self::Query)
     }
 }

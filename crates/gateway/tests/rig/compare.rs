@@ -1,0 +1,134 @@
+//! Where two runs of a program differ.
+
+use std::collections::BTreeSet;
+
+use onetrip_wire::pg::backend;
+
+use super::run::{Outcome, Seen, Taken};
+use crate::common::may_differ::without_process_ids;
+use crate::common::transcript::Message;
+
+/// Steps that a direct run does not repeat, and lines of state.
+#[derive(Debug, Default)]
+pub(crate) struct Masked {
+    pub(crate) steps: BTreeSet<usize>,
+    pub(crate) state: BTreeSet<String>,
+    /// From here on two direct runs took different steps.
+    schedule: Option<usize>,
+    /// The first such step.
+    pub(crate) first: Option<String>,
+}
+
+impl Masked {
+    /// What differs between two direct runs.
+    pub(crate) fn between(one: &Seen, two: &Seen) -> Self {
+        let mut masked = Self::default();
+        let pairs = one.taken.iter().zip(&two.taken).enumerate();
+        for (place, (left, right)) in pairs {
+            if left.outcome != right.outcome && masked.schedule.is_none() {
+                masked.schedule = Some(place);
+            }
+            if masked.schedule.is_some() || blotted(left) != blotted(right) {
+                masked.first.get_or_insert_with(|| format!("{left:?} against {right:?}"));
+                masked.steps.insert(place);
+            }
+        }
+        if one.taken.len() != two.taken.len() {
+            masked.schedule.get_or_insert(one.taken.len().min(two.taken.len()));
+        }
+        let (left, right): (BTreeSet<_>, BTreeSet<_>) =
+            (one.state.iter().collect(), two.state.iter().collect());
+        masked.state = left.symmetric_difference(&right).map(|line| (*line).clone()).collect();
+        masked
+    }
+
+    fn hides_state(&self) -> bool {
+        self.schedule.is_some() || !self.state.is_empty()
+    }
+}
+
+/// Where a run through a gateway differs from a direct one.
+pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Option<String> {
+    for (place, (left, right)) in direct.taken.iter().zip(&through.taken).enumerate() {
+        if masked.schedule.is_some_and(|from| place >= from) {
+            return None;
+        }
+        if left.outcome != right.outcome || right.outcome == Outcome::Hung {
+            return Some(format!("{}: {:?} against {:?}", left.shown, left.outcome, right.outcome));
+        }
+        if masked.steps.contains(&place) {
+            continue;
+        }
+        let (one, two) = (blotted(left), blotted(right));
+        let at = (0..one.messages.len().max(two.messages.len()))
+            .find(|at| one.messages.get(*at) != two.messages.get(*at));
+        if let Some(at) = at {
+            let (one, two) = (left.messages.get(at), right.messages.get(at));
+            return Some(format!("{}: message {at}: {one:?} against {two:?}", left.shown));
+        }
+    }
+    if direct.taken.len() != through.taken.len() {
+        return Some("the sessions end in other states".to_owned());
+    }
+    let lines = || direct.state.iter().zip(&through.state).find(|(left, right)| left != right);
+    let state = if masked.hides_state() { None } else { lines() };
+    let lengths = direct.state.len() != through.state.len() && !masked.hides_state();
+    match state {
+        Some((left, right)) => Some(format!("state: {left} against {right}")),
+        None if lengths => Some(format!("state: {:?} against {:?}", direct.state, through.state)),
+        None => None,
+    }
+}
+
+/// A step without what differs between any two sessions: process ids and keys, and the numbers of transactions and
+/// objects in texts of errors.
+fn blotted(taken: &Taken) -> Taken {
+    let messages = taken.messages.iter().map(|message| {
+        let body = match message.tag {
+            backend::BACKEND_KEY_DATA => Vec::new(),
+            backend::NOTIFICATION_RESPONSE => message.body[message.body.len().min(4)..].to_vec(),
+            backend::ERROR_RESPONSE | backend::NOTICE_RESPONSE => {
+                without_numbers(&without_process_ids(&message.body))
+            }
+            backend::ROW_DESCRIPTION => without_tables(&message.body),
+            _ => message.body.clone(),
+        };
+        Message { tag: message.tag, body }
+    });
+    Taken { shown: taken.shown.clone(), outcome: taken.outcome, messages: messages.collect() }
+}
+
+/// Numbers that name transactions, tables and databases in the details of lock errors.
+fn without_numbers(text: &[u8]) -> Vec<u8> {
+    const WORDS: [&[u8]; 4] = [b"transaction ", b"relation ", b"database ", b"tuple ("];
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        out.push(text[at]);
+        at += 1;
+        if WORDS.iter().any(|word| out.ends_with(word)) {
+            while text.get(at).is_some_and(u8::is_ascii_digit) {
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// A RowDescription whose columns say that they are of a table, but not of which: the number of a table that was made
+/// anew is another.
+fn without_tables(body: &[u8]) -> Vec<u8> {
+    let mut out = body.to_vec();
+    let mut at = 2;
+    while at < out.len() {
+        let Some(name) = out[at..].iter().position(|byte| *byte == 0) else { break };
+        at += name + 1;
+        let Some(table) = out.get_mut(at..at + 4) else { break };
+        let is_user = u32::from_be_bytes([table[0], table[1], table[2], table[3]]) >= 16384;
+        if is_user {
+            table.copy_from_slice(b"user");
+        }
+        at += 18;
+    }
+    out
+}

@@ -1,0 +1,89 @@
+//! BEGIN and its kin, in every spelling, place and protocol form.
+
+use super::super::random::Random;
+use super::super::script::Script;
+use super::super::step::Wait;
+use crate::common::messages::*;
+
+/// Ways to begin, whether or not they are answered early.
+const BEGINS: [&str; 14] = [
+    "BEGIN",
+    "begin;",
+    "START TRANSACTION",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
+    "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
+    "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    "BEGIN READ ONLY",
+    "START TRANSACTION READ WRITE, NOT DEFERRABLE;",
+    "/* app */ BEGIN",
+    "BEGIN; SELECT count(*) FROM r",
+    "BEGIN ISOLATION LEVEL SNAPSHOT",
+    "BEGIN READ",
+    "BEGIN WORK READ ONLY,,DEFERRABLE",
+];
+
+const ENDS: [&str; 6] = ["COMMIT", "ROLLBACK", "END", "COMMIT AND CHAIN", "ABORT", "ROLLBACK AND CHAIN"];
+
+/// Statements that wait for no other session: each writes rows of its own.
+const STATEMENTS: [&str; 33] = [
+    "SELECT count(*), sum(v) FROM r",
+    "SELECT id, v FROM r ORDER BY id",
+    "INSERT INTO r VALUES (@ + 100 * (SELECT count(*) FROM r), 1)",
+    "UPDATE r SET v = v + 1 WHERE id = @ RETURNING v",
+    "DELETE FROM r WHERE id % 100 = @ AND id >= 100",
+    "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')",
+    "SHOW transaction_isolation",
+    "SELECT pg_current_xact_id_if_assigned() IS NULL",
+    "SELECT 1 / 0",
+    "SELECT no_such_column",
+    "SELEKT",
+    "SAVEPOINT s1",
+    "SAVEPOINT s1",
+    "SAVEPOINT \"S2\"",
+    "RELEASE s1",
+    "RELEASE SAVEPOINT \"S2\"",
+    "ROLLBACK TO s1",
+    "SAVEPOINT s1; SELECT 1; RELEASE s1",
+    "SAVEPOINT s",
+    "ROLLBACK TO s",
+    "RELEASE s",
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "SET LOCAL TimeZone = 'Asia/Tokyo'",
+    "SET TimeZone = 'Asia/Tokyo'",
+    "SET DateStyle = 'German'",
+    "RESET TimeZone",
+    "SET default_transaction_isolation = 'repeatable read'",
+    "RESET ALL",
+    "DISCARD ALL",
+    "SELECT now() = statement_timestamp() OR true",
+    "CREATE TEMP TABLE IF NOT EXISTS mine (id int) ON COMMIT DROP",
+    "",
+    "SELECT count(*) FROM pg_prepared_statements UNION ALL SELECT count(*) FROM pg_cursors",
+];
+
+/// Statements in an order of chance.
+pub(crate) fn write(script: &mut Script, random: &mut Random) {
+    for _ in 0..random.within(4..20) {
+        step(script, random);
+    }
+}
+
+fn step(script: &mut Script, random: &mut Random) {
+    let text = match random.below(10) {
+        0..=2 => "BEGIN".to_owned(),
+        3 => random.pick(&BEGINS).to_owned(),
+        4..=6 => random.pick(&ENDS).to_owned(),
+        _ => random.pick(&STATEMENTS).replace('@', &script.session().to_string()),
+    };
+    let (bytes, ready, form) = match random.below(12) {
+        0 => ([run_unnamed(&text), sync()].concat(), 1, "extended"),
+        1 => ([parse("s", &text), bind("p", "s", &[]), sync()].concat(), 1, "prepared"),
+        2 => ([bind("", "s", &[]), execute("", 0), close_statement("s"), sync()].concat(), 1, "run s"),
+        3 => ([query(&text), query("SELECT 'behind'")].concat(), 2, "pipelined"),
+        4 => ([run_unnamed(&text), sync(), run_unnamed("SELECT 7"), sync()].concat(), 2, "groups"),
+        5 => ([bind("", "", &[]), execute("", 0), sync()].concat(), 1, "run unnamed"),
+        _ => (query(&text), 1, "simple"),
+    };
+    script.send(bytes, Wait::Ready(ready), format!("{form} {text}"));
+}

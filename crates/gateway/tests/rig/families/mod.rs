@@ -1,0 +1,9 @@
+//! Generators: what one session of a program does.
+
+pub(crate) mod begins;
+pub(crate) mod commits;
+pub(crate) mod common;
+pub(crate) mod cursors;
+pub(crate) mod loops;
+pub(crate) mod portals;
+pub(crate) mod statements;

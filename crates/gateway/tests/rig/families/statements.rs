@@ -1,0 +1,176 @@
+//! Prepared statements: what is parsed and described once and run later, while names and tables change.
+
+use super::super::random::Random;
+use super::super::script::{Form, INT4, INT8, Manner, Script, Statement, Value};
+use super::super::step::Wait;
+use super::common::{USUAL, begin, end, interruption, writer};
+use crate::common::messages::*;
+
+/// What is prepared; the same texts again and again, so that they are known.
+const TEXTS: [&str; 18] = [
+    "SELECT id, name FROM p WHERE id = $1",
+    "SELECT id, name FROM p WHERE id = $1",
+    "SELECT * FROM e WHERE id = $1",
+    "SELECT * FROM e WHERE v > $1 ORDER BY id",
+    "SELECT * FROM p WHERE grp = $1 ORDER BY id",
+    "SELECT val FROM c WHERE pid = $1 ORDER BY id",
+    "SELECT $1",
+    "SELECT $1 + 1",
+    "SELECT side($1)",
+    "INSERT INTO log (what) VALUES ($1) RETURNING id",
+    "UPDATE e SET v = v WHERE id = $1",
+    "SELECT count(*) FROM c WHERE pid <> $1",
+    "SELECT 1 / $1::int",
+    "SELECT no_such_column FROM p WHERE id = $1",
+    "SELECT id FROM nowhere WHERE id = $1",
+    "SELEKT $1",
+    "BEGIN",
+    "SELECT id FROM p; SELECT $1",
+];
+
+/// What changes the answers of statements that were prepared before.
+const CHANGES: [&str; 7] = [
+    "ALTER TABLE e ADD COLUMN extra int DEFAULT 9",
+    "ALTER TABLE e DROP COLUMN IF EXISTS extra",
+    "ALTER TABLE e ALTER COLUMN v TYPE bigint",
+    "ALTER TABLE e ALTER COLUMN id TYPE bigint",
+    "ALTER TABLE e RENAME TO e2",
+    "ALTER TABLE e2 RENAME TO e",
+    "DROP TABLE IF EXISTS e",
+];
+
+const NAMES: [&str; 4] = ["", "", "a", "b"];
+
+/// Statements prepared, run, closed and disturbed; one session in four writes and changes tables instead.
+pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
+    if script.session() > 0 && random.one_in(4) {
+        return writer(script, random, 3);
+    }
+    let texts: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(&TEXTS)).collect();
+    for _ in 0..random.within(1..5) {
+        begin(script, random, &USUAL);
+        for _ in 0..random.within(2..8) {
+            let text = random.pick(&texts);
+            step(script, random, text, sessions);
+        }
+        end(script, random);
+    }
+}
+
+fn step(script: &mut Script, random: &mut Random, text: &str, sessions: usize) {
+    let statement = Statement::new(text, &values(random, text));
+    let name = random.pick(&NAMES);
+    match random.below(20) {
+        0..=8 => {
+            let manner = manner(random);
+            script.run(&statement, manner);
+        }
+        9 | 10 => {
+            let manner = manner(random);
+            script.prepare(name, &statement, manner);
+            match random.below(6) {
+                0 => interruption(script, random),
+                1 | 2 => {
+                    let other = (script.session() + 1 + random.below(sessions - 1)) % sessions;
+                    script.elsewhere(other, random.pick(&CHANGES));
+                }
+                _ => {}
+            }
+            script.bind(name, &statement, manner);
+        }
+        11 => {
+            let manner = manner(random);
+            script.bind(name, &statement, manner);
+        }
+        12 => flushed(script, name, &statement),
+        13 => described(script, random, name),
+        14 => {
+            script.send([close_statement(name), sync()].concat(), Wait::Ready(1), format!("close {name:?}"))
+        }
+        15 => by_sql(script, random),
+        16 => script.simple(random.pick(&[
+            "DEALLOCATE ALL",
+            "DEALLOCATE a",
+            "DEALLOCATE stmt_1",
+            "DEALLOCATE PREPARE b",
+        ])),
+        17 => script.simple(random.pick(&[
+            "SET search_path = other, public",
+            "SET search_path = public",
+            "RESET search_path",
+            "CREATE TEMP TABLE p (id int, name text)",
+            "DROP TABLE IF EXISTS pg_temp.p",
+            "DISCARD ALL",
+            "DISCARD TEMP",
+            "DISCARD PLANS",
+        ])),
+        18 => own_ddl(script, random),
+        _ => interruption(script, random),
+    }
+}
+
+fn manner(random: &mut Random) -> Manner {
+    const FORMS: [Form; 5] = [Form::Unnamed, Form::Split, Form::Split, Form::Named, Form::NamedTogether];
+    let declared = random.pick(&[None, None, None, Some(INT4), Some(INT8)]);
+    Manner { form: random.pick(&FORMS), declared, is_binary: declared.is_some() && random.one_in(2) }
+}
+
+/// As many values as the text has parameters, mostly.
+fn values(random: &mut Random, text: &str) -> Vec<Value> {
+    let value = match random.below(8) {
+        0 => Value::Null,
+        1 => Value::Text("x".to_owned()),
+        2 => Value::Int(0),
+        _ => Value::Int(random.pick(&[3, 7, 11, 20])),
+    };
+    let is_right = random.below(20) > 0;
+    if text.contains("$1") == is_right { vec![value] } else { Vec::new() }
+}
+
+/// Parse, Describe and Flush; then Bind and Execute in another group, before the Sync.
+fn flushed(script: &mut Script, name: &str, statement: &Statement) {
+    let parsed = [parse(name, &statement.text), describe_statement(name), flush()].concat();
+    script.send(parsed, Wait::Described, format!("flush-prepare {name:?} {}", statement.text));
+    script.bind(name, statement, Manner { form: Form::Split, declared: None, is_binary: false });
+}
+
+fn described(script: &mut Script, random: &mut Random, name: &str) {
+    match random.below(3) {
+        0 => {
+            let bytes = [describe_statement(name), sync()].concat();
+            script.send(bytes, Wait::Ready(1), format!("describe {name:?}"));
+        }
+        1 => {
+            let bytes = [parse(name, "SELECT id, name FROM p WHERE id = $1"), sync()].concat();
+            script.send(bytes, Wait::Ready(1), format!("parse {name:?} only"));
+        }
+        _ => {
+            let text = "SELECT id FROM e ORDER BY id";
+            let bytes = [parse(name, text), describe_statement(name), bind("", name, &[]), execute("", 0)];
+            let bytes = [bytes.concat(), close_statement(name), sync()].concat();
+            script.send(bytes, Wait::Ready(1), format!("all in one {name:?} {text}"));
+        }
+    }
+}
+
+fn by_sql(script: &mut Script, random: &mut Random) {
+    const TEXTS: [&str; 8] = [
+        "PREPARE a AS SELECT id, name FROM p WHERE id = $1",
+        "PREPARE b (bigint) AS SELECT * FROM e WHERE id = $1",
+        "PREPARE stmt_1 AS SELECT 1",
+        "EXECUTE a(7)",
+        "EXECUTE b(2)",
+        "EXECUTE stmt_1",
+        "EXECUTE stmt_1(3)",
+        "SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements ORDER BY name",
+    ];
+    let text = random.pick(&TEXTS);
+    script.any(random, text);
+}
+
+fn own_ddl(script: &mut Script, random: &mut Random) {
+    if random.one_in(2) {
+        let text = random.pick(&CHANGES);
+        script.simple(text);
+    }
+}

@@ -1,0 +1,97 @@
+//! The families of programs: how often, over which link, and how much must have been removed.
+
+use std::time::Duration;
+
+use onetrip_link::LinkSpec;
+
+use super::families::{begins, commits, cursors, loops, portals, statements};
+use super::random::Random;
+use super::script::{Script, interleave};
+use super::step::Program;
+
+/// A kind of programs, named after what it may break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    Begins,
+    Loops,
+    Portals,
+    Cursors,
+    Statements,
+    Commits,
+    /// Every session is of another family.
+    Mixed,
+}
+
+/// What the rig knows of a family.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) family: Family,
+    pub(crate) name: &'static str,
+    /// How many of the programs, in proportion to the others.
+    pub(crate) weight: usize,
+    pub(crate) rtt: Duration,
+    /// Two sessions' messages overtake each other where this is not zero.
+    pub(crate) jitter: Duration,
+    /// Trips that each remedy must have removed per program, on average, for the rig to have tested anything.
+    pub(crate) removed_min: &'static [(&'static str, f64)],
+}
+
+/// Remedies that are not named in a row may remove nothing there.
+pub(crate) const FAMILIES: [Row; 7] = [
+    Row { removed_min: &[("begin", 2.0)], ..row(Family::Begins, "begins", 3, 1) },
+    Row { removed_min: &[("begin", 0.5)], ..row(Family::Loops, "loops", 4, 2) },
+    Row { removed_min: &[("begin", 0.5)], ..row(Family::Portals, "portals", 3, 1) },
+    Row { removed_min: &[("begin", 0.5)], ..row(Family::Cursors, "cursors", 3, 1) },
+    Row { removed_min: &[("begin", 0.5)], ..row(Family::Statements, "statements", 3, 1) },
+    Row {
+        removed_min: &[("begin", 1.0)],
+        jitter: Duration::from_millis(1),
+        ..row(Family::Commits, "commits", 3, 1)
+    },
+    Row { removed_min: &[("begin", 0.5)], ..row(Family::Mixed, "mixed", 2, 1) },
+];
+
+const fn row(family: Family, name: &'static str, weight: usize, rtt_ms: u64) -> Row {
+    let (rtt, jitter) = (Duration::from_millis(rtt_ms), Duration::ZERO);
+    Row { family, name, weight, rtt, jitter, removed_min: &[] }
+}
+
+impl Row {
+    pub(crate) fn link(&self) -> LinkSpec {
+        LinkSpec { jitter: self.jitter, ..LinkSpec::with_rtt(self.rtt) }
+    }
+
+    /// The program of a seed.
+    pub(crate) fn program(&self, seed: u64) -> Program {
+        let random = &mut Random::new(seed ^ 0x5eed_0000_0000);
+        let sessions = random.within(2..5);
+        let scripts = (0..sessions).map(|session| {
+            let family = match self.family {
+                Family::Mixed => FAMILIES[random.below(FAMILIES.len() - 1)].family,
+                family => family,
+            };
+            script(family, random, session, sessions)
+        });
+        let scripts: Vec<Script> = scripts.collect();
+        interleave(random, scripts)
+    }
+}
+
+/// Which family's turn it is.
+pub(crate) fn of_seed(seed: u64) -> &'static Row {
+    let place = Random::new(seed).weighted(&FAMILIES.map(|row| row.weight));
+    &FAMILIES[place]
+}
+
+fn script(family: Family, random: &mut Random, session: usize, sessions: usize) -> Script {
+    let mut script = Script::new(session);
+    match family {
+        Family::Begins | Family::Mixed => begins::write(&mut script, random),
+        Family::Loops => loops::write(&mut script, random),
+        Family::Portals => portals::write(&mut script, random),
+        Family::Cursors => cursors::write(&mut script, random),
+        Family::Statements => statements::write(&mut script, random, sessions),
+        Family::Commits => commits::write(&mut script, random, sessions),
+    }
+    script
+}

@@ -1,0 +1,245 @@
+//! Many programs, on a few databases at once.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
+
+use onetrip_gateway::{GatewayConfig, Remedies};
+use onetrip_ledger::{Mutes, Remedy};
+use onetrip_wire::pg::backend;
+
+use super::compare::{Masked, difference};
+use super::family::{FAMILIES, Row, of_seed};
+use super::run::{Outcome, Place, Seen, Taken, run};
+use super::shrink::cut_down;
+use super::step::Program;
+use super::{schema, state};
+use crate::common::client::{Endpoint, RawClient};
+use crate::common::server::{RunningGateway, Server, config};
+
+/// Programs that run at once, each on databases of its own.
+const WORKERS: usize = 3;
+/// Of all steps, how many two direct runs may disagree on.
+const MASKED_SHARE_MAX: f64 = 0.01;
+
+/// What was asked for in the environment.
+struct Wanted {
+    seeds: std::ops::Range<u64>,
+    row: Option<&'static Row>,
+    remedies: Remedies,
+    /// Whether to be content with what was removed, whatever it is.
+    is_special: bool,
+}
+
+impl Wanted {
+    fn read(programs: u64) -> Self {
+        let number = |name: &str| {
+            let text = std::env::var(name).ok()?;
+            Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text}: a number is needed")))
+        };
+        let seed = number("ONETRIP_SEED");
+        let seeds = seed.map_or(0..number("ONETRIP_PROGRAMS").unwrap_or(programs), |seed| seed..seed + 1);
+        let name = std::env::var("ONETRIP_FAMILY").ok();
+        let find =
+            |name: &String| FAMILIES.iter().find(|row| row.name == name).expect("ONETRIP_FAMILY is one");
+        let text = std::env::var("ONETRIP_REMEDIES").ok();
+        let remedies =
+            text.as_ref().map_or_else(Remedies::exact, |text| text.parse().expect("ONETRIP_REMEDIES are"));
+        Self { seeds, row: name.as_ref().map(find), remedies, is_special: seed.is_some() || text.is_some() }
+    }
+}
+
+/// Counts of one family.
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    programs: u64,
+    steps: u64,
+    masked: u64,
+    /// Steps that were answered by an error.
+    failed: u64,
+    /// Steps that waited for another session.
+    blocked: u64,
+}
+
+impl Count {
+    /// A program that was run, as a direct run has seen it.
+    fn of(seen: &Seen, masked: &Masked) -> Self {
+        let count = |is: &dyn Fn(&Taken) -> bool| seen.taken.iter().filter(|taken| is(taken)).count() as u64;
+        let has_error =
+            |taken: &Taken| taken.messages.iter().any(|message| message.tag == backend::ERROR_RESPONSE);
+        Self {
+            programs: 1,
+            steps: seen.taken.len() as u64,
+            masked: masked.steps.len() as u64,
+            failed: count(&has_error),
+            blocked: count(&|taken| taken.outcome == Outcome::Blocked),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.programs += other.programs;
+        self.steps += other.steps;
+        self.masked += other.masked;
+        self.failed += other.failed;
+        self.blocked += other.blocked;
+    }
+}
+
+/// Runs programs; panics at the first that a gateway with remedies changes, and where too little was removed.
+pub(crate) fn prove(server: &Server, programs: u64) {
+    let wanted = Wanted::read(programs);
+    let gateways: Vec<RunningGateway> =
+        FAMILIES.iter().map(|row| gateway(server, row, &wanted.remedies)).collect();
+    let endpoints: Vec<Endpoint> = gateways.iter().map(RunningGateway::endpoint).collect();
+    let next = AtomicU64::new(wanted.seeds.start);
+    let counts = Mutex::new(vec![Count::default(); FAMILIES.len()]);
+    let failure = Mutex::new(None);
+    let serializable = RwLock::new(());
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (next, counts, failure, serializable) = (&next, &counts, &failure, &serializable);
+            let (endpoints, wanted) = (&endpoints, &wanted);
+            scope.spawn(move || {
+                let bench = Bench::set_up(server, worker);
+                loop {
+                    let seed = next.fetch_add(1, Ordering::SeqCst);
+                    let is_over = seed >= wanted.seeds.end || failure.lock().expect("no panic").is_some();
+                    if is_over {
+                        break;
+                    }
+                    let row = wanted.row.unwrap_or_else(|| of_seed(seed));
+                    let place = FAMILIES.iter().position(|other| other.name == row.name).expect("it is one");
+                    let program = row.program(seed);
+                    let _alone = Turn::take(serializable, &program);
+                    match bench.try_program(&program, &endpoints[place]) {
+                        Ok(count) => counts.lock().expect("no panic")[place].add(count),
+                        Err(found) => {
+                            let named = format!("ONETRIP_FAMILY={} ONETRIP_SEED={seed}: {found}", row.name);
+                            failure.lock().expect("no panic").get_or_insert(named);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(failure) = failure.into_inner().expect("no panic") {
+        panic!("{failure}");
+    }
+    judge(gateways, &counts.into_inner().expect("no panic"), wanted.is_special);
+}
+
+/// A transaction that is deferrable waits for all serializable ones of the server, those of other databases, too.
+enum Turn<'a> {
+    Deferrable(RwLockWriteGuard<'a, ()>),
+    Serializable(RwLockReadGuard<'a, ()>),
+    Neither,
+}
+
+impl<'a> Turn<'a> {
+    fn take(lock: &'a RwLock<()>, program: &Program) -> Self {
+        let says = |word: &str| program.steps.iter().any(|step| step.shown.contains(word));
+        match () {
+            () if says("DEFERRABLE") => {
+                Self::Deferrable(lock.write().unwrap_or_else(PoisonError::into_inner))
+            }
+            () if says("SERIALIZABLE") => {
+                Self::Serializable(lock.read().unwrap_or_else(PoisonError::into_inner))
+            }
+            () => Self::Neither,
+        }
+    }
+}
+
+fn gateway(server: &Server, row: &Row, remedies: &Remedies) -> RunningGateway {
+    let config = config(server.upstream());
+    RunningGateway::start(GatewayConfig { remedies: remedies.clone(), link: Some(row.link()), ..config })
+}
+
+/// Shows what was counted, and panics if it is not enough.
+fn judge(gateways: Vec<RunningGateway>, counts: &[Count], is_special: bool) {
+    let mut short = Vec::new();
+    for ((row, gateway), count) in FAMILIES.iter().zip(gateways).zip(counts) {
+        let removed: BTreeMap<Remedy, u64> =
+            gateway.stop().analyzer.finish(&Mutes::default()).summary.removed.clone();
+        println!(
+            "{:<11} {:>5} programs {:>7} steps {:>6} errors {:>5} waits {:>4} masked, removed {removed:?}",
+            row.name, count.programs, count.steps, count.failed, count.blocked, count.masked
+        );
+        for (name, per_program) in row.removed_min {
+            let Ok(remedy) = name.parse::<Remedy>() else { continue };
+            let (is, least) =
+                (removed.get(&remedy).copied().unwrap_or(0), per_program * count.programs as f64);
+            if (is as f64) < least && !is_special {
+                short.push(format!("{}: {name} removed {is}, and {least} is the least", row.name));
+            }
+        }
+    }
+    let (steps, masked) =
+        counts.iter().fold((0, 0), |sum, count| (sum.0 + count.steps, sum.1 + count.masked));
+    assert!(short.is_empty(), "{}", short.join("\n"));
+    assert!(
+        masked as f64 <= MASKED_SHARE_MAX * steps as f64 || is_special,
+        "{masked} of {steps} steps are masked"
+    );
+}
+
+/// Two databases: one that is only reached directly, one that is only reached through gateways.
+struct Bench<'a> {
+    server: &'a Server,
+    direct: String,
+    through: String,
+}
+
+impl<'a> Bench<'a> {
+    fn set_up(server: &'a Server, worker: usize) -> Self {
+        let names = ["direct", "through"].map(|kind| format!("rig_{kind}_{worker}"));
+        for name in &names {
+            server.psql("postgres", &format!("CREATE DATABASE {name}"));
+            server.psql(name, &schema::create());
+        }
+        let [direct, through] = names;
+        Self { server, direct, through }
+    }
+
+    /// What was counted, or how the gateway differs from the server.
+    fn try_program(&self, program: &Program, gateway: &Endpoint) -> Result<Count, String> {
+        let (found, count) = self.difference(program, gateway);
+        if found.is_none() {
+            return Ok(count);
+        }
+        // The first run may have met a moment that does not come back; it counts all the same.
+        let fails = |program: &Program| (0..2).any(|_| self.difference(program, gateway).0.is_some());
+        if !fails(program) {
+            return Err(format!("now and then, {}\n{}", found.unwrap_or_default(), program.shown()));
+        }
+        let program = cut_down(program.clone(), fails);
+        let again = (0..3).find_map(|_| self.difference(&program, gateway).0);
+        Err(format!("{}\n{}", again.or(found).unwrap_or_default(), program.shown()))
+    }
+
+    fn difference(&self, program: &Program, gateway: &Endpoint) -> (Option<String>, Count) {
+        let direct = self.server.direct();
+        let (first, second) = (self.run(program, &direct, None), self.run(program, &direct, None));
+        let masked = Masked::between(&first, &second);
+        if let Some(first) = &masked.first {
+            println!("two direct runs, {:.300}", first);
+        }
+        let through = self.run(program, gateway, Some(&first.state));
+        let found = difference(&first, &through, &masked);
+        (found, Count::of(&first, &masked))
+    }
+
+    /// Runs a program on fresh tables.
+    fn run(&self, program: &Program, endpoint: &Endpoint, expected: Option<&state::State>) -> Seen {
+        let direct = self.server.direct();
+        let is_through = expected.is_some();
+        let database = if is_through { &self.through } else { &self.direct };
+        let seen = run(program, &Place { endpoint, direct: &direct, database }, expected);
+        let reset = if program.changes_schema() { schema::create() } else { schema::refill() };
+        let mut client = RawClient::session(endpoint, database);
+        let errors = client.query(&reset);
+        assert!(errors.iter().all(|message| message.tag != b'E'), "{reset}: {errors:?}");
+        seen
+    }
+}

@@ -1,0 +1,209 @@
+//! The schedule: the next step is taken when the one before has ended, or is seen to wait for another session.
+
+use std::time::{Duration, Instant};
+
+use super::lane::Lane;
+use super::state::{self, Observer, State};
+use super::step::{Patience, Program, Step, Wait};
+use crate::common::client::Endpoint;
+use crate::common::messages::{query, sync, terminate};
+use crate::common::transcript::Message;
+
+/// A statement that takes longer may be waiting for another session.
+const FIRST_LOOK: Duration = Duration::from_millis(4);
+/// It waits for another session if it does so all this time; the servers' `deadlock_timeout` is shorter, so that of two
+/// that wait for each other it is the second that fails.
+const SURELY: Duration = Duration::from_millis(20);
+/// Longest time for anything.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Steps in a failed transaction after which a program gives it up.
+const FAILED_STEPS_MAX: usize = 3;
+/// The servers' `deadlock_timeout`.
+pub(crate) const DEADLOCK_TIMEOUT: &str = "deadlock_timeout=5ms";
+
+/// What became of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// It waited for another session when the next step was taken.
+    Blocked,
+    /// Not taken: its session was waiting.
+    PassedOver,
+    /// Not taken: its session was over.
+    Over,
+    /// Neither an answer nor another session that it waits for.
+    Hung,
+}
+
+/// A step and all that came between it and the next of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The session and what it did.
+    pub(crate) shown: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) messages: Vec<Message>,
+}
+
+/// What a run has shown.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// In the order of the program, with a ROLLBACK where a transaction has failed for long; then what each session was
+    /// asked in the end.
+    pub(crate) taken: Vec<Taken>,
+    /// The state at the end, while transactions were open, and after.
+    pub(crate) state: State,
+}
+
+/// Where programs run.
+pub(crate) struct Place<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) direct: &'a Endpoint,
+    pub(crate) database: &'a str,
+}
+
+/// Runs a program on tables that are as created; `expected` is the state that is waited for, for a moment.
+pub(crate) fn run(program: &Program, place: &Place<'_>, expected: Option<&State>) -> Seen {
+    let mut run = Run::open(program, place);
+    for step in &program.steps {
+        if run.lanes[step.session].has_failed_for() >= FAILED_STEPS_MAX {
+            run.take(&simple(step.session, "ROLLBACK"));
+        }
+        run.take(step);
+    }
+    run.close(expected)
+}
+
+fn simple(session: usize, text: &str) -> Step {
+    let (bytes, shown) = (query(text), text.to_owned());
+    Step { session, bytes, wait: Wait::Ready(1), patience: Patience::Ends, shown }
+}
+
+struct Run {
+    lanes: Vec<Lane>,
+    observer: Observer,
+    taken: Vec<Taken>,
+    /// Of each taken step: its session, and where its messages begin.
+    starts: Vec<Option<(usize, usize)>>,
+}
+
+impl Run {
+    fn open(program: &Program, place: &Place<'_>) -> Self {
+        let lane = |number| Lane::open(place.endpoint, place.database, &format!("rig_{number}"));
+        let mut lanes: Vec<Lane> = (0..program.sessions).map(lane).collect();
+        let mut observer = Observer::open(place.direct, place.database);
+        for (number, lane) in lanes.iter_mut().enumerate() {
+            lane.process = observer.process(&format!("rig_{number}"));
+        }
+        Self { lanes, observer, taken: Vec::new(), starts: Vec::new() }
+    }
+
+    fn take(&mut self, step: &Step) {
+        let lane = &mut self.lanes[step.session];
+        let skipped = match () {
+            () if lane.has_ended() => Some(Outcome::Over),
+            () if lane.is_blocked() => Some(Outcome::PassedOver),
+            () => None,
+        };
+        if let Some(outcome) = skipped {
+            self.note(step, outcome, None);
+            return;
+        }
+        let before = lane.status();
+        lane.send(step);
+        let start = lane.start();
+        let outcome = self.settle(step.session, step.patience);
+        self.note(step, outcome, Some((step.session, start)));
+        let after = self.lanes[step.session].status();
+        self.lanes[step.session].count_failed(after == b'E');
+        let releases = step.shown.contains("ROLLBACK") || step.shown.contains("unlock");
+        if outcome == Outcome::Done && (after == b'I' || after != before || releases) {
+            self.look_at_blocked();
+        }
+    }
+
+    fn note(&mut self, step: &Step, outcome: Outcome, start: Option<(usize, usize)>) {
+        let shown = format!("{}: {}", step.session, step.shown);
+        self.taken.push(Taken { shown, outcome, messages: Vec::new() });
+        self.starts.push(start);
+    }
+
+    /// Waits for the end of a session's step, or for its wait for another session.
+    fn settle(&mut self, session: usize, patience: Patience) -> Outcome {
+        let begun = Instant::now();
+        let mut waits_since = None;
+        let mut limit = FIRST_LOOK;
+        loop {
+            if self.lanes[session].is_done_within(limit) {
+                self.lanes[session].set_blocked(false);
+                return Outcome::Done;
+            }
+            limit = Duration::from_millis(1);
+            if begun.elapsed() > PATIENCE {
+                return Outcome::Hung;
+            }
+            if patience == Patience::Ends {
+                continue;
+            }
+            if !self.observer.waits(self.lanes[session].process) {
+                waits_since = None;
+                continue;
+            }
+            let since = *waits_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= SURELY {
+                self.lanes[session].set_blocked(true);
+                return Outcome::Blocked;
+            }
+        }
+    }
+
+    /// Something may have set waiting sessions free.
+    fn look_at_blocked(&mut self) {
+        for session in 0..self.lanes.len() {
+            if self.lanes[session].is_blocked() {
+                self.settle(session, Patience::Blocks);
+            }
+        }
+    }
+
+    /// Looks at everything, ends all transactions, looks again.
+    fn close(mut self, expected: Option<&State>) -> Seen {
+        let mut state = state::open(&mut self.observer, &self.lanes, expected);
+        for session in 0..self.lanes.len() {
+            for text in ["", "ROLLBACK", state::STATEMENTS, state::CURSORS, state::SETTINGS] {
+                self.ask(session, text);
+            }
+        }
+        for _ in 0..self.lanes.len() {
+            self.look_at_blocked();
+            for session in 0..self.lanes.len() {
+                if self.lanes[session].status() != b'I' {
+                    self.ask(session, "ROLLBACK");
+                }
+            }
+        }
+        state.extend(state::closed(&mut self.observer));
+        let transcripts: Vec<_> = self.lanes.into_iter().map(|lane| lane.finish(&terminate())).collect();
+        for (number, start) in self.starts.iter().enumerate() {
+            let Some((session, start)) = *start else { continue };
+            let next = self.starts[number + 1..].iter().flatten().find(|(other, _)| *other == session);
+            let messages = &transcripts[session].messages;
+            self.taken[number].messages =
+                messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
+        }
+        Seen { taken: self.taken, state }
+    }
+
+    /// One of the last questions; "" ends an open group, and ROLLBACK is for transactions that have failed.
+    fn ask(&mut self, session: usize, text: &str) {
+        let lane = &self.lanes[session];
+        let is_due = match text {
+            "" => lane.is_amid_group(),
+            "ROLLBACK" => lane.status() != b'I',
+            _ => true,
+        };
+        if is_due {
+            let bytes = if text.is_empty() { sync() } else { query(text) };
+            self.take(&Step { bytes, ..simple(session, text) });
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! One session's part of a program: statements put into messages in the ways drivers do it.
+
+use super::random::Random;
+use super::step::{Patience, Program, Step, Wait};
+use crate::common::messages::*;
+use onetrip_wire::pg::frontend;
+
+/// int8, int4 and text.
+pub(crate) const INT8: u32 = 20;
+pub(crate) const INT4: u32 = 23;
+pub(crate) const TEXT: u32 = 25;
+
+/// A parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Int(i64),
+    Text(String),
+    Null,
+}
+
+impl Value {
+    fn literal(&self) -> String {
+        match self {
+            Self::Int(number) => number.to_string(),
+            Self::Text(text) => format!("'{}'", text.replace('\'', "''")),
+            Self::Null => "NULL".to_owned(),
+        }
+    }
+
+    fn bytes(&self, oid: u32, is_binary: bool) -> Option<Vec<u8>> {
+        match self {
+            Self::Int(number) if is_binary && oid == INT4 => Some((*number as i32).to_be_bytes().to_vec()),
+            Self::Int(number) if is_binary => Some(number.to_be_bytes().to_vec()),
+            Self::Int(number) => Some(number.to_string().into_bytes()),
+            Self::Text(text) => Some(text.clone().into_bytes()),
+            Self::Null => None,
+        }
+    }
+}
+
+/// A statement with `$1`, `$2`.
+#[derive(Debug, Clone)]
+pub(crate) struct Statement {
+    pub(crate) text: String,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Statement {
+    pub(crate) fn new(text: &str, values: &[Value]) -> Self {
+        Self { text: text.to_owned(), values: values.to_vec() }
+    }
+
+    pub(crate) fn inlined(&self) -> String {
+        let numbered = self.values.iter().enumerate();
+        numbered.fold(self.text.clone(), |text, (place, value)| {
+            text.replace(&format!("${}", place + 1), &value.literal())
+        })
+    }
+}
+
+/// How a driver sends a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A simple query with literals: psycopg2, MySQL-like habits.
+    Simple,
+    /// Parse, Bind, Describe, Execute, Sync: psycopg 3, lib/pq.
+    Unnamed,
+    /// Parse, Describe, Sync; then Bind, Execute, Sync, without a name: pgx, tokio-postgres.
+    Split,
+    /// The same with a name, prepared once: pgx, asyncpg.
+    Named,
+    /// Parse with a name in the first Execute's group: pgjdbc.
+    NamedTogether,
+}
+
+/// How a program speaks, the same for all of a loop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) form: Form,
+    /// Parameters' type as declared in Parse; `None` leaves it to the server, with parameters as text.
+    pub(crate) declared: Option<u32>,
+    pub(crate) is_binary: bool,
+}
+
+impl Manner {
+    pub(crate) fn any(random: &mut Random) -> Self {
+        const FORMS: [Form; 5] = [Form::Simple, Form::Unnamed, Form::Split, Form::Named, Form::NamedTogether];
+        let form = random.pick(&FORMS);
+        let declared = random.pick(&[None, Some(INT4), Some(INT8), Some(INT8)]);
+        Self { form, declared, is_binary: declared.is_some() && random.one_in(2) }
+    }
+
+    /// Simple queries.
+    pub(crate) const SIMPLE: Self = Self { form: Form::Simple, declared: None, is_binary: false };
+}
+
+/// What one session does, in blocks that nothing comes between.
+#[derive(Debug)]
+pub(crate) struct Script {
+    session: usize,
+    blocks: Vec<Vec<Step>>,
+    /// Statements that were prepared, by text and manner; a name may have been taken away since.
+    prepared: Vec<(String, String)>,
+    names: usize,
+    is_joined: bool,
+}
+
+impl Script {
+    pub(crate) fn new(session: usize) -> Self {
+        Self { session, blocks: Vec::new(), prepared: Vec::new(), names: 0, is_joined: false }
+    }
+
+    pub(crate) fn session(&self) -> usize {
+        self.session
+    }
+
+    /// Any bytes.
+    pub(crate) fn send(&mut self, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) {
+        let (session, patience, shown) = (self.session, Patience::Blocks, shown.into());
+        self.push(Step { session, bytes, wait, patience, shown });
+    }
+
+    /// A step, maybe of another session.
+    pub(crate) fn push(&mut self, step: Step) {
+        match self.blocks.last_mut() {
+            Some(block) if self.is_joined => block.push(step),
+            _ => self.blocks.push(vec![step]),
+        }
+    }
+
+    /// What `steps` adds comes right behind what was last.
+    pub(crate) fn joined(&mut self, steps: impl FnOnce(&mut Self)) {
+        self.is_joined = true;
+        steps(self);
+        self.is_joined = false;
+    }
+
+    /// A simple query of another session, right behind what was last.
+    pub(crate) fn elsewhere(&mut self, session: usize, text: &str) {
+        let (bytes, wait) = (query(text), Wait::Ready(1));
+        let step = Step { session, bytes, wait, patience: Patience::Blocks, shown: text.to_owned() };
+        self.joined(|script| script.push(step));
+    }
+
+    /// Simple queries.
+    pub(crate) fn simple(&mut self, text: &str) {
+        self.send(query(text), Wait::Ready(1), text);
+    }
+
+    /// One that ends by itself.
+    pub(crate) fn ending(&mut self, text: &str) {
+        let (session, bytes, wait) = (self.session, query(text), Wait::Ready(1));
+        self.push(Step { session, bytes, wait, patience: Patience::Ends, shown: text.to_owned() });
+    }
+
+    /// A statement without parameters, in any form.
+    pub(crate) fn any(&mut self, random: &mut Random, text: &str) {
+        match random.below(4) {
+            0 => self.send([run_unnamed(text), sync()].concat(), Wait::Ready(1), format!("extended {text}")),
+            _ => self.simple(text),
+        }
+    }
+
+    /// A statement with parameters.
+    pub(crate) fn run(&mut self, statement: &Statement, manner: Manner) {
+        let shown = |what: &str| format!("{what} {} {manner:?}", statement.inlined());
+        let text = &statement.text;
+        match manner.form {
+            Form::Simple => self.simple(&statement.inlined()),
+            Form::Unnamed => {
+                let parse = parse_typed("", text, &types(statement, manner));
+                let bytes = [parse, bind_all("", "", statement, manner), describe_portal("")].concat();
+                self.send([bytes, execute("", 0), sync()].concat(), Wait::Ready(1), shown("extended"));
+            }
+            Form::Split => {
+                self.prepare("", statement, manner);
+                self.bind("", statement, manner);
+            }
+            Form::Named => {
+                let name = match self.name_of(text) {
+                    Some(name) => name,
+                    None => {
+                        let name = self.new_name(text);
+                        self.prepare(&name, statement, manner);
+                        name
+                    }
+                };
+                self.bind(&name, statement, manner);
+            }
+            Form::NamedTogether => {
+                let known = self.name_of(text);
+                let name = known.clone().unwrap_or_else(|| self.new_name(text));
+                let parse = match known {
+                    Some(_) => Vec::new(),
+                    None => [parse_typed(&name, text, &types(statement, manner)), describe_statement(&name)]
+                        .concat(),
+                };
+                let bytes = [parse, bind_all("", &name, statement, manner), describe_portal("")].concat();
+                self.send(
+                    [bytes, execute("", 0), sync()].concat(),
+                    Wait::Ready(1),
+                    shown(&format!("as {name}")),
+                );
+            }
+        }
+    }
+
+    /// Parse, Describe, Sync.
+    pub(crate) fn prepare(&mut self, name: &str, statement: &Statement, manner: Manner) {
+        let parse = parse_typed(name, &statement.text, &types(statement, manner));
+        let bytes = [parse, describe_statement(name), sync()].concat();
+        self.send(bytes, Wait::Ready(1), format!("prepare {name:?} {}", statement.text));
+    }
+
+    /// Bind, Execute, Sync.
+    pub(crate) fn bind(&mut self, name: &str, statement: &Statement, manner: Manner) {
+        let bytes = [bind_all("", name, statement, manner), execute("", 0), sync()].concat();
+        self.send(
+            bytes,
+            Wait::Ready(1),
+            format!("bind {name:?} {:?} of {}", statement.values, statement.text),
+        );
+    }
+
+    /// The program forgets what it has prepared, as after DISCARD ALL.
+    pub(crate) fn forget(&mut self) {
+        self.prepared.clear();
+    }
+
+    fn name_of(&self, text: &str) -> Option<String> {
+        let known = self.prepared.iter().find(|(prepared, _)| prepared == text);
+        known.map(|(_, name)| name.clone())
+    }
+
+    fn new_name(&mut self, text: &str) -> String {
+        self.names += 1;
+        let name = format!("stmt_{}", self.names);
+        self.prepared.push((text.to_owned(), name.clone()));
+        name
+    }
+}
+
+/// Joins the sessions' parts: blocks in the order of each, otherwise by chance.
+pub(crate) fn interleave(random: &mut Random, scripts: Vec<Script>) -> Program {
+    let sessions = scripts.len();
+    let mut parts: Vec<_> = scripts.into_iter().map(|script| script.blocks.into_iter()).collect();
+    let mut steps = Vec::new();
+    loop {
+        let left: Vec<usize> = parts.iter().map(ExactSizeIterator::len).collect();
+        if left.iter().sum::<usize>() == 0 {
+            return Program { sessions, steps };
+        }
+        let part = random.weighted(&left);
+        // Loops are loops because little comes between their statements.
+        for _ in 0..random.within(1..5) {
+            steps.extend(parts[part].next().unwrap_or_default());
+        }
+    }
+}
+
+/// Parse with declared types.
+pub(crate) fn parse_typed(name: &str, text: &str, types: &[u32]) -> Vec<u8> {
+    let mut body = [c_str(name), c_str(text)].concat();
+    body.extend_from_slice(&(types.len() as u16).to_be_bytes());
+    types.iter().for_each(|oid| body.extend_from_slice(&oid.to_be_bytes()));
+    message(frontend::PARSE, &body)
+}
+
+/// Bind of a statement's values.
+pub(crate) fn bind_all(portal: &str, name: &str, statement: &Statement, manner: Manner) -> Vec<u8> {
+    let format = [0, 1, 0, u8::from(manner.is_binary)];
+    let mut body = [c_str(portal), c_str(name), format.to_vec()].concat();
+    body.extend_from_slice(&(statement.values.len() as u16).to_be_bytes());
+    for value in &statement.values {
+        match value.bytes(manner.declared.unwrap_or(INT4), manner.is_binary) {
+            None => body.extend_from_slice(&u32::MAX.to_be_bytes()),
+            Some(bytes) => {
+                body.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                body.extend_from_slice(&bytes);
+            }
+        }
+    }
+    body.extend_from_slice(&format);
+    message(frontend::BIND, &body)
+}
+
+fn types(statement: &Statement, manner: Manner) -> Vec<u32> {
+    let Some(declared) = manner.declared else { return Vec::new() };
+    let oid = |value: &Value| if matches!(value, Value::Text(_)) { TEXT } else { declared };
+    statement.values.iter().map(oid).collect()
+}

@@ -1,0 +1,148 @@
+//! What a program leaves behind.
+
+use std::time::{Duration, Instant};
+
+use onetrip_wire::pg::{DataRow, backend};
+
+use super::lane::Lane;
+use crate::common::client::{Endpoint, RawClient};
+
+/// Names of statements, cursors and savepoints that are a gateway's own begin with this.
+const PRIVATE: &str = "onetrip";
+/// How long a gateway may take to end what it has begun by itself.
+const REST: Duration = Duration::from_secs(1);
+
+/// Facts, one a line.
+pub(crate) type State = Vec<String>;
+
+/// What a session is asked in the end: its prepared statements, its cursors, its settings.
+pub(crate) const STATEMENTS: &str = "SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements \
+    WHERE name NOT LIKE 'onetrip%' ORDER BY name";
+pub(crate) const CURSORS: &str = "SELECT name, statement, is_holdable, is_binary, is_scrollable FROM pg_cursors \
+    WHERE name NOT LIKE 'onetrip%' AND name <> '' ORDER BY name";
+pub(crate) const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE source = 'session' \
+    UNION ALL SELECT 'listens', pg_listening_channels() UNION ALL SELECT 'role', current_user \
+    UNION ALL SELECT 'temporary', relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r' ORDER BY 1, 2";
+
+/// A direct session that looks and does nothing.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    client: RawClient,
+}
+
+impl Observer {
+    pub(crate) fn open(direct: &Endpoint, database: &str) -> Self {
+        Self { client: RawClient::session(direct, database) }
+    }
+
+    /// The process that serves the session of this name.
+    pub(crate) fn process(&mut self, name: &str) -> i32 {
+        let deadline = Instant::now() + REST;
+        loop {
+            let text = format!(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{name}' \
+                 ORDER BY backend_start DESC LIMIT 1"
+            );
+            let found = self.rows(&text);
+            if let Some(process) = found.first().and_then(|row| row.parse().ok()) {
+                return process;
+            }
+            assert!(Instant::now() < deadline, "{name} has no process");
+        }
+    }
+
+    /// Whether a process waits for another session.
+    pub(crate) fn waits(&mut self, process: i32) -> bool {
+        let waits = format!(
+            "SELECT cardinality(pg_blocking_pids({process})) + cardinality(pg_safe_snapshot_blocking_pids({process}))"
+        );
+        self.rows(&waits).first().is_some_and(|count| count != "0")
+    }
+
+    /// The rows of a query, columns joined by bars.
+    pub(crate) fn rows(&mut self, text: &str) -> Vec<String> {
+        let messages = self.client.query(text);
+        let row = |body: &[u8]| {
+            let row = DataRow::decode(body).expect("a row");
+            let value = |value: Option<&[u8]>| {
+                value.map_or("NULL".to_owned(), |value| String::from_utf8_lossy(value).into_owned())
+            };
+            row.columns.iter().map(value).collect::<Vec<_>>().join("|")
+        };
+        assert!(
+            messages.iter().all(|message| message.tag != backend::ERROR_RESPONSE),
+            "{text}: {messages:?}"
+        );
+        messages
+            .iter()
+            .filter(|message| message.tag == backend::DATA_ROW)
+            .map(|message| row(&message.body))
+            .collect()
+    }
+}
+
+/// Status and locks of the sessions, once they rest; through a gateway also once they are as `expected`, if ever.
+pub(crate) fn open(observer: &mut Observer, lanes: &[Lane], expected: Option<&State>) -> State {
+    let deadline = Instant::now() + REST;
+    loop {
+        let mut state = State::new();
+        let mut rests = true;
+        for (number, lane) in lanes.iter().enumerate() {
+            let activity = observer.rows(&format!(
+                "SELECT state FROM pg_stat_activity WHERE pid = {} AND datname = current_database()",
+                lane.process
+            ));
+            let status = activity.first().map_or("gone", String::as_str);
+            let said = match lane.status() {
+                b'I' => "idle",
+                b'T' => "idle in transaction",
+                _ => "idle in transaction (aborted)",
+            };
+            rests &= lane.is_blocked() || lane.is_amid_group() || lane.has_ended() || status == said;
+            state.push(format!("session {number}: {status}"));
+            let locks = observer.rows(&locks(lane.process));
+            state.extend(locks.into_iter().map(|lock| format!("session {number}: lock {lock}")));
+        }
+        let is_expected = expected.is_none_or(|expected| expected.starts_with(&state));
+        if (rests && is_expected) || Instant::now() > deadline {
+            return state;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Locks by relation and mode; of transactions and advisory locks, too.
+fn locks(process: i32) -> String {
+    format!(
+        "SELECT l.locktype, coalesce(n.nspname || '.' || c.relname, ''), l.mode, l.granted, \
+         CASE WHEN l.locktype = 'advisory' THEN l.classid || '/' || l.objid || '/' || l.objsubid END, count(*) \
+         FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE l.pid = {process} AND l.locktype NOT IN ('virtualxid', 'spectoken') AND n.nspname IS DISTINCT FROM \
+         'pg_catalog' AND coalesce(n.nspname, '') NOT LIKE 'pg_t%' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
+    )
+}
+
+/// Tables, sequences and what else outlives sessions.
+pub(crate) fn closed(observer: &mut Observer) -> State {
+    let tables = observer.rows(
+        "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind FROM pg_class c JOIN pg_namespace n \
+         ON n.oid = c.relnamespace WHERE n.nspname IN ('public', 'other') AND c.relkind IN ('r', 'S') ORDER BY 1",
+    );
+    let part = |table: &String| match table.split_once('|') {
+        Some((name, "S")) => {
+            format!("SELECT '{name}', last_value || ' ' || is_called, 1::bigint FROM {name}")
+        }
+        Some((name, _)) => format!("SELECT '{name}', t::text, count(*) FROM {name} t GROUP BY t::text"),
+        None => unreachable!("two columns were asked for"),
+    };
+    let parts: Vec<String> = tables.iter().map(part).collect();
+    let mut state = observer.rows(&format!("{} ORDER BY 1, 2", parts.join(" UNION ALL ")));
+    state.extend(observer.rows(
+        "SELECT 'advisory', l.mode, l.objid, a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) \
+         JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND l.locktype = 'advisory' \
+         ORDER BY 2, 3, 4",
+    ));
+    state.extend(observer.rows("SELECT 'prepared transactions', count(*) FROM pg_prepared_xacts"));
+    state.retain(|line| !line.contains(PRIVATE));
+    state
+}

@@ -1,0 +1,70 @@
+//! What a program is made of.
+
+use onetrip_wire::pg::backend;
+
+/// What one session does next; the others wait.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) session: usize,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) wait: Wait,
+    pub(crate) patience: Patience,
+    pub(crate) shown: String,
+}
+
+/// What answers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// So many ReadyForQuery messages.
+    Ready(usize),
+    /// The end of one Execute, or an error; a Flush asked for it.
+    Executed,
+    /// The end of one Describe, or an error; a Flush asked for it.
+    Described,
+}
+
+impl Wait {
+    /// The messages one of which ends what a Flush asked for.
+    pub(crate) fn stops(self) -> &'static [u8] {
+        match self {
+            Self::Ready(_) => &[],
+            Self::Executed => &[
+                backend::COMMAND_COMPLETE,
+                backend::PORTAL_SUSPENDED,
+                backend::EMPTY_QUERY_RESPONSE,
+                backend::ERROR_RESPONSE,
+            ],
+            Self::Described => &[backend::ROW_DESCRIPTION, backend::NO_DATA, backend::ERROR_RESPONSE],
+        }
+    }
+}
+
+/// What becomes of a step that does not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// If the server says that it waits for another session, the schedule goes on.
+    Blocks,
+    /// It ends by itself, as by a timeout.
+    Ends,
+}
+
+/// A schedule of steps.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    pub(crate) sessions: usize,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Program {
+    /// Whether tables may not be as they were created when it is over.
+    pub(crate) fn changes_schema(&self) -> bool {
+        const CHANGES: [&str; 5] = ["ALTER ", "DROP ", "CREATE INDEX", "CREATE OR REPLACE", "CREATE TABLE "];
+        let changes = |step: &Step| CHANGES.iter().any(|word| step.shown.contains(word));
+        self.steps.iter().any(changes)
+    }
+
+    /// One line per step.
+    pub(crate) fn shown(&self) -> String {
+        self.steps.iter().map(|step| format!("{}: {}\n", step.session, step.shown)).collect()
+    }
+}

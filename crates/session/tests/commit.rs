@@ -1,0 +1,240 @@
+//! The remedy `commit`, rule by rule: each test here is the one that goes red when its rule is left out of the build.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::server::Server;
+use common::{Pair, bind, complete, error, execute, message, parse, query, ready, startup, sync};
+use onetrip_ledger::Remedy;
+use onetrip_session::{Common, Rule, SessionError};
+
+const READ: &str = "SELECT name FROM emp WHERE id = 7";
+
+/// A program, its session, and a server that answers all that it is sent.
+struct Wire {
+    pair: Pair,
+    server: Server,
+}
+
+impl Wire {
+    fn new(server: Server) -> Self {
+        Self::among(Arc::default(), server)
+    }
+
+    /// A session beside others.
+    fn among(common: Arc<Common>, server: Server) -> Self {
+        let remedies = [Remedy::Begin, Remedy::Commit].into_iter().collect();
+        let pair = Pair::remedied_among(common, &startup(), remedies, Some("off"));
+        let mut wire = Self { pair, server };
+        wire.turn(b"");
+        wire
+    }
+
+    /// The program sends and waits; what it is told.
+    fn turn(&mut self, sent: &[u8]) -> Vec<u8> {
+        let mut told = self.pair.told(sent);
+        for _ in 0..8 {
+            let sent = self.pair.client(b"").expect("good messages");
+            if sent.is_empty() {
+                return told;
+            }
+            let said = self.server.takes(&sent);
+            told.extend(self.pair.server(&said).expect("good messages"));
+        }
+        panic!("the session asks again and again");
+    }
+
+    /// Whether the program is answered before the server has been sent anything.
+    fn is_answered(&mut self, sent: &[u8]) -> bool {
+        !self.pair.told(sent).is_empty()
+    }
+
+    /// A transaction with these texts has run; its end has not been sent.
+    fn with(server: Server, texts: &[&str]) -> Self {
+        let mut wire = Self::new(server);
+        for text in texts {
+            wire.turn(&query(text));
+        }
+        wire
+    }
+}
+
+fn committed() -> Vec<u8> {
+    [complete("COMMIT"), ready(b'I')].concat()
+}
+
+#[test]
+fn a_transaction_that_only_read_is_answered_at_once_and_ended_on_the_server() {
+    let mut wire = Wire::with(Server::default(), &["BEGIN", READ, "SHOW TimeZone", READ]);
+    assert_eq!(wire.pair.told(&query("COMMIT")), committed());
+    let sent = wire.pair.client(b"").unwrap();
+    assert_eq!(sent, query("COMMIT"), "sent along as it is");
+    let said = wire.server.takes(&sent);
+    assert_eq!(wire.pair.server(&said).unwrap(), b"", "the program has its answer");
+    assert_eq!(wire.turn(&query(READ)), [complete("SELECT 1"), ready(b'I')].concat());
+    let removed = wire.pair.books().summary.removed;
+    assert_eq!((removed.get(&Remedy::Begin), removed.get(&Remedy::Commit)), (Some(&1), Some(&1)));
+}
+
+#[test]
+fn the_next_transaction_goes_behind_one_that_is_not_yet_over() {
+    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    for told in [wire.pair.told(&query("ROLLBACK")), wire.pair.told(&query("BEGIN"))] {
+        assert!(!told.is_empty());
+    }
+    let told = wire.turn(&query(READ));
+    assert_eq!(told, [complete("SELECT 1"), ready(b'T')].concat());
+    assert_eq!(wire.pair.told(&query("END;")), committed());
+}
+
+#[test]
+fn an_extended_group_that_ends_a_transaction_is_answered_message_by_message() {
+    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    let close = message(b'C', b"P\0");
+    let describe = message(b'D', b"P\0");
+    let group = [parse("", "COMMIT"), bind("", "", &[]), describe, execute(""), close, sync()].concat();
+    let told =
+        [message(b'1', b""), message(b'2', b""), message(b'n', b""), complete("COMMIT"), message(b'3', b"")];
+    assert_eq!(wire.pair.told(&group), [told.concat(), ready(b'I')].concat());
+
+    let mut wire = Wire::new(Server::default());
+    let end = [bind("", "end", &[]), execute(""), sync()].concat();
+    wire.turn(&[parse("end", "COMMIT"), sync()].concat());
+    for _ in 0..2 {
+        wire.turn(&query("BEGIN"));
+        wire.turn(&query(READ));
+        assert!(wire.is_answered(&end), "a statement that is surely there");
+        wire.turn(b"");
+    }
+    wire.turn(&query("BEGIN"));
+    wire.turn(&query(READ));
+    assert!(!wire.is_answered(&[parse("end2", "COMMIT"), end].concat()), "a name that may be taken");
+}
+
+/// C1.
+#[test]
+fn a_transaction_of_another_level_is_ended_by_the_server() {
+    let serializable = || Server { level: "serializable", ..Server::default() };
+    assert!(!Wire::with(serializable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
+    let repeatable = || Server { level: "repeatable read", ..Server::default() };
+    assert!(Wire::with(repeatable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
+    let mut wire = Wire::new(Server::default());
+    wire.turn(&[query(READ), query("BEGIN")].concat());
+    assert!(!wire.is_answered(&query("COMMIT")), "a BEGIN that was not seen alone");
+}
+
+#[test]
+fn an_end_that_is_more_than_that_or_comes_too_early_is_left_to_the_server() {
+    for text in [
+        "COMMIT AND CHAIN",
+        "COMMIT; SELECT 1",
+        "/* why */ COMMIT",
+        "PREPARE TRANSACTION 'x'",
+        "ROLLBACK TO a",
+    ] {
+        let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+        assert!(!wire.is_answered(&query(text)), "{text}");
+    }
+    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    wire.pair.client(&query(READ)).unwrap();
+    assert!(!wire.is_answered(&query("COMMIT")), "something is under way");
+}
+
+/// C2.
+#[test]
+fn only_a_transaction_that_only_read_is_ended_early() {
+    for (what, text) in [
+        ("a write", "INSERT INTO emp VALUES (1)"),
+        ("a function of a user", "SELECT touch()"),
+        ("a function with effects", "SELECT nextval('s')"),
+        ("row locks", "SELECT name FROM emp FOR UPDATE"),
+        ("a setting", "SET LOCAL work_mem = '1MB'"),
+        ("a cursor", "DECLARE c CURSOR WITH HOLD FOR SELECT name FROM emp"),
+        ("several statements", "SELECT 1; SELECT 2"),
+    ] {
+        let mut wire = Wire::with(Server::default(), &["BEGIN", READ, text]);
+        assert!(!wire.is_answered(&query("COMMIT")), "{what}");
+    }
+    let special = Server { is_special: true, ..Server::default() };
+    let mut wire = Wire::with(special, &["BEGIN", READ]);
+    assert!(!wire.is_answered(&query("COMMIT")), "the session has temporary tables");
+    let mut wire = Wire::with(Server::default(), &["LISTEN news", "BEGIN", READ]);
+    assert!(!wire.is_answered(&query("COMMIT")), "it listens");
+    let mut wire = Wire::with(Server::default(), &["INSERT INTO emp VALUES (1)", "BEGIN", READ]);
+    assert!(wire.is_answered(&query("COMMIT")), "the server was asked again");
+}
+
+/// C3.
+#[test]
+fn strong_locks_of_other_sessions_wait() {
+    let common = Arc::<Common>::default();
+    let mut reader = Wire::among(Arc::clone(&common), Server::default());
+    let mut other = Wire::among(common, Server::default());
+    for text in ["BEGIN", READ] {
+        reader.turn(&query(text));
+        other.turn(&query(text));
+    }
+    assert!(reader.is_answered(&query("COMMIT")));
+    for harmless in [READ, "UPDATE emp SET name = 'x'", "SAVEPOINT a1"] {
+        assert!(!other.turn(&query(harmless)).is_empty(), "{harmless}");
+    }
+    let alter = query("ALTER TABLE emp ADD COLUMN age int");
+    assert_eq!(other.turn(&alter), b"", "it waits");
+    reader.turn(b"");
+    assert!(!other.turn(b"").is_empty(), "and goes on when the server has ended the other's transaction");
+
+    assert!(!reader.turn(&query("LOCK TABLE emp")).is_empty(), "a session does not wait for itself");
+    drop(reader);
+}
+
+/// C4.
+#[test]
+fn an_end_that_fails_ends_the_session() {
+    let refused = error("ERROR", "40001", "could not serialize access");
+    let mut wire = Wire::with(Server { end_fails: Some(refused), ..Server::default() }, &["BEGIN", READ]);
+    assert!(wire.is_answered(&query("COMMIT")));
+    let sent = wire.pair.client(b"").unwrap();
+    let said = wire.server.takes(&sent);
+    assert_eq!(wire.pair.server(&said), Err(SessionError::CommitRefused));
+    let told = wire.pair.session.to_client().escape_ascii().to_string();
+    assert!(told.contains("FATAL") && told.contains("08006"), "{told}");
+
+    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    let fatal = error("FATAL", "57P01", "terminating connection due to administrator command");
+    assert_eq!(wire.pair.server(&fatal).unwrap(), fatal);
+    assert!(!wire.is_answered(&query("COMMIT")), "the program knows that the session is over");
+}
+
+#[test]
+fn a_program_that_comes_before_the_server_has_said_its_level_waits_for_it() {
+    let mut wire = Wire::new(Server::default());
+    let group = [
+        parse("", "BEGIN"),
+        bind("", "", &[]),
+        execute(""),
+        parse("", READ),
+        bind("", "", &[]),
+        execute(""),
+        sync(),
+    ];
+    let sent = wire.pair.client(&group.concat()).unwrap();
+    assert!(
+        sent.starts_with(&group.concat()) && sent.len() > group.concat().len(),
+        "the question goes behind it"
+    );
+    let said = wire.server.takes(&sent);
+    let ready_at = said.windows(6).position(|bytes| bytes == ready(b'T')).expect("it is ready") + 6;
+    wire.pair.server(&said[..ready_at]).unwrap();
+    assert!(!wire.is_answered(&query("COMMIT")), "not yet");
+    wire.pair.server(&said[ready_at..]).unwrap();
+    assert!(wire.is_answered(b""), "now");
+}
+
+#[test]
+fn every_rule_names_a_test_of_this_file() {
+    let here = include_str!("commit.rs");
+    for rule in Rule::ALL.into_iter().filter(|rule| rule.name().starts_with('C')) {
+        assert!(here.contains(&format!("/// {}.\n#[test]\nfn {}()", rule.name(), rule.test())), "{rule:?}");
+    }
+}

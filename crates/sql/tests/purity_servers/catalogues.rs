@@ -1,0 +1,254 @@
+//! What a session, a search path or an extension does to a catalogue, and the lists of built-ins against real ones.
+
+use onetrip_sql::purity::{Catalogue, read};
+use postgres::Client;
+
+use crate::server::{Server, catalogue, column, rows, servers, sorted};
+
+const TABLES: &str =
+    "CREATE TABLE emp (id int, name text, hired date); INSERT INTO emp VALUES (1, 'a', '2020-01-01')";
+
+fn verdict(catalogue: &Catalogue, statement: &str) -> String {
+    match read(statement).and_then(|needs| catalogue.check(&needs)) {
+        Ok(pure) => {
+            let relations: Vec<_> = pure.relations.iter().map(ToString::to_string).collect();
+            format!("pure: {}", relations.join(" "))
+        }
+        Err(reason) => reason.to_string(),
+    }
+}
+
+/// A session on a new database with these objects, on either server.
+fn sessions(statements: &str) -> impl Iterator<Item = Client> {
+    servers().into_iter().map(move |server| session(server, statements))
+}
+
+fn session(server: &Server, statements: &str) -> Client {
+    server.connect(&server.database(&format!("{TABLES}; {statements}")))
+}
+
+fn verdict_after(client: &mut Client, statements: &str, statement: &str) -> String {
+    client.batch_execute(statements).unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+    verdict(&catalogue(client), statement)
+}
+
+#[test]
+fn a_temporary_table_hides_one_of_its_name() {
+    for mut client in sessions("CREATE SCHEMA pg; CREATE TABLE pg.emp ()") {
+        let emp = "SELECT id FROM emp";
+        let before = catalogue(&mut client);
+        assert!(!before.has_temporary_schema());
+        assert_eq!(verdict(&before, emp), "pure: public.emp");
+        assert_eq!(verdict_after(&mut client, "CREATE TEMP TABLE emp (id int)", emp), "emp is temporary");
+        assert!(catalogue(&mut client).has_temporary_schema());
+        let public = "SELECT id FROM public.emp";
+        assert_eq!(verdict(&catalogue(&mut client), public), "pure: public.emp");
+        assert_eq!(verdict_after(&mut client, "DROP TABLE pg_temp.emp", emp), "pure: public.emp");
+        assert_eq!(
+            verdict_after(&mut client, "CREATE TEMP VIEW emp AS SELECT random() AS id", emp),
+            "emp is temporary"
+        );
+    }
+}
+
+#[test]
+fn temporary_tables_of_other_sessions_are_not_seen() {
+    for server in servers() {
+        let dbname = server.database(TABLES);
+        let (mut client, mut other) = (server.connect(&dbname), server.connect(&dbname));
+        other
+            .batch_execute("CREATE TEMP TABLE emp (id int); CREATE TEMP TABLE theirs (id int)")
+            .expect("tables");
+        let catalogue = catalogue(&mut client);
+        assert_eq!(verdict(&catalogue, "SELECT id FROM emp"), "pure: public.emp");
+        assert_eq!(verdict(&catalogue, "SELECT id FROM theirs"), "relation theirs is not known");
+    }
+}
+
+#[test]
+fn names_are_found_as_the_search_path_says() {
+    let objects = "CREATE SCHEMA a; CREATE SCHEMA b; CREATE TABLE a.t (id int); CREATE VIEW b.t AS SELECT random();
+        CREATE TABLE public.tables (id int); CREATE TABLE public.pg_class (id int); CREATE TABLE a.date (id int)";
+    for mut client in sessions(objects) {
+        let mut after = |path: &str, statement: &str| {
+            verdict_after(&mut client, &format!("SET search_path = {path}"), statement)
+        };
+        let random = "view t: function random is not a built-in function known to be harmless";
+        assert_eq!(after("a, b", "SELECT 1 FROM t"), "pure: a.t");
+        assert_eq!(after("b, a", "SELECT 1 FROM t"), random);
+        assert_eq!(after("nowhere, a", "SELECT 1 FROM t"), "pure: a.t");
+        assert_eq!(after("public", "SELECT 1 FROM t"), "relation t is not known");
+        assert_eq!(after("''", "SELECT 1 FROM t"), "relation t is not known");
+        assert_eq!(after("''", "SELECT 1 FROM a.t"), "pure: a.t");
+        let shadowed = "tables may be in information_schema";
+        assert_eq!(after("information_schema, public", "SELECT 1 FROM tables"), shadowed);
+        assert_eq!(after("public, information_schema", "SELECT 1 FROM tables"), "pure: public.tables");
+        let system = "pg_class is a system catalogue, or named like one";
+        assert_eq!(after("public, pg_catalog", "SELECT 1 FROM pg_class"), system);
+        assert_eq!(after("a", "SELECT '2020-01-01'::date"), "pure: ");
+        let row = "type date is not a built-in type known to be harmless";
+        assert_eq!(after("a, pg_catalog", "SELECT '2020-01-01'::date"), row);
+        assert_eq!(after("a, pg_catalog", "SELECT '2020-01-01'::pg_catalog.date"), "pure: ");
+    }
+}
+
+#[test]
+fn the_catalogue_tells_of_its_session() {
+    for mut client in sessions("CREATE SCHEMA onetrip") {
+        client.batch_execute("DROP ROLE IF EXISTS clerk; CREATE ROLE clerk").expect("a role");
+        let catalogue_before = catalogue(&mut client);
+        assert_eq!(catalogue_before.current_user(), "onetrip");
+        assert!(!catalogue_before.is_listening());
+        let path: Vec<_> = catalogue_before.search_path().iter().map(AsRef::as_ref).collect();
+        assert_eq!(path, ["pg_catalog", "onetrip", "public"]);
+        client.batch_execute("SET search_path = public; LISTEN news; SET ROLE clerk").expect("settings");
+        let after = catalogue(&mut client);
+        assert_eq!((after.current_user(), after.session_user()), ("clerk", "onetrip"));
+        assert!(after.is_listening());
+        assert_eq!(after.search_path().last().map(AsRef::as_ref), Some("public"));
+        client.batch_execute("RESET ROLE; DROP ROLE clerk").expect("no role");
+    }
+}
+
+#[test]
+fn the_query_calls_nothing_of_a_user_who_put_a_trap_before_every_name() {
+    let traps = "CREATE SCHEMA evil; CREATE TABLE evil.sprung (by text);
+        CREATE FUNCTION evil.trap(text) RETURNS bool LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO evil.sprung VALUES ($1); RETURN true; END $$;
+        CREATE FUNCTION evil.eq(oid, oid) RETURNS bool LANGUAGE sql AS 'SELECT evil.trap(''=(oid)'')';
+        CREATE FUNCTION evil.eq(\"char\", \"char\") RETURNS bool LANGUAGE sql AS 'SELECT evil.trap(''=(char)'')';
+        CREATE FUNCTION evil.eq(name, name) RETURNS bool LANGUAGE sql AS 'SELECT evil.trap(''=(name)'')';
+        CREATE FUNCTION evil.eq(text, text) RETURNS bool LANGUAGE sql AS 'SELECT evil.trap(''=(text)'')';
+        CREATE OPERATOR evil.= (leftarg = oid, rightarg = oid, function = evil.eq);
+        CREATE OPERATOR evil.<> (leftarg = oid, rightarg = oid, function = evil.eq);
+        CREATE OPERATOR evil.>= (leftarg = oid, rightarg = oid, function = evil.eq);
+        CREATE OPERATOR evil.= (leftarg = \"char\", rightarg = \"char\", function = evil.eq);
+        CREATE OPERATOR evil.= (leftarg = name, rightarg = name, function = evil.eq);
+        CREATE OPERATOR evil.<> (leftarg = name, rightarg = name, function = evil.eq);
+        CREATE OPERATOR evil.~ (leftarg = text, rightarg = text, function = evil.eq);
+        CREATE OPERATOR evil.= (leftarg = text, rightarg = text, function = evil.eq);
+        CREATE FUNCTION evil.current_setting(text) RETURNS text LANGUAGE sql AS 'SELECT evil.trap(''setting'')::text';
+        CREATE FUNCTION evil.concat(VARIADIC text[]) RETURNS text LANGUAGE sql AS 'SELECT evil.trap(''concat'')::text';
+        CREATE FUNCTION evil.unnest(name[]) RETURNS SETOF name LANGUAGE sql AS 'SELECT evil.trap(''unnest'')::text::name';
+        CREATE TABLE evil.pg_class (oid oid); CREATE TABLE evil.pg_proc (oid oid); CREATE DOMAIN evil.text AS int;
+        CREATE VIEW evil.looked_at AS SELECT name FROM public.emp WHERE id = 1";
+    for mut client in sessions(traps) {
+        let plain = sorted(&rows(&mut client, onetrip_sql::purity::CATALOGUE_QUERY));
+        client.batch_execute("SET search_path = evil, pg_catalog").expect("a path");
+        let attacked = sorted(&rows(&mut client, onetrip_sql::purity::CATALOGUE_QUERY));
+        assert_eq!(column(&mut client, "SELECT by FROM evil.sprung"), [""; 0]);
+        let without_path = |rows: Vec<Vec<Option<String>>>| {
+            rows.into_iter().filter(|row| row[0].as_deref() != Some("s")).collect::<Vec<_>>()
+        };
+        assert_eq!(without_path(attacked), without_path(plain));
+        let equal = "operator \"=\" may be the operator of that name in schema evil";
+        assert_eq!(verdict(&catalogue(&mut client), "SELECT 1 FROM public.emp WHERE name = 'a'"), equal);
+    }
+}
+
+#[test]
+fn the_query_waits_for_no_lock_and_holds_none() {
+    for server in servers() {
+        let dbname = server.database(&format!("{TABLES}; CREATE VIEW v AS SELECT id FROM emp"));
+        let (mut client, mut other) = (server.connect(&dbname), server.connect(&dbname));
+        other.batch_execute("BEGIN; LOCK TABLE emp, v IN ACCESS EXCLUSIVE MODE").expect("a lock");
+        client.batch_execute("SET lock_timeout = '500ms'; BEGIN").expect("a transaction");
+        let catalogue = catalogue(&mut client);
+        assert_eq!(verdict(&catalogue, "SELECT id FROM v"), "pure: public.emp");
+        let locks = "SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND relation >= 16384";
+        assert_eq!(column(&mut client, locks), [""; 0]);
+    }
+}
+
+#[test]
+fn a_cast_that_calls_a_function_makes_everything_unsafe() {
+    let function = "CREATE FUNCTION f(text) RETURNS int LANGUAGE sql AS 'SELECT 1';";
+    for mut client in
+        sessions(&format!("{function} CREATE CAST (text AS int) WITH FUNCTION f(text) AS IMPLICIT"))
+    {
+        let reason = "a cast between built-in types calls a user's function";
+        assert_eq!(verdict(&catalogue(&mut client), "SELECT 1"), reason);
+    }
+    let row = "CREATE FUNCTION f(emp) RETURNS text LANGUAGE sql AS 'SELECT $$a$$';";
+    for mut client in sessions(&format!("{row} CREATE CAST (emp AS text) WITH FUNCTION f(emp)")) {
+        let reason = "a cast between built-in types calls a user's function";
+        assert_eq!(verdict(&catalogue(&mut client), "SELECT emp::text FROM emp"), reason);
+    }
+    // A cast by way of text calls nothing of a user's.
+    for mut client in sessions("CREATE CAST (int AS varchar) WITH INOUT AS IMPLICIT") {
+        assert_eq!(verdict(&catalogue(&mut client), "SELECT id FROM emp"), "pure: public.emp");
+    }
+}
+
+#[test]
+fn a_cast_of_an_enum_that_calls_a_function_spoils_statements_with_enums() {
+    let objects = "CREATE TYPE mood AS ENUM ('a'); CREATE TABLE moods (id int, now_is mood);
+        CREATE VIEW v AS SELECT id FROM moods; CREATE VIEW w AS SELECT (name)::mood IS NULL AS n FROM emp;
+        CREATE FUNCTION f(mood) RETURNS text LANGUAGE sql AS 'SELECT $$a$$';
+        CREATE CAST (mood AS text) WITH FUNCTION f(mood) AS IMPLICIT";
+    for mut client in sessions(objects) {
+        let catalogue = catalogue(&mut client);
+        let reason = "a cast of an enum calls a user's function";
+        for statement in ["SELECT id FROM moods", "SELECT 'a'::mood", "SELECT id FROM v", "SELECT n FROM w"] {
+            assert_eq!(verdict(&catalogue, statement), reason, "{statement}");
+        }
+        assert_eq!(verdict(&catalogue, "SELECT id FROM emp"), "pure: public.emp");
+    }
+}
+
+#[test]
+fn a_way_to_sort_a_built_in_type_makes_everything_unsafe() {
+    let objects =
+        "CREATE FUNCTION cmp(int, int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN 0; END';
+        CREATE OPERATOR CLASS mine FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =,
+            OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 cmp(int, int)";
+    for mut client in sessions(objects) {
+        let reason = "a user's operator class sorts or hashes a built-in type or an enum";
+        assert_eq!(verdict(&catalogue(&mut client), "SELECT id FROM emp"), reason);
+    }
+}
+
+#[test]
+fn an_implicit_cast_or_a_domain_brings_a_users_operator_into_reach() {
+    let operator = "CREATE FUNCTION cat(mood, int) RETURNS int LANGUAGE sql AS 'SELECT 1';
+        CREATE OPERATOR / (leftarg = mood, rightarg = int, function = cat);";
+    let statement = "SELECT name / 2 FROM emp";
+    let shadowed = "operator \"/\" may be the operator of that name in schema public";
+    let kinds = [
+        ("CREATE TYPE mood AS ENUM ('a');", "pure: public.emp"),
+        ("CREATE TYPE mood AS ENUM ('a'); CREATE CAST (text AS mood) WITH INOUT AS IMPLICIT;", shadowed),
+        ("CREATE DOMAIN mood AS text;", shadowed),
+    ];
+    for (kind, expected) in kinds {
+        for mut client in sessions(&format!("{kind} {operator}")) {
+            assert_eq!(verdict(&catalogue(&mut client), statement), expected, "{kind}");
+        }
+    }
+}
+
+#[test]
+fn common_extensions_leave_plain_statements_pure() {
+    let extensions = "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION pg_trgm;
+        CREATE EXTENSION btree_gin; CREATE TABLE people (id int, email citext); CREATE TABLE bags (id int, bag hstore)";
+    for mut client in sessions(extensions) {
+        let catalogue = catalogue(&mut client);
+        for statement in [
+            "SELECT id, name FROM emp WHERE id = $1",
+            "SELECT id FROM emp WHERE name = $1 AND hired > '2020-01-01' ORDER BY name LIMIT 10",
+            "SELECT id FROM emp WHERE name || 'x' <> $1 AND id IN (1, 2) AND name LIKE 'a%'",
+        ] {
+            assert_eq!(verdict(&catalogue, statement), "pure: public.emp");
+        }
+        let column = "has a column of a type that is not built in";
+        assert_eq!(verdict(&catalogue, "SELECT id FROM people"), format!("people {column}"));
+        assert_eq!(verdict(&catalogue, "SELECT id FROM bags"), format!("bags {column}"));
+        let modulo = "operator \"%\" may be the operator of that name in schema public";
+        assert_eq!(verdict(&catalogue, "SELECT id % 2 FROM emp"), modulo);
+        let max = "function max may be the function of that name in schema public";
+        assert_eq!(verdict(&catalogue, "SELECT max(id) FROM emp"), max);
+        assert_eq!(
+            verdict(&catalogue, "SELECT similarity(name, 'a') FROM emp").split(' ').nth(1),
+            Some("similarity")
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! The lists of harmless built-ins against what servers say of every overload.
+
+use crate::server::{catalogue, column, rows, servers};
+use onetrip_sql::purity::{Impure, read};
+
+/// SQL functions whose bodies name everything with its schema; see scripts/purity-lists.
+const SQL_FUNCTIONS: [&str; 13] = [
+    "bit_length",
+    "date_part",
+    "log",
+    "log10",
+    "lpad",
+    "path_contain_pt",
+    "polygon",
+    "quote_literal",
+    "quote_nullable",
+    "round",
+    "rpad",
+    "substring",
+    "trunc",
+];
+
+/// Functions that SAFETY rules name, and others of their kinds. None may be admitted, on any server.
+const NEVER: &[&str] = &[
+    "txid_current",
+    "pg_current_xact_id",
+    "pg_current_xact_id_if_assigned",
+    "txid_status",
+    "txid_current_snapshot",
+    "statement_timestamp",
+    "clock_timestamp",
+    "timeofday",
+    "current_setting",
+    "set_config",
+    "setseed",
+    "random",
+    "nextval",
+    "setval",
+    "currval",
+    "lastval",
+    "pg_sequence_last_value",
+    "current_query",
+    "pg_stat_get_activity",
+    "pg_cursor",
+    "pg_prepared_statement",
+    "pg_lock_status",
+    "pg_advisory_lock",
+    "pg_try_advisory_xact_lock",
+    "pg_notify",
+    "pg_listening_channels",
+    "pg_sleep",
+    "pg_cancel_backend",
+    "pg_terminate_backend",
+    "pg_reload_conf",
+    "lo_get",
+    "lo_create",
+    "lo_creat",
+    "lo_open",
+    "lo_import",
+    "lo_export",
+    "lo_from_bytea",
+    "lo_put",
+    "lo_unlink",
+    "loread",
+    "lowrite",
+    "query_to_xml",
+    "table_to_xml",
+    "schema_to_xml",
+    "database_to_xml",
+    "cursor_to_xml",
+    "has_table_privilege",
+    "has_any_column_privilege",
+    "row_security_active",
+    "ts_stat",
+    "ts_rewrite",
+    "ts_headline",
+    "to_tsvector",
+    "to_tsquery",
+    "get_current_ts_config",
+    "gen_random_uuid",
+    "uuidv7",
+    "random_normal",
+    "pg_relation_size",
+    "pg_database_size",
+    "pg_read_file",
+    "pg_ls_dir",
+    "pg_logical_emit_message",
+    "pg_switch_wal",
+    "pg_create_restore_point",
+    "pg_export_snapshot",
+    "pg_backend_pid",
+    "pg_typeof",
+    "pg_get_viewdef",
+    "to_regclass",
+    "format_type",
+    "obj_description",
+    "col_description",
+    "enum_first",
+    "enum_range",
+    "age",
+    "mxid_age",
+    "version",
+    "inet_client_addr",
+    "current_schemas",
+    "convert_from",
+    "json_populate_record",
+    "satisfies_hash_partition",
+    "array_shuffle",
+    "array_sample",
+    "brin_summarize_new_values",
+    "gin_clean_pending_list",
+    "dblink",
+    "xpath",
+];
+
+/// Names that are functions of this server.
+const NAMES: &str = "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace";
+
+/// Overloads of an admitted name that are not what the list promises.
+fn doubtful(names: &[String]) -> String {
+    let quoted =
+        |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let sql_functions: Vec<_> = SQL_FUNCTIONS.iter().map(ToString::to_string).collect();
+    format!(
+        "SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+         WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN ({}) AND NOT (
+           p.provolatile IN ('i', 's') AND p.prokind IN ('f', 'a', 'w')
+           AND (l.lanname = 'internal' OR l.lanname = 'sql' AND p.proname IN ({}))
+           AND NOT p.proargtypes::regtype[]::text ~ '(reg|internal|cstring|trigger|xml|aclitem)'
+           AND NOT p.prorettype::regtype::text ~ '(reg|internal|cstring|trigger|xml|handler)')",
+        quoted(names),
+        quoted(&sql_functions)
+    )
+}
+
+#[test]
+fn every_overload_of_an_admitted_function_is_as_the_list_promises() {
+    for server in servers() {
+        let mut client = server.connect("postgres");
+        let catalogue = catalogue(&mut client);
+        let is_admitted = |name: &String| {
+            let needs = read(&format!("SELECT pg_catalog.\"{name}\"()")).expect("a call parses");
+            catalogue.check(&needs).is_ok()
+        };
+        let admitted: Vec<_> = column(&mut client, NAMES).into_iter().filter(is_admitted).collect();
+        assert!(admitted.len() > 250, "{} on {}", admitted.len(), server.version);
+        for needed in
+            ["count", "max", "coalesce", "lower", "now", "to_char", "date_trunc", "jsonb_agg", "unnest"]
+        {
+            assert!(needed == "coalesce" || admitted.iter().any(|name| name == needed), "{needed}");
+        }
+        assert_eq!(column(&mut client, &doubtful(&admitted)), [""; 0], "on {}", server.version);
+    }
+}
+
+#[test]
+fn what_does_more_is_admitted_under_no_name() {
+    let mut client = servers()[0].connect("postgres");
+    let catalogue = catalogue(&mut client);
+    for name in NEVER {
+        for call in [format!("SELECT {name}(1)"), format!("SELECT pg_catalog.{name}() FROM (VALUES (1)) v")] {
+            let verdict = read(&call).and_then(|needs| catalogue.check(&needs));
+            assert!(matches!(verdict, Err(Impure::Function(_))), "{call}");
+        }
+    }
+}
+
+#[test]
+fn every_operator_that_is_admitted_computes() {
+    for server in servers() {
+        let mut client = server.connect("postgres");
+        let catalogue = catalogue(&mut client);
+        let names =
+            "SELECT DISTINCT oprname FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace";
+        let is_admitted = |name: &String| {
+            let needs = read(&format!("SELECT a OPERATOR(pg_catalog.{name}) b")).expect("an operator parses");
+            catalogue.check(&needs).is_ok()
+        };
+        let admitted: Vec<_> = column(&mut client, names).into_iter().filter(is_admitted).collect();
+        assert!(admitted.len() > 70, "{admitted:?}");
+        let doubtful = format!(
+            "SELECT o.oid::regoperator FROM pg_operator AS o JOIN pg_proc AS p ON p.oid = o.oprcode
+             WHERE o.oprname = ANY ('{{{}}}') AND (p.provolatile = 'v' OR p.prolang NOT IN (12, 14))",
+            admitted.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(",")
+        );
+        assert_eq!(rows(&mut client, &doubtful).len(), 0, "on {}", server.version);
+    }
+}
+
+#[test]
+fn a_field_of_a_function_in_from_is_never_a_built_in_that_does_more() {
+    for server in servers() {
+        let mut client = server.connect("postgres");
+        let catalogue = catalogue(&mut client);
+        let of_one = "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+            AND provolatile = 'v' AND pronargs >= 1 AND pronargs - pronargdefaults <= 1";
+        let names = column(&mut client, of_one);
+        assert!(names.len() > 50);
+        for name in names {
+            let needs = read(&format!("SELECT g.{name} FROM generate_series(1, 2) AS g")).expect("it parses");
+            let verdict = catalogue.check(&needs);
+            assert!(matches!(verdict, Err(Impure::FieldFunction { .. })), "{name} on {}", server.version);
+        }
+    }
+}
