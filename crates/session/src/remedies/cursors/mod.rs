@@ -83,6 +83,8 @@ struct Reader {
     is_over: bool,
     /// Something was run that may have closed it.
     is_unsure: bool,
+    /// Pieces that were under way then: they tell nothing.
+    sent_before: usize,
     /// The unit that closes it or puts another in its place, if that succeeds.
     leaving: Option<u64>,
     /// A setting changed that what was read ahead may depend on.
@@ -112,6 +114,12 @@ impl Reader {
     /// Whether the server's portal is further on than the program knows, or may be.
     fn is_ahead(&self) -> bool {
         self.under_way > 0 || !self.buffer.is_empty()
+    }
+
+    /// It may not be there any more.
+    fn doubt(&mut self) {
+        self.is_unsure = true;
+        self.sent_before = self.under_way;
     }
 
     fn is_held(&self) -> bool {
@@ -147,6 +155,7 @@ impl Cursors {
             piece_nanos: 0,
             is_over: false,
             is_unsure: false,
+            sent_before: 0,
             leaving: None,
             is_stale: false,
             is_barred: false,
@@ -182,7 +191,7 @@ impl Cursors {
         if failed {
             for reader in self.readers.values_mut().filter(|reader| is_due(reader)) {
                 reader.leaving = None;
-                reader.is_unsure = true;
+                reader.doubt();
             }
         } else {
             self.readers.retain(|_, reader| !is_due(reader));
@@ -200,6 +209,6 @@ impl Cursors {
 
     /// Something goes to the server that may close portals, as far as is known.
     fn doubt(&mut self) {
-        self.readers.values_mut().for_each(|reader| reader.is_unsure = true);
+        self.readers.values_mut().for_each(Reader::doubt);
     }
 }

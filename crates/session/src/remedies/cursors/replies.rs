@@ -95,7 +95,8 @@ impl Session {
             _ if failed => End::Failed(message.to_vec()),
             _ => return,
         };
-        reader.is_unsure = false;
+        reader.is_unsure &= reader.sent_before > 0;
+        reader.sent_before = reader.sent_before.saturating_sub(1);
         reader.under_way = reader.under_way.saturating_sub(1);
         let bytes = reader.buffer.end(end);
         reader.piece_bytes = reader.piece_bytes.max(bytes);
