@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use onetrip_sql::purity::CATALOGUE_QUERY;
 
+use super::walk::Walks;
 use super::{columns, complete, error, message, notification, ready};
 
 /// It skips what follows an error in an extended group up to the next Sync, as the manual's "Message Flow" says, answers
@@ -28,6 +29,7 @@ pub(crate) struct Server {
     pub(crate) parsed: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) bound: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) listens: HashSet<String>,
+    pub(crate) walks: Walks,
 }
 
 impl Default for Server {
@@ -45,6 +47,7 @@ impl Default for Server {
             parsed: HashMap::new(),
             bound: HashMap::new(),
             listens: HashSet::new(),
+            walks: Walks::default(),
         }
     }
 }
@@ -64,14 +67,21 @@ impl Server {
                 }
                 b'B' => {
                     let text = self.parsed.get(c_str(rest).0).cloned().unwrap_or_default();
+                    self.walks.opens(first);
                     self.bound.insert(first.to_vec(), text);
                     said.extend(message(b'2', b""));
                 }
                 b'C' => said.extend(message(b'3', b"")),
+                b'D' if self.walks.places.contains_key(&rest_of(first)) => said.extend(self.walks.describes()),
                 b'D' => said.extend(message(b'n', b"")),
                 b'E' => {
                     let text = self.bound.get(first).cloned().unwrap_or_default();
-                    self.runs(&text, true, &mut said);
+                    let limit = rest.try_into().map_or(0, u32::from_be_bytes);
+                    if Walks::is_walk(&String::from_utf8_lossy(&text)) || !self.bound.contains_key(first) {
+                        self.walks_on(first, limit, &mut said);
+                    } else {
+                        self.runs(&text, true, &mut said);
+                    }
                 }
                 b'Q' => {
                     self.runs(first, false, &mut said);
@@ -83,9 +93,55 @@ impl Server {
         said
     }
 
+    /// Runs a portal of the result, or a cursor by its name.
+    fn walks_on(&mut self, portal: &[u8], limit: u32, said: &mut Vec<u8>) {
+        if self.status == b'E' {
+            self.skips = true;
+            return said.extend(error("ERROR", "25P02", "current transaction is aborted"));
+        }
+        match self.walks.reads(portal, limit, said) {
+            Ok(count) => said.extend(Walks::ends(count, limit)),
+            Err(error) => {
+                (self.skips, self.status) = (true, b'E');
+                said.extend(error);
+            }
+        }
+    }
+
+    /// Runs DECLARE, FETCH or MOVE.
+    fn uses_cursor(&mut self, text: &str, said: &mut Vec<u8>) -> bool {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["DECLARE", name, ..] => self.walks.opens(name.as_bytes()),
+            ["FETCH", rows, "FROM", name] => {
+                let mut piece = self.walks.describes();
+                let Ok(count) = self.walks.reads(name.as_bytes(), rows.parse().unwrap_or(1), &mut piece) else {
+                    return false;
+                };
+                said.extend(piece);
+                said.extend(complete(&format!("FETCH {count}")));
+                return true;
+            }
+            ["MOVE", "ABSOLUTE", place, "IN", name] => {
+                let name = name.trim_matches('"').as_bytes().to_vec();
+                self.walks.places.insert(name, place.parse().unwrap_or(0));
+            }
+            _ => return false,
+        }
+        said.extend(complete(words[0]));
+        true
+    }
+
     fn runs(&mut self, text: &[u8], is_extended: bool, said: &mut Vec<u8>) {
         let text = String::from_utf8_lossy(text).into_owned();
         self.texts.push(text.clone());
+        if self.status == b'E' && !text.starts_with("ROLLBACK") {
+            self.skips = is_extended;
+            return said.extend(error("ERROR", "25P02", "current transaction is aborted"));
+        }
+        if self.uses_cursor(&text, said) {
+            return;
+        }
         if self.answers(&text, said) {
             return;
         }
@@ -104,6 +160,7 @@ impl Server {
             return said.extend(error);
         }
         match verb {
+            Some("ROLLBACK") if upper.starts_with("ROLLBACK TO") => self.status = b'T',
             Some("COMMIT" | "ROLLBACK") => self.status = b'I',
             Some(_) => self.status = b'T',
             None => self.ran += 1,
@@ -121,6 +178,9 @@ impl Server {
     fn answers(&self, text: &str, said: &mut Vec<u8>) -> bool {
         let rows = if text == "SHOW transaction_isolation" {
             vec![columns(&[Some(self.level.as_bytes())])]
+        } else if text.starts_with("SELECT is_scrollable") {
+            let flag: &[u8] = if self.walks.is_scrollable { b"t" } else { b"f" };
+            vec![columns(&[Some(flag)])]
         } else if text == CATALOGUE_QUERY {
             catalogue()
         } else if text.starts_with("SELECT pg_catalog.current_schemas(true)") {
@@ -162,6 +222,11 @@ fn catalogue() -> Vec<Vec<u8>> {
         columns(&row)
     };
     rows.iter().map(bytes).collect()
+}
+
+/// The name behind the letter that tells a portal from a statement.
+fn rest_of(described: &[u8]) -> Vec<u8> {
+    described.get(1..).unwrap_or_default().to_vec()
 }
 
 fn c_str(bytes: &[u8]) -> (&[u8], &[u8]) {
