@@ -245,7 +245,7 @@ impl Session {
             None => self.add_statement(unit, &text, Steps::default()),
         };
         let effect = self.runs_beside_cursors(now, unit, &text);
-        self.executes_natively(now, unit, execute.portal, execute.row_limit);
+        self.executes_natively(unit, execute.portal, execute.row_limit);
         self.runs(effect, text.template);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);

@@ -171,6 +171,11 @@ impl Facts {
         }
     }
 
+    /// Whether a catalogue is there to prove anything by.
+    pub(crate) fn has_catalogue(&self) -> bool {
+        self.known.is_some()
+    }
+
     /// What the text of this template leaves open, if it may only read.
     pub(crate) fn needs_of(&self, template: u32) -> Option<&Needs> {
         match self.statements.get(template as usize)? {

@@ -173,7 +173,7 @@ impl Rule {
                 "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, each with its Sync, so that statement_timeout is armed for each, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and an error leaves the transaction as it was. Rows before an error are given out; when the program comes to it, the server is asked for the failed piece, so that its transaction fails too, and the program gets the error as it was."
             }
             Self::Bounds => {
-                "No more pieces ahead than twice those that the program has got, than keep the path busy for two round trips, and than 1 MiB for the session, as far as the longest piece so far tells. A result of which one piece is read costs nothing."
+                "No more pieces ahead than twice those that the program has got, than keep the path busy for four round trips, and than 1 MiB for the session, as far as the longest piece so far tells. A result of which one piece is read costs nothing."
             }
             Self::Contact => {
                 "While a program is answered from memory, the server hears of it every 20 ms at least, so that idle_in_transaction_session_timeout ends the transactions that it would end, and no others."

@@ -19,6 +19,10 @@ const AHEAD_PER_PIECE: u64 = 2;
 const PIECES_MAX: u64 = 4096;
 /// A piece that takes so many round trips is not read ahead: what comes behind it would wait.
 const SLOW_TRIPS: u64 = 4;
+/// With more pieces than this, the next flight goes out when a quarter is used up.
+const SMALL: usize = 16;
+/// What is ahead takes so many round trips, at most.
+const TRIPS_AHEAD: u64 = 4;
 /// A program that is served from memory is not idle: the server hears of it this often.
 const CONTACT_EVERY: Duration = Duration::from_millis(20);
 
@@ -99,8 +103,9 @@ impl Session {
         let Some(reader) = self.cursors.readers.get(&*request.name) else { return };
         let ahead = reader.buffer.len() + reader.under_way;
         let more = target.saturating_sub(ahead);
+        let is_low = if target > SMALL { 4 * ahead <= 3 * target } else { 2 * ahead <= target };
         match request.rows {
-            Some(rows) if 2 * ahead <= target && more > 0 && self.may_read_ahead(&request.name) => {
+            Some(rows) if is_low && more > 0 && self.may_read_ahead(now, &request.name) => {
                 self.fly(&request.name, rows, more);
                 self.cursors.contact_at = now;
             }
@@ -133,12 +138,12 @@ impl Session {
 }
 
 impl Reader {
-    /// Pieces that keep the path busy for two round trips.
+    /// Pieces that keep the path busy for so many round trips.
     fn by_time(&self, rtt_nanos: u64) -> u64 {
         match self.piece_nanos {
             0 => PIECES_MAX,
             slow if slow > SLOW_TRIPS * rtt_nanos => 0,
-            nanos => 2 * rtt_nanos / nanos + 1,
+            nanos => TRIPS_AHEAD * rtt_nanos / nanos + 1,
         }
     }
 }

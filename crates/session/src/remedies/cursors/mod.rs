@@ -79,6 +79,8 @@ struct Reader {
     piece_bytes: usize,
     /// Time between two pieces of a flight; zero as long as none was seen.
     piece_nanos: u64,
+    /// Its statement is known to do nothing but read, whenever it does.
+    is_proven: bool,
     /// The program has seen the end.
     is_over: bool,
     /// Something was run that may have closed it.
@@ -153,6 +155,7 @@ impl Cursors {
             buffer: Buffer::default(),
             piece_bytes: 0,
             piece_nanos: 0,
+            is_proven: false,
             is_over: false,
             is_unsure: false,
             sent_before: 0,

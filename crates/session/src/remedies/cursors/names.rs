@@ -73,7 +73,7 @@ impl Session {
         }
         match text.cursor.as_deref() {
             Some(CursorUse::Declares { name, is_held, no_scroll }) => {
-                return self.declares(now, unit, text, name, *is_held, *no_scroll);
+                return self.declares(unit, text, name, *is_held, *no_scroll);
             }
             Some(CursorUse::Closes(name)) => {
                 let is_plain = self.is_plain_cursor(name);
@@ -111,7 +111,6 @@ impl Session {
 
     fn declares(
         &mut self,
-        now: Moment,
         unit: u64,
         text: &Text,
         name: &[u8],
@@ -124,7 +123,7 @@ impl Session {
             TransactionStatus::Active => !is_held,
             _ => false,
         };
-        if !is_in_place || !text.has_harmless_types || !self.may_follow(now, text.template) {
+        if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
             return text.effect;
         }
         let relations = self.facts.needs_of(text.template).map_or(0, |needs| needs.relations.len());
@@ -135,7 +134,7 @@ impl Session {
         {
             self.cursors.asks_about = Some(name.into());
         }
-        if is_held { text.effect } else { Effect::Nothing }
+        Effect::Read
     }
 
     /// Asks whether a cursor that was declared can be put back to a place.

@@ -80,7 +80,7 @@ impl Session {
             return self.answer_in_part(now, &request, input);
         }
         let ahead = self.pieces_ahead(&request.name);
-        if (is_ahead && is_unsure) || (ahead > 0 && self.may_read_ahead(&request.name)) {
+        if (is_ahead && is_unsure) || (ahead > 0 && self.may_read_ahead(now, &request.name)) {
             let rows = request.rows.filter(|_| !is_ended).unwrap_or(NonZeroU32::MIN);
             let pieces = if is_unsure { 1 } else { 1 + ahead };
             if is_unsure && request.rows.is_none() && !is_ended {
@@ -131,7 +131,10 @@ impl Session {
     }
 
     /// Whether what comes next of it may be read before it is asked for (rules R1 to R3, R7).
-    pub(super) fn may_read_ahead(&mut self, name: &[u8]) -> bool {
+    pub(super) fn may_read_ahead(&mut self, now: Moment, name: &[u8]) -> bool {
+        if !self.is_proven(now, name) {
+            return false;
+        }
         let Some(reader) = self.cursors.readers.get(name) else { return false };
         if reader.is_barred || reader.is_over || reader.pieces == 0 || reader.buffer.is_ended() {
             return false;
@@ -219,7 +222,7 @@ impl Session {
     }
 
     /// An Execute goes to the server as it came: a portal that is read in pieces is followed from its first one on.
-    pub(crate) fn executes_natively(&mut self, now: Moment, unit: u64, portal: &[u8], rows: Option<NonZeroU32>) {
+    pub(crate) fn executes_natively(&mut self, unit: u64, portal: &[u8], rows: Option<NonZeroU32>) {
         if let Some(reader) = self.cursors.readers.get_mut(portal) {
             if reader.leaving.is_none() && matches!(reader.kind, Kind::Portal) {
                 reader.pieces += 1;
@@ -232,7 +235,7 @@ impl Session {
         }
         let Some(found) = self.portals.get(portal) else { return };
         let (text, formats) = (found.text.clone(), found.formats);
-        if text.effect == Effect::Read && self.may_follow(now, text.template) {
+        if text.effect == Effect::Read {
             if let Some(reader) = self.cursors.add(portal, Kind::Portal, text, formats) {
                 reader.pieces = 1;
                 self.cursors.native = Some((unit, self.cursors.next_serial));
@@ -240,8 +243,22 @@ impl Session {
         }
     }
 
-    /// Whether statements of this template are proven to be the same when they are run earlier (rules R1 and R2).
-    pub(super) fn may_follow(&mut self, now: Moment, template: u32) -> bool {
+    /// Whether a result is proven to be the same when it is read earlier (rules R1 and R2). Nothing but reads was sent
+    /// since it was opened, if the session's state is known now.
+    fn is_proven(&mut self, now: Moment, name: &[u8]) -> bool {
+        let Some(reader) = self.cursors.readers.get(name) else { return false };
+        let (is_proven, template) = (reader.is_proven, reader.text.template);
+        if is_proven || !self.facts.has_catalogue() {
+            return is_proven;
+        }
+        let is_proven = self.is_plain(now, template);
+        if let Some(reader) = self.cursors.readers.get_mut(name) {
+            reader.is_proven = is_proven;
+        }
+        is_proven
+    }
+
+    fn is_plain(&mut self, now: Moment, template: u32) -> bool {
         self.prove(now);
         let is_pure = self.facts.is_known() && self.only_reads(now, template);
         let is_free = self.facts.needs_of(template).is_some_and(super::forms::computes_free);
