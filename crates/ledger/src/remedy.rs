@@ -11,19 +11,25 @@ pub enum Remedy {
     Begin,
     /// A COMMIT or ROLLBACK of a transaction that only read is answered when it arrives.
     Commit,
+    /// A statement of a loop inside REPEATABLE READ is answered by what was read ahead.
+    Loops,
+    /// A Parse, with its Describe, that the server has answered before is answered when it arrives.
+    Statements,
     /// A piece of a result is answered from what was read ahead.
     Cursors,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 3] = [Self::Begin, Self::Commit, Self::Cursors];
+    pub const ALL: [Self; 5] = [Self::Begin, Self::Commit, Self::Loops, Self::Statements, Self::Cursors];
 
     /// Its name in options and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Begin => "begin",
             Self::Commit => "commit",
+            Self::Loops => "loops",
+            Self::Statements => "statements",
             Self::Cursors => "cursors",
         }
     }

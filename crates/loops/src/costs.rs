@@ -20,6 +20,15 @@ const WASTE_SAVED_MAX: i64 = 2_000_000_000;
 /// What a statement is taken to cost before it was measured.
 const EXECUTION_GUESS: f64 = 50_000.0;
 
+/// Executions until their measured time is believed.
+const TRUSTED_SAMPLES: u8 = 8;
+
+/// Guesses that may be unanswered before that.
+const UNTRUSTED_UNANSWERED: f64 = 128.0;
+
+/// What its reply is taken to have.
+const BYTES_GUESS: f64 = 512.0;
+
 /// What a pair that is not known may make the program wait behind it.
 const COLD_WAIT: f64 = 1_000_000.0;
 
@@ -32,14 +41,37 @@ const TEMPLATES_MAX: usize = 4096;
 /// Results without use until a template's results are looked at less often.
 const FRUITLESS_MAX: u32 = 64;
 
+/// What a number is usually, the latest ones counting most, and low ones more than high ones: what comes on top by
+/// chance, the way and the gateway's own delays, is not the statement's.
+#[derive(Debug, Clone, Copy)]
+struct Usual {
+    value: f64,
+    samples: u8,
+}
+
+impl Usual {
+    fn taken_for(value: f64) -> Self {
+        Self { value, samples: 0 }
+    }
+
+    fn add(&mut self, value: f64) {
+        let share = match self.samples {
+            0 => 1.0,
+            _ if value < self.value => 0.5,
+            _ => 1.0 / 8.0,
+        };
+        self.samples = self.samples.saturating_add(1);
+        self.value += (value - self.value) * share;
+    }
+}
+
 /// What is known of one template.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TemplateCost {
     /// Nanoseconds of an execution.
-    pub(crate) execution: f64,
+    execution: Usual,
     /// Bytes of a reply.
-    pub(crate) bytes: f64,
-    is_measured: bool,
+    bytes: Usual,
     /// Executed by the program in this epoch (transaction, or what follows a flush).
     executed_in: u64,
     /// Results since one had a row that a statement came from.
@@ -51,9 +83,8 @@ pub(crate) struct TemplateCost {
 impl Default for TemplateCost {
     fn default() -> Self {
         Self {
-            execution: EXECUTION_GUESS,
-            bytes: 512.0,
-            is_measured: false,
+            execution: Usual::taken_for(EXECUTION_GUESS),
+            bytes: Usual::taken_for(BYTES_GUESS),
             executed_in: 0,
             fruitless: 0,
             unexplained: 0,
@@ -103,13 +134,14 @@ impl Costs {
         self.templates.get(&template).is_some_and(|cost| cost.executed_in == self.epoch)
     }
 
+    /// An execution took so long and gave so many bytes, as far as is known: zero bytes are none that were counted.
     pub(crate) fn measured(&mut self, template: u32, execution: Option<Duration>, bytes: usize) {
         self.change(template, |cost| {
-            let share = if cost.is_measured { 1.0 / 8.0 } else { 1.0 };
-            cost.is_measured = true;
-            cost.bytes += (bytes as f64 - cost.bytes) * share;
+            if bytes > 0 {
+                cost.bytes.add(bytes as f64);
+            }
             if let Some(execution) = execution {
-                cost.execution += (execution.as_nanos() as f64 - cost.execution) * share;
+                cost.execution.add(execution.as_nanos() as f64);
             }
         });
     }
@@ -144,17 +176,18 @@ impl Costs {
 
     /// A statement of the program's was executed, or a guess did it for it.
     pub(crate) fn earn(&mut self, template: u32) {
-        self.tokens = (self.tokens + self.of(template).execution as i64 / WASTE_SHARE).min(WASTE_SAVED_MAX);
+        self.tokens =
+            (self.tokens + self.of(template).execution.value as i64 / WASTE_SHARE).min(WASTE_SAVED_MAX);
     }
 
     /// A guess was for nothing.
     pub(crate) fn spend(&mut self, template: u32) {
-        self.tokens = (self.tokens - self.of(template).execution as i64).max(-WASTE_SAVED_MAX);
+        self.tokens = (self.tokens - self.of(template).execution.value as i64).max(-WASTE_SAVED_MAX);
     }
 
     /// Whether a guess of this template pays at all, if it is right with this probability.
     pub(crate) fn pays(&self, template: u32, probability: f64) -> bool {
-        let execution = self.of(template).execution;
+        let execution = self.of(template).execution.value;
         self.round_trip > 0.0
             && self.tokens > 0
             && execution <= self.round_trip / 4.0
@@ -167,12 +200,19 @@ impl Costs {
         let odds = probability / (1.0 - probability).max(0.001);
         let wait = (self.round_trip * odds).min(self.round_trip);
         let wait = if is_cold { wait.min(COLD_WAIT) } else { wait };
-        ((wait / self.of(template).execution.max(1.0)) as u32).max(1)
+        let execution = self.of(template).execution;
+        // first executions are slow, and where guesses are not measured there are no others: more than was useful in
+        // the loop so far is never under way anyhow
+        let execution = match execution.samples < TRUSTED_SAMPLES {
+            true => execution.value.min((self.round_trip / UNTRUSTED_UNANSWERED).max(EXECUTION_GUESS)),
+            false => execution.value,
+        };
+        ((wait / execution.max(1.0)) as u32).max(1)
     }
 
     /// Answers of this template that may wait for the program.
     pub(crate) fn waiting_max(&self, template: u32) -> u32 {
-        ((BYTES_MAX / self.of(template).bytes.max(1.0)) as u32).max(1)
+        ((BYTES_MAX / self.of(template).bytes.value.max(1.0)) as u32).max(1)
     }
 
     fn change(&mut self, template: u32, change: impl FnOnce(&mut TemplateCost)) {
@@ -192,7 +232,7 @@ mod tests {
     fn at(round_trip: Duration, execution: Duration) -> Costs {
         let mut costs = Costs::default();
         costs.set_round_trip(round_trip);
-        costs.measured(1, Some(execution), 100);
+        (0..TRUSTED_SAMPLES).for_each(|_| costs.measured(1, Some(execution), 100));
         costs
     }
 
@@ -233,6 +273,25 @@ mod tests {
         assert_eq!(costs.unanswered_max(1, 0.99, false), 100);
         assert_eq!(costs.unanswered_max(1, 0.99, true), 10, "a millisecond while it is not known");
         assert_eq!(costs.unanswered_max(1, 0.2, false), 25);
+    }
+
+    #[test]
+    fn one_slow_first_execution_does_not_slow_a_loop_down() {
+        let mut costs = Costs::default();
+        costs.set_round_trip(13 * MS);
+        costs.measured(1, Some(3 * MS), 100);
+        assert!(costs.unanswered_max(1, 0.99, false) >= 128);
+        (0..8).for_each(|_| costs.measured(1, Some(3 * MS), 100));
+        assert_eq!(costs.unanswered_max(1, 0.99, false), 4, "it is slow indeed");
+    }
+
+    #[test]
+    fn what_was_not_measured_changes_nothing() {
+        let mut costs = at(10 * MS, 100 * US);
+        let before = costs.waiting_max(1);
+        costs.measured(1, None, 0);
+        assert_eq!(costs.waiting_max(1), before);
+        assert_eq!(costs.unanswered_max(1, 0.99, false), 100);
     }
 
     #[test]

@@ -30,14 +30,16 @@ const UNSEEN_BYTES_MAX: usize = 64 << 10;
 /// Levels of loops inside loops, from zero.
 pub(crate) const DEPTH_MAX: u8 = 3;
 
-/// What became of a statement or guess that the server has answered.
+/// What became of a statement or guess that the server has answered. By default nothing of it is known; it is better
+/// to tell at least the bytes: how much may be read ahead depends on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The server's time for the statement alone, if it can be told.
+    /// The server's time for the statement alone, if it can be told. For a guess, best the time since the answer
+    /// before it in its flight.
     pub execution: Option<Duration>,
-    /// Bytes of the reply.
+    /// Bytes of the reply; zero if not known.
     pub bytes: usize,
-    /// Rows of the result, so far.
+    /// Rows of the result, so far; means nothing where the bytes are not known.
     pub rows: u64,
 }
 
@@ -191,7 +193,9 @@ impl Predictor {
             return;
         };
         self.costs.measured(entry.template.id, outcome.execution, outcome.bytes);
-        self.note_last_page(&entry, outcome.rows);
+        if outcome.bytes > 0 {
+            self.note_last_page(&entry, outcome.rows);
+        }
         let Some(id) = entry.result else {
             return;
         };
@@ -301,7 +305,7 @@ impl Predictor {
     ) -> Option<FrameId> {
         if is_visible {
             self.make_room(None);
-        } else if self.unseen() >= self.unseen_max(template) {
+        } else if !self.has_room_unseen(template) {
             return None;
         }
         let room = FRAMES_BYTES_MAX.saturating_sub(self.frames.size());
@@ -349,20 +353,17 @@ impl Predictor {
         }
     }
 
-    fn unseen(&self) -> usize {
-        self.frames.iter().filter(|(_, frame)| !frame.is_visible).count()
-    }
-
-    /// Unseen results that may be kept when one of this template comes: all of them for one whose rows are known to be
-    /// walked, some of them to find out.
-    fn unseen_max(&self, template: Template) -> usize {
+    /// Whether the result of a guess of this template may be kept: all that there is room for if its rows are known to
+    /// be walked, some of them to find out.
+    fn has_room_unseen(&self, template: Template) -> bool {
         let mut edges = self.edges.of_origin(template.key).iter();
         let is_origin = edges.any(|edge| self.edges.get(*edge).is_some_and(|edge| edge.is_confirmed));
-        match (is_origin, self.costs.is_fruitful(template.id)) {
-            (true, _) => UNSEEN_MAX,
-            (false, true) => UNSEEN_MAX / 4,
-            (false, false) => 0,
-        }
+        let most = match is_origin {
+            true => UNSEEN_MAX,
+            false if self.costs.is_fruitful(template.id) => UNSEEN_MAX / 4,
+            false => return false,
+        };
+        self.frames.iter().filter(|(_, frame)| !frame.is_visible).count() < most
     }
 
     fn any_frame(&self) -> Option<FrameId> {

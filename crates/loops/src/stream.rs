@@ -42,6 +42,8 @@ pub(crate) struct Stream {
     pub(crate) evidence: u32,
     /// Statements of the program.
     pub(crate) statements: u32,
+    /// Those of them that came where they were expected, guessed or not.
+    foreseen: u32,
     /// Guesses that may be unserved before the first hit; grows to `START_MAX` at most.
     pub(crate) start: u32,
     pub(crate) hits: u32,
@@ -95,10 +97,10 @@ impl Stream {
         }
     }
 
-    /// Share of guesses that were right.
-    pub(crate) fn hit_rate(&self, before: f64) -> f64 {
-        // what the edge knows counts like eight guesses
-        (8.0 * before + f64::from(self.hits)) / (8.0 + f64::from(self.hits + self.wasted))
+    /// How probable it is that a guess is right: what the edge knows counts like eight statements.
+    pub(crate) fn probability(&self, before: f64) -> f64 {
+        let known = f64::from(self.statements) + f64::from(self.wasted);
+        (8.0 * before + f64::from(self.foreseen)) / (8.0 + known)
     }
 
     /// The program sent a statement of this stream.
@@ -115,6 +117,7 @@ impl Stream {
         }
         self.last_at = now;
         self.statements = self.statements.saturating_add(1);
+        self.foreseen += u32::from(was_expected);
         self.streak = if was_expected { self.streak + 1 } else { 0 };
         self.restart();
     }
@@ -158,6 +161,16 @@ mod tests {
         assert_eq!(stream.allowed(), 6);
         stream.hits = 100_000;
         assert_eq!(stream.allowed(), WINDOW_MAX - 3);
+    }
+
+    #[test]
+    fn what_was_foreseen_counts_even_if_it_was_not_guessed() {
+        let mut stream = stream(0);
+        assert_eq!(stream.probability(0.5), 0.5);
+        (0..24).for_each(|_| stream.consumed(Duration::ZERO, true));
+        assert!(stream.probability(0.5) > 0.85);
+        stream.wasted = 32;
+        assert!(stream.probability(0.5) < 0.5);
     }
 
     #[test]

@@ -8,11 +8,15 @@ use onetrip_wire::pg::{
 };
 
 use crate::remedies::{Effect, Place, cursor_use, leaves_savepoints};
-use crate::reply_queue::{Due, Expect};
+use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{Portal, ResultFormats, Text, row_limit};
 
+/// Longest text that is kept for remedies, in bytes.
+pub(crate) const SOURCE_BYTES_MAX: usize = 16 * 1024;
+/// Prepared statements whose texts are kept.
+const SOURCES_MAX: usize = 4096;
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
 
@@ -32,7 +36,7 @@ impl Session {
         if self.is_fenced(now, input) {
             return Ok(Verdict::Hold);
         }
-        if let Some(verdict) = self.answer(now, header, input) {
+        if let Some(verdict) = self.answer(now, header, input)? {
             return Ok(verdict);
         }
         let place = self.restore_places(header, input)?;
@@ -46,6 +50,9 @@ impl Session {
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let is_whole = length <= INSPECT_BYTES_MAX;
+        if self.needs_broken(header.tag, body) {
+            return Err(self.statement_refused());
+        }
         self.book_request(now, header.tag, body, is_whole);
         self.units.bytes_sent(available);
         self.book_answered(now);
@@ -58,15 +65,30 @@ impl Session {
             self.ask_for_level();
             self.ask_about_cursor();
         }
+        self.unit_sent(now);
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
     }
 
     /// What a remedy makes of the unit at the front of `input`.
-    fn answer(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+    fn answer(
+        &mut self,
+        now: Moment,
+        header: FrameHeader,
+        input: &[u8],
+    ) -> Result<Option<Verdict>, SessionError> {
         if self.units.is_open() {
-            return self.read_cursor(now, header, input);
+            return Ok(self.read_cursor(now, header, input));
         }
-        self.answer_begin(now, header, input).or_else(|| self.answer_commit(now, input)).or_else(|| self.read_cursor(now, header, input))
+        if let Some(verdict) = self.behind_told(now, input)? {
+            return Ok(Some(verdict));
+        }
+        Ok(self
+            .answer_begin(now, header, input)
+            .or_else(|| self.answer_commit(now, input))
+            .or_else(|| self.answer_loops(now, header, input))
+            .or_else(|| self.show_unseen(header.tag, input))
+            .or_else(|| self.read_cursor(now, header, input))
+            .or_else(|| self.answer_prepare(now, input)))
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
@@ -95,13 +117,14 @@ impl Session {
     fn query(&mut self, now: Moment, body: &[u8]) {
         let text = Reader::new(body).c_str();
         let is_whole = text.is_ok();
+        self.loops.forget_unseen();
         let (unit, statement, mut text) = self.open_query(now, text.unwrap_or(body));
         if !is_whole {
             text.effect = Effect::MayDefine;
         }
         self.begin.runs(text.leaves_savepoints, false);
         text.effect = self.runs_beside_cursors(now, unit, &text);
-        self.runs(text.effect, text.template);
+        self.runs(now, text.effect, text.template);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
     }
@@ -138,7 +161,9 @@ impl Session {
             self.named_seen = true;
             self.stream.statement_name(name);
         }
-        let source = self.needs_facts().then(|| Box::from(text));
+        let is_kept =
+            text.len() <= SOURCE_BYTES_MAX && self.prepared.len() < SOURCES_MAX && self.needs_facts();
+        let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
         match parse {
             None => text.effect = Effect::MayDefine, // a text that is not whole
@@ -148,6 +173,9 @@ impl Session {
                 text.has_harmless_types = false;
             }
         }
+        if let Some(parse) = parse {
+            self.watch_parse(now, unit, parse);
+        }
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
@@ -155,6 +183,9 @@ impl Session {
             prepared.set(text, types, self.parameters.hashes());
             prepared.source = source;
             prepared.is_seen_in(unit);
+        }
+        if name.is_empty() && self.owner == Owner::Client {
+            self.loops.forget_unseen();
         }
         self.owe(unit, Expect::Parse, statement);
     }
@@ -219,6 +250,7 @@ impl Session {
         let unit = self.units.open(now, UnitKind::Group);
         let (text, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
+                self.watch_describe(unit, name);
                 let text = self.prepared.get(name).map(|prepared| prepared.text.clone());
                 (text, Expect::DescribeStatement)
             }
@@ -246,7 +278,7 @@ impl Session {
         };
         let effect = self.runs_beside_cursors(now, unit, &text);
         self.executes_natively(unit, execute.portal, execute.row_limit);
-        self.runs(effect, text.template);
+        self.runs(now, effect, text.template);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
         }
@@ -355,10 +387,17 @@ impl Session {
 
     /// Owes a reply for a message, unless the server skips it after an error.
     pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
+        if self.owner == Owner::Nobody {
+            return;
+        }
         let due = Due { expect, unit, statement, owner: self.owner };
         if !self.queue.sent(due) {
+            self.watching.is_skipped(&due);
             self.mark_skipped(due);
-        } else if !due.is_own() {
+            return;
+        }
+        self.watching.sent(&due);
+        if !due.is_own() {
             self.units.owes(unit);
         }
     }

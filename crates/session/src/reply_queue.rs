@@ -41,6 +41,14 @@ pub enum Owner {
     Commit,
     /// The session, which asks the server about itself.
     Inquiry,
+    /// The remedy `loops`, which runs ahead.
+    Loops,
+    /// The session, which runs again what was answered from memory, so that the server has the same unnamed objects.
+    Unseen,
+    /// Nobody: it is answered from memory and not sent.
+    Nobody,
+    /// The remedy `statements`: the client sent it and has its answer, or gets another.
+    Statements,
     /// The remedy `cursors`, which reads ahead.
     Cursors,
 }
@@ -49,7 +57,7 @@ pub enum Owner {
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 5;
+const OWNERS: usize = 9;
 
 impl Due {
     /// A message of the session's own.
@@ -270,6 +278,19 @@ impl ReplyQueue {
             front.unit = unit;
             front.statement = statement;
         }
+    }
+
+    /// What the server owes this unit is another owner's from now on; how many messages that is.
+    pub(crate) fn hand_over(&mut self, unit: u64, owner: Owner) -> usize {
+        let Self { due, owed, .. } = self;
+        let mut count = 0;
+        for due in due.iter_mut().filter(|due| due.unit == unit && due.owner != owner) {
+            owed[due.owner as usize] -= 1;
+            owed[owner as usize] += 1;
+            due.owner = owner;
+            count += 1;
+        }
+        count
     }
 
     fn push(&mut self, due: Due) {

@@ -1,7 +1,7 @@
 use onetrip_ledger::{Moment, Outcome, Statement, TransactionStatus};
 use onetrip_wire::pg::TransactionStatus as WireStatus;
 use onetrip_wire::pg::{
-    CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, RowDescription, backend,
+    CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
 };
 
 use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
@@ -29,10 +29,11 @@ impl Session {
         let available = input.len().min(length);
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let reply = self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
-        let verdict = self.pass_reply(header.tag, &input[..available], length, reply, now)?;
+        let verdict = self.pass_reply(now, header.tag, &input[..available], length, reply)?;
         self.server_passing = length - available;
         self.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.passes_rest();
         if header.tag == backend::READY_FOR_QUERY {
+            self.server_status = body.first().copied().unwrap_or_default();
             self.got_ready(now);
         }
         Ok(verdict)
@@ -43,12 +44,14 @@ impl Session {
         let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.is_ending;
         if is_quiet && self.status == TransactionStatus::Idle {
             self.inquire(now);
+            self.inquire_names();
         }
     }
 
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
         let mut skipped = std::mem::take(&mut self.skipped);
         let reply = self.queue.received(tag, |due| skipped.push(due));
+        self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
         self.cursor_messages_skipped(&skipped, reply.due().is_some_and(|due| due.owner == Owner::Cursors));
         if reply.is_own() {
             self.last_reply_unit = NO_UNIT;
@@ -108,7 +111,7 @@ impl Session {
         }
     }
 
-    fn book_part(&mut self, due: Due, tag: u8, body: &[u8], is_whole: bool) {
+    pub(crate) fn book_part(&mut self, due: Due, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
             backend::DATA_ROW => self.row(due, body, is_whole),
             backend::COMMAND_COMPLETE => self.command_complete(due, body),
@@ -151,10 +154,8 @@ impl Session {
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
         } else if let Some(learned) = self.learned_of(due) {
-            let columns = RowDescription::decode(body).ok();
-            let columns = columns.map(|columns| columns.columns().map(|column| column.type_oid).collect());
             learned.layout = layout;
-            learned.columns = columns;
+            learned.describe(body);
         }
     }
 
@@ -226,6 +227,7 @@ impl Session {
         };
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
             self.prepared.clear();
+            self.watching.names_cleared();
         }
         self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
@@ -239,10 +241,13 @@ impl Session {
         }
     }
 
-    fn book_failure(&mut self, due: Due, body: &[u8]) {
+    pub(crate) fn book_failure(&mut self, due: Due, body: &[u8]) {
         self.capture.active = false;
         self.prepared.for_each(|prepared| prepared.fails_in(due.unit));
         let failure = failure(body);
+        if failure == Outcome::Failed(*b"0A000") {
+            self.forget_statements();
+        }
         if let Some(exchange) = self.units.exchange_mut(due.unit) {
             if exchange.outcome == Outcome::Done {
                 exchange.outcome = failure;

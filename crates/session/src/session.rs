@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
-use crate::remedies::{Common, Cursors, EarlyBegin, Facts, Inquiries, Remedies, Rule, Transaction};
+use crate::remedies::{
+    Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction, Watching,
+};
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
@@ -37,6 +39,8 @@ pub struct SessionConfig {
     pub keep_values: bool,
     /// What may answer before the server.
     pub remedies: Remedies,
+    /// What a BEGIN without a level gets, if the client did not choose in its startup packet.
+    pub isolation: Option<IsolationLevel>,
     /// What the sessions of one gateway share.
     pub common: Arc<Common>,
     /// Random bytes that no program can guess: names of the session's own objects are made of them.
@@ -93,9 +97,15 @@ pub enum SessionError {
     /// A BEGIN failed after it was answered. The client has been told, and nothing behind the BEGIN was run.
     #[error("the server refused a BEGIN that had been answered")]
     BeginRefused,
+    /// What was read ahead could not be taken back. The client has been told.
+    #[error("the server did not take back what was read ahead")]
+    ShieldBroken,
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
+    /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
+    #[error("the server refused a statement whose Parse had been answered")]
+    StatementRefused,
     /// The program needs to know where a cursor stands that was read ahead, or the server did not do as expected. The
     /// client has been told.
     #[error("a result that was read ahead cannot be gone on with")]
@@ -134,6 +144,11 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    pub(crate) loops: Loops,
+    /// What the server's last ReadyForQuery said, whoever it was for.
+    pub(crate) server_status: u8,
+    pub(crate) told: Told,
+    pub(crate) watching: Watching,
     pub(crate) cursors: Cursors,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
@@ -210,6 +225,10 @@ impl Session {
             transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
+            loops: Loops::default(),
+            server_status: b'I',
+            told: Told::default(),
+            watching: Watching::default(),
             cursors: Cursors::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
@@ -335,7 +354,9 @@ impl Session {
 
     /// What the kernel knows of the path to the database.
     pub fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
-        self.begin.set_distance(Duration::from_micros(rtt_min_us.into()));
+        let distance = Duration::from_micros(rtt_min_us.into());
+        self.begin.set_distance(distance);
+        self.loops.set_distance(distance);
         self.stream.path(now, rtt_us, rtt_min_us);
     }
 
@@ -347,6 +368,7 @@ impl Session {
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
         self.config.common.fence.leave(self.fence_member);
+        self.transaction_over(); // what it may have defined may be there
         let unanswered = self.units.unanswered().into();
         self.stream.closed(
             self.client_left_at.unwrap_or(now),

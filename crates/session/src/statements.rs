@@ -4,7 +4,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use onetrip_ledger::ValueHash;
 use onetrip_sql::{FetchCount, Lifted, StatementKind};
-use onetrip_wire::pg::{Format, Oid};
+use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
 use crate::remedies::{CursorUse, Effect};
@@ -45,6 +45,8 @@ pub(crate) struct Prepared {
     pub(crate) literals: SmallVec<[ValueHash; 4]>,
     /// Its text, where a remedy may need it.
     pub(crate) source: Option<Box<[u8]>>,
+    /// It was told to be there, and is not, or is another: what a Bind fails with.
+    pub(crate) broken: Option<Vec<u8>>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
 }
@@ -78,6 +80,20 @@ pub(crate) struct Learned {
     pub(crate) layout: u32,
     /// Types of the parameters.
     pub(crate) types: SmallVec<[Oid; 8]>,
+}
+
+impl Learned {
+    /// Takes the types of the result's columns from the body of its RowDescription.
+    pub(crate) fn describe(&mut self, body: &[u8]) {
+        let Ok(description) = RowDescription::decode(body) else {
+            self.columns = None;
+            return;
+        };
+        let types = || description.columns().map(|column| column.type_oid);
+        if !self.columns.as_ref().is_some_and(|known| known.iter().copied().eq(types())) {
+            self.columns = Some(types().collect());
+        }
+    }
 }
 
 /// Statements and portals of one connection by name; the unnamed ones need no allocation.
@@ -123,12 +139,22 @@ impl<T> Named<T> {
         self.named.get_mut(name)
     }
 
+    /// Whether one more name will be followed.
+    pub(crate) fn has_room(&self) -> bool {
+        self.named.len() < FOLLOWED_MAX
+    }
+
     pub(crate) fn remove(&mut self, name: &[u8]) {
         if name.is_empty() {
             self.unnamed = None;
         } else {
             self.named.remove(name);
         }
+    }
+
+    /// How many have a name.
+    pub(crate) fn len(&self) -> usize {
+        self.named.len()
     }
 
     /// Looks at each of them.
@@ -179,6 +205,7 @@ impl Prepared {
         self.literals.clear();
         self.literals.extend_from_slice(literals);
         self.source = None;
+        self.broken = None;
         self.seen_in = None;
     }
 

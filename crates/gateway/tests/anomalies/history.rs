@@ -13,6 +13,7 @@
 //! Snapshot isolation with real time forbids each cycle in which no two `rw` follow one another; READ COMMITTED forbids
 //! those of `ww` and `wr` alone.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
@@ -223,8 +224,8 @@ fn way_back(edges: &Edges, start: (usize, bool)) -> Option<Vec<usize>> {
                 path.reverse();
                 return Some(path);
             }
-            if !came_from.contains_key(&next) {
-                came_from.insert(next, place);
+            if let Entry::Vacant(vacant) = came_from.entry(next) {
+                vacant.insert(place);
                 reached.push_back(next);
             }
         }

@@ -41,7 +41,7 @@ impl Answer {
             let error = ErrorResponse::decode(&error.body).expect("an error");
             return Self::Error(String::from_utf8_lossy(error.field(b'C').unwrap_or_default()).into_owned());
         }
-        let Some(complete) = with(backend::COMMAND_COMPLETE).last() else { return Self::None };
+        let Some(complete) = with(backend::COMMAND_COMPLETE).next_back() else { return Self::None };
         let tag = String::from_utf8_lossy(complete.body.strip_suffix(b"\0").expect("a text")).into_owned();
         if tag.starts_with("SELECT") {
             return Self::Rows(with(backend::DATA_ROW).map(|row| shown(&row.body)).collect());

@@ -109,6 +109,12 @@ impl Server {
         conninfo(&format!("postgres://{user}@{host}:{port}/postgres?sslmode=disable"))
     }
 
+    /// Settings that lead to the server by another port.
+    pub(crate) fn upstream_by(&self, port: u16) -> Conninfo {
+        let Address { user, host, .. } = &self.at;
+        conninfo(&format!("postgres://{user}@{host}:{port}/postgres?sslmode=disable"))
+    }
+
     /// A gateway in front of the server.
     pub(crate) fn gateway(&self) -> RunningGateway {
         RunningGateway::start(config(self.upstream()))

@@ -80,10 +80,14 @@ pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Opti
     }
 }
 
-/// A step without what differs between any two sessions: process ids and keys, and the numbers of transactions and
-/// objects in texts of errors.
+/// A step without what differs between any two sessions.
 fn blotted(taken: &Taken) -> Taken {
-    let messages = taken.messages.iter().map(|message| {
+    Taken { messages: blotted_messages(&taken.messages), ..taken.clone() }
+}
+
+/// Messages without process ids and keys, and without the numbers of transactions and objects in texts of errors.
+pub(crate) fn blotted_messages(messages: &[Message]) -> Vec<Message> {
+    let blotted = |message: &Message| {
         let body = match message.tag {
             backend::BACKEND_KEY_DATA => Vec::new(),
             backend::NOTIFICATION_RESPONSE => message.body[message.body.len().min(4)..].to_vec(),
@@ -94,8 +98,8 @@ fn blotted(taken: &Taken) -> Taken {
             _ => message.body.clone(),
         };
         Message { tag: message.tag, body }
-    });
-    Taken { shown: taken.shown.clone(), outcome: taken.outcome, messages: messages.collect() }
+    };
+    messages.iter().map(blotted).collect()
 }
 
 /// Numbers that name transactions, tables and databases in the details of lock errors.

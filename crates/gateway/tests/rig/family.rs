@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onetrip_link::LinkSpec;
 
-use super::families::{begins, commits, cursors, loops, portals, statements};
+use super::families::{begins, commits, common, cursors, loops, portals, statements, timeouts};
 use super::random::Random;
 use super::script::{Script, interleave};
 use super::step::Program;
@@ -18,6 +18,10 @@ pub(crate) enum Family {
     Cursors,
     Statements,
     Commits,
+    /// Statements, locks and transactions that take too long.
+    Timeouts,
+    /// One session changes tables all the time.
+    Storms,
     /// Every session is of another family.
     Mixed,
 }
@@ -37,17 +41,19 @@ pub(crate) struct Row {
 }
 
 /// Remedies that are not named in a row may remove nothing there.
-pub(crate) const FAMILIES: [Row; 7] = [
+pub(crate) const FAMILIES: [Row; 9] = [
     Row { removed_min: &[("begin", 2.0)], ..row(Family::Begins, "begins", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Loops, "loops", 4, 2) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Portals, "portals", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Cursors, "cursors", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Statements, "statements", 3, 1) },
     Row {
-        removed_min: &[("begin", 1.0)],
-        jitter: Duration::from_millis(1),
+        removed_min: &[("begin", 1.0), ("commit", 1.0)],
+        jitter: Duration::from_millis(3),
         ..row(Family::Commits, "commits", 3, 1)
     },
+    Row { removed_min: &[("begin", 0.5)], ..row(Family::Timeouts, "timeouts", 1, 1) },
+    Row { removed_min: &[("begin", 0.5)], ..row(Family::Storms, "storms", 2, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Mixed, "mixed", 2, 1) },
 ];
 
@@ -67,7 +73,8 @@ impl Row {
         let sessions = random.within(2..5);
         let scripts = (0..sessions).map(|session| {
             let family = match self.family {
-                Family::Mixed => FAMILIES[random.below(FAMILIES.len() - 1)].family,
+                Family::Mixed => FAMILIES[random.below(6)].family,
+                Family::Storms if session != 1 => FAMILIES[1 + random.below(5)].family,
                 family => family,
             };
             script(family, random, session, sessions)
@@ -83,7 +90,7 @@ pub(crate) fn of_seed(seed: u64) -> &'static Row {
     &FAMILIES[place]
 }
 
-fn script(family: Family, random: &mut Random, session: usize, sessions: usize) -> Script {
+pub(crate) fn script(family: Family, random: &mut Random, session: usize, sessions: usize) -> Script {
     let mut script = Script::new(session);
     match family {
         Family::Begins | Family::Mixed => begins::write(&mut script, random),
@@ -91,6 +98,8 @@ fn script(family: Family, random: &mut Random, session: usize, sessions: usize) 
         Family::Portals => portals::write(&mut script, random),
         Family::Cursors => cursors::write(&mut script, random),
         Family::Statements => statements::write(&mut script, random, sessions),
+        Family::Timeouts => timeouts::write(&mut script, random, sessions),
+        Family::Storms => (0..12).for_each(|_| common::ddl(&mut script, random)),
         Family::Commits => commits::write(&mut script, random, sessions),
     }
     script

@@ -108,6 +108,11 @@ impl Lane {
         self.failed = if has_failed { self.failed + 1 } else { 0 };
     }
 
+    /// Whom to cancel.
+    pub(crate) fn cancel_request(&self) -> Vec<u8> {
+        self.client.cancel_request()
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.client.ends_within(Duration::ZERO)
     }

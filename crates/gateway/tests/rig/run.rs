@@ -1,5 +1,6 @@
 //! The schedule: the next step is taken when the one before has ended, or is seen to wait for another session.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::lane::Lane;
@@ -74,8 +75,7 @@ pub(crate) fn run(program: &Program, place: &Place<'_>, expected: Option<&State>
 }
 
 fn simple(session: usize, text: &str) -> Step {
-    let (bytes, shown) = (query(text), text.to_owned());
-    Step { session, bytes, wait: Wait::Ready(1), patience: Patience::Ends, shown }
+    Step { patience: Patience::Ends, ..Step::new(session, query(text), Wait::Ready(1), text) }
 }
 
 struct Run {
@@ -98,6 +98,9 @@ impl Run {
     }
 
     fn take(&mut self, step: &Step) {
+        if !step.pause.is_zero() {
+            thread::sleep(step.pause);
+        }
         let lane = &mut self.lanes[step.session];
         let skipped = match () {
             () if lane.has_ended() => Some(Outcome::Over),

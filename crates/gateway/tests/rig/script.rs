@@ -4,6 +4,7 @@ use super::random::Random;
 use super::step::{Patience, Program, Step, Wait};
 use crate::common::messages::*;
 use onetrip_wire::pg::frontend;
+use std::time::Duration;
 
 /// int8, int4 and text.
 pub(crate) const INT8: u32 = 20;
@@ -116,8 +117,7 @@ impl Script {
 
     /// Any bytes.
     pub(crate) fn send(&mut self, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) {
-        let (session, patience, shown) = (self.session, Patience::Blocks, shown.into());
-        self.push(Step { session, bytes, wait, patience, shown });
+        self.push(Step::new(self.session, bytes, wait, shown));
     }
 
     /// A step, maybe of another session.
@@ -130,15 +130,20 @@ impl Script {
 
     /// What `steps` adds comes right behind what was last.
     pub(crate) fn joined(&mut self, steps: impl FnOnce(&mut Self)) {
-        self.is_joined = true;
+        let was_joined = std::mem::replace(&mut self.is_joined, true);
         steps(self);
-        self.is_joined = false;
+        self.is_joined = was_joined;
+    }
+
+    /// Nothing comes between the steps that `steps` adds.
+    pub(crate) fn block(&mut self, steps: impl FnOnce(&mut Self)) {
+        self.blocks.push(Vec::new());
+        self.joined(steps);
     }
 
     /// A simple query of another session, right behind what was last.
     pub(crate) fn elsewhere(&mut self, session: usize, text: &str) {
-        let (bytes, wait) = (query(text), Wait::Ready(1));
-        let step = Step { session, bytes, wait, patience: Patience::Blocks, shown: text.to_owned() };
+        let step = Step::new(session, query(text), Wait::Ready(1), text);
         self.joined(|script| script.push(step));
     }
 
@@ -149,8 +154,16 @@ impl Script {
 
     /// One that ends by itself.
     pub(crate) fn ending(&mut self, text: &str) {
-        let (session, bytes, wait) = (self.session, query(text), Wait::Ready(1));
-        self.push(Step { session, bytes, wait, patience: Patience::Ends, shown: text.to_owned() });
+        let step = Step::new(self.session, query(text), Wait::Ready(1), text);
+        self.push(Step { patience: Patience::Ends, ..step });
+    }
+
+    /// So much time passes before the last step.
+    pub(crate) fn pause_before_last(&mut self, pause: Duration) {
+        if let Some(step) = self.blocks.last_mut().and_then(|block| block.last_mut()) {
+            step.pause = pause;
+            step.shown = format!("after {pause:?} {}", step.shown);
+        }
     }
 
     /// A statement without parameters, in any form.

@@ -1,5 +1,7 @@
 //! What a program is made of.
 
+use std::time::Duration;
+
 use onetrip_wire::pg::backend;
 
 /// What one session does next; the others wait.
@@ -9,7 +11,17 @@ pub(crate) struct Step {
     pub(crate) bytes: Vec<u8>,
     pub(crate) wait: Wait,
     pub(crate) patience: Patience,
+    /// Time that passes before it.
+    pub(crate) pause: Duration,
     pub(crate) shown: String,
+}
+
+impl Step {
+    /// A step that may wait for another session.
+    pub(crate) fn new(session: usize, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) -> Self {
+        let (patience, pause, shown) = (Patience::Blocks, Duration::ZERO, shown.into());
+        Self { session, bytes, wait, patience, pause, shown }
+    }
 }
 
 /// What answers it.

@@ -116,7 +116,7 @@ impl EarlyBegin {
         self.distance = rtt_min;
     }
 
-    /// How far the server is; zero where that is not known.
+    /// How far the server is.
     pub(crate) fn distance(&self) -> Duration {
         self.distance
     }
@@ -145,12 +145,13 @@ impl Session {
         if !is_alone || !self.is_in_place(&control.kind) || self.is_refused(&control.kind) {
             return None;
         }
-        let asks_for_level = matches!(control.kind, Kind::Begin { .. }) && self.needs_facts();
+        let asks_for_level = matches!(control.kind, Kind::Begin { .. }) && self.needs_level();
         self.send_begin(text, asks_for_level);
         let reply_at = self.to_client.len();
         CommandComplete { tag: control.tag }.encode(&mut self.to_client);
         encode_ready_for_query(&mut self.to_client, WireStatus::Active);
         let reply = self.to_client.len() - reply_at;
+        self.loops.forget_unseen();
         let (unit, ..) = self.open_query(now, text);
         self.units.close(None);
         self.units.answered_by(unit, Remedy::Begin);
@@ -159,7 +160,7 @@ impl Session {
         self.status = TransactionStatus::Active;
         self.book_answered(now);
         match control.kind {
-            Kind::Begin { .. } => self.transaction.begin(),
+            Kind::Begin { .. } => self.transaction_begins(),
             Kind::Savepoint(name) => self.begin.save(name),
             Kind::Release(_) => {
                 self.begin.savepoints.pop();

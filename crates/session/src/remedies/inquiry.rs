@@ -23,6 +23,8 @@ pub(crate) enum Question {
     State,
     /// What users have added to the database.
     Catalogue,
+    /// Whether SQL has made prepared statements.
+    Names,
     /// Whether a cursor that was declared goes backward.
     Cursor,
 }
@@ -34,15 +36,23 @@ pub(crate) struct Inquiries {
     asked: VecDeque<(Question, bool)>,
     /// Name of the statement and the portal of the session's own; no program can guess it.
     name: Vec<u8>,
+    /// Name of a statement that is never there.
+    nowhere: Vec<u8>,
 }
 
 impl Inquiries {
     pub(crate) fn new(private: [u8; 8]) -> Self {
         let name = format!("onetrip_{:016x}", u64::from_be_bytes(private)).into_bytes();
-        Self { asked: VecDeque::new(), name }
+        let nowhere = [&name[..], b"_none"].concat();
+        Self { asked: VecDeque::new(), name, nowhere }
     }
 
-    /// The name of the session's own objects.
+    /// Name of a statement that is never there.
+    pub(super) fn nowhere(&self) -> &[u8] {
+        &self.nowhere
+    }
+
+    /// What the session's own objects are called; others add to it.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
     }
@@ -58,6 +68,9 @@ impl Session {
     pub(crate) fn ask(&mut self, question: Question, text: &str, ends: bool) {
         let Self { inquiries, to_server, queue, .. } = self;
         let name = inquiries.name.as_slice();
+        // An error may have left them, and a Parse that fails for that would end the program's transaction.
+        StatementOrPortal::Portal(name).encode(frontend::CLOSE, to_server);
+        StatementOrPortal::Statement(name).encode(frontend::CLOSE, to_server);
         Parse::untyped(name, text.as_bytes()).encode(to_server);
         Bind {
             portal: name,
@@ -70,7 +83,8 @@ impl Session {
         Execute { portal: name, row_limit: None }.encode(to_server);
         StatementOrPortal::Portal(name).encode(frontend::CLOSE, to_server);
         StatementOrPortal::Statement(name).encode(frontend::CLOSE, to_server);
-        for expect in [Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close] {
+        const CLOSES: [Expect; 2] = [Expect::Close; 2];
+        for expect in CLOSES.into_iter().chain([Expect::Parse, Expect::Bind, Expect::Execute]).chain(CLOSES) {
             queue.sent(Due::own(Owner::Inquiry, expect));
         }
         if ends {
@@ -116,7 +130,7 @@ impl Session {
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
         let is_between = self.client_passing == 0 && !self.units.is_open();
-        if !self.transaction.wants_level || !is_between || !self.needs_facts() {
+        if !self.transaction.wants_level || !is_between || !self.needs_level() {
             return;
         }
         self.transaction.wants_level = false;

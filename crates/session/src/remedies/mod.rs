@@ -3,18 +3,26 @@
 mod arrived;
 mod begin;
 mod commit;
+mod descriptions;
 mod cursors;
 mod facts;
 mod fence;
 mod grammar;
 mod inquiry;
+mod isolation;
+mod loops;
 mod own;
+mod refusal;
 mod rules;
+mod statements;
 mod transaction;
+mod watching;
 
 use std::str::FromStr;
+use std::sync::Mutex;
 
 use onetrip_ledger::{Remedy, UnknownRemedy};
+use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
@@ -24,8 +32,12 @@ pub use facts::Knowledge;
 pub use fence::Fence;
 pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
+pub use isolation::{IsolationLevel, UnknownIsolation};
+pub(crate) use loops::Loops;
 pub use rules::Rule;
+pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};
+pub(crate) use watching::Watching;
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]
@@ -34,6 +46,10 @@ pub struct Common {
     pub knowledge: Knowledge,
     /// What was answered and is not over.
     pub fence: Fence,
+    /// Which statements take their values from which results.
+    pub(crate) edges: Mutex<Edges>,
+    /// How its servers describe statements.
+    pub(crate) descriptions: descriptions::Descriptions,
 }
 
 /// The remedies that are on; none by default.

@@ -1,6 +1,6 @@
 //! What the client's transaction has done so far, as far as remedies depend on it.
 
-use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
 use super::Rule;
@@ -37,8 +37,10 @@ pub(crate) enum Effect {
     Begin,
     /// Ends one.
     End,
-    /// Nothing that outlives it: SHOW, savepoints, an empty text.
+    /// Nothing that outlives it: SHOW, an empty text.
     Nothing,
+    /// Divides the transaction.
+    Savepoint,
     /// Reads, if the catalogue says so too.
     Read,
     /// Writes rows; triggers may do more to the session, and are not taken to change the catalogue.
@@ -56,7 +58,8 @@ impl Effect {
         match kind {
             S::Begin => Self::Begin,
             S::Commit | S::Rollback => Self::End,
-            S::Savepoint | S::Release | S::RollbackTo | S::Show | S::Empty => Self::Nothing,
+            S::Show | S::Empty => Self::Nothing,
+            S::Savepoint | S::Release | S::RollbackTo => Self::Savepoint,
             S::Select | S::Values | S::With => Self::Read,
             S::Insert | S::Update | S::Delete | S::Merge => Self::WritesRows,
             S::Set | S::Reset | S::Declare | S::Fetch | S::Move | S::CloseCursor | S::Copy | S::Prepare => {
@@ -94,23 +97,39 @@ impl Transaction {
 
 impl Session {
     /// A statement of the client's goes to the server.
-    pub(crate) fn runs(&mut self, effect: Effect, template: u32) {
+    pub(crate) fn runs(&mut self, now: Moment, effect: Effect, template: u32) {
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
-                self.transaction.begin();
+                self.transaction_begins();
                 self.transaction.wants_level = true;
             }
             Effect::Begin | Effect::End | Effect::Nothing => {}
-            Effect::Read => self.facts.read(template),
+            Effect::Savepoint => self.loops.flush(),
+            Effect::Read => {
+                self.facts.read(template);
+                if self.may_remedy(Remedy::Loops) && !self.may_run_ahead(now, template) {
+                    self.loops.flush();
+                }
+            }
             Effect::WritesRows | Effect::Unknown | Effect::MayDefine => {
                 self.forget(effect == Effect::MayDefine);
             }
         }
     }
 
+    /// The client begins a transaction.
+    pub(crate) fn transaction_begins(&mut self) {
+        self.transaction.begin();
+        if self.may_remedy(Remedy::Loops) {
+            self.loops.transaction_begins(&self.config.common);
+        }
+    }
+
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
+        self.loops.flush();
+        self.watching.doubt_names();
         if may_define {
             self.transaction.may_define = true;
             self.config.common.knowledge.changed();
@@ -129,6 +148,7 @@ impl Session {
             self.config.common.knowledge.changed();
         }
         self.transaction.end();
+        self.loops.transaction_ended(&self.config.common);
         self.cursors.transaction_over();
         self.begin.savepoints_ended();
     }

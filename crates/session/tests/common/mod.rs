@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod server;
+pub(crate) mod wire;
 pub(crate) mod walk;
 
 use std::sync::Arc;
@@ -43,6 +44,7 @@ impl Pair {
             keep_values: false,
             remedies,
             common,
+            isolation: None,
             private: *b"not told",
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
@@ -136,6 +138,11 @@ impl Pair {
         let told = self.server(b"").expect("good messages");
         self.session.to_server().splice(0..0, for_server);
         told
+    }
+
+    /// Time passes.
+    pub(crate) fn wait(&mut self, nanos: u64) {
+        self.now += nanos;
     }
 
     /// One turn that must come through unchanged.
@@ -240,4 +247,8 @@ pub(crate) fn columns(values: &[Option<&[u8]>]) -> Vec<u8> {
         body.extend_from_slice(value.unwrap_or_default());
     }
     message(b'D', &body)
+}
+
+pub(crate) fn notice() -> Vec<u8> {
+    message(b'N', b"SNOTICE\0VNOTICE\0C42622\0Mcut\0\0")
 }

@@ -16,6 +16,10 @@ pub(crate) struct Server {
     /// What COMMIT fails with, if it does.
     pub(crate) end_fails: Option<Vec<u8>>,
     pub(crate) level: &'static str,
+    /// ROLLBACK TO fails, as nothing makes it in a real server.
+    pub(crate) shield_fails: bool,
+    /// What every salary has been raised by.
+    pub(crate) raise: u32,
     /// The session has temporary objects or listens.
     pub(crate) is_special: bool,
     pub(crate) ran: u32,
@@ -29,6 +33,12 @@ pub(crate) struct Server {
     pub(crate) parsed: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) bound: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) listens: HashSet<String>,
+    /// What a Parse of these texts fails with.
+    pub(crate) refuses: HashMap<String, Vec<u8>>,
+    /// The types of a text's parameters and the body of its RowDescription.
+    pub(crate) describes: HashMap<String, (Vec<u32>, Option<Vec<u8>>)>,
+    /// SQL has made a prepared statement.
+    pub(crate) has_sql_statements: bool,
     pub(crate) walks: Walks,
 }
 
@@ -38,6 +48,8 @@ impl Default for Server {
             begin_fails: false,
             end_fails: None,
             level: "read committed",
+            shield_fails: false,
+            raise: 0,
             is_special: false,
             ran: 0,
             ready: 0,
@@ -47,6 +59,9 @@ impl Default for Server {
             parsed: HashMap::new(),
             bound: HashMap::new(),
             listens: HashSet::new(),
+            refuses: HashMap::new(),
+            describes: HashMap::new(),
+            has_sql_statements: false,
             walks: Walks::default(),
         }
     }
@@ -61,19 +76,31 @@ impl Server {
             match tag {
                 b'S' => self.get_ready(&mut said),
                 _ if self.skips => {}
+                b'P' if self.status == b'E' && !c_str(rest).0.starts_with(b"ROLLBACK") => {
+                    self.fails(error("ERROR", "25P02", "current transaction is aborted"), &mut said);
+                }
+                b'P' if self.refused(rest).is_some() => {
+                    self.parsed.remove(first);
+                    let error = self.refused(rest).unwrap_or_default();
+                    self.fails(error, &mut said);
+                }
                 b'P' => {
                     self.parsed.insert(first.to_vec(), c_str(rest).0.to_vec());
                     said.extend(message(b'1', b""));
                 }
+                b'B' if !self.parsed.contains_key(c_str(rest).0) => {
+                    self.fails(error("ERROR", "26000", "prepared statement does not exist"), &mut said);
+                }
                 b'B' => {
-                    let text = self.parsed.get(c_str(rest).0).cloned().unwrap_or_default();
+                    let (statement, rest) = c_str(rest);
+                    let text = self.parsed.get(statement).cloned().unwrap_or_default();
                     self.walks.opens(first);
-                    self.bound.insert(first.to_vec(), text);
+                    self.bound.insert(first.to_vec(), with_value(text, rest));
                     said.extend(message(b'2', b""));
                 }
                 b'C' => said.extend(message(b'3', b"")),
-                b'D' if self.walks.places.contains_key(&rest_of(first)) => said.extend(self.walks.describes()),
-                b'D' => said.extend(message(b'n', b"")),
+                b'D' if self.is_walk(first) => said.extend(self.walks.describes()),
+                b'D' => self.describe(first, &mut said),
                 b'E' => {
                     let text = self.bound.get(first).cloned().unwrap_or_default();
                     let limit = rest.try_into().map_or(0, u32::from_be_bytes);
@@ -84,6 +111,7 @@ impl Server {
                     }
                 }
                 b'Q' => {
+                    said.extend(description(&String::from_utf8_lossy(first)).unwrap_or_default());
                     self.runs(first, false, &mut said);
                     self.get_ready(&mut said);
                 }
@@ -91,6 +119,43 @@ impl Server {
             }
         }
         said
+    }
+
+    /// What a Parse with this text, and more behind it, fails with.
+    fn refused(&self, text: &[u8]) -> Option<Vec<u8>> {
+        self.refuses.get(&*String::from_utf8_lossy(c_str(text).0)).cloned()
+    }
+
+    fn fails(&mut self, error: Vec<u8>, said: &mut Vec<u8>) {
+        self.skips = true;
+        if self.status == b'T' {
+            self.status = b'E';
+        }
+        said.extend(error);
+    }
+
+    /// A letter for statement or portal, then the name.
+    fn describe(&self, what: &[u8], said: &mut Vec<u8>) {
+        let known = if what.starts_with(b"S") { &self.parsed } else { &self.bound };
+        let text = known.get(c_str(&what[1..]).0).map(|text| String::from_utf8_lossy(text));
+        let described = text.as_ref().and_then(|text| self.describes.get(&**text));
+        if let Some((types, _)) = described.filter(|_| what.starts_with(b"S")) {
+            let oids = types.iter().flat_map(|oid| oid.to_be_bytes());
+            let body: Vec<u8> = (types.len() as u16).to_be_bytes().into_iter().chain(oids).collect();
+            said.extend(message(b't', &body));
+        }
+        match described {
+            Some((_, Some(row))) => said.extend(message(b'T', row)),
+            _ => said.extend(
+                description(text.as_deref().unwrap_or_default()).unwrap_or_else(|| message(b'n', b"")),
+            ),
+        }
+    }
+
+    /// Whether a Describe is about a portal of the result.
+    fn is_walk(&self, what: &[u8]) -> bool {
+        let portal = what.strip_prefix(b"P").and_then(|name| self.bound.get(name));
+        portal.is_some_and(|text| Walks::is_walk(&String::from_utf8_lossy(text)))
     }
 
     /// Runs a portal of the result, or a cursor by its name.
@@ -145,7 +210,23 @@ impl Server {
         if self.answers(&text, said) {
             return;
         }
+        if let Some(rows) = self.rows(&text) {
+            self.ran += 1;
+            let count = rows.len();
+            rows.iter().for_each(|value| said.extend(super::row(value.to_string().as_bytes())));
+            return said.extend(complete(&format!("SELECT {count}")));
+        }
         let upper = text.to_uppercase();
+        self.raise += u32::from(upper.starts_with("UPDATE SALARY"));
+        if upper.starts_with("ROLLBACK TO") && self.shield_fails {
+            self.skips = is_extended;
+            self.status = b'E';
+            return said.extend(error("ERROR", "XX000", "no way back"));
+        }
+        if upper.starts_with("ROLLBACK TO") {
+            self.status = b'T';
+            return said.extend(complete("ROLLBACK"));
+        }
         let verbs = ["BEGIN", "START TRANSACTION", "SAVEPOINT", "RELEASE", "COMMIT", "ROLLBACK"];
         let verb = verbs.into_iter().find(|verb| upper.starts_with(verb));
         let fails = match verb {
@@ -160,7 +241,6 @@ impl Server {
             return said.extend(error);
         }
         match verb {
-            Some("ROLLBACK") if upper.starts_with("ROLLBACK TO") => self.status = b'T',
             Some("COMMIT" | "ROLLBACK") => self.status = b'I',
             Some(_) => self.status = b'T',
             None => self.ran += 1,
@@ -187,6 +267,8 @@ impl Server {
             let is_special = self.is_special || !self.listens.is_empty();
             let special: &[u8] = if is_special { b"t" } else { b"f" };
             vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special)])]
+        } else if text.contains("pg_prepared_statements") {
+            vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
         } else {
             return false;
         };
@@ -196,6 +278,15 @@ impl Server {
         true
     }
 
+    /// What the tables `emp` and `salary` hold.
+    fn rows(&self, text: &str) -> Option<Vec<u32>> {
+        if text.starts_with(PARENTS) {
+            return Some((1..=EMPLOYEES).map(|number| 3 * number).collect());
+        }
+        let id: u32 = text.split_once(" FROM salary WHERE emp = ")?.1.parse().ok()?;
+        Some(vec![1000 + id + self.raise])
+    }
+
     fn get_ready(&mut self, said: &mut Vec<u8>) {
         self.skips = false;
         self.ready += 1;
@@ -203,30 +294,43 @@ impl Server {
     }
 }
 
+/// The statement that a loop walks.
+pub(crate) const PARENTS: &str = "SELECT id FROM emp";
+/// Rows of it.
+pub(crate) const EMPLOYEES: u32 = 60;
+
+/// The description of a result of one int4 column, for the statements of a loop.
+fn description(text: &str) -> Option<Vec<u8>> {
+    let is_known = text.starts_with(PARENTS) || text.contains(" FROM salary ");
+    let column = b"\0\x01id\0\0\0\x40\0\0\x01\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
+    is_known.then(|| message(b'T', column))
+}
+
+/// The text with the first value of a Bind in place of `$1`; `rest` is what follows the names.
+fn with_value(text: Vec<u8>, rest: &[u8]) -> Vec<u8> {
+    let Some(&[0, 0, 0, 1, _, _, _, length]) = rest.first_chunk::<8>() else { return text };
+    let value = String::from_utf8_lossy(&rest[8..8 + usize::from(length)]).into_owned();
+    String::from_utf8_lossy(&text).replace("$1", &value).into_bytes()
+}
+
 /// A database with the tables `emp` and `salary`, and a function `touch`.
 fn catalogue() -> Vec<Vec<u8>> {
-    let rows: [[Option<&str>; 4]; 9] = [
-        [Some("v"), None, Some("150000"), None],
-        [Some("u"), None, Some("ann"), None],
-        [Some("l"), None, Some("ann"), None],
-        [Some("s"), None, Some("pg_catalog"), Some("1")],
-        [Some("s"), None, Some("public"), Some("2")],
-        [Some("d"), None, None, Some("")],
-        [Some("r"), Some("public"), Some("emp"), Some("r")],
-        [Some("r"), Some("public"), Some("salary"), Some("r")],
-        [Some("f"), Some("public"), Some("touch"), Some("")],
+    let rows: [[Option<&str>; 5]; 9] = [
+        [Some("v"), None, Some("150000"), None, None],
+        [Some("u"), None, Some("ann"), None, None],
+        [Some("l"), None, Some("ann"), None, None],
+        [Some("s"), None, Some("pg_catalog"), Some("1"), None],
+        [Some("s"), None, Some("public"), Some("2"), None],
+        [Some("d"), None, None, Some(""), None],
+        [Some("r"), Some("public"), Some("emp"), Some("r"), Some("20001")],
+        [Some("r"), Some("public"), Some("salary"), Some("r"), Some("20002")],
+        [Some("f"), Some("public"), Some("touch"), Some(""), None],
     ];
-    let bytes = |row: &[Option<&str>; 4]| {
-        let mut row: Vec<Option<&[u8]>> = row.iter().map(|one| one.map(str::as_bytes)).collect();
-        row.push(None);
+    let bytes = |row: &[Option<&str>; 5]| {
+        let row: Vec<Option<&[u8]>> = row.iter().map(|one| one.map(str::as_bytes)).collect();
         columns(&row)
     };
     rows.iter().map(bytes).collect()
-}
-
-/// The name behind the letter that tells a portal from a statement.
-fn rest_of(described: &[u8]) -> Vec<u8> {
-    described.get(1..).unwrap_or_default().to_vec()
 }
 
 fn c_str(bytes: &[u8]) -> (&[u8], &[u8]) {

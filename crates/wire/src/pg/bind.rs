@@ -33,6 +33,11 @@ impl<'a> Formats<'a> {
         self.codes
     }
 
+    /// These Int16 codes, as sent. A byte too many is left out.
+    pub fn of_codes(codes: &'a [u8]) -> Self {
+        Self { codes: &codes[..codes.len() & !1] }
+    }
+
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
         let count = reader.count()?;
         Ok(Self { codes: reader.bytes(2 * usize::from(count))? })
@@ -66,6 +71,15 @@ impl<'a> Values<'a> {
     pub fn iter(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         let mut reader = Reader::new(self.bytes);
         (0..self.count).map_while(move |_| reader.value().ok())
+    }
+
+    /// Values as they stand in a message: their count, then each with its length.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are too few.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
+        Self::read(&mut Reader::new(bytes))
     }
 
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {

@@ -19,6 +19,11 @@ impl<'a> Parse<'a> {
         Self { statement, text, parameter_oids: &[] }
     }
 
+    /// A statement with types fixed for its parameters: their Int32 object ids, as sent.
+    pub fn typed(statement: &'a [u8], text: &'a [u8], parameter_oids: &'a [u8]) -> Self {
+        Self { statement, text, parameter_oids }
+    }
+
     /// Decodes the body.
     pub fn decode(body: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);

@@ -88,8 +88,8 @@ pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
             let behind = random.pick(&BEHIND);
             let other = (script.session() + 1 + random.below(sessions - 1)) % sessions;
             let patience = if behind.contains("lock_timeout") { Patience::Ends } else { Patience::Blocks };
-            let (bytes, wait, shown) = (query(behind), Wait::Ready(1), behind.to_owned());
-            script.joined(|script| script.push(Step { session: other, bytes, wait, patience, shown }));
+            let step = Step::new(other, query(behind), Wait::Ready(1), behind);
+            script.joined(|script| script.push(Step { patience, ..step }));
         }
         if random.one_in(6) {
             interruption(script, random);

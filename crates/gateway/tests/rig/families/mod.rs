@@ -7,3 +7,4 @@ pub(crate) mod cursors;
 pub(crate) mod loops;
 pub(crate) mod portals;
 pub(crate) mod statements;
+pub(crate) mod timeouts;

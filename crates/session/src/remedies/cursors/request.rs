@@ -71,7 +71,7 @@ impl Session {
             };
         }
         if covers && !is_unsure {
-            return Some(self.serve(now, &request, input));
+            return Some(self.serve_piece(now, &request, input));
         }
         if under_way {
             return Some(self.hold(now));
@@ -163,7 +163,7 @@ impl Session {
     }
 
     /// Answers from memory.
-    fn serve(&mut self, now: Moment, request: &Request, input: &[u8]) -> Verdict {
+    fn serve_piece(&mut self, now: Moment, request: &Request, input: &[u8]) -> Verdict {
         let held_at = self.cursors.held_at.take();
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
         self.units.close(Some(UnitKind::FlushedGroup).filter(|_| request.form == Form::Flush));
@@ -230,7 +230,8 @@ impl Session {
             }
             return;
         }
-        if rows.is_none() || self.status != TransactionStatus::Active || !self.may_remedy(Remedy::Cursors) {
+        // The unnamed portal may be what another remedy believes it to be.
+        if portal.is_empty() || rows.is_none() || self.status != TransactionStatus::Active || !self.may_remedy(Remedy::Cursors) {
             return;
         }
         let Some(found) = self.portals.get(portal) else { return };

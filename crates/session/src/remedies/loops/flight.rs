@@ -1,0 +1,308 @@
+//! A flight: guesses that go to the server together, inside a savepoint that is rolled back whatever becomes of them.
+//!
+//! ```text
+//!  [the program's statement, Sync]                          proves that the statement runs here (rule P11)
+//!  SAVEPOINT s; set_config(lock_timeout, ...), Sync          rules P9, P11, P24
+//!  Bind Describe Execute Close, Sync      for each guess     a Sync each: statement_timeout counts up to the next one
+//!  ROLLBACK TO s; RELEASE s, Sync                            locks and settings of the guesses are gone
+//! ```
+//!
+//! All names are the session's own, made of random bytes; the program's unnamed statement and portal stay as they are.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use onetrip_ledger::Moment;
+use onetrip_loops::{Column, Flight, Format as ColumnFormat, Guess, Origin, Outcome, Ticket};
+use onetrip_wire::pg::{
+    Bind, DataRow, ErrorResponse, Execute, Format, Formats, HEADER_BYTES, Parse, RowDescription,
+    StatementOrPortal, Values, backend, frame, frontend,
+};
+
+use super::request::{Way, encoded_values};
+use super::since_start;
+use crate::remedies::Rule;
+use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::session::{Session, SessionError, Verdict};
+
+/// No guess waits longer for a lock, and none runs longer: what the program sends next is behind it (rule P11). Going
+/// read-only is the second line behind the proof that the statement only reads.
+const SETTINGS: &str = "SELECT pg_catalog.set_config('lock_timeout', '2ms', true), \
+     pg_catalog.set_config('statement_timeout', '100ms', true), \
+     pg_catalog.set_config('transaction_read_only', 'on', true)";
+
+/// What the server is about to answer, part by part; a ReadyForQuery ends each.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    parts: VecDeque<Part>,
+    /// The server's status when the flight began.
+    status_before: u8,
+    /// Something of the front part must not be kept.
+    is_spoilt: bool,
+    /// Flights that are over.
+    over: u64,
+    /// When the last part ended.
+    part_ended_at: Moment,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The savepoint.
+    Head,
+    Guess(Ticket, u32),
+    /// The way back.
+    Tail,
+    /// A Sync that shows the server that the program is there (rule P18).
+    Sign,
+}
+
+impl InFlight {
+    /// The number of the flight that brings this guess's answer, counted from one.
+    pub(super) fn flight_of(&self, ticket: Ticket) -> u64 {
+        let ahead = self.parts.iter().take_while(|part| !matches!(part, Part::Guess(of, _) if *of == ticket));
+        self.over + 1 + ahead.filter(|part| **part == Part::Tail).count() as u64
+    }
+
+    /// Something came that the guess's answer would have to bring along (rule P10).
+    pub(super) fn spoil(&mut self) {
+        self.is_spoilt = true;
+    }
+}
+
+impl Session {
+    /// Sends the guesses of `flight`.
+    pub(super) fn send_flight(&mut self, now: Moment, flight: &Flight) {
+        let accepted: Vec<(Guess<'_>, Vec<u8>)> =
+            flight.guesses().filter_map(|guess| Some((guess, self.expect_guess(now, &guess)?))).collect();
+        if accepted.is_empty() {
+            return;
+        }
+        self.put_part(Part::Head);
+        let savepoint = self.private_name(None);
+        self.put_statement(&[b"SAVEPOINT ", savepoint.as_slice()].concat());
+        self.put_statement(SETTINGS.as_bytes());
+        self.put_sync();
+        let mut prepared: Vec<u32> = Vec::new();
+        for (guess, _) in &accepted {
+            self.put_guess(guess, &mut prepared);
+        }
+        self.put_part(Part::Tail);
+        self.put_statement(&[b"ROLLBACK TO SAVEPOINT ", savepoint.as_slice()].concat());
+        self.put_statement(&[b"RELEASE SAVEPOINT ", savepoint.as_slice()].concat());
+        for example in prepared {
+            let name = self.private_name(Some(example));
+            self.put_close(StatementOrPortal::Statement(&name));
+        }
+        self.put_sync();
+        self.loops.contact_at = now;
+    }
+
+    /// Lets the server see that the program is there (rule P18).
+    pub(super) fn send_sign(&mut self, now: Moment) {
+        self.put_part(Part::Sign);
+        self.put_sync();
+        self.loops.contact_at = now;
+    }
+
+    /// Makes room for the answer of a guess; its key, if there was room.
+    fn expect_guess(&mut self, now: Moment, guess: &Guess<'_>) -> Option<Vec<u8>> {
+        let key = self.loops.examples.get(guess.template).and_then(|example| example.way.key_of(guess));
+        let loops = &mut self.loops;
+        let is_kept = key
+            .as_ref()
+            .is_some_and(|key| loops.buffer.expect(since_start(now), guess.ticket, key, Origin::Guess));
+        if !is_kept {
+            loops.predictor.failed(guess.ticket);
+        }
+        key.filter(|_| is_kept)
+    }
+
+    fn put_part(&mut self, part: Part) {
+        self.loops.in_flight.parts.push_back(part);
+    }
+
+    /// A name of the session's own; with a number for the statement of an example.
+    fn private_name(&self, example: Option<u32>) -> Vec<u8> {
+        let mut name = self.inquiries.name().to_vec();
+        if let Some(example) = example {
+            name.extend_from_slice(format!("_{example}").as_bytes());
+        }
+        name
+    }
+
+    fn put_guess(&mut self, guess: &Guess<'_>, prepared: &mut Vec<u32>) {
+        self.put_part(Part::Guess(guess.ticket, guess.template));
+        let Some(example) = self.loops.examples.get(guess.template) else { return self.put_sync() };
+        let way = example.way.clone();
+        let portal = self.private_name(None);
+        match &way {
+            Way::Simple { .. } => {
+                let text = way.text_of(guess).unwrap_or_default();
+                let statement = portal.clone();
+                self.put_parse(&statement, &text, &[]);
+                self.put_run(&portal, &statement, (&[], &[0, 0], &[]), true);
+                self.put_close(StatementOrPortal::Statement(&statement));
+            }
+            Way::Extended { text, types, parameter_codes, result_codes, describes } => {
+                let statement = self.private_name(Some(guess.template));
+                if !prepared.contains(&guess.template) {
+                    prepared.push(guess.template);
+                    let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
+                    self.put_parse(&statement, text, &types);
+                }
+                let values = encoded_values(guess);
+                self.put_run(&portal, &statement, (parameter_codes, &values, result_codes), *describes);
+            }
+        }
+        self.put_sync();
+    }
+
+    /// Runs a statement of the session's own that gives no rows of interest.
+    fn put_statement(&mut self, text: &[u8]) {
+        let name = self.private_name(None);
+        self.put_parse(&name, text, &[]);
+        self.put_run(&name, &name, (&[], &[0, 0], &[]), false);
+        self.put_close(StatementOrPortal::Statement(&name));
+    }
+
+    /// Prepares a statement. An error may have left one of this name, and a Parse that fails for that would end the
+    /// program's transaction.
+    fn put_parse(&mut self, statement: &[u8], text: &[u8], types: &[u8]) {
+        self.put_close(StatementOrPortal::Statement(statement));
+        Parse::typed(statement, text, types).encode(&mut self.to_server);
+        self.owe_loops(Expect::Parse);
+    }
+
+    /// Binds, describes, executes and closes; `given` are format codes, values and the result's format codes.
+    fn put_run(&mut self, portal: &[u8], statement: &[u8], given: (&[u8], &[u8], &[u8]), describes: bool) {
+        let (parameter_codes, values, result_codes) = given;
+        self.put_close(StatementOrPortal::Portal(portal));
+        let out = &mut self.to_server;
+        Bind {
+            portal,
+            statement,
+            parameter_formats: Formats::of_codes(parameter_codes),
+            parameters: Values::decode(values).unwrap_or_default(),
+            result_formats: Formats::of_codes(result_codes),
+        }
+        .encode(out);
+        self.owe_loops(Expect::Bind);
+        if describes {
+            StatementOrPortal::Portal(portal).encode(frontend::DESCRIBE, &mut self.to_server);
+            self.owe_loops(Expect::DescribePortal);
+        }
+        Execute { portal, row_limit: None }.encode(&mut self.to_server);
+        self.owe_loops(Expect::Execute);
+        self.put_close(StatementOrPortal::Portal(portal));
+    }
+
+    fn put_close(&mut self, object: StatementOrPortal<'_>) {
+        object.encode(frontend::CLOSE, &mut self.to_server);
+        self.owe_loops(Expect::Close);
+    }
+
+    fn put_sync(&mut self) {
+        frame(&mut self.to_server, frontend::SYNC, |_| ());
+        self.owe_loops(Expect::Sync);
+    }
+
+    fn owe_loops(&mut self, expect: Expect) {
+        self.queue.sent(Due::own(Owner::Loops, expect));
+    }
+
+    /// The server answers a flight.
+    pub(crate) fn flight_reply(
+        &mut self,
+        now: Moment,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+        is_whole: bool,
+    ) -> Result<Verdict, SessionError> {
+        let body = &message[HEADER_BYTES..];
+        if let Reply::Failed(_) = reply {
+            if ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
+                return Ok(Verdict::Forward(message.len()));
+            }
+            self.loops.in_flight.spoil();
+        }
+        match self.loops.in_flight.parts.front().copied() {
+            Some(Part::Head) if self.loops.in_flight.status_before == 0 => {
+                self.loops.in_flight.status_before = self.server_status;
+            }
+            Some(Part::Guess(ticket, example)) => self.guess_reply(ticket, example, tag, message, is_whole),
+            _ => {}
+        }
+        if tag == backend::READY_FOR_QUERY {
+            self.part_ends(now, body)?;
+        }
+        Ok(Verdict::Replace(message.len()))
+    }
+
+    fn guess_reply(&mut self, ticket: Ticket, example: u32, tag: u8, message: &[u8], is_whole: bool) {
+        let loops = &mut self.loops;
+        let is_kept = match tag {
+            backend::ROW_DESCRIPTION | backend::NO_DATA | backend::DATA_ROW | backend::COMMAND_COMPLETE => {
+                is_whole && loops.buffer.append(ticket, message)
+            }
+            backend::PARSE_COMPLETE
+            | backend::BIND_COMPLETE
+            | backend::CLOSE_COMPLETE
+            | backend::READY_FOR_QUERY => true,
+            _ => false,
+        };
+        if !is_kept {
+            return loops.in_flight.spoil();
+        }
+        if tag == backend::DATA_ROW && loops.predictor.wants_rows(ticket) {
+            let columns = loops.examples.get(example).map_or(&[][..], |example| &example.columns);
+            if let Ok(row) = DataRow::decode(&message[HEADER_BYTES..]) {
+                let values: smallvec::SmallVec<[Option<&[u8]>; 16]> = row.columns.iter().collect();
+                loops.predictor.result_row(ticket, columns, &values);
+            }
+        }
+    }
+
+    /// A ReadyForQuery ends a part of a flight.
+    fn part_ends(&mut self, now: Moment, status: &[u8]) -> Result<(), SessionError> {
+        let in_flight = &mut self.loops.in_flight;
+        let is_spoilt = std::mem::take(&mut in_flight.is_spoilt);
+        let execution = Duration::from_nanos(now.since(in_flight.part_ended_at));
+        in_flight.part_ended_at = now;
+        match in_flight.parts.pop_front() {
+            Some(Part::Guess(ticket, _)) if is_spoilt => {
+                self.loops.buffer.fail(ticket);
+                self.loops.predictor.failed(ticket);
+            }
+            Some(Part::Guess(ticket, _)) => {
+                self.loops.buffer.complete(ticket);
+                let outcome = Outcome { execution: Some(execution), ..Outcome::default() };
+                self.loops.predictor.result_end(ticket, outcome);
+            }
+            Some(Part::Tail) => {
+                in_flight.over += 1;
+                let before = std::mem::take(&mut in_flight.status_before);
+                if status != [before] && Rule::ShieldEnds.is_kept() {
+                    let message = "onetrip could not take back what it had read ahead in this transaction";
+                    let hint = "Connect again; leave the remedy out by --remedies exact,-loops.";
+                    self.refuse("08006", message, Some(hint));
+                    return Err(SessionError::ShieldBroken);
+                }
+                self.plan_flight(now);
+            }
+            Some(Part::Head | Part::Sign) | None => {}
+        }
+        Ok(())
+    }
+}
+
+/// The columns that a RowDescription tells.
+pub(super) fn columns_of(body: &[u8]) -> Option<Vec<Column>> {
+    let description = RowDescription::decode(body).ok()?;
+    let format = |format| match format {
+        Format::Text => ColumnFormat::Text,
+        Format::Binary => ColumnFormat::Binary,
+    };
+    let columns = description.columns();
+    Some(columns.map(|column| Column { oid: column.type_oid, format: format(column.format) }).collect())
+}

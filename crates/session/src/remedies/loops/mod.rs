@@ -1,0 +1,292 @@
+//! The remedy `loops`: statements that a loop will send are run ahead, and answered from memory when they come.
+//!
+//! Only inside REPEATABLE READ, where a statement's answer does not depend on when it runs. What comes next is guessed by
+//! `onetrip-loops`; whether an answer may be served is decided by the bytes of the request alone (`Buffer::ask`).
+//!
+//! ```text
+//!  client            session                                          server
+//!    | T(1) --------->| T(1), SAVEPOINT, T(2) ... T(9), ROLLBACK TO --->|
+//!    |<---------------|<------------------------------ answer of T(1) --|
+//!    | T(2) --------->| <- waits, if its answer is still under way -----|
+//!    |<--- from memory|                                                 |
+//! ```
+
+mod flight;
+mod request;
+mod serve;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_loops::{Answer, Arrival, Asking, Buffer, Edges, Flight, Origin, Outcome, Predictor, Ticket};
+use onetrip_wire::pg::{DataRow, FrameHeader, HEADER_BYTES, backend};
+
+use self::flight::{InFlight, columns_of};
+use self::request::{Examples, Request};
+use self::serve::keep_parse;
+use super::arrived::Arrived;
+use super::transaction::Isolation;
+use super::{Common, Rule};
+use crate::reply_queue::{Due, Expect};
+use crate::session::{Session, Verdict};
+
+/// The server is shown a sign of the program after so long without one, if the program asked for something.
+const SIGN_AFTER: Duration = Duration::from_millis(10);
+
+/// What one session knows about its loops.
+#[derive(Debug, Default)]
+pub(crate) struct Loops {
+    predictor: Predictor,
+    buffer: Buffer,
+    examples: Examples,
+    /// What is to leave when the unit under way is complete.
+    flight: Flight,
+    in_flight: InFlight,
+    /// The program's statement that is being run, and where it is booked.
+    running: Option<Running>,
+    /// When the unit in front came, if it had to wait, and for which flight.
+    held: Option<(Moment, u64)>,
+    /// The last flight that a unit waited for.
+    waited_for: u64,
+    /// The last unit that was served, as the server would have to be told it.
+    unseen: Option<Vec<u8>>,
+    /// When the server last heard from the session.
+    contact_at: Moment,
+    /// Hits up to which what was learnt has been shared.
+    hits_shared: u64,
+}
+
+/// A panic elsewhere leaves what was learnt whole.
+fn lock(edges: &Mutex<Edges>) -> MutexGuard<'_, Edges> {
+    edges.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug)]
+struct Running {
+    unit: u64,
+    ticket: Ticket,
+    example: u32,
+    sent_at: Moment,
+    rows: u64,
+    bytes: usize,
+    is_spoilt: bool,
+}
+
+/// The clock of `onetrip-loops`.
+fn since_start(now: Moment) -> Duration {
+    Duration::from_nanos(now.0)
+}
+
+impl Loops {
+    /// How far the server is.
+    pub(crate) fn set_distance(&mut self, round_trip: Duration) {
+        self.predictor.set_round_trip(round_trip);
+    }
+
+    /// Something that is not a proven read goes to the server: nothing that was read before is served behind it (P7).
+    pub(crate) fn flush(&mut self) {
+        if Rule::Flush.is_kept() {
+            self.predictor.flush();
+            self.buffer.flush();
+        }
+        self.flight.clear();
+    }
+
+    /// A transaction begins: what other sessions learnt is taken over.
+    pub(crate) fn transaction_begins(&mut self, common: &Common) {
+        self.predictor.absorb(&lock(&common.edges));
+    }
+
+    /// The transaction is over; what was learnt in it is there for others.
+    pub(crate) fn transaction_ended(&mut self, common: &Common) {
+        if self.predictor.counters().hits > self.hits_shared {
+            self.hits_shared = self.predictor.counters().hits;
+            lock(&common.edges).absorb(self.predictor.edges());
+        }
+        self.predictor.transaction_ended();
+        self.buffer.flush();
+        if let Some(unseen) = &mut self.unseen {
+            keep_parse(unseen);
+        }
+        self.flight.clear();
+        self.running = None;
+    }
+}
+
+impl Session {
+    /// Answers the unit in `input` from memory, or prepares for those that will follow it.
+    pub(crate) fn answer_loops(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+        let may_be_snapshot =
+            matches!(self.transaction.isolation, Isolation::RepeatableRead | Isolation::Unknown);
+        let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept();
+        if !self.may_remedy(Remedy::Loops) || !is_sure || !self.is_quiet() {
+            return None;
+        }
+        let unit = Arrived::peek(input)?;
+        let request = self.request_of(unit)?;
+        let template = self.loops.examples.get(request.example)?.template;
+        let is_pure = self.may_run_ahead(now, template);
+        let may_serve = self.is_in_snapshot() && !request.begins;
+        let asking = Asking {
+            now: since_start(now),
+            in_transaction: may_serve,
+            is_pure,
+            all_rows: true,
+            nothing_ahead: true,
+        };
+        match self.loops.buffer.ask(&request.key, &asking) {
+            Answer::Serve(ticket, reply) => {
+                let reply = reply.to_vec();
+                Some(self.serve(now, unit, &request, ticket, &reply))
+            }
+            Answer::Wait(ticket) => {
+                let flight = self.loops.in_flight.flight_of(ticket);
+                self.loops.held.get_or_insert((now, flight));
+                Some(Verdict::Hold)
+            }
+            Answer::Forward(_) => {
+                self.loops.held = None;
+                let verdict = self.show_unseen(header.tag, input);
+                if verdict.is_none() {
+                    self.watch(now, &request, is_pure);
+                }
+                verdict
+            }
+        }
+    }
+
+    /// Whether a statement of this template may be run although nobody asked for it (rule P4).
+    pub(crate) fn may_run_ahead(&mut self, now: Moment, template: u32) -> bool {
+        self.only_reads(now, template) || !Rule::Pure.is_kept()
+    }
+
+    /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a
+    /// statement of the transaction has succeeded.
+    fn is_in_snapshot(&self) -> bool {
+        let is_told = self.transaction.is_seen && self.transaction.isolation == Isolation::RepeatableRead;
+        self.status == TransactionStatus::Active && (is_told || !Rule::Snapshot.is_kept())
+    }
+
+    /// A statement goes to the server: one that is known to only read may be one of a loop, the rows of others may be
+    /// what a loop takes its values from.
+    fn watch(&mut self, now: Moment, request: &Request<'_>, is_pure: bool) {
+        let unit = self.units.oldest(); // the next one: nothing is under way
+        let may_guess = self.is_in_snapshot();
+        let Some(example) = self.loops.examples.get(request.example) else { return };
+        let arrival = Arrival { template: example.guessed, values: &request.values };
+        let loops = &mut self.loops;
+        let ticket = if is_pure {
+            let ticket = loops.predictor.statement(since_start(now), &arrival);
+            loops.buffer.expect(since_start(now), ticket, &request.key, Origin::Program);
+            ticket
+        } else {
+            loops.predictor.source(&arrival)
+        };
+        if may_guess {
+            loops.predictor.plan(&mut loops.flight);
+        }
+        loops.running = Some(Running {
+            unit,
+            ticket,
+            example: request.example,
+            sent_at: now,
+            rows: 0,
+            bytes: 0,
+            is_spoilt: request.begins, // the answer of BEGIN comes with it
+        });
+    }
+
+    /// A unit of the program's has gone to the server: what was planned with it goes behind it.
+    pub(crate) fn unit_sent(&mut self, now: Moment) {
+        if self.client_passing > 0 || self.units.is_open() {
+            return;
+        }
+        self.loops.contact_at = now;
+        if !self.loops.flight.is_empty() {
+            self.send_planned(now);
+        }
+    }
+
+    /// Asks the predictor for more, and sends it at once.
+    fn plan_flight(&mut self, now: Moment) {
+        let may_send = self.is_in_snapshot()
+            && self.client_passing == 0
+            && !self.units.is_open()
+            && self.loops.flight.is_empty();
+        if !may_send {
+            return;
+        }
+        self.loops.predictor.plan(&mut self.loops.flight);
+        self.send_planned(now);
+    }
+
+    fn send_planned(&mut self, now: Moment) {
+        let mut flight = std::mem::take(&mut self.loops.flight);
+        self.send_flight(now, &flight);
+        flight.clear();
+        self.loops.flight = flight;
+    }
+
+    /// The server answers the program's statement that is watched.
+    pub(crate) fn watch_reply(&mut self, now: Moment, due: Due, tag: u8, message: &[u8], is_whole: bool) {
+        let body = &message[HEADER_BYTES..];
+        let Loops { predictor, buffer, examples, running: slot, .. } = &mut self.loops;
+        let Some(running) = slot.as_mut().filter(|running| running.unit == due.unit) else { return };
+        running.bytes += message.len();
+        let ticket = running.ticket;
+        match tag {
+            backend::ROW_DESCRIPTION | backend::NO_DATA => {
+                if let (Some(example), Some(columns)) = (examples.get_mut(running.example), columns_of(body))
+                {
+                    example.columns = columns;
+                }
+                running.is_spoilt |= !is_whole || !buffer.append(ticket, message);
+            }
+            backend::DATA_ROW => {
+                running.rows += 1;
+                running.is_spoilt |= !is_whole || !buffer.append(ticket, message);
+                let row = DataRow::decode(body).ok().filter(|_| is_whole && predictor.wants_rows(ticket));
+                if let Some(row) = row {
+                    let columns = examples.get(running.example).map_or(&[][..], |example| &example.columns);
+                    let values: smallvec::SmallVec<[Option<&[u8]>; 16]> = row.columns.iter().collect();
+                    predictor.result_row(ticket, columns, &values);
+                }
+            }
+            backend::COMMAND_COMPLETE if matches!(due.expect, Expect::Query | Expect::Execute) => {
+                running.is_spoilt |= !is_whole || !buffer.append(ticket, message);
+            }
+            backend::READY_FOR_QUERY => {
+                let waited = Duration::from_nanos(now.since(running.sent_at));
+                let execution = waited.saturating_sub(self.begin.distance());
+                // One late reply says nothing: the shorter of two counts.
+                let last = examples.get_mut(running.example).map(|example| &mut example.last_execution);
+                let last = last.and_then(|last| last.replace(execution));
+                let execution = last.map(|last| last.min(execution));
+                let outcome = Outcome { execution, bytes: running.bytes, rows: running.rows };
+                if body == b"T" {
+                    predictor.result_end(ticket, outcome);
+                } else {
+                    predictor.failed(ticket);
+                    running.is_spoilt = true;
+                }
+                match running.is_spoilt {
+                    true => buffer.fail(ticket),
+                    false => buffer.complete(ticket),
+                }
+                *slot = None;
+                self.plan_flight(now);
+            }
+            backend::PARSE_COMPLETE | backend::BIND_COMPLETE => {}
+            _ => running.is_spoilt = true,
+        }
+    }
+
+    /// Something that the server says unasked belongs to what it is running (rule P10).
+    pub(crate) fn watch_async(&mut self) {
+        if let Some(running) = &mut self.loops.running {
+            running.is_spoilt = true;
+        }
+        self.loops.in_flight.spoil();
+    }
+}

@@ -1,0 +1,344 @@
+//! What a program asks for, in bytes that are equal only if the answers may be.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::ops::Range;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use onetrip_loops::{Column, Form, Guess, Template, Value};
+use onetrip_sql::purity::is_harmless_parameter_type;
+use onetrip_sql::{Lifter, LiteralKind};
+use onetrip_wire::pg::{Bind, Execute, Format, Oid, Parse, StatementOrPortal, frontend};
+use smallvec::SmallVec;
+
+use crate::client::SOURCE_BYTES_MAX;
+use crate::remedies::Effect;
+use crate::remedies::arrived::Arrived;
+use crate::session::Session;
+
+/// Statements of one session that are told apart.
+const STATEMENTS_MAX: usize = 1024;
+/// Values of one statement that are looked at; one with more is not guessed.
+const VALUES_MAX: usize = 64;
+
+/// How the program writes a statement.
+#[derive(Debug, Clone)]
+pub(super) struct Example {
+    /// The session's number of its template, by which it is known to only read.
+    pub(super) template: u32,
+    /// The same for the predictor.
+    pub(super) guessed: Template,
+    pub(super) way: Way,
+    /// Columns of its result, once they were described.
+    pub(super) columns: Vec<Column>,
+    /// What its last run took beyond the way there and back.
+    pub(super) last_execution: Option<Duration>,
+}
+
+/// By which protocol, and what is the same in every run of it.
+#[derive(Debug, Clone)]
+pub(super) enum Way {
+    /// A simple query; the latest text, and where its literals are.
+    Simple { text: Vec<u8>, literals: SmallVec<[(Range<usize>, Form); 8]> },
+    /// An extended group.
+    Extended {
+        text: Vec<u8>,
+        types: SmallVec<[Oid; 8]>,
+        /// Format codes of parameters and results, as Bind has them.
+        parameter_codes: Vec<u8>,
+        result_codes: Vec<u8>,
+        describes: bool,
+    },
+}
+
+/// All statements of a session that may be guessed.
+#[derive(Debug, Default)]
+pub(super) struct Examples {
+    ids: HashMap<Box<[u8]>, u32, RandomState>,
+    list: Vec<Example>,
+    hasher: foldhash::quality::FixedState,
+    lifter: Lifter,
+}
+
+/// A unit that asks for all rows of one statement.
+#[derive(Debug)]
+pub(super) struct Request<'a> {
+    /// Position of its example.
+    pub(super) example: u32,
+    /// What the answer depends on.
+    pub(super) key: Vec<u8>,
+    pub(super) values: SmallVec<[Value<'a>; 8]>,
+    /// A BEGIN is in front of it.
+    pub(super) begins: bool,
+}
+
+impl Examples {
+    pub(super) fn get(&self, example: u32) -> Option<&Example> {
+        self.list.get(example as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, example: u32) -> Option<&mut Example> {
+        self.list.get_mut(example as usize)
+    }
+
+    /// The example of this name, made if there is none yet.
+    fn place(&mut self, name: &[u8], template: u32, way: Way) -> Option<u32> {
+        if let Some(id) = self.ids.get(name).copied() {
+            let example = self.list.get_mut(id as usize)?;
+            if let Way::Simple { .. } = way {
+                example.way = way;
+            }
+            return Some(id);
+        }
+        if self.list.len() >= STATEMENTS_MAX || name.len() > 2 * SOURCE_BYTES_MAX {
+            return None;
+        }
+        let id = self.list.len() as u32;
+        let guessed = Template { id, key: self.hasher.hash_one(name) };
+        self.ids.insert(name.into(), id);
+        self.list.push(Example { template, guessed, way, columns: Vec::new(), last_execution: None });
+        Some(id)
+    }
+
+    /// A simple query, if its literals are plain.
+    pub(super) fn simple<'a>(&mut self, text: &'a [u8], template: u32) -> Option<Request<'a>> {
+        if text.len() > SOURCE_BYTES_MAX {
+            return None;
+        }
+        let lifted = self.lifter.lift(text, true);
+        let mut literals = SmallVec::new();
+        let mut values = SmallVec::new();
+        for literal in lifted.literals() {
+            let start = (literal.source.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+            let range = start..start + literal.source.len();
+            let (range, form) = match literal.kind {
+                LiteralKind::Integer | LiteralKind::Decimal => (range, Form::Number),
+                LiteralKind::String if literal.source.first() == Some(&b'\'') => {
+                    (range.start + 1..range.end - 1, Form::Quoted)
+                }
+                _ => return None,
+            };
+            let bytes = text.get(range.clone())?;
+            if form == Form::Quoted && bytes.split(|byte| *byte == b'\'').count() % 2 == 0 {
+                return None; // a literal in several pieces
+            }
+            literals.push((range, form));
+            values.push(Value { bytes: Some(bytes), form });
+        }
+        if values.len() > VALUES_MAX {
+            return None;
+        }
+        let name = [b"Q", lifted.template()].concat();
+        let example = self.place(&name, template, Way::Simple { text: text.to_vec(), literals })?;
+        Some(Request { example, key: simple_key(text), values, begins: false })
+    }
+
+    /// An extended group that binds `bind` to a statement with this text.
+    fn extended<'a>(
+        &mut self,
+        text: &[u8],
+        types: SmallVec<[Oid; 8]>,
+        bind: &Bind<'a>,
+        describes: bool,
+        template: u32,
+    ) -> Option<Request<'a>> {
+        if bind.parameters.len() > VALUES_MAX {
+            return None;
+        }
+        let mut values = SmallVec::new();
+        for (position, bytes) in bind.parameters.iter().enumerate() {
+            let form = match bind.parameter_formats.of(position) {
+                Format::Text => Form::Text,
+                Format::Binary => Form::Binary(types.get(position).copied().unwrap_or(0)),
+            };
+            values.push(Value { bytes, form });
+        }
+        let way = Way::Extended {
+            text: text.to_vec(),
+            types,
+            parameter_codes: bind.parameter_formats.codes().to_vec(),
+            result_codes: bind.result_formats.codes().to_vec(),
+            describes,
+        };
+        let mut name = Vec::with_capacity(text.len() + 64);
+        way.put_name(&mut name);
+        let example = self.place(&name, template, way)?;
+        let mut key = name;
+        put_values(&mut key, bind.parameters.iter());
+        Some(Request { example, key, values, begins: false })
+    }
+}
+
+impl Way {
+    /// What is the same in every run: equal only for the same statement in the same formats.
+    fn put_name(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Simple { .. } => {}
+            Self::Extended { text, types, parameter_codes, result_codes, describes } => {
+                out.push(b'E');
+                out.push(u8::from(*describes));
+                put_bytes(out, text);
+                out.extend_from_slice(&(types.len() as u32).to_be_bytes());
+                types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
+                put_bytes(out, parameter_codes);
+                put_bytes(out, result_codes);
+            }
+        }
+    }
+
+    /// The request that a guess stands for: what it is kept under.
+    pub(super) fn key_of(&self, guess: &Guess<'_>) -> Option<Vec<u8>> {
+        match self {
+            Self::Simple { .. } => self.text_of(guess).map(|text| simple_key(&text)),
+            Self::Extended { .. } => {
+                let mut key = Vec::new();
+                self.put_name(&mut key);
+                put_values(&mut key, guess.values().map(|value| value.bytes));
+                Some(key)
+            }
+        }
+    }
+
+    /// The text of a guess at a simple query.
+    pub(super) fn text_of(&self, guess: &Guess<'_>) -> Option<Vec<u8>> {
+        let Self::Simple { text, literals } = self else { return None };
+        if literals.len() != guess.values().len() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(text.len() + 16);
+        let mut copied = 0;
+        for ((range, _), value) in literals.iter().zip(guess.values()) {
+            out.extend_from_slice(text.get(copied..range.start)?);
+            out.extend_from_slice(value.bytes?);
+            copied = range.end;
+        }
+        out.extend_from_slice(text.get(copied..)?);
+        Some(out)
+    }
+}
+
+fn simple_key(text: &[u8]) -> Vec<u8> {
+    [b"Q", text].concat()
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn put_values<'v>(out: &mut Vec<u8>, values: impl Iterator<Item = Option<&'v [u8]>>) {
+    for value in values {
+        out.extend_from_slice(&value.map_or(-1, |value| value.len() as i32).to_be_bytes());
+        out.extend_from_slice(value.unwrap_or_default());
+    }
+}
+
+/// A guess's values as a Bind has them.
+pub(super) fn encoded_values(guess: &Guess<'_>) -> Vec<u8> {
+    let mut out = (guess.values().len() as u16).to_be_bytes().to_vec();
+    put_values(&mut out, guess.values().map(|value| value.bytes));
+    out
+}
+
+impl Session {
+    /// What a unit asks for, if it is one statement of which all rows are asked for; a BEGIN may be in front of it.
+    pub(super) fn request_of<'a>(&mut self, unit: Arrived<'a>) -> Option<Request<'a>> {
+        let mut group = Group::default();
+        for (tag, body) in unit.messages() {
+            if tag == frontend::QUERY {
+                return self.simple_request(body.strip_suffix(b"\0")?);
+            }
+            if group.executed && tag != frontend::SYNC {
+                // Another statement: what is in front of it can only be a BEGIN.
+                let is_begin = self.is_begin(&group);
+                group = Group { begins: is_begin.then_some(true)?, ..Group::default() };
+            }
+            group.take(tag, body)?;
+        }
+        let bind = group.bound.filter(|_| group.executed)?;
+        let request = match group.parsed {
+            None => self.prepared_request(&bind, group.describes),
+            Some(parse) => {
+                let (effect, template) = self.effect_of(parse.text);
+                let types: SmallVec<[Oid; 8]> = parse.parameter_oids().collect();
+                let is_read =
+                    effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
+                is_read.then_some(())?;
+                self.loops.examples.extended(parse.text, types, &bind, group.describes, template)
+            }
+        };
+        request.map(|request| Request { begins: group.begins, ..request })
+    }
+
+    fn is_begin(&mut self, group: &Group<'_>) -> bool {
+        let text = match (group.parsed, group.bound) {
+            (Some(parse), _) => parse.text.to_vec(),
+            (None, Some(bind)) => match self.surely_prepared(bind.statement) {
+                Some(text) => text.to_vec(),
+                None => return false,
+            },
+            (None, None) => return false,
+        };
+        !group.begins && self.effect_of(&text).0 == Effect::Begin
+    }
+
+    fn simple_request<'a>(&mut self, text: &'a [u8]) -> Option<Request<'a>> {
+        // A simple query ends the unnamed statement, which would still be there if it were not sent.
+        if self.prepared.get(b"").is_some() {
+            return None;
+        }
+        let (effect, template) = self.effect_of(text);
+        (effect == Effect::Read).then_some(())?;
+        self.loops.examples.simple(text, template)
+    }
+
+    fn prepared_request<'a>(&mut self, bind: &Bind<'a>, describes: bool) -> Option<Request<'a>> {
+        let source = self.surely_prepared(bind.statement)?.to_vec();
+        let prepared = self.prepared.get(bind.statement)?;
+        let (text, types) = (prepared.text.clone(), prepared.types.clone());
+        (text.effect == Effect::Read).then_some(())?;
+        self.loops.examples.extended(&source, types, bind, describes, text.template)
+    }
+}
+
+/// The messages of one statement in an extended group.
+#[derive(Default)]
+struct Group<'a> {
+    parsed: Option<Parse<'a>>,
+    bound: Option<Bind<'a>>,
+    describes: bool,
+    executed: bool,
+    /// A BEGIN is in front of it.
+    begins: bool,
+}
+
+impl<'a> Group<'a> {
+    /// Takes the next message; `None` if the group is not Parse, Bind, Describe, Execute of unnamed objects, or of a
+    /// prepared statement.
+    fn take(&mut self, tag: u8, body: &'a [u8]) -> Option<()> {
+        match tag {
+            frontend::PARSE if self.parsed.is_none() && self.bound.is_none() => {
+                self.parsed = Some(Parse::decode(body).ok().filter(|parse| parse.statement.is_empty())?);
+            }
+            frontend::BIND if self.bound.is_none() => {
+                let bind = Bind::decode(body).ok().filter(|bind| bind.portal.is_empty())?;
+                (self.parsed.is_none() || bind.statement.is_empty()).then_some(())?;
+                self.bound = Some(bind);
+            }
+            frontend::DESCRIBE if self.bound.is_some() && !self.describes => {
+                let object = StatementOrPortal::decode(body).ok()?;
+                (object == StatementOrPortal::Portal(b"")).then_some(())?;
+                self.describes = true;
+            }
+            frontend::EXECUTE if self.bound.is_some() => {
+                let execute = Execute::decode(body).ok()?;
+                (execute.portal.is_empty() && execute.row_limit.is_none()).then_some(())?;
+                self.executed = true;
+            }
+            frontend::SYNC => {}
+            _ => return None,
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Answers from memory, and what the server has to be told about them later.
+
+use onetrip_ledger::{Moment, Remedy};
+use onetrip_loops::Ticket;
+use onetrip_wire::pg::{
+    Bind, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus as WireStatus, backend,
+    encode_ready_for_query, frame, frontend,
+};
+
+use super::request::Request;
+use super::{Loops, SIGN_AFTER, since_start};
+use crate::remedies::Rule;
+use crate::remedies::arrived::Arrived;
+use crate::reply_queue::{Due, Expect, Owner};
+use crate::session::{LENGTH_MAX, Session, Verdict};
+
+impl Session {
+    /// Answers a unit with what was read ahead.
+    pub(super) fn serve(
+        &mut self,
+        now: Moment,
+        unit: Arrived<'_>,
+        request: &Request<'_>,
+        ticket: Ticket,
+        reply: &[u8],
+    ) -> Verdict {
+        let held = self.loops.held.take();
+        let arrived_at = held.map_or(now, |(arrived_at, _)| arrived_at);
+        let number = self.units.oldest(); // the next one: nothing is under way
+        self.owner = Owner::Nobody;
+        for (tag, body) in unit.messages() {
+            self.book_request(arrived_at, tag, body, true);
+        }
+        self.owner = Owner::Client;
+        let reply_at = self.to_client.len();
+        self.put_served(unit, reply);
+        let length = self.to_client.len() - reply_at;
+        self.book_served(number, unit, reply);
+        // Units that wait for one flight wait for one trip.
+        let is_trip = held.is_some_and(|(_, flight)| flight > self.loops.waited_for);
+        if is_trip {
+            self.loops.waited_for = held.map_or(0, |(_, flight)| flight);
+        } else {
+            self.units.answered_by(number, Remedy::Loops);
+        }
+        self.units.bytes_sent(unit.len());
+        self.units.bytes_received(number, length, now);
+        self.book_answered(now);
+        if !request.key.starts_with(b"Q") {
+            self.loops.unseen = Some(without_sync(unit));
+        }
+        self.loops.predictor.served(since_start(now), ticket);
+        self.plan_flight(now);
+        let silence = now.since(self.loops.contact_at);
+        if silence >= SIGN_AFTER.as_nanos() as u64 && Rule::Sign.is_kept() {
+            self.send_sign(now);
+        }
+        Verdict::Replace(unit.len())
+    }
+
+    /// Puts what the server would say: `reply` is its description, rows and completion.
+    fn put_served(&mut self, unit: Arrived<'_>, reply: &[u8]) {
+        let out = &mut self.to_client;
+        for (tag, _) in unit.messages() {
+            match tag {
+                frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
+                frontend::BIND => frame(out, backend::BIND_COMPLETE, |_| ()),
+                frontend::EXECUTE | frontend::QUERY => out.extend_from_slice(reply),
+                _ => {} // a portal's description is in front of its rows
+            }
+        }
+        encode_ready_for_query(out, WireStatus::Active);
+    }
+
+    /// Books rows and completion as if they had come.
+    fn book_served(&mut self, number: u64, unit: Arrived<'_>, reply: &[u8]) {
+        let is_query = unit.messages().any(|(tag, _)| tag == frontend::QUERY);
+        let expect = if is_query { Expect::Query } else { Expect::Execute };
+        let mut rest = reply;
+        while let Some(Ok(header)) = FrameHeader::peek(rest, LENGTH_MAX) {
+            let Some((message, after)) = rest.split_at_checked(header.frame_len()) else { return };
+            let is_described = matches!(header.tag, backend::ROW_DESCRIPTION | backend::NO_DATA);
+            let expect = if is_described && !is_query { Expect::DescribePortal } else { expect };
+            let due = Due { expect, unit: number, statement: Some(0), owner: Owner::Nobody };
+            self.book_part(due, header.tag, &message[HEADER_BYTES..], true);
+            rest = after;
+        }
+    }
+
+    /// Where the server's unnamed statement or portal is not the one that the program believes in, and the unit at the
+    /// front of `input` may use it, the last unit that was served is run for real first (rule P22).
+    pub(crate) fn show_unseen(&mut self, tag: u8, input: &[u8]) -> Option<Verdict> {
+        let is_sure = self.loops.unseen.is_none()
+            || tag == frontend::QUERY
+            || Arrived::peek(input).is_some_and(is_self_contained);
+        if is_sure || !Rule::Unnamed.is_kept() {
+            return None;
+        }
+        let unseen = self.loops.unseen.take()?;
+        self.tell_unseen(&unseen);
+        Some(Verdict::Replace(0))
+    }
+
+    fn tell_unseen(&mut self, unseen: &[u8]) {
+        let mut rest = unseen;
+        while let Some(Ok(header)) = FrameHeader::peek(rest, LENGTH_MAX) {
+            rest = rest.get(header.frame_len()..).unwrap_or_default();
+            let expect = match header.tag {
+                frontend::PARSE => Expect::Parse,
+                frontend::BIND => Expect::Bind,
+                frontend::DESCRIBE => Expect::DescribePortal,
+                _ => Expect::Execute,
+            };
+            self.queue.sent(Due::own(Owner::Unseen, expect));
+        }
+        self.to_server.extend_from_slice(unseen);
+    }
+}
+
+impl Loops {
+    /// The program's unnamed statement is made anew.
+    pub(crate) fn forget_unseen(&mut self) {
+        self.unseen = None;
+    }
+}
+
+/// Leaves the Parse alone: portals end with their transaction.
+pub(super) fn keep_parse(unseen: &mut Vec<u8>) {
+    let is_parse = unseen.first() == Some(&frontend::PARSE);
+    let length =
+        FrameHeader::peek(unseen, LENGTH_MAX).and_then(Result::ok).map_or(0, |header| header.frame_len());
+    unseen.truncate(if is_parse { length } else { 0 });
+}
+
+fn without_sync(unit: Arrived<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(unit.len());
+    for (tag, body) in unit.messages().filter(|(tag, _)| *tag != frontend::SYNC) {
+        frame(&mut out, tag, |out| out.extend_from_slice(body));
+    }
+    out
+}
+
+/// Whether a unit makes every unnamed statement and portal that it uses.
+fn is_self_contained(unit: Arrived<'_>) -> bool {
+    let (mut has_statement, mut has_portal) = (false, false);
+    unit.messages().all(|(tag, body)| match tag {
+        frontend::PARSE => {
+            has_statement |= Parse::decode(body).is_ok_and(|parse| parse.statement.is_empty());
+            true
+        }
+        frontend::BIND => Bind::decode(body).is_ok_and(|bind| {
+            has_portal |= bind.portal.is_empty();
+            has_statement || !bind.statement.is_empty()
+        }),
+        frontend::DESCRIBE | frontend::CLOSE => match StatementOrPortal::decode(body) {
+            Ok(StatementOrPortal::Statement(name)) => has_statement || !name.is_empty(),
+            Ok(StatementOrPortal::Portal(name)) => has_portal || !name.is_empty(),
+            Err(_) => false,
+        },
+        frontend::EXECUTE => has_portal || body.first() != Some(&0),
+        _ => true,
+    })
+}
