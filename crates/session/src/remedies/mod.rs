@@ -4,6 +4,7 @@ mod arrived;
 mod begin;
 mod commit;
 mod descriptions;
+mod cursors;
 mod facts;
 mod fence;
 mod grammar;
@@ -25,6 +26,7 @@ use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
+pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;
 pub use facts::Knowledge;
 pub use fence::Fence;
