@@ -3,6 +3,7 @@
 mod arrived;
 mod begin;
 mod commit;
+mod cursors;
 mod descriptions;
 mod facts;
 mod fence;
@@ -25,6 +26,7 @@ use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
+pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;
 pub use facts::Knowledge;
 pub use fence::Fence;

@@ -83,7 +83,7 @@ impl Watching {
     pub(crate) fn is_skipped(&mut self, due: &Due) {
         self.next = None;
         self.names.lost |=
-            due.expect == Expect::Close && due.owner != Owner::Inquiry && due.owner != Owner::Begin;
+            due.expect == Expect::Close && matches!(due.owner, Owner::Client | Owner::Statements);
     }
 
     /// The client names its statements.
