@@ -36,6 +36,7 @@ impl Predictor {
         }
         self.counters.flights += u64::from(!flight.is_empty());
         debug_assert!(self.loops.keep_law(), "outstanding and wasted guesses exceed start and hits");
+        debug_assert!(self.second_level <= SECOND_LEVEL_MAX, "too much is guessed from guesses");
     }
 
     fn plan_loop(&mut self, slot: usize, has_head: bool, flight: &mut Flight) {

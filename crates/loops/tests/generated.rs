@@ -172,11 +172,8 @@ impl Program {
 fn any_program_gets_what_the_server_would_say() {
     assert_eq!(integer(&written(7, 1)), 7, "{:?}", Form::Binary(20));
     let (hits, wasted, asked) = (Cell::new(0), Cell::new(0), Cell::new(0));
-    let mut runner = TestRunner::new(ProptestConfig {
-        cases: 150,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    });
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() });
     let outcome = runner.run(&vec(op(), 1..12), |ops| {
         let mut program = Program::new(Edges::new());
         program.run(&ops);

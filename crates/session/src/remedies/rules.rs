@@ -197,7 +197,7 @@ impl Rule {
                 "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ; and only when the server owes the program nothing. At SERIALIZABLE a reader can be what fails."
             }
             Self::OnlyReads => {
-                "And only where nothing but reads that the catalogue proves (below), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
+                "And only where nothing but reads that the catalogue proves (above), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
             }
             Self::Fence => {
                 "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."
@@ -209,7 +209,7 @@ impl Rule {
                 "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ, that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, at most two seconds old, and to a request that is the same byte for byte."
             }
             Self::Pure => {
-                "Only statements that the catalogue proves to do nothing but read (below), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven."
+                "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."
             }
             Self::Flush => {
                 "Whatever goes to the server and is not such a read, SHOW or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
