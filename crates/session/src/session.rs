@@ -11,7 +11,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction, Watching,
+    Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction,
+    Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;

@@ -161,7 +161,11 @@ fn a_statement_that_depends_on_a_place_finds_it() {
     assert_eq!(wire.server.walks.places[&b"c"[..]], 40, "it was put back");
     wire.turn(&query("FETCH 10 FROM c"));
     assert_eq!(wire.server.walks.places[&b"c"[..]], 50, "and is not read ahead again");
-    assert_eq!(walk(false).server.walks.places[&b"c"[..]], 40, "one that cannot be put back is not read ahead");
+    assert_eq!(
+        walk(false).server.walks.places[&b"c"[..]],
+        40,
+        "one that cannot be put back is not read ahead"
+    );
     let mut wire = Wire::opened(Server::default());
     wire.reads(10);
     assert_eq!(wire.tries(&query("FETCH 1 FROM \"p\"")), Err(SessionError::CursorsBroke));
@@ -181,7 +185,10 @@ fn an_error_ahead_is_told_when_the_program_comes_to_it() {
     let failing = || {
         let walks = Walks { fails_at: Some(45), ..Walks::default() };
         let mut wire = Wire::opened(Server { walks, ..Server::default() });
-        assert!((0..3).all(|_| wire.tries(&[piece(10), sync()].concat()).is_ok()), "it has not come to the error");
+        assert!(
+            (0..3).all(|_| wire.tries(&[piece(10), sync()].concat()).is_ok()),
+            "it has not come to the error"
+        );
         wire
     };
     let mut wire = failing();

@@ -3,8 +3,8 @@
 mod arrived;
 mod begin;
 mod commit;
-mod descriptions;
 mod cursors;
+mod descriptions;
 mod facts;
 mod fence;
 mod grammar;

@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 pub(crate) mod server;
-pub(crate) mod wire;
 pub(crate) mod walk;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 

@@ -180,7 +180,8 @@ impl Server {
             ["DECLARE", name, ..] => self.walks.opens(name.as_bytes()),
             ["FETCH", rows, "FROM", name] => {
                 let mut piece = self.walks.describes();
-                let Ok(count) = self.walks.reads(name.as_bytes(), rows.parse().unwrap_or(1), &mut piece) else {
+                let Ok(count) = self.walks.reads(name.as_bytes(), rows.parse().unwrap_or(1), &mut piece)
+                else {
                     return false;
                 };
                 said.extend(piece);

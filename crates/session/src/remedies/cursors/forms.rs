@@ -36,14 +36,43 @@ const OPERATORS: [&str; 10] = ["*", "/", "%", "~~", "!~~", "~~*", "!~~*", "~", "
 
 /// Functions of whole rows, which `t.f` may stand for. Sorted.
 const ROW_FUNCTIONS: [&str; 11] = [
-    "concat", "json_agg", "json_build_array", "jsonb_agg", "jsonb_build_array", "quote_literal", "quote_nullable",
-    "row_to_json", "string_agg", "to_json", "to_jsonb",
+    "concat",
+    "json_agg",
+    "json_build_array",
+    "jsonb_agg",
+    "jsonb_build_array",
+    "quote_literal",
+    "quote_nullable",
+    "row_to_json",
+    "string_agg",
+    "to_json",
+    "to_jsonb",
 ];
 
 /// Immutable in each overload. Sorted.
 const FUNCTIONS: [&str; 22] = [
-    "abs", "avg", "bool_and", "bool_or", "btrim", "ceil", "char_length", "count", "dense_rank", "floor", "length",
-    "lower", "ltrim", "max", "min", "rank", "replace", "row_number", "rtrim", "substring", "sum", "upper",
+    "abs",
+    "avg",
+    "bool_and",
+    "bool_or",
+    "btrim",
+    "ceil",
+    "char_length",
+    "count",
+    "dense_rank",
+    "floor",
+    "length",
+    "lower",
+    "ltrim",
+    "max",
+    "min",
+    "rank",
+    "replace",
+    "row_number",
+    "rtrim",
+    "substring",
+    "sum",
+    "upper",
 ];
 
 /// Casts to these look at no setting, whatever they come from. Sorted.
@@ -51,14 +80,13 @@ const TYPES: [&str; 6] = ["bool", "float8", "int2", "int4", "int8", "uuid"];
 
 /// Types whose text looks at no setting. Sorted.
 const TEXT_FREE: [Oid; 39] = [
-    16, 18, 19, 20, 21, 23, 25, 26, 27, 28, 114, 199, 650, 651, 774, 829, 869, 1000, 1002, 1005, 1007, 1009, 1014,
-    1015, 1016, 1028, 1040, 1041, 1042, 1043, 1231, 1560, 1562, 1700, 2950, 2951, 3802, 3807, 3904,
+    16, 18, 19, 20, 21, 23, 25, 26, 27, 28, 114, 199, 650, 651, 774, 829, 869, 1000, 1002, 1005, 1007, 1009,
+    1014, 1015, 1016, 1028, 1040, 1041, 1042, 1043, 1231, 1560, 1562, 1700, 2950, 2951, 3802, 3807, 3904,
 ];
 
 /// Types whose binary form looks at none. Sorted.
-const BINARY_FREE: [Oid; 18] = [
-    17, 700, 701, 790, 1001, 1021, 1022, 1082, 1083, 1114, 1115, 1182, 1183, 1184, 1185, 1186, 1187, 1266,
-];
+const BINARY_FREE: [Oid; 18] =
+    [17, 700, 701, 790, 1001, 1021, 1022, 1082, 1083, 1114, 1115, 1182, 1183, 1184, 1185, 1186, 1187, 1266];
 
 #[cfg(test)]
 mod tests {
@@ -68,7 +96,9 @@ mod tests {
 
     #[test]
     fn lists_are_sorted_and_a_type_is_free_as_text_or_as_binary() {
-        assert!(TEXT_FREE.is_sorted() && BINARY_FREE.is_sorted() && FUNCTIONS.is_sorted() && TYPES.is_sorted());
+        assert!(
+            TEXT_FREE.is_sorted() && BINARY_FREE.is_sorted() && FUNCTIONS.is_sorted() && TYPES.is_sorted()
+        );
         assert!(ROW_FUNCTIONS.is_sorted());
         let text = ResultFormats::default();
         let binary = ResultFormats::new(&[0, 1]);

@@ -19,11 +19,7 @@ const DRIVERS_NAMES: [&[u8]; 1] = [b"_django_curs_"];
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CursorUse {
     /// It makes one.
-    Declares {
-        name: Box<[u8]>,
-        is_held: bool,
-        no_scroll: bool,
-    },
+    Declares { name: Box<[u8]>, is_held: bool, no_scroll: bool },
     /// FETCH forward.
     Fetches(Box<[u8]>),
     /// CLOSE of one.
@@ -109,14 +105,7 @@ impl Session {
         }
     }
 
-    fn declares(
-        &mut self,
-        unit: u64,
-        text: &Text,
-        name: &[u8],
-        is_held: bool,
-        no_scroll: bool,
-    ) -> Effect {
+    fn declares(&mut self, unit: u64, text: &Text, name: &[u8], is_held: bool, no_scroll: bool) -> Effect {
         self.cursors.leaves(name, unit);
         let is_in_place = match self.status {
             TransactionStatus::Idle => is_held,
@@ -129,7 +118,9 @@ impl Session {
         let is_drivers = DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
         let is_apart = is_held || is_drivers;
         let kind = Kind::Cursor { header: Vec::new(), is_held, can_move: false, is_apart };
-        if self.cursors.add(name, kind, text.clone(), ResultFormats::default()).is_some() && !is_apart && !no_scroll
+        if self.cursors.add(name, kind, text.clone(), ResultFormats::default()).is_some()
+            && !is_apart
+            && !no_scroll
         {
             self.cursors.asks_about = Some(name.into());
         }
@@ -154,7 +145,9 @@ impl Session {
     /// The server has said whether the cursor that was asked about can be put back.
     pub(crate) fn learn_place(&mut self, is_scrollable: bool) {
         let Some(serial) = self.cursors.asked.front().copied() else { return };
-        if let Some(Kind::Cursor { can_move, .. }) = self.cursors.by_serial(serial).map(|reader| &mut reader.kind) {
+        if let Some(Kind::Cursor { can_move, .. }) =
+            self.cursors.by_serial(serial).map(|reader| &mut reader.kind)
+        {
             *can_move = is_scrollable;
         }
     }
@@ -170,7 +163,11 @@ impl Session {
     /// # Errors
     ///
     /// The session ends where that cannot be done.
-    pub(crate) fn restore_places(&mut self, header: FrameHeader, input: &[u8]) -> Result<Place, SessionError> {
+    pub(crate) fn restore_places(
+        &mut self,
+        header: FrameHeader,
+        input: &[u8],
+    ) -> Result<Place, SessionError> {
         if !Rule::Place.is_kept() || !self.cursors.readers.values().any(super::Reader::is_ahead) {
             return Ok(Place::Good);
         }
@@ -207,7 +204,9 @@ impl Session {
             return vec![execute.portal.into()];
         }
         let portal = self.portals.get(execute.portal);
-        portal.and_then(|portal| portal.text.cursor.as_ref()).map_or_else(Vec::new, |used| self.named_by(used, true))
+        portal
+            .and_then(|portal| portal.text.cursor.as_ref())
+            .map_or_else(Vec::new, |used| self.named_by(used, true))
     }
 
     fn names_in_query(&mut self, body: &[u8]) -> Vec<Box<[u8]>> {
@@ -222,7 +221,8 @@ impl Session {
         let ahead = self.cursors.readers.iter().filter(|(_, reader)| reader.is_ahead());
         let is_named = |name: &[u8], reader: &super::Reader| match used {
             CursorUse::Fetches(fetched) => {
-                let is_read_so = matches!(reader.kind, Kind::Cursor { .. }) && !is_extended && !reader.is_stale;
+                let is_read_so =
+                    matches!(reader.kind, Kind::Cursor { .. }) && !is_extended && !reader.is_stale;
                 **fetched == *name && !is_read_so
             }
             CursorUse::Moves(text) => mentions(text, name),
@@ -249,7 +249,8 @@ fn mentions(text: &[u8], name: &[u8]) -> bool {
 }
 
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80)).filter(|word| !word.is_empty())
+    text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80))
+        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -261,17 +262,22 @@ mod tests {
     #[test]
     fn a_text_that_depends_on_a_place_names_its_cursor() {
         let mut lifter = Lifter::new();
-        let mut moves = |text: &str, name: &str| match cursor_use(&lifter.lift(text.as_bytes(), true), text.as_bytes()) {
-            Some((CursorUse::Moves(text), _)) => mentions(&text, name.as_bytes()),
-            _ => false,
-        };
+        let mut moves =
+            |text: &str, name: &str| match cursor_use(&lifter.lift(text.as_bytes(), true), text.as_bytes()) {
+                Some((CursorUse::Moves(text), _)) => mentions(&text, name.as_bytes()),
+                _ => false,
+            };
         for text in [
-            "FETCH BACKWARD 1 FROM c", "MOVE 3 IN \"c\"", "UPDATE t SET v = 1 WHERE CURRENT OF C",
-            "SELECT 1; FETCH 1 FROM c", "DO $$ BEGIN FETCH c INTO x; END $$",
+            "FETCH BACKWARD 1 FROM c",
+            "MOVE 3 IN \"c\"",
+            "UPDATE t SET v = 1 WHERE CURRENT OF C",
+            "SELECT 1; FETCH 1 FROM c",
+            "DO $$ BEGIN FETCH c INTO x; END $$",
         ] {
             assert!(moves(text, "c"), "{text}");
         }
-        for text in ["FETCH 10 FROM c", "CLOSE c", "SELECT c.id FROM c", "UPDATE c SET v = 1", "MOVE 3 IN d"] {
+        for text in ["FETCH 10 FROM c", "CLOSE c", "SELECT c.id FROM c", "UPDATE c SET v = 1", "MOVE 3 IN d"]
+        {
             assert!(!moves(text, "c"), "{text}");
         }
     }

@@ -76,9 +76,18 @@ impl Session {
         dropped
     }
 
-    fn piece_reply(&mut self, now: Moment, serial: u64, tag: u8, reply: Reply, message: &[u8], is_whole: bool) {
+    fn piece_reply(
+        &mut self,
+        now: Moment,
+        serial: u64,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+        is_whole: bool,
+    ) {
         let failed = matches!(reply, Reply::Failed(_));
-        let sqlstate = || ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|error| error.sqlstate());
+        let sqlstate =
+            || ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|error| error.sqlstate());
         if failed && sqlstate() == Some(*b"34000") {
             // It is not there any more: the program will be told by the server.
             return self.cursors.readers.retain(|_, reader| reader.serial != serial);
@@ -102,7 +111,8 @@ impl Session {
         reader.piece_bytes = reader.piece_bytes.max(bytes);
         if let Some(before) = reader.buffer.filled_at.replace(now) {
             let nanos = now.since(before);
-            reader.piece_nanos = if reader.piece_nanos == 0 { nanos } else { (7 * reader.piece_nanos + nanos) / 8 };
+            reader.piece_nanos =
+                if reader.piece_nanos == 0 { nanos } else { (7 * reader.piece_nanos + nanos) / 8 };
         }
     }
 
@@ -207,7 +217,9 @@ impl Session {
     /// A notice to a piece has its place in it.
     pub(crate) fn keep_notice(&mut self, message: &[u8]) -> bool {
         let is_own = self.queue.front().is_some_and(|due| due.owner == Owner::Cursors);
-        let Some(Awaited::Piece { serial }) = self.cursors.awaited.front().filter(|_| is_own) else { return false };
+        let Some(Awaited::Piece { serial }) = self.cursors.awaited.front().filter(|_| is_own) else {
+            return false;
+        };
         let serial = *serial;
         if let Some(reader) = self.cursors.by_serial(serial) {
             reader.buffer.add(message, false);

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use onetrip_ledger::{Moment, Remedy, Steps, TransactionStatus, UnitKind};
 use onetrip_wire::pg::{
-    CommandComplete, Execute, FrameHeader, HEADER_BYTES, RowDescription, TransactionStatus as WireStatus, backend,
-    encode_ready_for_query, frame, frontend,
+    CommandComplete, Execute, FrameHeader, HEADER_BYTES, RowDescription, TransactionStatus as WireStatus,
+    backend, encode_ready_for_query, frame, frontend,
 };
 
 use super::buffer::{End, Stop};
@@ -102,7 +102,9 @@ impl Session {
                 let (form, unit) = match next {
                     _ if self.units.is_open() => (Form::Other, message),
                     Some(Ok(next)) if next.tag == frontend::SYNC => (Form::Sync, message + next.frame_len()),
-                    Some(Ok(next)) if next.tag == frontend::FLUSH => (Form::Flush, message + next.frame_len()),
+                    Some(Ok(next)) if next.tag == frontend::FLUSH => {
+                        (Form::Flush, message + next.frame_len())
+                    }
                     _ => (Form::Other, message),
                 };
                 let reader = self.cursors.readers.get(portal)?;
@@ -200,12 +202,7 @@ impl Session {
     }
 
     /// Books a request that is not sent as it came: its unit, not closed, and its statement.
-    pub(super) fn open_read(
-        &mut self,
-        now: Moment,
-        request: &Request,
-        input: &[u8],
-    ) -> (u64, Option<u16>) {
+    pub(super) fn open_read(&mut self, now: Moment, request: &Request, input: &[u8]) -> (u64, Option<u16>) {
         if request.form == Form::Query {
             self.end_unnamed();
             let text = &input[HEADER_BYTES..request.message - 1];
@@ -231,7 +228,11 @@ impl Session {
             return;
         }
         // The unnamed portal may be what another remedy believes it to be.
-        if portal.is_empty() || rows.is_none() || self.status != TransactionStatus::Active || !self.may_remedy(Remedy::Cursors) {
+        if portal.is_empty()
+            || rows.is_none()
+            || self.status != TransactionStatus::Active
+            || !self.may_remedy(Remedy::Cursors)
+        {
             return;
         }
         let Some(found) = self.portals.get(portal) else { return };

@@ -67,7 +67,8 @@ pub(crate) fn fetch(text: &[u8]) -> Option<Fetch> {
 fn keyword<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let found = text.get(..word.len())?;
     let rest = &text[word.len()..];
-    let is_over = rest.is_empty() || rest.starts_with(is_space) || rest.starts_with('"') || rest.starts_with('(');
+    let is_over =
+        rest.is_empty() || rest.starts_with(is_space) || rest.starts_with('"') || rest.starts_with('(');
     (found.eq_ignore_ascii_case(word) && is_over).then(|| rest.trim_start_matches(is_space))
 }
 
@@ -106,13 +107,22 @@ mod tests {
             assert_eq!(rows(text), Some((10, b"c".to_vec())), "{text}");
         }
         for text in [
-            "FETCH c", "FETCH ALL FROM c", "FETCH 0 FROM c", "FETCH -1 FROM c", "FETCH BACKWARD 1 FROM c",
-            "FETCH 10 c", "FETCH 10 FROM c; SELECT 1", "FETCH 10 FROM \"c\"\"d\"", "FETCH 10 FROM c -- x",
-            "FETCH 10FROM c", "MOVE 10 FROM c",
+            "FETCH c",
+            "FETCH ALL FROM c",
+            "FETCH 0 FROM c",
+            "FETCH -1 FROM c",
+            "FETCH BACKWARD 1 FROM c",
+            "FETCH 10 c",
+            "FETCH 10 FROM c; SELECT 1",
+            "FETCH 10 FROM \"c\"\"d\"",
+            "FETCH 10 FROM c -- x",
+            "FETCH 10FROM c",
+            "MOVE 10 FROM c",
         ] {
             assert_eq!(rows(text), None, "{text}");
         }
-        let read = |text: &'static str| declare(text.as_bytes()).map(|one| (one.is_held, one.no_scroll, one.query));
+        let read =
+            |text: &'static str| declare(text.as_bytes()).map(|one| (one.is_held, one.no_scroll, one.query));
         assert_eq!(read("DECLARE \"c\" CURSOR FOR SELECT 1"), Some((false, false, "SELECT 1")));
         let django = "DECLARE \"_django_curs_1\" NO SCROLL CURSOR WITH HOLD FOR SELECT 1";
         assert_eq!(read(django), Some((true, true, "SELECT 1")));
