@@ -39,7 +39,9 @@ impl Wanted {
             Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text}: a number is needed")))
         };
         let seed = number("ONETRIP_SEED");
-        let seeds = seed.map_or(0..number("ONETRIP_PROGRAMS").unwrap_or(programs), |seed| seed..seed + 1);
+        let from = number("ONETRIP_FROM").unwrap_or(0);
+        let all = from..from + number("ONETRIP_PROGRAMS").unwrap_or(programs);
+        let seeds = seed.map_or(all, |seed| seed..seed + 1);
         let name = std::env::var("ONETRIP_FAMILY").ok();
         let find =
             |name: &String| FAMILIES.iter().find(|row| row.name == name).expect("ONETRIP_FAMILY is one");
