@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use onetrip_gateway::{GatewayConfig, ListenAddress, Remedies};
+use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, Remedies};
 use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
@@ -263,12 +263,23 @@ pub(crate) struct WatchOptions {
     pub(crate) threads: Option<usize>,
     /// Take round trips out of the program: exact (a program cannot tell but by time; docs/safety.md), or none
     ///
-    /// Of exact there is begin so far: a BEGIN, SAVEPOINT or RELEASE is answered at once and sent at
-    /// once, where the database is 0.2 ms away or more. Leave it out by exact,-begin.
-    /// What may differ: the server's log and statistics, now() of a transaction (up to half a trip later), and its
-    /// idle-in-transaction timeout, which starts up to a trip later.
+    /// Of exact there are: begin (a BEGIN, SAVEPOINT or RELEASE is answered at once), commit (so is the end of a
+    /// transaction that only read) and loops (inside REPEATABLE READ, statements that a loop will send are run ahead).
+    /// They rest where the database is less than 0.2 ms away. Leave one out by exact,-begin.
+    /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
+    /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside of the
+    /// gateway may meet up to half a trip after a COMMIT was answered; a REVOKE (it acts within 2 s); DDL that did not
+    /// pass through the gateway (it is seen within 60 s).
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
+    /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
+    ///
+    /// It is not the same program then: statements of one transaction no longer see what others commit meanwhile
+    /// (polling in a transaction never ends; a row locked first and read then is as old as the transaction; what a
+    /// second connection wrote is not there), and an UPDATE or a row lock of a row that was changed meanwhile fails with
+    /// 40001 where it went on before.
+    #[arg(long, value_name = "LEVEL", help_heading = "Remedies")]
+    pub(crate) isolation: Option<IsolationLevel>,
     #[command(flatten)]
     pub(crate) link: LinkOptions,
 }
@@ -304,6 +315,7 @@ impl WatchOptions {
             spin: self.spin,
             threads: self.threads,
             remedies: self.remedies.clone(),
+            isolation: self.isolation,
             link: self.link.spec(),
             ..config
         }

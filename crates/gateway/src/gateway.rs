@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use onetrip_ledger::trace::TraceHeader;
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
 use onetrip_link::LinkSpec;
-use onetrip_session::{Common, Remedies};
+use onetrip_session::{Common, IsolationLevel, Remedies};
 use onetrip_target::Conninfo;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -54,6 +54,8 @@ pub struct GatewayConfig {
     pub threads: Option<usize>,
     /// What may answer before the database.
     pub remedies: Remedies,
+    /// What a BEGIN without a level gets, where the client did not choose.
+    pub isolation: Option<IsolationLevel>,
     /// A distance to put between the gateway and the database.
     pub link: Option<LinkSpec>,
 }
@@ -74,6 +76,7 @@ impl GatewayConfig {
             command: String::new(),
             threads: None,
             remedies: Remedies::default(),
+            isolation: None,
             link: None,
         }
     }
@@ -110,6 +113,7 @@ pub(crate) struct Shared {
     pub(crate) keep_values: bool,
     pub(crate) settle: Duration,
     pub(crate) remedies: Remedies,
+    pub(crate) isolation: Option<IsolationLevel>,
     pub(crate) common: Arc<Common>,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
@@ -148,6 +152,7 @@ impl Gateway {
             keep_values: config.keep_values,
             settle: config.settle,
             remedies: config.remedies,
+            isolation: config.isolation,
             common: Arc::default(),
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),

@@ -14,6 +14,17 @@
 //! trusted: what the program gets is decided by byte equality alone ([`Buffer::ask`]). Time is an argument, counted
 //! from any one origin.
 //!
+//! In a transaction with a snapshot, for each event in its order:
+//!
+//! 1. The program asks: [`Buffer::ask`] with the exact request. `Serve`: answer, [`Predictor::served`]. `Wait`: hold the
+//!    request until that guess is answered. `Forward`: [`Predictor::statement`], [`Buffer::expect`], send it.
+//! 2. The server answers a statement or guess: [`Buffer::append`], [`Predictor::result_row`] if the rows are wanted;
+//!    then [`Buffer::complete`] and [`Predictor::result_end`], or [`Buffer::fail`] and [`Predictor::failed`].
+//! 3. Anything that is not a proven read: [`Predictor::flush`] and [`Buffer::flush`], before it is sent. The end of the
+//!    transaction: [`Predictor::transaction_ended`] and [`Buffer::flush`].
+//! 4. After a batch of these, where guesses may leave: [`Predictor::plan`], and for each guess [`Buffer::expect`]; one
+//!    that is not sent has failed.
+//!
 //! Non-scope: SQL, protocol messages, sockets, purity of statements, the shield around a flight.
 
 mod buffer;

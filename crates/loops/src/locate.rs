@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::canonical::{hash_bytes, hash_of};
 use crate::edge::{At, Edge, Walk};
 use crate::frame::{Frame, FrameId, Frames};
+use crate::history::START_MAX;
 use crate::predictor::Predictor;
 use crate::tickets::Place;
 use crate::value::{Arrival, Value};
@@ -14,6 +15,9 @@ use crate::values::Values;
 
 /// Rows behind the last one that are looked at first, one by one.
 const NEAR_ROWS: u32 = 32;
+
+/// The same for a counter.
+const NEAR_STEPS: u32 = 4;
 
 /// Rows with the wanted value that are tried when the near ones are not it.
 const FAR_TRIES: usize = 8;
@@ -101,6 +105,12 @@ impl Predictor {
         self.edges.get(edge).is_some_and(|edge| edge.is_confirmed)
     }
 
+    /// Templates that are known to walk the rows of this one: what a loop may start with is for all of them.
+    fn known_from(&self, from: u64) -> u32 {
+        let edges = self.edges.of_origin(from).iter().filter_map(|edge| self.edges.get(*edge));
+        edges.filter(|edge| edge.is_confirmed && edge.history.start().is_some()).count() as u32
+    }
+
     fn trust(&self, edge: u32) -> f64 {
         self.edges.get(edge).map_or(0.0, |edge| edge.history.hit_rate())
     }
@@ -168,7 +178,7 @@ impl Predictor {
         let mut fits = |row: u32| learnt.fits(At::new(&self.frames, frame, row, last), values, scratch);
         match learnt.walk {
             Walk::Last => Some(frame.rows() - 1).filter(|row| fits(*row)),
-            Walk::Steps => (from..from + NEAR_ROWS).chain(cursor).find(|row| fits(*row)),
+            Walk::Steps => (from..from + NEAR_STEPS).chain(cursor).find(|row| fits(*row)),
             Walk::Rows => {
                 let (position, column) = learnt.anchor()?;
                 let hash = hash_of(*values.get(position)?)?;
@@ -219,6 +229,8 @@ impl Predictor {
         self.touch(id);
         let template = self.frames.get(id)?.template;
         self.costs.result_used(template.id);
+        let is_new = self.loops.stream(place.of_loop, place.stream).is_some_and(|stream| stream.start == 0);
+        let start_max = START_MAX / if is_new { self.known_from(template.key).max(1) } else { 1 };
         let fingerprint = fingerprint_of(arrival.values, &mut self.scratch);
         let learnt = self.edges.get_mut(edge)?;
         let stream = self.loops.stream_mut(place.of_loop, place.stream)?;
@@ -237,7 +249,8 @@ impl Predictor {
         learnt.history.arrived();
         learnt.is_confirmed |= stream.evidence >= 2 && may_confirm && learnt.moves();
         if stream.start == 0 && learnt.is_confirmed && !learnt.history.is_off() {
-            stream.start = learnt.history.start().unwrap_or(u32::from(stream.evidence >= 2));
+            let known = learnt.history.start().map(|start| start.min(start_max).max(1));
+            stream.start = known.unwrap_or(u32::from(stream.evidence >= 2));
         }
         Some(place)
     }
@@ -276,12 +289,16 @@ impl Predictor {
         frames.sort_unstable_by_key(|(touched, _)| std::cmp::Reverse(*touched));
         let is_deep = self.costs.of(arrival.template.id).unexplained >= 2;
         let mut first = None;
+        let mut has_paged = false;
         for (_, id) in frames {
             let Some(from) = self.frames.get(id).map(|frame| frame.template.key) else {
                 continue;
             };
-            let walks: &[Walk] =
-                if from == arrival.template.key { &[Walk::Last, Walk::Steps] } else { &[Walk::Rows] };
+            let is_page = from == arrival.template.key;
+            if is_page && std::mem::replace(&mut has_paged, true) {
+                continue; // a page or a count goes on from the last one
+            }
+            let walks: &[Walk] = if is_page { &[Walk::Last, Walk::Steps] } else { &[Walk::Rows] };
             for walk in walks {
                 let known = self.edges.find(from, arrival.template.key, *walk);
                 if known.is_some_and(|edge| explained.contains(&edge) || self.is_confirmed(edge)) {

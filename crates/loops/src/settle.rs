@@ -11,8 +11,8 @@ use crate::stream::Stream;
 use crate::tickets::{Entry, Place, State};
 use crate::value::Ticket;
 
-/// Rows of one jump that the filter learns from.
-const JUMP_ROWS: usize = 256;
+/// Rows of one jump that the filter learns from: those next to where it ends.
+const JUMP_ROWS: usize = 32;
 
 /// Rows searched for a repeat.
 const REPEAT_ROWS: u32 = 32;

@@ -56,7 +56,7 @@ impl Session {
         }
         self.answer_begin(now, header, input)
             .or_else(|| self.answer_commit(now, input))
-            .or_else(|| self.answer_loops(now, input))
+            .or_else(|| self.answer_loops(now, header, input))
             .or_else(|| self.show_unseen(header.tag, input))
     }
 

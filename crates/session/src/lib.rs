@@ -30,6 +30,6 @@ mod startup;
 mod statements;
 mod units;
 
-pub use remedies::{BadRemedies, Common, Fence, Knowledge, Remedies, Rule};
+pub use remedies::{BadRemedies, Common, Fence, IsolationLevel, Knowledge, Remedies, Rule, UnknownIsolation};
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

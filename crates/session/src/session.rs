@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
+use crate::remedies::IsolationLevel;
 use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Loops, Remedies, Rule, Transaction};
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -37,6 +38,8 @@ pub struct SessionConfig {
     pub keep_values: bool,
     /// What may answer before the server.
     pub remedies: Remedies,
+    /// What a BEGIN without a level gets, if the client did not choose in its startup packet.
+    pub isolation: Option<IsolationLevel>,
     /// What the sessions of one gateway share.
     pub common: Arc<Common>,
     /// Random bytes that no program can guess: names of the session's own objects are made of them.

@@ -5,6 +5,7 @@ use onetrip_wire::pg::{
     Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
 };
 
+use crate::remedies::IsolationLevel;
 use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Session, SessionError, Verdict};
 
 /// Answers "no" to SSLRequest and GSSENCRequest.
@@ -192,7 +193,12 @@ impl Session {
             NegotiateProtocolVersion { version: PROTOCOL_3_0, unknown_options }.encode(&mut self.to_client);
         }
         let kept = message.parameters.iter().filter(|(name, _)| !is_extension(name));
-        encode_startup(&mut self.to_server, PROTOCOL_3_0, kept);
+        let setting = IsolationLevel::SETTING.as_bytes();
+        let is_free = message.parameters.get("replication").is_none()
+            && message.parameters.iter().all(|(name, _)| !name.eq_ignore_ascii_case(setting));
+        let level =
+            self.config.isolation.filter(|_| is_free).map(|level| (setting, level.value().as_bytes()));
+        encode_startup(&mut self.to_server, PROTOCOL_3_0, kept.chain(level));
     }
 
     /// Relays an Authentication message: whether it goes on as it is, and whether the client's next word is due.

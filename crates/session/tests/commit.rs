@@ -5,59 +5,28 @@ mod common;
 use std::sync::Arc;
 
 use common::server::Server;
-use common::{Pair, bind, complete, error, execute, message, parse, query, ready, startup, sync};
+use common::wire::Wire;
+use common::{bind, complete, error, execute, message, parse, query, ready, sync};
 use onetrip_ledger::Remedy;
 use onetrip_session::{Common, Rule, SessionError};
 
 const READ: &str = "SELECT name FROM emp WHERE id = 7";
 
-/// A program, its session, and a server that answers all that it is sent.
-struct Wire {
-    pair: Pair,
-    server: Server,
+fn alone(server: Server) -> Wire {
+    among(Arc::default(), server)
 }
 
-impl Wire {
-    fn new(server: Server) -> Self {
-        Self::among(Arc::default(), server)
-    }
+fn among(common: Arc<Common>, server: Server) -> Wire {
+    Wire::new(common, [Remedy::Begin, Remedy::Commit], server)
+}
 
-    /// A session beside others.
-    fn among(common: Arc<Common>, server: Server) -> Self {
-        let remedies = [Remedy::Begin, Remedy::Commit].into_iter().collect();
-        let pair = Pair::remedied_among(common, &startup(), remedies, Some("off"));
-        let mut wire = Self { pair, server };
-        wire.turn(b"");
-        wire
+/// A transaction with these texts has run; its end has not been sent.
+fn with(server: Server, texts: &[&str]) -> Wire {
+    let mut wire = alone(server);
+    for text in texts {
+        wire.turn(&query(text));
     }
-
-    /// The program sends and waits; what it is told.
-    fn turn(&mut self, sent: &[u8]) -> Vec<u8> {
-        let mut told = self.pair.told(sent);
-        for _ in 0..8 {
-            let sent = self.pair.client(b"").expect("good messages");
-            if sent.is_empty() {
-                return told;
-            }
-            let said = self.server.takes(&sent);
-            told.extend(self.pair.server(&said).expect("good messages"));
-        }
-        panic!("the session asks again and again");
-    }
-
-    /// Whether the program is answered before the server has been sent anything.
-    fn is_answered(&mut self, sent: &[u8]) -> bool {
-        !self.pair.told(sent).is_empty()
-    }
-
-    /// A transaction with these texts has run; its end has not been sent.
-    fn with(server: Server, texts: &[&str]) -> Self {
-        let mut wire = Self::new(server);
-        for text in texts {
-            wire.turn(&query(text));
-        }
-        wire
-    }
+    wire
 }
 
 fn committed() -> Vec<u8> {
@@ -66,7 +35,7 @@ fn committed() -> Vec<u8> {
 
 #[test]
 fn a_transaction_that_only_read_is_answered_at_once_and_ended_on_the_server() {
-    let mut wire = Wire::with(Server::default(), &["BEGIN", READ, "SHOW TimeZone", READ]);
+    let mut wire = with(Server::default(), &["BEGIN", READ, "SHOW TimeZone", READ]);
     assert_eq!(wire.pair.told(&query("COMMIT")), committed());
     let sent = wire.pair.client(b"").unwrap();
     assert_eq!(sent, query("COMMIT"), "sent along as it is");
@@ -79,7 +48,7 @@ fn a_transaction_that_only_read_is_answered_at_once_and_ended_on_the_server() {
 
 #[test]
 fn the_next_transaction_goes_behind_one_that_is_not_yet_over() {
-    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    let mut wire = with(Server::default(), &["BEGIN", READ]);
     for told in [wire.pair.told(&query("ROLLBACK")), wire.pair.told(&query("BEGIN"))] {
         assert!(!told.is_empty());
     }
@@ -90,7 +59,7 @@ fn the_next_transaction_goes_behind_one_that_is_not_yet_over() {
 
 #[test]
 fn an_extended_group_that_ends_a_transaction_is_answered_message_by_message() {
-    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    let mut wire = with(Server::default(), &["BEGIN", READ]);
     let close = message(b'C', b"P\0");
     let describe = message(b'D', b"P\0");
     let group = [parse("", "COMMIT"), bind("", "", &[]), describe, execute(""), close, sync()].concat();
@@ -98,7 +67,7 @@ fn an_extended_group_that_ends_a_transaction_is_answered_message_by_message() {
         [message(b'1', b""), message(b'2', b""), message(b'n', b""), complete("COMMIT"), message(b'3', b"")];
     assert_eq!(wire.pair.told(&group), [told.concat(), ready(b'I')].concat());
 
-    let mut wire = Wire::new(Server::default());
+    let mut wire = alone(Server::default());
     let end = [bind("", "end", &[]), execute(""), sync()].concat();
     wire.turn(&[parse("end", "COMMIT"), sync()].concat());
     for _ in 0..2 {
@@ -116,10 +85,10 @@ fn an_extended_group_that_ends_a_transaction_is_answered_message_by_message() {
 #[test]
 fn a_transaction_of_another_level_is_ended_by_the_server() {
     let serializable = || Server { level: "serializable", ..Server::default() };
-    assert!(!Wire::with(serializable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
+    assert!(!with(serializable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
     let repeatable = || Server { level: "repeatable read", ..Server::default() };
-    assert!(Wire::with(repeatable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
-    let mut wire = Wire::new(Server::default());
+    assert!(with(repeatable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
+    let mut wire = alone(Server::default());
     wire.turn(&[query(READ), query("BEGIN")].concat());
     assert!(!wire.is_answered(&query("COMMIT")), "a BEGIN that was not seen alone");
 }
@@ -133,10 +102,10 @@ fn an_end_that_is_more_than_that_or_comes_too_early_is_left_to_the_server() {
         "PREPARE TRANSACTION 'x'",
         "ROLLBACK TO a",
     ] {
-        let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+        let mut wire = with(Server::default(), &["BEGIN", READ]);
         assert!(!wire.is_answered(&query(text)), "{text}");
     }
-    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    let mut wire = with(Server::default(), &["BEGIN", READ]);
     wire.pair.client(&query(READ)).unwrap();
     assert!(!wire.is_answered(&query("COMMIT")), "something is under way");
 }
@@ -153,15 +122,15 @@ fn only_a_transaction_that_only_read_is_ended_early() {
         ("a cursor", "DECLARE c CURSOR WITH HOLD FOR SELECT name FROM emp"),
         ("several statements", "SELECT 1; SELECT 2"),
     ] {
-        let mut wire = Wire::with(Server::default(), &["BEGIN", READ, text]);
+        let mut wire = with(Server::default(), &["BEGIN", READ, text]);
         assert!(!wire.is_answered(&query("COMMIT")), "{what}");
     }
     let special = Server { is_special: true, ..Server::default() };
-    let mut wire = Wire::with(special, &["BEGIN", READ]);
+    let mut wire = with(special, &["BEGIN", READ]);
     assert!(!wire.is_answered(&query("COMMIT")), "the session has temporary tables");
-    let mut wire = Wire::with(Server::default(), &["LISTEN news", "BEGIN", READ]);
+    let mut wire = with(Server::default(), &["LISTEN news", "BEGIN", READ]);
     assert!(!wire.is_answered(&query("COMMIT")), "it listens");
-    let mut wire = Wire::with(Server::default(), &["INSERT INTO emp VALUES (1)", "BEGIN", READ]);
+    let mut wire = with(Server::default(), &["INSERT INTO emp VALUES (1)", "BEGIN", READ]);
     assert!(wire.is_answered(&query("COMMIT")), "the server was asked again");
 }
 
@@ -169,8 +138,8 @@ fn only_a_transaction_that_only_read_is_ended_early() {
 #[test]
 fn strong_locks_of_other_sessions_wait() {
     let common = Arc::<Common>::default();
-    let mut reader = Wire::among(Arc::clone(&common), Server::default());
-    let mut other = Wire::among(common, Server::default());
+    let mut reader = among(Arc::clone(&common), Server::default());
+    let mut other = among(common, Server::default());
     for text in ["BEGIN", READ] {
         reader.turn(&query(text));
         other.turn(&query(text));
@@ -192,7 +161,7 @@ fn strong_locks_of_other_sessions_wait() {
 #[test]
 fn an_end_that_fails_ends_the_session() {
     let refused = error("ERROR", "40001", "could not serialize access");
-    let mut wire = Wire::with(Server { end_fails: Some(refused), ..Server::default() }, &["BEGIN", READ]);
+    let mut wire = with(Server { end_fails: Some(refused), ..Server::default() }, &["BEGIN", READ]);
     assert!(wire.is_answered(&query("COMMIT")));
     let sent = wire.pair.client(b"").unwrap();
     let said = wire.server.takes(&sent);
@@ -200,7 +169,7 @@ fn an_end_that_fails_ends_the_session() {
     let told = wire.pair.session.to_client().escape_ascii().to_string();
     assert!(told.contains("FATAL") && told.contains("08006"), "{told}");
 
-    let mut wire = Wire::with(Server::default(), &["BEGIN", READ]);
+    let mut wire = with(Server::default(), &["BEGIN", READ]);
     let fatal = error("FATAL", "57P01", "terminating connection due to administrator command");
     assert_eq!(wire.pair.server(&fatal).unwrap(), fatal);
     assert!(!wire.is_answered(&query("COMMIT")), "the program knows that the session is over");
@@ -208,7 +177,7 @@ fn an_end_that_fails_ends_the_session() {
 
 #[test]
 fn a_program_that_comes_before_the_server_has_said_its_level_waits_for_it() {
-    let mut wire = Wire::new(Server::default());
+    let mut wire = alone(Server::default());
     let group = [
         parse("", "BEGIN"),
         bind("", "", &[]),

@@ -127,6 +127,20 @@ fn views_are_looked_through_to_a_bounded_depth() {
     assert!(verdict(&rows, "TABLE v10").is_ok());
 }
 
+#[test]
+fn facts_of_the_whole_database_make_every_statement_unsafe() {
+    let reasons = [
+        ("c", "a cast between built-in types calls a user's function"),
+        ("o", "a user's operator class sorts or hashes a built-in type or an enum"),
+        ("x", "an extension may answer from other servers"),
+    ];
+    for (flag, reason) in reasons {
+        let refused = verdict(&[[Some("d"), None, None, Some(flag), None]], "SELECT 1").expect_err(flag);
+        assert_eq!(refused.to_string(), reason);
+    }
+    assert!(verdict(&[[Some("d"), None, None, Some("tle"), None]], "SELECT 1").is_ok());
+}
+
 /// Pieces of SQL that parse surprisingly often when put side by side.
 const PIECES: [&str; 60] = [
     "SELECT",

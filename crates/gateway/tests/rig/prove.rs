@@ -19,7 +19,7 @@ use crate::common::client::{Endpoint, RawClient};
 use crate::common::server::{RunningGateway, Server, config};
 
 /// Programs that run at once, each on databases of its own.
-const WORKERS: usize = 3;
+const WORKERS: usize = 4;
 /// Of all steps, how many two direct runs may disagree on.
 const MASKED_SHARE_MAX: f64 = 0.01;
 

@@ -373,3 +373,51 @@ fn request(template: u32, values: &[Owned]) -> Vec<u8> {
     }
     request
 }
+
+/// R: employees (emp_no, name, status, dept); T: salaries of one employee.
+pub(crate) const PARENTS: u32 = 1;
+pub(crate) const SALARIES: u32 = 2;
+pub(crate) const TITLES: u32 = 3;
+
+pub(crate) fn row(cells: &[&str]) -> Vec<Option<String>> {
+    cells.iter().map(|cell| (!cell.is_empty()).then(|| (*cell).to_owned())).collect()
+}
+
+pub(crate) fn parents(rows: i64) -> Rows {
+    let mut result = Rows::new(&[INT4_TEXT, TEXT, TEXT, INT4_TEXT]);
+    for n in 0..rows {
+        let status = if n % 3 == 0 { "left" } else { "here" };
+        let dept = (n * 7 % 9 + 1).to_string();
+        result = result.with(&row(&[&(10_001 + n).to_string(), &format!("name {n}"), status, &dept]));
+    }
+    result
+}
+
+/// Answers R with so many rows; any other template with rows made from its values.
+pub(crate) fn company(rows: i64) -> impl Fn(u32, &[Owned]) -> Rows {
+    let parents = parents(rows);
+    move |template, values| match template {
+        PARENTS => parents.clone(),
+        _ => {
+            let key = values.first().map_or(0, integer);
+            let mut result = Rows::new(&[INT4_TEXT, INT4_TEXT, TEXT]);
+            for year in 0..3 {
+                result = result.with(&row(&[&(key * 31 % 977).to_string(), &(1990 + year).to_string(), "x"]));
+            }
+            result
+        }
+    }
+}
+
+pub(crate) fn sim(rows: i64) -> Sim {
+    Sim::new(Edges::new(), 13 * MS, company(rows))
+}
+
+/// The plain loop, once.
+pub(crate) fn story(sim: &mut Sim) {
+    let employees = sim.query(PARENTS, &[]);
+    for n in 0..employees.len() {
+        sim.query(SALARIES, &[text(employees.integer(n, 0))]);
+    }
+    sim.commit();
+}

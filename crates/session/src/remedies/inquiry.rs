@@ -56,6 +56,9 @@ impl Session {
     pub(crate) fn ask(&mut self, question: Question, text: &str, ends: bool) {
         let Self { inquiries, to_server, queue, .. } = self;
         let name = inquiries.name.as_slice();
+        // An error may have left them, and a Parse that fails for that would end the program's transaction.
+        StatementOrPortal::Portal(name).encode(frontend::CLOSE, to_server);
+        StatementOrPortal::Statement(name).encode(frontend::CLOSE, to_server);
         Parse::untyped(name, text.as_bytes()).encode(to_server);
         Bind {
             portal: name,
@@ -68,7 +71,8 @@ impl Session {
         Execute { portal: name, row_limit: None }.encode(to_server);
         StatementOrPortal::Portal(name).encode(frontend::CLOSE, to_server);
         StatementOrPortal::Statement(name).encode(frontend::CLOSE, to_server);
-        for expect in [Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close] {
+        const CLOSES: [Expect; 2] = [Expect::Close; 2];
+        for expect in CLOSES.into_iter().chain([Expect::Parse, Expect::Bind, Expect::Execute]).chain(CLOSES) {
             queue.sent(Due::own(Owner::Inquiry, expect));
         }
         if ends {

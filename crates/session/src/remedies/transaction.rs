@@ -107,7 +107,7 @@ impl Session {
             Effect::Savepoint => self.loops.flush(),
             Effect::Read => {
                 self.facts.read(template);
-                if self.may_remedy(Remedy::Loops) && !self.only_reads(now, template) {
+                if self.may_remedy(Remedy::Loops) && !self.may_run_ahead(now, template) {
                     self.loops.flush();
                 }
             }

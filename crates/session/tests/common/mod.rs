@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod server;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -42,6 +43,7 @@ impl Pair {
             keep_values: false,
             remedies,
             common,
+            isolation: None,
             private: *b"not told",
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
@@ -132,6 +134,11 @@ impl Pair {
         let told = self.server(b"").expect("good messages");
         self.session.to_server().splice(0..0, for_server);
         told
+    }
+
+    /// Time passes.
+    pub(crate) fn wait(&mut self, nanos: u64) {
+        self.now += nanos;
     }
 
     /// One turn that must come through unchanged.

@@ -15,6 +15,10 @@ pub(crate) struct Server {
     /// What COMMIT fails with, if it does.
     pub(crate) end_fails: Option<Vec<u8>>,
     pub(crate) level: &'static str,
+    /// ROLLBACK TO fails, as nothing makes it in a real server.
+    pub(crate) shield_fails: bool,
+    /// What every salary has been raised by.
+    pub(crate) raise: u32,
     /// The session has temporary objects or listens.
     pub(crate) is_special: bool,
     pub(crate) ran: u32,
@@ -36,6 +40,8 @@ impl Default for Server {
             begin_fails: false,
             end_fails: None,
             level: "read committed",
+            shield_fails: false,
+            raise: 0,
             is_special: false,
             ran: 0,
             ready: 0,
@@ -63,17 +69,22 @@ impl Server {
                     said.extend(message(b'1', b""));
                 }
                 b'B' => {
-                    let text = self.parsed.get(c_str(rest).0).cloned().unwrap_or_default();
-                    self.bound.insert(first.to_vec(), text);
+                    let (statement, rest) = c_str(rest);
+                    let text = self.parsed.get(statement).cloned().unwrap_or_default();
+                    self.bound.insert(first.to_vec(), with_value(text, rest));
                     said.extend(message(b'2', b""));
                 }
                 b'C' => said.extend(message(b'3', b"")),
-                b'D' => said.extend(message(b'n', b"")),
+                b'D' => {
+                    let text = self.bound.get(c_str(&body[1..]).0).cloned().unwrap_or_default();
+                    said.extend(description(&text).unwrap_or_else(|| message(b'n', b"")));
+                }
                 b'E' => {
                     let text = self.bound.get(first).cloned().unwrap_or_default();
                     self.runs(&text, true, &mut said);
                 }
                 b'Q' => {
+                    said.extend(description(first).unwrap_or_default());
                     self.runs(first, false, &mut said);
                     self.get_ready(&mut said);
                 }
@@ -89,7 +100,22 @@ impl Server {
         if self.answers(&text, said) {
             return;
         }
+        if let Some(rows) = self.rows(&text) {
+            self.ran += 1;
+            let count = rows.len();
+            rows.iter().for_each(|value| said.extend(super::row(value.to_string().as_bytes())));
+            return said.extend(complete(&format!("SELECT {count}")));
+        }
         let upper = text.to_uppercase();
+        self.raise += u32::from(upper.starts_with("UPDATE SALARY"));
+        if upper.starts_with("ROLLBACK TO") && self.shield_fails {
+            self.skips = is_extended;
+            self.status = b'E';
+            return said.extend(error("ERROR", "XX000", "no way back"));
+        }
+        if upper.starts_with("ROLLBACK TO") {
+            return said.extend(complete("ROLLBACK"));
+        }
         let verbs = ["BEGIN", "START TRANSACTION", "SAVEPOINT", "RELEASE", "COMMIT", "ROLLBACK"];
         let verb = verbs.into_iter().find(|verb| upper.starts_with(verb));
         let fails = match verb {
@@ -136,6 +162,15 @@ impl Server {
         true
     }
 
+    /// What the tables `emp` and `salary` hold.
+    fn rows(&self, text: &str) -> Option<Vec<u32>> {
+        if text.starts_with(PARENTS) {
+            return Some((1..=EMPLOYEES).map(|number| 3 * number).collect());
+        }
+        let id: u32 = text.split_once(" FROM salary WHERE emp = ")?.1.parse().ok()?;
+        Some(vec![1000 + id + self.raise])
+    }
+
     fn get_ready(&mut self, said: &mut Vec<u8>) {
         self.skips = false;
         self.ready += 1;
@@ -143,22 +178,41 @@ impl Server {
     }
 }
 
+/// The statement that a loop walks.
+pub(crate) const PARENTS: &str = "SELECT id FROM emp";
+/// Rows of it.
+pub(crate) const EMPLOYEES: u32 = 60;
+
+/// The description of a result of one int4 column, for the statements of a loop.
+fn description(text: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(text);
+    let is_known = text.starts_with(PARENTS) || text.contains(" FROM salary ");
+    let column = b"\0\x01id\0\0\0\x40\0\0\x01\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
+    is_known.then(|| message(b'T', column))
+}
+
+/// The text with the first value of a Bind in place of `$1`; `rest` is what follows the names.
+fn with_value(text: Vec<u8>, rest: &[u8]) -> Vec<u8> {
+    let Some(&[0, 0, 0, 1, _, _, _, length]) = rest.first_chunk::<8>() else { return text };
+    let value = String::from_utf8_lossy(&rest[8..8 + usize::from(length)]).into_owned();
+    String::from_utf8_lossy(&text).replace("$1", &value).into_bytes()
+}
+
 /// A database with the tables `emp` and `salary`, and a function `touch`.
 fn catalogue() -> Vec<Vec<u8>> {
-    let rows: [[Option<&str>; 4]; 9] = [
-        [Some("v"), None, Some("150000"), None],
-        [Some("u"), None, Some("ann"), None],
-        [Some("l"), None, Some("ann"), None],
-        [Some("s"), None, Some("pg_catalog"), Some("1")],
-        [Some("s"), None, Some("public"), Some("2")],
-        [Some("d"), None, None, Some("")],
-        [Some("r"), Some("public"), Some("emp"), Some("r")],
-        [Some("r"), Some("public"), Some("salary"), Some("r")],
-        [Some("f"), Some("public"), Some("touch"), Some("")],
+    let rows: [[Option<&str>; 5]; 9] = [
+        [Some("v"), None, Some("150000"), None, None],
+        [Some("u"), None, Some("ann"), None, None],
+        [Some("l"), None, Some("ann"), None, None],
+        [Some("s"), None, Some("pg_catalog"), Some("1"), None],
+        [Some("s"), None, Some("public"), Some("2"), None],
+        [Some("d"), None, None, Some(""), None],
+        [Some("r"), Some("public"), Some("emp"), Some("r"), Some("20001")],
+        [Some("r"), Some("public"), Some("salary"), Some("r"), Some("20002")],
+        [Some("f"), Some("public"), Some("touch"), Some(""), None],
     ];
-    let bytes = |row: &[Option<&str>; 4]| {
-        let mut row: Vec<Option<&[u8]>> = row.iter().map(|one| one.map(str::as_bytes)).collect();
-        row.push(None);
+    let bytes = |row: &[Option<&str>; 5]| {
+        let row: Vec<Option<&[u8]>> = row.iter().map(|one| one.map(str::as_bytes)).collect();
         columns(&row)
     };
     rows.iter().map(bytes).collect()

@@ -126,6 +126,7 @@ impl World {
             keep_values: false,
             remedies: Remedies::default(),
             common: Default::default(),
+            isolation: None,
             private: *b"not told",
         };
         let noise = *random.pick(&[0, 30, 6]);

@@ -21,6 +21,8 @@ pub struct Catalogue {
     pub(super) has_calling_enum_cast: bool,
     /// A user's operator class sorts, compares or hashes a built-in type or an enum.
     pub(super) has_operator_class: bool,
+    /// An extension may answer queries of plain tables from elsewhere.
+    pub(super) is_answered_elsewhere: bool,
     /// By schema, then by name.
     pub(super) relations: HashMap<Box<str>, HashMap<Box<str>, Relation>>,
     /// By object id.

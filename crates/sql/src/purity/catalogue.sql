@@ -19,17 +19,13 @@ WITH
       )
   ),
   types AS (
-    -- class: b built in; x built in, but its output looks into the catalogue; c a row of a table or a composite;
-    -- d domain, to which its base type turns by itself; e enum; u any other type of a user.
+    -- Types that are not plain built-in ones. class: x built in, but its output looks into the catalogue; c a row of a
+    -- table or a composite; d domain, to which its base type turns by itself; e enum; u any other type of a user.
     -- An array has the class of its elements.
     SELECT t.oid, t.typnamespace, t.typname, t.typtype, t.typrelid, element.oid IS NOT NULL AS is_array,
       COALESCE(element.oid, t.oid) AS element_oid,
       CASE
-        WHEN t.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN
-          CASE
-            WHEN t.typname OPERATOR(pg_catalog.~) '^_?(reg|aclitem$)'::pg_catalog.text THEN 'x'::pg_catalog.text
-            ELSE 'b'::pg_catalog.text
-          END
+        WHEN t.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN 'x'::pg_catalog.text
         WHEN COALESCE(element.typtype, t.typtype) OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
           THEN 'e'::pg_catalog.text
         WHEN COALESCE(element.typtype, t.typtype) OPERATOR(pg_catalog.=) 'c'::pg_catalog."char"
@@ -41,45 +37,123 @@ WITH
     FROM pg_catalog.pg_type AS t
     LEFT JOIN pg_catalog.pg_type AS element
       ON element.oid OPERATOR(pg_catalog.=) t.typelem AND element.typarray OPERATOR(pg_catalog.=) t.oid
-  ),
-  reachable AS (
-    -- Types of users into which a built-in type turns by itself.
-    SELECT DISTINCT target.element_oid AS oid
-    FROM pg_catalog.pg_cast AS c
-    INNER JOIN types AS source ON source.oid OPERATOR(pg_catalog.=) c.castsource
-    INNER JOIN types AS target ON target.oid OPERATOR(pg_catalog.=) c.casttarget
-    WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-      AND c.castcontext OPERATOR(pg_catalog.=) 'i'::pg_catalog."char"
-      AND source.class OPERATOR(pg_catalog.<>) 'e'::pg_catalog.text
-      AND source.class OPERATOR(pg_catalog.<>) 'u'::pg_catalog.text
+    WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+      OR t.typname OPERATOR(pg_catalog.~) '^_?(reg|aclitem$)'::pg_catalog.text
   ),
   casts AS (
-    -- Casts that call a function of a user.
-    SELECT source.class AS source_class, target.class AS target_class
+    -- Casts of users; class b is a plain built-in type.
+    SELECT c.castcontext, c.castfunc, target.element_oid AS target_oid,
+      COALESCE(source.class, 'b'::pg_catalog.text) AS source_class,
+      COALESCE(target.class, 'b'::pg_catalog.text) AS target_class
     FROM pg_catalog.pg_cast AS c
-    INNER JOIN types AS source ON source.oid OPERATOR(pg_catalog.=) c.castsource
-    INNER JOIN types AS target ON target.oid OPERATOR(pg_catalog.=) c.casttarget
-    WHERE c.castfunc OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+    LEFT JOIN types AS source ON source.oid OPERATOR(pg_catalog.=) c.castsource
+    LEFT JOIN types AS target ON target.oid OPERATOR(pg_catalog.=) c.casttarget
+    WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+  ),
+  reachable AS (
+    -- Types of users into which a type turns by itself that is none of a user's.
+    SELECT DISTINCT casts.target_oid AS oid
+    FROM casts
+    WHERE casts.castcontext OPERATOR(pg_catalog.=) 'i'::pg_catalog."char"
+      AND casts.source_class OPERATOR(pg_catalog.~) '[bcdx]'::pg_catalog.text
+      AND casts.target_oid IS NOT NULL
   ),
   views AS (
-    SELECT c.oid, schemas.nspname, c.relname, rule.ev_action::pg_catalog.text AS tree
+    SELECT schemas.nspname, c.relname, rule.ev_action::pg_catalog.text AS tree
     FROM pg_catalog.pg_class AS c
     INNER JOIN schemas ON schemas.oid OPERATOR(pg_catalog.=) c.relnamespace
     INNER JOIN pg_catalog.pg_rewrite AS rule ON rule.ev_class OPERATOR(pg_catalog.=) c.oid
     WHERE c.relkind OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"
       AND rule.rulename OPERATOR(pg_catalog.=) '_RETURN'::pg_catalog.name
   ),
+  labels AS (
+    -- Labels of the tree's nodes. In names, braces and blanks have a backslash before them, so a name can only add one.
+    SELECT DISTINCT views.nspname, views.relname, pg_catalog.split_part(node.text, ' ', 1) AS label
+    FROM views CROSS JOIN LATERAL pg_catalog.unnest(pg_catalog.string_to_array(views.tree, '{')) AS node (text)
+  ),
+  fields AS (
+    -- Fields that hold object ids, of the nodes that are admitted below.
+    SELECT DISTINCT views.nspname, views.relname, pg_catalog.split_part(field.text, ' ', 1) AS name,
+      pg_catalog.rtrim(pg_catalog.split_part(field.text, ' ', 2), ')}') AS value
+    FROM views CROSS JOIN LATERAL pg_catalog.unnest(pg_catalog.string_to_array(views.tree, ' :')) AS field (text)
+    WHERE pg_catalog.split_part(field.text, ' ', 1) OPERATOR(pg_catalog.=) ANY (
+      '{funcid,aggfnoid,winfnoid,startInRangeFunc,endInRangeFunc,opno,eqop,sortop,relid,funccoltypes,vartype,consttype,'
+      'resulttype,funcresulttype,opresulttype,aggtype,aggtranstype,wintype,casetype,typeId,type,array_typeid,'
+      'element_typeid,row_typeid,coalescetype,minmaxtype,paramtype,refcontainertype,refelemtype,refrestype}'
+      ::pg_catalog.text[]
+    )
+  ),
+  ids AS (
+    SELECT DISTINCT fields.nspname, fields.relname,
+      CASE
+        WHEN fields.name OPERATOR(pg_catalog.~) '^(opno|eqop|sortop)$'::pg_catalog.text THEN 'o'::pg_catalog.text
+        WHEN fields.name OPERATOR(pg_catalog.=) 'relid'::pg_catalog.text THEN 'r'::pg_catalog.text
+        WHEN fields.name OPERATOR(pg_catalog.~) 'type(id|Id)?$'::pg_catalog.text THEN 't'::pg_catalog.text
+        ELSE 'f'::pg_catalog.text
+      END AS kind,
+      fields.value::pg_catalog.oid AS oid
+    FROM fields
+    WHERE fields.value OPERATOR(pg_catalog.~) '^[1-9][0-9]{0,9}$'::pg_catalog.text
+  ),
   uses AS (
-    -- Labels of nodes, and object ids with the field they stand in. A name in the tree cannot look like either: in
-    -- names, braces and blanks have a backslash before them.
-    SELECT DISTINCT views.oid AS view_oid, found.parts[1] AS label, found.parts[2] AS field,
-      found.parts[3]::pg_catalog.oid AS oid
-    FROM views
-    CROSS JOIN LATERAL pg_catalog.regexp_matches(
-      views.tree,
-      '(?:^|[^\\])\{([A-Z_]+)|:(funcid|aggfnoid|winfnoid|startInRangeFunc|endInRangeFunc|opno|eqop|sortop|relid|[a-z_]*type|[a-z_]*typeid) ([0-9]+)',
-      'g'
-    ) AS found (parts)
+    SELECT labels.nspname, labels.relname, 'q'::pg_catalog.text AS kind, NULL::pg_catalog.text AS detail
+    FROM labels
+    WHERE labels.label OPERATOR(pg_catalog.=) 'QUERY'::pg_catalog.text
+    UNION ALL
+    SELECT labels.nspname, labels.relname, 'n'::pg_catalog.text, labels.label
+    FROM labels
+    WHERE labels.label OPERATOR(pg_catalog.~) '^[A-Z]'::pg_catalog.text
+      AND NOT labels.label OPERATOR(pg_catalog.=) ANY (
+        '{QUERY,RANGETBLENTRY,RTE,RTEPERMISSIONINFO,ALIAS,RANGETBLREF,JOINEXPR,FROMEXPR,TARGETENTRY,COMMONTABLEEXPR,'
+        'SETOPERATIONSTMT,SORTGROUPCLAUSE,GROUPINGSET,GROUPINGFUNC,WINDOWCLAUSE,WINDOWFUNC,AGGREF,RANGETBLFUNCTION,'
+        'SUBLINK,PARAM,VAR,CONST,FUNCEXPR,NAMEDARGEXPR,OPEXPR,DISTINCTEXPR,NULLIFEXPR,SCALARARRAYOPEXPR,BOOLEXPR,'
+        'NULLTEST,BOOLEANTEST,RELABELTYPE,ARRAYCOERCEEXPR,COLLATEEXPR,SUBSCRIPTINGREF,CASEEXPR,CASE,CASEWHEN,WHEN,'
+        'CASETESTEXPR,ARRAYEXPR,ARRAY,ROWEXPR,ROW,COALESCEEXPR,COALESCE,MINMAXEXPR,MINMAX}'::pg_catalog.text[]
+      )
+    UNION ALL
+    -- A record function's column definitions.
+    SELECT fields.nspname, fields.relname, 'n'::pg_catalog.text, 'FUNCCOLTYPES'::pg_catalog.text
+    FROM fields
+    WHERE fields.name OPERATOR(pg_catalog.=) 'funccoltypes'::pg_catalog.text
+      AND fields.value OPERATOR(pg_catalog.<>) '<>'::pg_catalog.text
+    UNION ALL
+    SELECT ids.nspname, ids.relname, 'r'::pg_catalog.text, pg_catalog.concat(ids.oid)
+    FROM ids
+    WHERE ids.kind OPERATOR(pg_catalog.=) 'r'::pg_catalog.text
+    UNION ALL
+    SELECT ids.nspname, ids.relname,
+      CASE WHEN p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN 'f'::pg_catalog.text ELSE 'F'::pg_catalog.text END,
+      p.proname::pg_catalog.text
+    FROM ids
+    INNER JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) ids.oid
+    WHERE ids.kind OPERATOR(pg_catalog.=) 'f'::pg_catalog.text
+      AND NOT (
+        p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid
+        AND p.provolatile OPERATOR(pg_catalog.=) 'i'::pg_catalog."char"
+        AND p.prolang OPERATOR(pg_catalog.=) 12::pg_catalog.oid
+        AND p.proname OPERATOR(pg_catalog.<>) 'satisfies_hash_partition'::pg_catalog.name
+      )
+    UNION ALL
+    SELECT ids.nspname, ids.relname,
+      CASE WHEN o.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN 'o'::pg_catalog.text ELSE 'O'::pg_catalog.text END,
+      o.oprname::pg_catalog.text
+    FROM ids
+    INNER JOIN pg_catalog.pg_operator AS o ON o.oid OPERATOR(pg_catalog.=) ids.oid
+    INNER JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) o.oprcode
+    WHERE ids.kind OPERATOR(pg_catalog.=) 'o'::pg_catalog.text
+      AND NOT (
+        o.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid
+        AND p.provolatile OPERATOR(pg_catalog.=) 'i'::pg_catalog."char"
+        AND p.prolang OPERATOR(pg_catalog.=) 12::pg_catalog.oid
+      )
+    UNION ALL
+    SELECT ids.nspname, ids.relname,
+      CASE WHEN types.class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text
+        THEN 'e'::pg_catalog.text ELSE 't'::pg_catalog.text END,
+      types.typname::pg_catalog.text
+    FROM ids
+    INNER JOIN types ON types.oid OPERATOR(pg_catalog.=) ids.oid
+    WHERE ids.kind OPERATOR(pg_catalog.=) 't'::pg_catalog.text
   )
 SELECT 'v', NULL, pg_catalog.current_setting('server_version_num'), NULL, NULL
 UNION ALL
@@ -94,26 +168,33 @@ SELECT 'd', NULL, NULL,
   pg_catalog.concat(
     CASE WHEN settings.temporary_schema OPERATOR(pg_catalog.<>) 0::pg_catalog.oid THEN 't' END,
     CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_listening_channels()) THEN 'l' END,
-    -- A cast between types that statements have without naming a user's type.
+    -- A cast by a user's function between types that statements have without naming a user's type.
     CASE WHEN EXISTS (
       SELECT FROM casts
-      WHERE casts.source_class OPERATOR(pg_catalog.~) '[bcdx]'::pg_catalog.text
+      WHERE casts.castfunc OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+        AND casts.source_class OPERATOR(pg_catalog.~) '[bcdx]'::pg_catalog.text
         AND casts.target_class OPERATOR(pg_catalog.~) '[bcdx]'::pg_catalog.text
     ) THEN 'c' END,
     CASE WHEN EXISTS (
       SELECT FROM casts
-      WHERE casts.source_class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text
-        OR casts.target_class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text
+      WHERE casts.castfunc OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+        AND (casts.source_class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text
+          OR casts.target_class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text)
     ) THEN 'e' END,
     -- Ways to sort, compare and hash (methods 403 and 405) types that are not a user's own.
     CASE WHEN EXISTS (
       SELECT FROM pg_catalog.pg_opclass AS c
-      INNER JOIN types ON types.oid OPERATOR(pg_catalog.=) c.opcintype
+      LEFT JOIN types ON types.oid OPERATOR(pg_catalog.=) c.opcintype
       WHERE c.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
         AND (c.opcmethod OPERATOR(pg_catalog.=) 403::pg_catalog.oid
           OR c.opcmethod OPERATOR(pg_catalog.=) 405::pg_catalog.oid)
-        AND types.class OPERATOR(pg_catalog.<>) 'u'::pg_catalog.text
-    ) THEN 'o' END
+        AND COALESCE(types.class, 'b'::pg_catalog.text) OPERATOR(pg_catalog.<>) 'u'::pg_catalog.text
+    ) THEN 'o' END,
+    -- Extensions that answer queries of plain tables from elsewhere, without this snapshot.
+    CASE WHEN EXISTS (
+      SELECT FROM pg_catalog.pg_extension AS e
+      WHERE e.extname OPERATOR(pg_catalog.=) ANY ('{citus,pg_duckdb}'::pg_catalog.name[])
+    ) THEN 'x' END
   ),
   NULL
 FROM settings
@@ -141,15 +222,20 @@ INNER JOIN schemas ON schemas.oid OPERATOR(pg_catalog.=) c.relnamespace
 LEFT JOIN (
   SELECT a.attrelid,
     pg_catalog.bool_or(types.class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text) AS has_enum,
-    pg_catalog.bool_or(types.class OPERATOR(pg_catalog.~) '[cdux]'::pg_catalog.text) AS has_other
+    pg_catalog.bool_or(types.class OPERATOR(pg_catalog.<>) 'e'::pg_catalog.text) AS has_other
   FROM pg_catalog.pg_attribute AS a
   INNER JOIN types ON types.oid OPERATOR(pg_catalog.=) a.atttypid
   WHERE a.attrelid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
     AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2
-    AND types.class OPERATOR(pg_catalog.<>) 'b'::pg_catalog.text
+    AND (
+      a.atttypid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+      OR a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY(
+        SELECT types.oid FROM types WHERE types.class OPERATOR(pg_catalog.=) 'x'::pg_catalog.text
+      ))
+    )
   GROUP BY a.attrelid
 ) AS columns ON columns.attrelid OPERATOR(pg_catalog.=) c.oid
-WHERE c.relkind OPERATOR(pg_catalog.~) '[rvmpfS]'::pg_catalog.text
+WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,v,m,p,f,S}'::pg_catalog."char"[])
 UNION ALL
 -- Functions: 1 if one can be called with one argument, f if that can be a row.
 SELECT 'f', n.nspname::pg_catalog.text, p.proname::pg_catalog.text,
@@ -157,9 +243,9 @@ SELECT 'f', n.nspname::pg_catalog.text, p.proname::pg_catalog.text,
     CASE WHEN pg_catalog.bool_or(call.takes_one) THEN '1' END,
     CASE WHEN pg_catalog.bool_or(
       call.takes_one AND (
-        argument.class OPERATOR(pg_catalog.=) 'c'::pg_catalog.text
-        OR argument.typtype OPERATOR(pg_catalog.~) '[pd]'::pg_catalog.text
-        OR reachable.oid IS NOT NULL
+        argument.typtype OPERATOR(pg_catalog.=) ANY ('{c,p,d}'::pg_catalog."char"[])
+        OR odd.class OPERATOR(pg_catalog.=) 'c'::pg_catalog.text
+        OR EXISTS (SELECT FROM reachable WHERE reachable.oid OPERATOR(pg_catalog.=) odd.element_oid)
       )
     ) THEN 'f' END
   ),
@@ -170,14 +256,13 @@ CROSS JOIN LATERAL (
   SELECT p.pronargs OPERATOR(pg_catalog.>=) 1::pg_catalog.int2
     AND (p.pronargs OPERATOR(pg_catalog.-) p.pronargdefaults) OPERATOR(pg_catalog.<=) 1::pg_catalog.int2 AS takes_one
 ) AS call
-LEFT JOIN types AS argument ON argument.oid OPERATOR(pg_catalog.=) p.proargtypes[0]
-LEFT JOIN reachable ON reachable.oid OPERATOR(pg_catalog.=) argument.element_oid
+LEFT JOIN pg_catalog.pg_type AS argument ON argument.oid OPERATOR(pg_catalog.=) p.proargtypes[0]
+LEFT JOIN types AS odd ON odd.oid OPERATOR(pg_catalog.=) p.proargtypes[0]
 WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  OR n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name
 GROUP BY n.nspname, p.proname
 UNION ALL
 -- Operators: left and right operand, each - (none), b (can be of a built-in type), e (an enum) or u.
-SELECT DISTINCT 'o', n.nspname::pg_catalog.text, o.oprname::pg_catalog.text,
+SELECT 'o', n.nspname::pg_catalog.text, o.oprname::pg_catalog.text,
   pg_catalog.concat(
     CASE
       WHEN o.oprleft OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN '-'
@@ -200,67 +285,18 @@ INNER JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) o.oprnam
 LEFT JOIN types AS left_type ON left_type.oid OPERATOR(pg_catalog.=) o.oprleft
 LEFT JOIN types AS right_type ON right_type.oid OPERATOR(pg_catalog.=) o.oprright
 WHERE o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-  OR n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name
 UNION ALL
 -- Types: typtype. Row types have the names of their relations, and array types cannot be named by those of others.
 SELECT 't', n.nspname::pg_catalog.text, t.typname::pg_catalog.text, t.typtype::pg_catalog.text, NULL
 FROM types AS t
 INNER JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace
 LEFT JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.typrelid
-WHERE (t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-    OR n.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.name)
+WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   AND NOT t.is_array
   AND (c.relkind IS NULL OR c.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char")
 UNION ALL
--- What views use: q proves that the tree was understood, r is a relation (its object id), n a node that is not one of plain queries, and what is more than an
--- immutable internal function of the server: f a function, o an operator (capital if a user's), t a type, e an enum.
-SELECT 'w', views.nspname::pg_catalog.text, views.relname::pg_catalog.text, found.kind, found.detail
+-- What views use: q proves that the tree was understood, r is a relation (its object id), n a node that is not one of
+-- plain queries, and what is more than an immutable internal function of the server: f a function, o an operator
+-- (capital if a user's), t a type, e an enum.
+SELECT 'w', uses.nspname::pg_catalog.text, uses.relname::pg_catalog.text, uses.kind, uses.detail
 FROM uses
-INNER JOIN views ON views.oid OPERATOR(pg_catalog.=) uses.view_oid
-CROSS JOIN LATERAL (
-  SELECT 'r' AS kind, pg_catalog.concat(uses.oid) AS detail
-  WHERE uses.field OPERATOR(pg_catalog.=) 'relid'::pg_catalog.text
-    AND uses.oid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
-  UNION ALL
-  SELECT 'q', NULL
-  WHERE uses.label OPERATOR(pg_catalog.=) 'QUERY'::pg_catalog.text
-  UNION ALL
-  SELECT 'n', uses.label
-  WHERE uses.label IS NOT NULL
-    AND NOT uses.label OPERATOR(pg_catalog.=) ANY (
-      '{QUERY,RANGETBLENTRY,RTE,RTEPERMISSIONINFO,ALIAS,RANGETBLREF,JOINEXPR,FROMEXPR,TARGETENTRY,COMMONTABLEEXPR,'
-      'SETOPERATIONSTMT,SORTGROUPCLAUSE,GROUPINGSET,GROUPINGFUNC,WINDOWCLAUSE,WINDOWFUNC,AGGREF,RANGETBLFUNCTION,'
-      'SUBLINK,PARAM,VAR,CONST,FUNCEXPR,NAMEDARGEXPR,OPEXPR,DISTINCTEXPR,NULLIFEXPR,SCALARARRAYOPEXPR,BOOLEXPR,'
-      'NULLTEST,BOOLEANTEST,RELABELTYPE,ARRAYCOERCEEXPR,COLLATEEXPR,SUBSCRIPTINGREF,CASEEXPR,CASE,CASEWHEN,WHEN,'
-      'CASETESTEXPR,ARRAYEXPR,ARRAY,ROWEXPR,ROW,COALESCEEXPR,COALESCE,MINMAXEXPR,MINMAX}'::pg_catalog.text[]
-    )
-  UNION ALL
-  SELECT CASE WHEN p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN 'f' ELSE 'F' END, p.proname::pg_catalog.text
-  FROM pg_catalog.pg_proc AS p
-  WHERE p.oid OPERATOR(pg_catalog.=) uses.oid
-    AND uses.field OPERATOR(pg_catalog.~) '^(funcid|aggfnoid|winfnoid|.*Func)$'::pg_catalog.text
-    AND NOT (
-      p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid
-      AND p.provolatile OPERATOR(pg_catalog.=) 'i'::pg_catalog."char"
-      AND p.prolang OPERATOR(pg_catalog.=) 12::pg_catalog.oid
-      AND p.proname OPERATOR(pg_catalog.<>) 'satisfies_hash_partition'::pg_catalog.name
-    )
-  UNION ALL
-  SELECT CASE WHEN o.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid THEN 'o' ELSE 'O' END, o.oprname::pg_catalog.text
-  FROM pg_catalog.pg_operator AS o
-  LEFT JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) o.oprcode
-  WHERE o.oid OPERATOR(pg_catalog.=) uses.oid
-    AND uses.field OPERATOR(pg_catalog.~) '^(opno|eqop|sortop)$'::pg_catalog.text
-    AND (
-      o.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-      OR p.provolatile OPERATOR(pg_catalog.<>) 'i'::pg_catalog."char"
-      OR p.prolang OPERATOR(pg_catalog.<>) 12::pg_catalog.oid
-    )
-  UNION ALL
-  SELECT CASE WHEN types.class OPERATOR(pg_catalog.=) 'e'::pg_catalog.text THEN 'e' ELSE 't' END,
-    types.typname::pg_catalog.text
-  FROM types
-  WHERE types.oid OPERATOR(pg_catalog.=) uses.oid
-    AND uses.field OPERATOR(pg_catalog.~) 'type(id)?$'::pg_catalog.text
-    AND types.class OPERATOR(pg_catalog.<>) 'b'::pg_catalog.text
-) AS found

@@ -47,6 +47,9 @@ impl<'a> Check<'a> {
         if self.catalogue.has_calling_cast {
             return Err(Impure::Database("a cast between built-in types calls a user's function"));
         }
+        if self.catalogue.is_answered_elsewhere {
+            return Err(Impure::Database("an extension may answer from other servers"));
+        }
         if self.catalogue.has_operator_class {
             return Err(Impure::Database(
                 "a user's operator class sorts or hashes a built-in type or an enum",

@@ -203,14 +203,12 @@ fn operators(node: &AExpr) -> Result<Vec<ObjectName>, Impure> {
     }
 }
 
-/// Whether an expression brings a type of its own. Of several (a row, a list) one without is enough.
+/// Whether an expression brings a type of its own. Of several (a row, a list) one without is enough. A number does, but
+/// counts as without one: texts of one template differ in constants, and are to have one verdict.
 fn operand(node: &Node) -> Operand {
     let any_untyped = |nodes: &[Node]| nodes.iter().any(|node| operand(node) == Operand::Untyped);
     let is_untyped = match node.node.as_ref() {
-        Some(NodeEnum::ParamRef(_)) | None => true,
-        Some(NodeEnum::AConst(constant)) => {
-            matches!(constant.val, None | Some(a_const::Val::Sval(_)))
-        }
+        Some(NodeEnum::ParamRef(_) | NodeEnum::AConst(_)) | None => true,
         Some(NodeEnum::CollateClause(clause)) => {
             clause.arg.as_deref().is_none_or(|argument| operand(argument) == Operand::Untyped)
         }

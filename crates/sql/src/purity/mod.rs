@@ -8,6 +8,9 @@
 //! Unknown is unsafe: a construct, function, operator, type or relation that no list here admits makes the statement
 //! [`Impure`], and the error says which one it was.
 //!
+//! Whether a statement is pure depends on its text without the constants, so texts of one
+//! [template](crate::Lifted::template) share a verdict.
+//!
 //! What the caller has to know by itself, as neither a text nor the catalogue shows it:
 //!
 //! - the text is read with `standard_conforming_strings = on` and as UTF-8 ([`Facts::has_backslash`],
@@ -15,6 +18,8 @@
 //! - parameters with a declared type have one that [`is_harmless_parameter_type`] admits;
 //! - the catalogue is as old as its query. It is void once the session ran a statement that is not pure (it may have
 //!   made a temporary table, or set the search path or the role);
+//! - what a user promised to be immutable is taken for it where the planner evaluates it on its own: in the expressions
+//!   of indexes, statistics and constraints of the tables that are read;
 //! - a pure statement can still fail (division by zero), wait for a lock, or take long.
 
 mod builder;

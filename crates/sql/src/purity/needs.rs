@@ -62,7 +62,7 @@ pub enum Operand {
     Absent,
     /// Something with a type of its own, such as a column.
     Typed,
-    /// A string constant, NULL or parameter: the server picks the type to suit an operator.
+    /// A constant or parameter: the server may pick the type to suit an operator.
     Untyped,
 }
 
@@ -81,7 +81,7 @@ pub struct OperatorUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
     /// The result depends on when the transaction began: `now()`, CURRENT_DATE, the string `'today'`. Constant in one
-    /// transaction only.
+    /// transaction only. The one fact that depends on the text's constants: texts of one template can differ in it.
     pub reads_clock: bool,
     /// The result depends on who asks: CURRENT_USER, CURRENT_SCHEMA and their kin.
     pub reads_settings: bool,

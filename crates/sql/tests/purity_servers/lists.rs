@@ -1,7 +1,7 @@
 //! The lists of harmless built-ins against what servers say of every overload.
 
 use crate::server::{catalogue, column, rows, servers};
-use onetrip_sql::purity::{Impure, read};
+use onetrip_sql::purity::{Impure, is_harmless_parameter_type, read};
 
 /// SQL functions whose bodies name everything with its schema; see scripts/purity-lists.
 const SQL_FUNCTIONS: [&str; 13] = [
@@ -202,4 +202,46 @@ fn a_field_of_a_function_in_from_is_never_a_built_in_that_does_more() {
             assert!(matches!(verdict, Err(Impure::FieldFunction { .. })), "{name} on {}", server.version);
         }
     }
+}
+
+/// Types whose input or output looks into the catalogue, or is more than a value.
+const TYPES_OF_CATALOGUE: &str =
+    "typname ~ '^_?(reg|aclitem$|xml$|refcursor$|cstring$|pg_|xid|cid$|tid$|txid|gtsvector$)'
+    OR typtype NOT IN ('b', 'r') AND typname <> 'unknown' OR typnamespace <> 'pg_catalog'::regnamespace";
+
+#[test]
+fn every_type_that_is_admitted_is_a_value() {
+    for server in servers() {
+        let mut client = server.connect("postgres");
+        let catalogue = catalogue(&mut client);
+        let is_admitted = |name: &String| {
+            let needs = read(&format!("SELECT NULL::pg_catalog.\"{name}\"")).expect("a cast parses");
+            catalogue.check(&needs).is_ok()
+        };
+        let names = column(&mut client, "SELECT typname FROM pg_type");
+        let admitted: Vec<_> = names.into_iter().filter(is_admitted).collect();
+        assert_eq!(admitted.len(), 44, "{admitted:?}");
+        let quoted = admitted.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let doubtful =
+            format!("SELECT typname FROM pg_type WHERE typname IN ({quoted}) AND ({TYPES_OF_CATALOGUE})");
+        assert_eq!(column(&mut client, &doubtful), [""; 0]);
+    }
+}
+
+#[test]
+fn every_type_of_a_parameter_that_is_admitted_is_a_value_or_an_array_of_such() {
+    for server in servers() {
+        let mut client = server.connect("postgres");
+        let admitted: Vec<_> =
+            (1..100_000).filter(|oid| is_harmless_parameter_type(*oid)).map(|oid| oid.to_string()).collect();
+        assert_eq!(admitted.len(), 50);
+        let oids = admitted.join(", ");
+        let known = column(&mut client, &format!("SELECT typname FROM pg_type WHERE oid IN ({oids})"));
+        assert_eq!(known.len(), admitted.len(), "{known:?}");
+        let doubtful =
+            format!("SELECT typname FROM pg_type WHERE oid IN ({oids}) AND ({TYPES_OF_CATALOGUE})");
+        assert_eq!(column(&mut client, &doubtful), [""; 0]);
+    }
+    assert!(is_harmless_parameter_type(0));
+    assert!(!is_harmless_parameter_type(2205), "regclass");
 }

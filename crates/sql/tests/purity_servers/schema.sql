@@ -99,4 +99,15 @@ CREATE VIEW v_mood AS SELECT id FROM moods WHERE now_is = 'sad';
 CREATE VIEW v_evil AS SELECT id OPERATOR(evil.===) 1 AS e FROM emp;
 CREATE VIEW v_shadow AS SELECT reverse(name::text) AS r FROM emp;
 CREATE VIEW v_hr AS SELECT * FROM hr.secret;
+CREATE VIEW v_record AS SELECT 1 AS one FROM json_to_record('{"a": 5}') AS r (a cents);
+CREATE VIEW v_domain AS SELECT id::cents IS NULL AS n FROM emp;
+CREATE VIEW v_regclass AS SELECT (name::text)::regclass::text AS r FROM emp WHERE false;
+CREATE VIEW v_rows AS SELECT id FROM emp WHERE (id, dept_id) < (3, 4);
+CREATE VIEW v_field AS SELECT (j).key FROM (SELECT jsonb_each(meta) AS j FROM emp) AS s;
+CREATE VIEW v_spread AS SELECT e.id, u.tag, u.at, s.n FROM emp AS e, unnest(e.tags) WITH ORDINALITY AS u (tag, at), generate_series(1, 2) AS s (n);
+CREATE VIEW v_sets AS SELECT dept_id, active, count(DISTINCT name) AS names, grouping(active) AS g, nullif(max(pay), 5) AS top,
+  bool_or(id IS DISTINCT FROM 5) AS d, greatest(min(pay), 1) AS least, (array_agg(id ORDER BY id))[1] AS first
+  FROM emp WHERE tags[1] = ANY (ARRAY['x', 'y']) AND active IS TRUE AND name COLLATE "C" > 'a' AND EXISTS (SELECT 1 FROM dept)
+  GROUP BY GROUPING SETS ((dept_id), (active)) HAVING count(*) > 0;
+CREATE VIEW "V {FUNCEXPR :funcid 1598" AS SELECT id AS " {XMLEXPR :funcid 1598 ", name AS "}) :opno 1" FROM emp AS "{ROWMARKCLAUSE";
 CREATE MATERIALIZED VIEW m_pay AS SELECT emp_id, sum(amount) AS total, random() AS r FROM pay GROUP BY emp_id;

@@ -492,6 +492,28 @@ SELECT * FROM v_shadow
 -- pure
 SELECT * FROM v_hr
 
+-- pure
+SELECT * FROM v_spread
+SELECT * FROM v_sets
+
+-- view v_record: it uses a construct that is not known to be harmless
+SELECT * FROM v_record
+
+-- view v_rows: it uses a construct that is not known to be harmless
+SELECT * FROM v_rows
+
+-- view v_field: it uses a construct that is not known to be harmless
+SELECT * FROM v_field
+
+-- view v_domain: it uses a construct that is not known to be harmless
+SELECT * FROM v_domain
+
+-- view v_regclass: function regclass is not a built-in function known to be harmless
+SELECT * FROM v_regclass
+
+-- view "V {FUNCEXPR :funcid 1598": it uses FOR UPDATE or FOR SHARE
+SELECT * FROM "V {FUNCEXPR :funcid 1598"
+
 -- it uses FOR UPDATE or FOR SHARE
 SELECT id FROM emp WHERE id = 1 FOR UPDATE
 SELECT id FROM emp WHERE id = 1 FOR KEY SHARE

@@ -165,7 +165,10 @@ impl Session {
         self.put_close(StatementOrPortal::Statement(&name));
     }
 
+    /// Prepares a statement. An error may have left one of this name, and a Parse that fails for that would end the
+    /// program's transaction.
     fn put_parse(&mut self, statement: &[u8], text: &[u8], types: &[u8]) {
+        self.put_close(StatementOrPortal::Statement(statement));
         Parse::typed(statement, text, types).encode(&mut self.to_server);
         self.owe_loops(Expect::Parse);
     }
@@ -173,6 +176,7 @@ impl Session {
     /// Binds, describes, executes and closes; `given` are format codes, values and the result's format codes.
     fn put_run(&mut self, portal: &[u8], statement: &[u8], given: (&[u8], &[u8], &[u8]), describes: bool) {
         let (parameter_codes, values, result_codes) = given;
+        self.put_close(StatementOrPortal::Portal(portal));
         let out = &mut self.to_server;
         Bind {
             portal,

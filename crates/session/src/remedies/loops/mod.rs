@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_loops::{Answer, Arrival, Asking, Buffer, Edges, Flight, Origin, Outcome, Predictor, Ticket};
-use onetrip_wire::pg::{DataRow, HEADER_BYTES, backend};
+use onetrip_wire::pg::{DataRow, FrameHeader, HEADER_BYTES, backend};
 
 use self::flight::{InFlight, columns_of};
 use self::request::{Examples, Request};
@@ -116,16 +116,17 @@ impl Loops {
 
 impl Session {
     /// Answers the unit in `input` from memory, or prepares for those that will follow it.
-    pub(crate) fn answer_loops(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
+    pub(crate) fn answer_loops(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
         let may_be_snapshot =
             matches!(self.transaction.isolation, Isolation::RepeatableRead | Isolation::Unknown);
-        if !self.may_remedy(Remedy::Loops) || !may_be_snapshot || !self.is_quiet() {
+        let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept();
+        if !self.may_remedy(Remedy::Loops) || !is_sure || !self.is_quiet() {
             return None;
         }
         let unit = Arrived::peek(input)?;
         let request = self.request_of(unit)?;
         let template = self.loops.examples.get(request.example)?.template;
-        let is_pure = self.only_reads(now, template) || !Rule::Pure.is_kept();
+        let is_pure = self.may_run_ahead(now, template);
         let may_serve = self.is_in_snapshot() && !request.begins;
         let asking = Asking {
             now: since_start(now),
@@ -146,10 +147,18 @@ impl Session {
             }
             Answer::Forward(_) => {
                 self.loops.held = None;
-                self.watch(now, &request, is_pure);
-                None
+                let verdict = self.show_unseen(header.tag, input);
+                if verdict.is_none() {
+                    self.watch(now, &request, is_pure);
+                }
+                verdict
             }
         }
+    }
+
+    /// Whether a statement of this template may be run although nobody asked for it (rule P4).
+    pub(crate) fn may_run_ahead(&mut self, now: Moment, template: u32) -> bool {
+        self.only_reads(now, template) || !Rule::Pure.is_kept()
     }
 
     /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a

@@ -1,0 +1,165 @@
+//! The remedy `loops`, rule by rule: each test here is the one that goes red when its rule is left out of the build.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::server::{EMPLOYEES, PARENTS, Server, messages};
+use common::wire::Wire;
+use common::{bind, complete, execute, message, parse, query, ready, row, sync};
+use onetrip_ledger::Remedy;
+use onetrip_session::{Rule, SessionError};
+
+const CHILD: &str = "SELECT pay FROM salary WHERE emp = ";
+
+fn repeatable() -> Server {
+    Server { level: "repeatable read", ..Server::default() }
+}
+
+/// A program that has begun a transaction and read the parents.
+fn looping(server: Server) -> Wire {
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], server);
+    wire.turn(&query("BEGIN"));
+    wire.turn(&query(PARENTS));
+    wire
+}
+
+fn child(number: u32) -> Vec<u8> {
+    query(&format!("{CHILD}{}", 3 * number))
+}
+
+/// The same as an extended group with unnamed objects.
+fn group(number: u32) -> Vec<u8> {
+    let describe = message(b'D', b"P\0");
+    let value = (3 * number).to_string();
+    [parse("", &format!("{CHILD}$1")), bind("", "", &[&value]), describe, execute(""), sync()].concat()
+}
+
+/// What the salary of parent `number` is, as the server would say it.
+fn pay(number: u32, raise: u32) -> Vec<u8> {
+    let pay = 1000 + 3 * number + raise;
+    [row(pay.to_string().as_bytes()), complete("SELECT 1"), ready(b'T')].concat()
+}
+
+/// Statements answered from memory.
+fn served(wire: Wire) -> u64 {
+    wire.pair.books().summary.removed.get(&Remedy::Loops).copied().unwrap_or(0)
+}
+
+#[test]
+fn a_loop_is_answered_from_memory_and_every_answer_is_the_servers() {
+    for ask in [child, group] {
+        let mut wire = looping(repeatable());
+        for number in 1..=EMPLOYEES {
+            let told = wire.turn(&ask(number));
+            assert!(told.ends_with(&pay(number, 0)), "{number}: {}", told.escape_ascii());
+        }
+        let ran = u64::from(wire.server.ran);
+        assert!(ran <= 2 * u64::from(EMPLOYEES), "{ran} statements for {EMPLOYEES}");
+        assert!(served(wire) > 45);
+    }
+}
+
+#[test]
+fn a_program_that_asks_before_the_answer_is_there_waits_for_it() {
+    let mut wire = looping(repeatable());
+    for number in 1..=6 {
+        wire.turn(&child(number));
+    }
+    // The server is slow: the answers of the flight have not come.
+    let ahead = wire.pair.client(&child(20)).unwrap();
+    let said = wire.server.takes(&ahead);
+    assert_eq!(wire.pair.told(&child(21)), b"", "it waits, or goes to the server");
+    wire.pair.server(&said).unwrap();
+    assert!(wire.turn(b"").ends_with(&pay(21, 0)));
+}
+
+/// P1.
+#[test]
+fn only_a_repeatable_read_is_answered_from_memory() {
+    let mut wire = looping(Server::default());
+    (1..=EMPLOYEES).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0))));
+    assert_eq!(wire.server.ran, 1 + EMPLOYEES, "READ COMMITTED: each sees what others have committed");
+    assert_eq!(served(wire), 0);
+}
+
+/// P4.
+#[test]
+fn only_what_is_proven_to_read_is_answered_from_memory() {
+    let mut wire = looping(repeatable());
+    for number in 1..=EMPLOYEES {
+        wire.turn(&query(&format!("SELECT touch() FROM salary WHERE emp = {}", 3 * number)));
+    }
+    assert_eq!(wire.server.ran, 1 + EMPLOYEES, "a function of a user may do anything");
+    assert_eq!(served(wire), 0);
+}
+
+/// P7.
+#[test]
+fn nothing_is_kept_over_anything_else() {
+    for write in ["UPDATE salary SET pay = pay + 1", "UPDATE SALARY SET pay = pay + 1 WHERE touch()"] {
+        let mut wire = looping(repeatable());
+        (1..=40).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0))));
+        wire.turn(&query(write));
+        (41..=50).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 1))));
+    }
+}
+
+/// P9.
+#[test]
+fn a_shield_that_does_not_end_ends_the_session() {
+    let mut wire = looping(Server { shield_fails: true, ..repeatable() });
+    let mut outcome = Ok(Vec::new());
+    for number in 1..=8 {
+        let sent = wire.pair.client(&child(number)).unwrap();
+        let said = wire.server.takes(&sent);
+        outcome = wire.pair.server(&said);
+        if outcome.is_err() {
+            break;
+        }
+    }
+    assert_eq!(outcome, Err(SessionError::ShieldBroken));
+    let told = wire.pair.session.to_client().escape_ascii().to_string();
+    assert!(told.contains("FATAL") && told.contains("08006"), "{told}");
+}
+
+#[test]
+fn what_fails_ahead_is_run_when_the_program_asks() {
+    let mut wire = looping(repeatable());
+    (1..=8).for_each(|number| drop(wire.turn(&child(number))));
+    // From here on the server cannot run ahead: its savepoints fail.
+    wire.server.begin_fails = true;
+    (9..=EMPLOYEES)
+        .for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0)), "{number}"));
+}
+
+/// P18.
+#[test]
+fn the_server_sees_a_program_that_is_served_from_memory() {
+    let mut wire = looping(repeatable());
+    (1..=40).for_each(|number| drop(wire.turn(&child(number))));
+    wire.pair.wait(50_000_000);
+    assert!(wire.is_answered(&child(41)));
+    let sent = wire.pair.client(b"").unwrap();
+    assert!(messages(&sent).any(|(tag, _)| tag == b'S'), "the server is shown that the program is there");
+}
+
+/// P22.
+#[test]
+fn unnamed_objects_are_what_the_program_believes() {
+    let mut wire = looping(repeatable());
+    (1..=40).for_each(|number| drop(wire.turn(&group(number))));
+    wire.turn(&[parse("", PARENTS), sync()].concat());
+    (41..=46).for_each(|number| drop(wire.turn(&group(number))));
+    // The unnamed statement is the child's for the program, and must be that for the server.
+    let told = wire.turn(&[bind("", "", &["9"]), execute(""), sync()].concat());
+    assert!(told.ends_with(&pay(3, 0)), "{}", told.escape_ascii());
+}
+
+#[test]
+fn every_rule_names_a_test_of_this_file() {
+    let here = include_str!("loops.rs");
+    for rule in Rule::ALL.into_iter().filter(|rule| rule.name().starts_with('P')) {
+        assert!(here.contains(&format!("/// {}.\n#[test]\nfn {}()", rule.name(), rule.test())), "{rule:?}");
+    }
+}
