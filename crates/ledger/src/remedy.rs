@@ -13,11 +13,13 @@ pub enum Remedy {
     Commit,
     /// A statement of a loop inside REPEATABLE READ is answered by what was read ahead.
     Loops,
+    /// A Parse, with its Describe, that the server has answered before is answered when it arrives.
+    Statements,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 3] = [Self::Begin, Self::Commit, Self::Loops];
+    pub const ALL: [Self; 4] = [Self::Begin, Self::Commit, Self::Loops, Self::Statements];
 
     /// Its name in options and reports.
     pub fn as_str(self) -> &'static str {
@@ -25,6 +27,7 @@ impl Remedy {
             Self::Begin => "begin",
             Self::Commit => "commit",
             Self::Loops => "loops",
+            Self::Statements => "statements",
         }
     }
 }

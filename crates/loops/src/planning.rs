@@ -3,13 +3,14 @@
 use smallvec::SmallVec;
 
 use crate::canonical::hash_bytes;
-use crate::edge::{At, Walk};
+use crate::edge::{At, Edge, Walk};
 use crate::flight::Flight;
 use crate::frame::{Consumer, Frame, FrameId};
 use crate::predictor::{ORIGINS_MAX, Predictor, SECOND_LEVEL_MAX};
+use crate::running::Loop;
 use crate::stream::{FLIGHT_MIN, Stream, WINDOW_MAX};
-use crate::tickets::{Place, State};
-use crate::value::Ticket;
+use crate::tickets::{Entry, Place, State};
+use crate::value::{Ticket, Value};
 
 /// Pages of a counter that are guessed ahead: where it ends is not known.
 const STEPS_AHEAD: u32 = 16;
@@ -35,6 +36,7 @@ impl Predictor {
         }
         self.counters.flights += u64::from(!flight.is_empty());
         debug_assert!(self.loops.keep_law(), "outstanding and wasted guesses exceed start and hits");
+        debug_assert!(self.second_level <= SECOND_LEVEL_MAX, "too much is guessed from guesses");
     }
 
     fn plan_loop(&mut self, slot: usize, has_head: bool, flight: &mut Flight) {
@@ -58,17 +60,20 @@ impl Predictor {
 
     /// What the law and the costs allow a stream, if that is worth a flight.
     fn quota(&self, slot: usize, position: u16, has_head: bool) -> u32 {
-        let Some(stream) = self.loops.stream(slot, position).filter(|stream| stream.start > 0) else {
+        let Some(running) = self.loops.get(slot) else {
             return 0;
         };
-        let (allowed, bound) = (stream.allowed(), self.bound(slot, stream));
+        let Some(stream) = running.streams.get(usize::from(position)).filter(|stream| stream.start > 0)
+        else {
+            return 0;
+        };
+        let (allowed, bound) = (stream.allowed(), self.bound(running, stream));
         let is_free = has_head || stream.outstanding == 0;
         if allowed == 0 || (!is_free && allowed < stream.flight_min().min(half(bound))) {
             return 0;
         }
-        let Some(edge) =
-            self.edges.get(stream.edge).filter(|edge| edge.is_confirmed && !edge.history.is_off())
-        else {
+        let edge = self.edges.get(stream.edge).filter(|edge| edge.is_confirmed && !edge.history.is_off());
+        let Some(edge) = edge else {
             return 0;
         };
         let template = stream.template.id;
@@ -76,34 +81,28 @@ impl Predictor {
         if !self.costs.is_executed(template) || !self.costs.pays(template, probability) {
             return 0;
         }
-        let mut left = allowed.min(bound.saturating_sub(stream.outstanding));
         let is_cold = stream.hits < 8 && edge.history.weight() < 8;
-        let unanswered = self.costs.unanswered_max(template, probability, is_cold);
-        left = left.min(unanswered.saturating_sub(stream.unanswered));
-        if stream.depth == 0 {
-            left = match edge.history.breaks_after() {
-                Some(usual) if stream.statements <= usual => {
-                    left.min((usual - stream.statements).saturating_sub(stream.outstanding))
-                }
-                _ => left,
-            };
-        }
+        let unanswered = self.costs.unanswered_max(template, probability, is_cold) / running.live_streams();
+        let unanswered = unanswered.max(1);
+        let left = allowed
+            .min(bound.saturating_sub(stream.outstanding))
+            .min(unanswered.saturating_sub(stream.unanswered))
+            .min(before_usual_end(stream, edge));
         let worth = stream.flight_min().min(half(bound)).min(half(unanswered));
         if is_free || left >= worth { left } else { 0 }
     }
 
     /// Answers that may wait for the program: for memory's sake, so that none gets old, and so that what comes from
     /// their own rows can be guessed in time.
-    fn bound(&self, slot: usize, stream: &Stream) -> u32 {
-        let is_origin =
-            self.loops.get(slot).is_some_and(|running| {
-                let of_rows = |other: &&Stream| other.start > 0 && other.depth > stream.depth;
-                running.streams.iter().filter(of_rows).any(|other| {
-                    self.edges.get(other.edge).is_some_and(|edge| edge.from == stream.template.key)
-                })
-            });
-        let window = if is_origin { ORIGINS_MAX } else { WINDOW_MAX };
-        window.min(self.costs.waiting_max(stream.template.id)).min(stream.ahead_max())
+    fn bound(&self, running: &Loop, stream: &Stream) -> u32 {
+        let is_walked = |other: &Stream| {
+            other.start > 0
+                && other.depth > stream.depth
+                && self.edges.get(other.edge).is_some_and(|edge| edge.from == stream.template.key)
+        };
+        let window = if running.streams.iter().any(is_walked) { ORIGINS_MAX } else { WINDOW_MAX };
+        let bytes = (self.costs.waiting_max(stream.template.id) / running.live_streams()).max(1);
+        window.min(bytes).min(stream.ahead_max())
     }
 
     /// Frames below the root: what is nearest to the program's place.
@@ -254,7 +253,7 @@ impl Predictor {
             |bytes, values| edge.write(at, bytes, values),
             |bytes| {
                 fingerprint = hash_bytes(bytes, 3);
-                let entry = crate::tickets::Entry {
+                let entry = Entry {
                     template,
                     place: Some(place),
                     result: None,
@@ -336,11 +335,22 @@ impl Predictor {
                 guess.add(0, |bytes, values| edge.write(at, bytes, values), |_| Some(Ticket(0)));
             }
         }
-        let values: SmallVec<[crate::value::Value<'_>; 8]> =
+        let values: SmallVec<[Value<'_>; 8]> =
             guess.guesses().next().into_iter().flat_map(|guess| guess.values()).collect();
         if let Some(frame) = self.frames.get_mut(id) {
             frame.parameters.set(&values);
         }
+    }
+}
+
+/// Guesses until the statement with which most loops of the edge break off. One that goes on behind it has no end that
+/// is known.
+fn before_usual_end(stream: &Stream, edge: &Edge) -> u32 {
+    match edge.history.breaks_after() {
+        Some(usual) if stream.depth == 0 && stream.statements <= usual => {
+            (usual - stream.statements).saturating_sub(stream.outstanding)
+        }
+        _ => u32::MAX,
     }
 }
 

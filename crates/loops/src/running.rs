@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
 use crate::frame::FrameId;
 use crate::history::START_MAX;
 use crate::stream::Stream;
@@ -27,6 +29,11 @@ pub(crate) struct Loop {
 impl Loop {
     pub(crate) fn stream_of(&self, edge: u32) -> Option<u16> {
         self.streams.iter().position(|stream| stream.edge == edge).map(|position| position as u16)
+    }
+
+    /// Templates that are guessed: they share what the costs allow. At least one.
+    pub(crate) fn live_streams(&self) -> u32 {
+        (self.streams.iter().filter(|stream| stream.start > 0).count() as u32).max(1)
     }
 
     /// Guesses that the law allows the loop as a whole.
@@ -127,8 +134,8 @@ impl Loops {
     }
 
     /// Slots in use, the latest first.
-    pub(crate) fn by_use(&self) -> smallvec::SmallVec<[usize; 8]> {
-        let mut slots: smallvec::SmallVec<[usize; 8]> =
+    pub(crate) fn by_use(&self) -> SmallVec<[usize; 8]> {
+        let mut slots: SmallVec<[usize; 8]> =
             (0..self.slots.len()).filter(|slot| self.slots[*slot].serial != 0).collect();
         slots.sort_unstable_by_key(|slot| std::cmp::Reverse(self.slots[*slot].touched));
         slots

@@ -5,7 +5,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::edge::Walk;
-use crate::frame::FrameId;
+use crate::frame::{Consumer, FrameId};
 use crate::predictor::{DEPTH_MAX, Predictor};
 use crate::stream::Stream;
 use crate::tickets::{Entry, Place, State};
@@ -220,7 +220,7 @@ impl Predictor {
         let frame = self.frames.get_mut(place.frame)?;
         if frame.consumer(place.stream).is_none() {
             let stream = place.stream;
-            frame.consumers.push(crate::frame::Consumer { stream, ..Default::default() });
+            frame.consumers.push(Consumer { stream, ..Consumer::default() });
         }
         frame.consumer(place.stream)?.cursor
     }

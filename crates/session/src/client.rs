@@ -11,6 +11,10 @@ use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{Portal, ResultFormats, Text, row_limit};
 
+/// Longest text that is kept for remedies, in bytes.
+pub(crate) const SOURCE_BYTES_MAX: usize = 16 * 1024;
+/// Prepared statements whose texts are kept.
+const SOURCES_MAX: usize = 4096;
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
 
@@ -30,7 +34,7 @@ impl Session {
         if self.is_fenced(now, input) {
             return Ok(Verdict::Hold);
         }
-        if let Some(verdict) = self.answer(now, header, input) {
+        if let Some(verdict) = self.answer(now, header, input)? {
             return Ok(verdict);
         }
         self.begin.is_followed();
@@ -40,6 +44,9 @@ impl Session {
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let is_whole = length <= INSPECT_BYTES_MAX;
+        if self.needs_broken(header.tag, body) {
+            return Err(self.statement_refused());
+        }
         self.book_request(now, header.tag, body, is_whole);
         self.units.bytes_sent(available);
         self.book_answered(now);
@@ -50,14 +57,24 @@ impl Session {
     }
 
     /// What a remedy makes of the unit at the front of `input`.
-    fn answer(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+    fn answer(
+        &mut self,
+        now: Moment,
+        header: FrameHeader,
+        input: &[u8],
+    ) -> Result<Option<Verdict>, SessionError> {
         if self.units.is_open() {
-            return None;
+            return Ok(None);
         }
-        self.answer_begin(now, header, input)
+        if let Some(verdict) = self.behind_told(now, input)? {
+            return Ok(Some(verdict));
+        }
+        Ok(self
+            .answer_begin(now, header, input)
             .or_else(|| self.answer_commit(now, input))
             .or_else(|| self.answer_loops(now, header, input))
             .or_else(|| self.show_unseen(header.tag, input))
+            .or_else(|| self.answer_prepare(now, input)))
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
@@ -128,12 +145,17 @@ impl Session {
             self.named_seen = true;
             self.stream.statement_name(name);
         }
-        let source = self.needs_facts().then(|| Box::from(text));
+        let is_kept =
+            text.len() <= SOURCE_BYTES_MAX && self.prepared.len() < SOURCES_MAX && self.needs_facts();
+        let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
         match parse {
             None => text.effect = Effect::MayDefine, // a text that is not whole
             Some(parse) if parse.parameter_oids().all(is_harmless_parameter_type) => {}
             Some(_) => text.effect = text.effect.max(Effect::Unknown),
+        }
+        if let Some(parse) = parse {
+            self.watch_parse(now, unit, parse);
         }
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
@@ -206,6 +228,7 @@ impl Session {
         let unit = self.units.open(now, UnitKind::Group);
         let (text, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
+                self.watch_describe(unit, name);
                 let text = self.prepared.get(name).map(|prepared| prepared.text.clone());
                 (text, Expect::DescribeStatement)
             }
@@ -337,8 +360,12 @@ impl Session {
         }
         let due = Due { expect, unit, statement, owner: self.owner };
         if !self.queue.sent(due) {
+            self.watching.is_skipped(&due);
             self.mark_skipped(due);
-        } else if !due.is_own() {
+            return;
+        }
+        self.watching.sent(&due);
+        if !due.is_own() {
             self.units.owes(unit);
         }
     }

@@ -47,13 +47,15 @@ pub enum Owner {
     Unseen,
     /// Nobody: it is answered from memory and not sent.
     Nobody,
+    /// The remedy `statements`: the client sent it and has its answer, or gets another.
+    Statements,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 7;
+const OWNERS: usize = 8;
 
 impl Due {
     /// A message of the session's own.
@@ -269,6 +271,19 @@ impl ReplyQueue {
             front.unit = unit;
             front.statement = statement;
         }
+    }
+
+    /// What the server owes this unit is another owner's from now on; how many messages that is.
+    pub(crate) fn hand_over(&mut self, unit: u64, owner: Owner) -> usize {
+        let Self { due, owed, .. } = self;
+        let mut count = 0;
+        for due in due.iter_mut().filter(|due| due.unit == unit && due.owner != owner) {
+            owed[due.owner as usize] -= 1;
+            owed[owner as usize] += 1;
+            due.owner = owner;
+            count += 1;
+        }
+        count
     }
 
     fn push(&mut self, due: Due) {

@@ -44,13 +44,15 @@ impl Session {
         let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.is_ending;
         if is_quiet && self.status == TransactionStatus::Idle {
             self.inquire(now);
+            self.inquire_names();
         }
     }
 
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
-        let units = &mut self.units;
         let mut skipped = std::mem::take(&mut self.skipped);
         let reply = self.queue.received(tag, |due| skipped.push(due));
+        self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
+        let units = &mut self.units;
         if reply.is_own() {
             self.last_reply_unit = NO_UNIT;
             skipped.retain(|due| !due.is_own());
@@ -198,6 +200,7 @@ impl Session {
         };
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
             self.prepared.clear();
+            self.watching.names_cleared();
         }
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
             return;
@@ -210,10 +213,13 @@ impl Session {
         }
     }
 
-    fn book_failure(&mut self, due: Due, body: &[u8]) {
+    pub(crate) fn book_failure(&mut self, due: Due, body: &[u8]) {
         self.capture.active = false;
         self.prepared.for_each(|prepared| prepared.fails_in(due.unit));
         let failure = failure(body);
+        if failure == Outcome::Failed(*b"0A000") {
+            self.forget_statements();
+        }
         if let Some(exchange) = self.units.exchange_mut(due.unit) {
             if exchange.outcome == Outcome::Done {
                 exchange.outcome = failure;

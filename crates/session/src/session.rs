@@ -10,8 +10,9 @@ use smallvec::SmallVec;
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
-use crate::remedies::IsolationLevel;
-use crate::remedies::{Common, EarlyBegin, Facts, Inquiries, Loops, Remedies, Rule, Transaction};
+use crate::remedies::{
+    Common, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction, Watching,
+};
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
@@ -102,6 +103,9 @@ pub enum SessionError {
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
+    /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
+    #[error("the server refused a statement whose Parse had been answered")]
+    StatementRefused,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
@@ -139,6 +143,8 @@ pub struct Session {
     pub(crate) loops: Loops,
     /// What the server's last ReadyForQuery said, whoever it was for.
     pub(crate) server_status: u8,
+    pub(crate) told: Told,
+    pub(crate) watching: Watching,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
     /// Who takes the replies to what is being booked.
@@ -216,6 +222,8 @@ impl Session {
             inquiries: Inquiries::new(config.private),
             loops: Loops::default(),
             server_status: b'I',
+            told: Told::default(),
+            watching: Watching::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
@@ -353,6 +361,7 @@ impl Session {
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
         self.config.common.fence.leave(self.fence_member);
+        self.transaction_over(); // what it may have defined may be there
         let unanswered = self.units.unanswered().into();
         self.stream.closed(
             self.client_left_at.unwrap_or(now),

@@ -39,6 +39,8 @@ pub(crate) struct Prepared {
     pub(crate) literals: SmallVec<[ValueHash; 4]>,
     /// Its text, where a remedy may need it.
     pub(crate) source: Option<Box<[u8]>>,
+    /// It was told to be there, and is not, or is another: what a Bind fails with.
+    pub(crate) broken: Option<Vec<u8>>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
 }
@@ -115,12 +117,22 @@ impl<T> Named<T> {
         self.named.get_mut(name)
     }
 
+    /// Whether one more name will be followed.
+    pub(crate) fn has_room(&self) -> bool {
+        self.named.len() < FOLLOWED_MAX
+    }
+
     pub(crate) fn remove(&mut self, name: &[u8]) {
         if name.is_empty() {
             self.unnamed = None;
         } else {
             self.named.remove(name);
         }
+    }
+
+    /// How many have a name.
+    pub(crate) fn len(&self) -> usize {
+        self.named.len()
     }
 
     /// Looks at each of them.
@@ -171,6 +183,7 @@ impl Prepared {
         self.literals.clear();
         self.literals.extend_from_slice(literals);
         self.source = None;
+        self.broken = None;
         self.seen_in = None;
     }
 

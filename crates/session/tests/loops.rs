@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::server::{EMPLOYEES, PARENTS, Server, messages};
 use common::wire::Wire;
-use common::{bind, complete, execute, message, parse, query, ready, row, sync};
+use common::{bind, complete, execute, message, parameter, parse, query, ready, row, sync};
 use onetrip_ledger::Remedy;
 use onetrip_session::{Rule, SessionError};
 
@@ -94,15 +94,25 @@ fn only_what_is_proven_to_read_is_answered_from_memory() {
     assert_eq!(served(wire), 0);
 }
 
-/// P7.
 #[test]
-fn nothing_is_kept_over_anything_else() {
+fn behind_a_write_everything_is_the_servers() {
     for write in ["UPDATE salary SET pay = pay + 1", "UPDATE SALARY SET pay = pay + 1 WHERE touch()"] {
         let mut wire = looping(repeatable());
         (1..=40).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0))));
         wire.turn(&query(write));
         (41..=50).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 1))));
     }
+}
+
+/// P7.
+#[test]
+fn nothing_is_kept_over_anything_else() {
+    let mut wire = looping(repeatable());
+    (1..=40).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0))));
+    // The server's configuration is read anew, and values are written in another way.
+    wire.pair.server(&parameter("DateStyle", "German")).unwrap();
+    wire.server.raise = 1;
+    (41..=50).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 1)), "{number}"));
 }
 
 /// P9.

@@ -351,6 +351,15 @@ fn names_are_shown_as_sql_writes_them() {
 }
 
 #[test]
+fn a_long_name_in_with_hides_no_relation() {
+    let text = |name: String| format!("WITH {name} AS (SELECT 1) SELECT 1 FROM {name}");
+    assert_eq!(names(&needs(&text("a".repeat(58))).relations), "");
+    let refused = read(&text("é".repeat(31))).expect_err("62 bytes, 31 in LATIN1");
+    assert_eq!(refused, Impure::Construct("a name in WITH that may be cut"));
+    assert!(read(&text("a".repeat(80))).is_err());
+}
+
+#[test]
 fn a_reason_of_a_relation_is_one_phrase() {
     let relation = onetrip_sql::purity::ObjectName::unqualified("s");
     let because = Impure::Relation { relation, what: "is a sequence" };

@@ -11,6 +11,15 @@ pub(crate) struct Arrived<'a> {
 impl<'a> Arrived<'a> {
     /// The unit in `input`: one simple query, or an extended group with the Sync that ends it.
     pub(crate) fn peek(input: &'a [u8]) -> Option<Self> {
+        Self::peek_until(input, &[frontend::SYNC])
+    }
+
+    /// The same, or an extended group with the Flush that ends it.
+    pub(crate) fn peek_flushed(input: &'a [u8]) -> Option<Self> {
+        Self::peek_until(input, &[frontend::SYNC, frontend::FLUSH])
+    }
+
+    fn peek_until(input: &'a [u8], ends: &[u8]) -> Option<Self> {
         if input.len() > INSPECT_BYTES_MAX {
             return None;
         }
@@ -19,7 +28,7 @@ impl<'a> Arrived<'a> {
             let header = FrameHeader::peek(rest, LENGTH_MAX)?.ok()?;
             rest = rest.get(header.frame_len()..)?;
             match header.tag {
-                frontend::SYNC => break,
+                tag if ends.contains(&tag) => break,
                 frontend::QUERY if rest.len() + header.frame_len() == input.len() => break,
                 frontend::PARSE
                 | frontend::BIND

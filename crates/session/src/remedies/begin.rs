@@ -145,7 +145,7 @@ impl Session {
         if !is_alone || !self.is_in_place(&control.kind) || self.is_refused(&control.kind) {
             return None;
         }
-        let asks_for_level = matches!(control.kind, Kind::Begin { .. }) && self.needs_facts();
+        let asks_for_level = matches!(control.kind, Kind::Begin { .. }) && self.needs_level();
         self.send_begin(text, asks_for_level);
         let reply_at = self.to_client.len();
         CommandComplete { tag: control.tag }.encode(&mut self.to_client);

@@ -22,7 +22,7 @@ const CATALOGUES_MAX: usize = 64;
 /// Templates that may wait for their proof; with more, none is proven.
 const UNPROVEN_MAX: usize = 64;
 /// Templates of one session whose verdict is kept.
-const TEMPLATES_MAX: usize = 16_384;
+const TEMPLATES_MAX: usize = 4096;
 
 /// The session's own state, in one row: its search path and role, and whether it has temporary objects or listens.
 const STATE_QUERY: &str = "SELECT pg_catalog.current_schemas(true)::pg_catalog.text, \
@@ -42,7 +42,7 @@ pub struct Knowledge {
 
 /// Where names are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-struct Place {
+pub(crate) struct Place {
     database: Vec<u8>,
     /// The search path as it works out, and the role.
     path: Vec<u8>,
@@ -61,7 +61,7 @@ impl Knowledge {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    fn epoch(&self) -> u64 {
+    pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
@@ -124,6 +124,18 @@ enum Statement {
     Unsafe,
 }
 
+impl Place {
+    /// Whether both are in one database.
+    pub(super) fn is_in_database_of(&self, other: &Self) -> bool {
+        self.database == other.database
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.database.len() + self.path.len()
+    }
+}
+
 impl Facts {
     pub(crate) fn set_database(&mut self, database: &[u8]) {
         self.place.database = database.to_vec();
@@ -132,6 +144,16 @@ impl Facts {
     /// Whether the session's state is known and plain: no temporary objects, no channels listened to.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
+    }
+
+    /// Whether the server was asked for the session's state and will make it known.
+    pub(super) fn is_state_awaited(&self) -> bool {
+        !self.is_known && self.is_state_asked
+    }
+
+    /// Where the session's names were resolved when its state was last known.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Something that may change the session's state goes to the server, as a part of this unit.
@@ -200,6 +222,11 @@ impl Known {
 impl Session {
     /// Whether a remedy is on that depends on what statements do.
     pub(crate) fn needs_facts(&self) -> bool {
+        self.needs_level() || self.may_remedy(Remedy::Statements)
+    }
+
+    /// Whether a remedy is on that depends on the level of transactions.
+    pub(crate) fn needs_level(&self) -> bool {
         self.may_remedy(Remedy::Commit) || self.may_remedy(Remedy::Loops)
     }
 
@@ -274,6 +301,7 @@ impl Session {
                     self.facts.building = None;
                 }
             }
+            (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"f"),
             _ => self.undecoded += 1,
         }
     }

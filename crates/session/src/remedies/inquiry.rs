@@ -23,6 +23,8 @@ pub(crate) enum Question {
     State,
     /// What users have added to the database.
     Catalogue,
+    /// Whether SQL has made prepared statements.
+    Names,
 }
 
 /// Questions that are not answered, oldest first.
@@ -32,12 +34,20 @@ pub(crate) struct Inquiries {
     asked: VecDeque<(Question, bool)>,
     /// Name of the statement and the portal of the session's own; no program can guess it.
     name: Vec<u8>,
+    /// Name of a statement that is never there.
+    nowhere: Vec<u8>,
 }
 
 impl Inquiries {
     pub(crate) fn new(private: [u8; 8]) -> Self {
         let name = format!("onetrip_{:016x}", u64::from_be_bytes(private)).into_bytes();
-        Self { asked: VecDeque::new(), name }
+        let nowhere = [&name[..], b"_none"].concat();
+        Self { asked: VecDeque::new(), name, nowhere }
+    }
+
+    /// Name of a statement that is never there.
+    pub(super) fn nowhere(&self) -> &[u8] {
+        &self.nowhere
     }
 
     /// What the session's own objects are called; others add to it.
@@ -118,7 +128,7 @@ impl Session {
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
         let is_between = self.client_passing == 0 && !self.units.is_open();
-        if !self.transaction.wants_level || !is_between || !self.needs_facts() {
+        if !self.transaction.wants_level || !is_between || !self.needs_level() {
             return;
         }
         self.transaction.wants_level = false;

@@ -3,6 +3,7 @@
 mod arrived;
 mod begin;
 mod commit;
+mod descriptions;
 mod facts;
 mod fence;
 mod grammar;
@@ -10,8 +11,11 @@ mod inquiry;
 mod isolation;
 mod loops;
 mod own;
+mod refusal;
 mod rules;
+mod statements;
 mod transaction;
+mod watching;
 
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -29,7 +33,9 @@ pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
 pub(crate) use loops::Loops;
 pub use rules::Rule;
+pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};
+pub(crate) use watching::Watching;
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]
@@ -40,6 +46,8 @@ pub struct Common {
     pub fence: Fence,
     /// Which statements take their values from which results.
     pub(crate) edges: Mutex<Edges>,
+    /// How its servers describe statements.
+    pub(crate) descriptions: descriptions::Descriptions,
 }
 
 /// The remedies that are on; none by default.

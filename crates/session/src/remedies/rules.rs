@@ -46,11 +46,23 @@ pub enum Rule {
     Sign,
     /// Unnamed objects are what the program believes.
     Unnamed,
+    /// Only what may share a trip with its Execute.
+    MayShare,
+    /// The server's transaction fails before the client is told.
+    BothFail,
+    /// Only what was said of late in the same place.
+    SameKey,
+    /// Only names that are surely free.
+    FreeName,
+    /// Types are sent as they are told.
+    PinnedTypes,
+    /// Only the statement's own Bind goes behind it.
+    OnlyItsBind,
 }
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 27] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -72,6 +84,12 @@ impl Rule {
         Self::ShieldEnds,
         Self::Sign,
         Self::Unnamed,
+        Self::MayShare,
+        Self::BothFail,
+        Self::SameKey,
+        Self::FreeName,
+        Self::PinnedTypes,
+        Self::OnlyItsBind,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -98,6 +116,12 @@ impl Rule {
             Self::ShieldEnds => "P9",
             Self::Sign => "P18",
             Self::Unnamed => "P22",
+            Self::MayShare => "S1",
+            Self::BothFail => "S2",
+            Self::SameKey => "S3",
+            Self::FreeName => "S4",
+            Self::PinnedTypes => "S5",
+            Self::OnlyItsBind => "S6",
         }
     }
 
@@ -141,7 +165,7 @@ impl Rule {
                 "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ; and only when the server owes the program nothing. At SERIALIZABLE a reader can be what fails."
             }
             Self::OnlyReads => {
-                "And only where nothing but reads that the catalogue proves (below), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
+                "And only where nothing but reads that the catalogue proves (above), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
             }
             Self::Fence => {
                 "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."
@@ -153,7 +177,7 @@ impl Rule {
                 "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ, that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, at most two seconds old, and to a request that is the same byte for byte."
             }
             Self::Pure => {
-                "Only statements that the catalogue proves to do nothing but read (below), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven."
+                "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."
             }
             Self::Flush => {
                 "Whatever goes to the server and is not such a read, SHOW or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
@@ -166,6 +190,24 @@ impl Rule {
             }
             Self::Unnamed => {
                 "Before a unit that may use an unnamed statement or portal goes to the server, what was answered from memory last is run there for real, so that these are what the program believes."
+            }
+            Self::MayShare => {
+                "A Parse with the Describe of its statement is answered only where the Execute may run before the server has described the statement: the statement is proven to only read (section Purity), so that its result can be dropped, or it is an INSERT, UPDATE, DELETE or MERGE that returns no rows, so that there is no result that could be another. A Parse alone tells nothing, and is answered for any statement: where it fails, there is no statement that the Bind could run."
+            }
+            Self::BothFail => {
+                "Where the server describes a statement otherwise than was told, or refuses it, the unit that runs it fails with what PostgreSQL says to a statement whose result changed between Parse and Bind (0A000), or with the server's own error; inside a transaction the server's transaction is made to fail before the program is told. Where the program goes on with something else and cannot be told, the session ends."
+            }
+            Self::SameKey => {
+                "Only for a text with the types fixed by the program that the server has accepted, and described, within 60 s and in the same place: database, role and search path, in a session whose state is known (rule C2), with no statement sent since by any session that may change a catalogue, and none in this transaction. An answer with the types put in (rule S5) confirms nothing. A 0A000 drops what is known in its place, and another description what was known of the statement."
+            }
+            Self::FreeName => {
+                "Only where the Parse cannot be refused because of its name: it is the unnamed statement, or the session has no statement of that name, and has run nothing that may have made one by SQL (PREPARE, also in a function) since it was opened or the server was asked, and no Close of it was skipped behind an error."
+            }
+            Self::PinnedTypes => {
+                "The Parse of a statement that is described is sent with the types of the parameters that were told. So the server reads it as it reads again a prepared statement whose tables have changed (`RevalidateCachedQuery`): what the program meets is what it would meet if the change came between its Parse and its Bind."
+            }
+            Self::OnlyItsBind => {
+                "Until the server has confirmed what was told, nothing goes to it but one unit that binds this statement, runs it once and does nothing else. Anything else waits."
             }
         }
     }
@@ -194,6 +236,12 @@ impl Rule {
             Self::ShieldEnds => "a_shield_that_does_not_end_ends_the_session",
             Self::Sign => "the_server_sees_a_program_that_is_served_from_memory",
             Self::Unnamed => "unnamed_objects_are_what_the_program_believes",
+            Self::MayShare => "only_what_may_run_at_once_is_described_early",
+            Self::BothFail => "a_transaction_fails_on_both_sides",
+            Self::SameKey => "only_what_was_said_of_late_in_the_same_place_is_told",
+            Self::FreeName => "a_name_that_may_be_in_use_waits_for_the_server",
+            Self::PinnedTypes => "parameters_have_the_types_that_were_told",
+            Self::OnlyItsBind => "nothing_but_its_bind_goes_behind_a_statement_that_was_told",
         }
     }
 

@@ -107,9 +107,7 @@ impl Session {
             Effect::Savepoint => self.loops.flush(),
             Effect::Read => {
                 self.facts.read(template);
-                if self.may_remedy(Remedy::Loops) && !self.may_run_ahead(now, template) {
-                    self.loops.flush();
-                }
+                self.read_sent(now, template);
             }
             Effect::WritesRows | Effect::Unknown | Effect::MayDefine => {
                 self.forget(effect == Effect::MayDefine);
@@ -129,6 +127,7 @@ impl Session {
     pub(crate) fn forget(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
         self.loops.flush();
+        self.watching.doubt_names();
         if may_define {
             self.transaction.may_define = true;
             self.config.common.knowledge.changed();

@@ -244,3 +244,7 @@ pub(crate) fn columns(values: &[Option<&[u8]>]) -> Vec<u8> {
     }
     message(b'D', &body)
 }
+
+pub(crate) fn notice() -> Vec<u8> {
+    message(b'N', b"SNOTICE\0VNOTICE\0C42622\0Mcut\0\0")
+}

@@ -32,6 +32,12 @@ pub(crate) struct Server {
     pub(crate) parsed: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) bound: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) listens: HashSet<String>,
+    /// What a Parse of these texts fails with.
+    pub(crate) refuses: HashMap<String, Vec<u8>>,
+    /// The types of a text's parameters and the body of its RowDescription.
+    pub(crate) describes: HashMap<String, (Vec<u32>, Option<Vec<u8>>)>,
+    /// SQL has made a prepared statement.
+    pub(crate) has_sql_statements: bool,
 }
 
 impl Default for Server {
@@ -51,6 +57,9 @@ impl Default for Server {
             parsed: HashMap::new(),
             bound: HashMap::new(),
             listens: HashSet::new(),
+            refuses: HashMap::new(),
+            describes: HashMap::new(),
+            has_sql_statements: false,
         }
     }
 }
@@ -64,9 +73,20 @@ impl Server {
             match tag {
                 b'S' => self.get_ready(&mut said),
                 _ if self.skips => {}
+                b'P' if self.status == b'E' => {
+                    self.fails(error("ERROR", "25P02", "current transaction is aborted"), &mut said);
+                }
+                b'P' if self.refused(rest).is_some() => {
+                    self.parsed.remove(first);
+                    let error = self.refused(rest).unwrap_or_default();
+                    self.fails(error, &mut said);
+                }
                 b'P' => {
                     self.parsed.insert(first.to_vec(), c_str(rest).0.to_vec());
                     said.extend(message(b'1', b""));
+                }
+                b'B' if !self.parsed.contains_key(c_str(rest).0) => {
+                    self.fails(error("ERROR", "26000", "prepared statement does not exist"), &mut said);
                 }
                 b'B' => {
                     let (statement, rest) = c_str(rest);
@@ -75,16 +95,13 @@ impl Server {
                     said.extend(message(b'2', b""));
                 }
                 b'C' => said.extend(message(b'3', b"")),
-                b'D' => {
-                    let text = self.bound.get(c_str(&body[1..]).0).cloned().unwrap_or_default();
-                    said.extend(description(&text).unwrap_or_else(|| message(b'n', b"")));
-                }
+                b'D' => self.describe(first, &mut said),
                 b'E' => {
                     let text = self.bound.get(first).cloned().unwrap_or_default();
                     self.runs(&text, true, &mut said);
                 }
                 b'Q' => {
-                    said.extend(description(first).unwrap_or_default());
+                    said.extend(description(&String::from_utf8_lossy(first)).unwrap_or_default());
                     self.runs(first, false, &mut said);
                     self.get_ready(&mut said);
                 }
@@ -92,6 +109,37 @@ impl Server {
             }
         }
         said
+    }
+
+    /// What a Parse with this text, and more behind it, fails with.
+    fn refused(&self, text: &[u8]) -> Option<Vec<u8>> {
+        self.refuses.get(&*String::from_utf8_lossy(c_str(text).0)).cloned()
+    }
+
+    fn fails(&mut self, error: Vec<u8>, said: &mut Vec<u8>) {
+        self.skips = true;
+        if self.status == b'T' {
+            self.status = b'E';
+        }
+        said.extend(error);
+    }
+
+    /// A letter for statement or portal, then the name.
+    fn describe(&self, what: &[u8], said: &mut Vec<u8>) {
+        let known = if what.starts_with(b"S") { &self.parsed } else { &self.bound };
+        let text = known.get(c_str(&what[1..]).0).map(|text| String::from_utf8_lossy(text));
+        let described = text.as_ref().and_then(|text| self.describes.get(&**text));
+        if let Some((types, _)) = described.filter(|_| what.starts_with(b"S")) {
+            let oids = types.iter().flat_map(|oid| oid.to_be_bytes());
+            let body: Vec<u8> = (types.len() as u16).to_be_bytes().into_iter().chain(oids).collect();
+            said.extend(message(b't', &body));
+        }
+        match described {
+            Some((_, Some(row))) => said.extend(message(b'T', row)),
+            _ => said.extend(
+                description(text.as_deref().unwrap_or_default()).unwrap_or_else(|| message(b'n', b"")),
+            ),
+        }
     }
 
     fn runs(&mut self, text: &[u8], is_extended: bool, said: &mut Vec<u8>) {
@@ -153,6 +201,8 @@ impl Server {
             let is_special = self.is_special || !self.listens.is_empty();
             let special: &[u8] = if is_special { b"t" } else { b"f" };
             vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special)])]
+        } else if text.contains("pg_prepared_statements") {
+            vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
         } else {
             return false;
         };
@@ -184,8 +234,7 @@ pub(crate) const PARENTS: &str = "SELECT id FROM emp";
 pub(crate) const EMPLOYEES: u32 = 60;
 
 /// The description of a result of one int4 column, for the statements of a loop.
-fn description(text: &[u8]) -> Option<Vec<u8>> {
-    let text = String::from_utf8_lossy(text);
+fn description(text: &str) -> Option<Vec<u8>> {
     let is_known = text.starts_with(PARENTS) || text.contains(" FROM salary ");
     let column = b"\0\x01id\0\0\0\x40\0\0\x01\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
     is_known.then(|| message(b'T', column))

@@ -201,6 +201,9 @@ impl Walk {
 
 fn common_table(node: &Node) -> Result<&CommonTableExpr, Impure> {
     match node.node.as_ref() {
+        Some(NodeEnum::CommonTableExpr(table)) if table.ctename.len() > NAME_BYTES_SURE => {
+            Err(Impure::Construct("a name in WITH that may be cut"))
+        }
         Some(NodeEnum::CommonTableExpr(table)) => Ok(table),
         _ => Err(Impure::Construct("an unknown kind of WITH")),
     }
@@ -226,3 +229,7 @@ pub(super) fn name_part(node: &Node) -> Result<&str, Impure> {
         _ => Err(Impure::Construct("an unknown kind of name")),
     }
 }
+
+/// Names up to here are not cut. The parser cuts after 63 bytes of UTF-8, but a server after 63 bytes of its own
+/// encoding, so that it may tell names apart which are one name here, and find a table where a cut name was in scope.
+const NAME_BYTES_SURE: usize = 58;

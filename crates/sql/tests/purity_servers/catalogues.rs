@@ -111,6 +111,26 @@ fn the_catalogue_tells_of_its_session() {
 }
 
 #[test]
+fn facts_come_through_views() {
+    let views =
+        "CREATE VIEW at AS SELECT id, now() AS at FROM emp; CREATE VIEW who AS SELECT CURRENT_USER AS who;
+        CREATE VIEW over_at AS SELECT id FROM at; CREATE VIEW parsed AS SELECT name::date AS day FROM emp;
+        CREATE VIEW plain AS SELECT id, upper(name) AS name FROM emp WHERE hired > '2020-01-01'";
+    for mut client in sessions(views) {
+        let catalogue = catalogue(&mut client);
+        let facts = |statement: &str| {
+            let pure = read(statement).and_then(|needs| catalogue.check(&needs)).expect("it is pure");
+            (pure.facts.reads_clock, pure.facts.reads_settings, pure.facts.has_order)
+        };
+        assert_eq!(facts("SELECT id FROM plain ORDER BY id"), (false, false, true));
+        assert_eq!(facts("SELECT id FROM at"), (true, false, false));
+        assert_eq!(facts("SELECT id FROM over_at"), (true, false, false));
+        assert_eq!(facts("SELECT day FROM parsed"), (true, false, false));
+        assert!(facts("SELECT who FROM who").1);
+    }
+}
+
+#[test]
 fn the_query_calls_nothing_of_a_user_who_put_a_trap_before_every_name() {
     let traps = "CREATE SCHEMA evil; CREATE TABLE evil.sprung (by text);
         CREATE FUNCTION evil.trap(text) RETURNS bool LANGUAGE plpgsql AS

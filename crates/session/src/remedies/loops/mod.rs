@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_loops::{Answer, Arrival, Asking, Buffer, Edges, Flight, Origin, Outcome, Predictor, Ticket};
-use onetrip_wire::pg::{DataRow, FrameHeader, HEADER_BYTES, backend};
+use onetrip_wire::pg::{DataRow, FrameHeader, HEADER_BYTES, backend, frontend};
 
 use self::flight::{InFlight, columns_of};
 use self::request::{Examples, Request};
@@ -28,7 +28,7 @@ use self::serve::keep_parse;
 use super::arrived::Arrived;
 use super::transaction::Isolation;
 use super::{Common, Rule};
-use crate::reply_queue::{Due, Expect};
+use crate::reply_queue::{Due, Expect, Owner};
 use crate::session::{Session, Verdict};
 
 /// The server is shown a sign of the program after so long without one, if the program asked for something.
@@ -120,11 +120,17 @@ impl Session {
         let may_be_snapshot =
             matches!(self.transaction.isolation, Isolation::RepeatableRead | Isolation::Unknown);
         let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept();
-        if !self.may_remedy(Remedy::Loops) || !is_sure || !self.is_quiet() {
+        // A group may bring its BEGIN along.
+        let is_in_place = self.status == TransactionStatus::Active
+            || self.status == TransactionStatus::Idle && header.tag != frontend::QUERY;
+        if !self.may_remedy(Remedy::Loops) || !is_sure || !is_in_place || !self.is_quiet() {
             return None;
         }
         let unit = Arrived::peek(input)?;
         let request = self.request_of(unit)?;
+        if self.status == TransactionStatus::Idle && !request.begins {
+            return None;
+        }
         let template = self.loops.examples.get(request.example)?.template;
         let is_pure = self.may_run_ahead(now, template);
         let may_serve = self.is_in_snapshot() && !request.begins;
@@ -140,12 +146,12 @@ impl Session {
                 let reply = reply.to_vec();
                 Some(self.serve(now, unit, &request, ticket, &reply))
             }
-            Answer::Wait(ticket) => {
+            Answer::Wait(ticket) if self.queue.owes(Owner::Loops) => {
                 let flight = self.loops.in_flight.flight_of(ticket);
                 self.loops.held.get_or_insert((now, flight));
                 Some(Verdict::Hold)
             }
-            Answer::Forward(_) => {
+            Answer::Wait(_) | Answer::Forward(_) => {
                 self.loops.held = None;
                 let verdict = self.show_unseen(header.tag, input);
                 if verdict.is_none() {
@@ -156,9 +162,18 @@ impl Session {
         }
     }
 
-    /// Whether a statement of this template may be run although nobody asked for it (rule P4).
-    pub(crate) fn may_run_ahead(&mut self, now: Moment, template: u32) -> bool {
-        self.only_reads(now, template) || !Rule::Pure.is_kept()
+    /// Whether a statement of this template may be run although nobody asked for it (rule P4): it only reads, and the
+    /// session has no temporary objects that its names could mean.
+    fn may_run_ahead(&mut self, now: Moment, template: u32) -> bool {
+        self.prove(now);
+        self.facts.is_known() && self.only_reads(now, template) || !Rule::Pure.is_kept()
+    }
+
+    /// A statement that may only read goes to the server: what was read ahead stays if it does.
+    pub(crate) fn read_sent(&mut self, now: Moment, template: u32) {
+        if self.may_remedy(Remedy::Loops) && Rule::Pure.is_kept() && !self.only_reads(now, template) {
+            self.loops.flush();
+        }
     }
 
     /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a

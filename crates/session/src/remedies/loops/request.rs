@@ -12,12 +12,13 @@ use onetrip_sql::{Lifter, LiteralKind};
 use onetrip_wire::pg::{Bind, Execute, Format, Oid, Parse, StatementOrPortal, frontend};
 use smallvec::SmallVec;
 
+use crate::client::SOURCE_BYTES_MAX;
 use crate::remedies::Effect;
 use crate::remedies::arrived::Arrived;
 use crate::session::Session;
 
 /// Statements of one session that are told apart.
-const STATEMENTS_MAX: usize = 4096;
+const STATEMENTS_MAX: usize = 1024;
 /// Values of one statement that are looked at; one with more is not guessed.
 const VALUES_MAX: usize = 64;
 
@@ -90,7 +91,7 @@ impl Examples {
             }
             return Some(id);
         }
-        if self.list.len() >= STATEMENTS_MAX {
+        if self.list.len() >= STATEMENTS_MAX || name.len() > 2 * SOURCE_BYTES_MAX {
             return None;
         }
         let id = self.list.len() as u32;
@@ -102,6 +103,9 @@ impl Examples {
 
     /// A simple query, if its literals are plain.
     pub(super) fn simple<'a>(&mut self, text: &'a [u8], template: u32) -> Option<Request<'a>> {
+        if text.len() > SOURCE_BYTES_MAX {
+            return None;
+        }
         let lifted = self.lifter.lift(text, true);
         let mut literals = SmallVec::new();
         let mut values = SmallVec::new();

@@ -1,0 +1,245 @@
+//! What the gateway's sessions know together of prepared statements: which texts the server accepts, and how it
+//! describes them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use onetrip_ledger::Moment;
+use onetrip_wire::pg::Oid;
+
+use super::facts::Place;
+
+/// What no true reply has confirmed for longer is not used (rule S3).
+const FRESH: Duration = Duration::from_secs(60);
+/// Longest text that is kept, in bytes.
+const TEXT_BYTES_MAX: usize = 8 * 1024;
+/// Longest description that is kept, in bytes.
+const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
+/// What is kept in all, in bytes; with more, it starts anew.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Statements that the server has accepted, by where their names are resolved, their text and their parameters' types.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptions {
+    store: Mutex<Store>,
+}
+
+#[derive(Debug, Default)]
+struct Store {
+    places: HashMap<Place, Statements, RandomState>,
+    bytes: usize,
+}
+
+type Statements = HashMap<Box<[u8]>, Entry, RandomState>;
+
+/// What the server has said about a statement.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    accepted: Stamp,
+    described: Option<(Arc<Description>, Stamp)>,
+}
+
+/// When the server was asked, and at which epoch of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    pub(crate) sent_at: Moment,
+    pub(crate) epoch: u64,
+}
+
+/// A statement's description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Description {
+    /// Body of the ParameterDescription.
+    pub(crate) parameters: Box<[u8]>,
+    /// Body of the RowDescription; none where the server says NoData.
+    pub(crate) row: Option<Box<[u8]>>,
+}
+
+/// A Parse that was sent as the client wrote it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// As [`key`] makes it.
+    key: Box<[u8]>,
+    stamp: Stamp,
+}
+
+impl Asked {
+    /// `None` for a text that is not kept.
+    pub(crate) fn new(text: &[u8], types: impl Iterator<Item = Oid>, stamp: Stamp) -> Option<Self> {
+        Some(Self { key: key(text, types)?, stamp })
+    }
+
+    /// At which epoch it was sent.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.stamp.epoch
+    }
+}
+
+/// A statement's text and the types that its client fixed for its parameters; `None` for a text that is not kept.
+pub(crate) fn key(text: &[u8], types: impl Iterator<Item = Oid>) -> Option<Box<[u8]>> {
+    if text.len() > TEXT_BYTES_MAX {
+        return None;
+    }
+    let types = types.flat_map(Oid::to_be_bytes);
+    Some(text.iter().copied().chain([0]).chain(types).collect())
+}
+
+impl Stamp {
+    fn is_fresh(self, now: Moment, epoch: u64) -> bool {
+        self.epoch == epoch && now.since(self.sent_at) < FRESH.as_nanos() as u64
+    }
+}
+
+impl Entry {
+    /// Whether the server has accepted the text of late.
+    pub(crate) fn is_accepted(&self, now: Moment, epoch: u64) -> bool {
+        self.accepted.is_fresh(now, epoch)
+    }
+
+    /// How it is described.
+    pub(crate) fn description(&self) -> Option<&Arc<Description>> {
+        self.described.as_ref().map(|(description, _)| description)
+    }
+
+    /// Whether the server has described it so of late.
+    pub(crate) fn is_described(&self, now: Moment, epoch: u64) -> bool {
+        self.described.as_ref().is_some_and(|(_, stamp)| stamp.is_fresh(now, epoch))
+    }
+}
+
+impl Descriptions {
+    pub(crate) fn get(&self, place: &Place, key: &[u8]) -> Option<Entry> {
+        self.lock().places.get(place)?.get(key).cloned()
+    }
+
+    /// Whether this statement is known anywhere in the place's database.
+    pub(crate) fn has_somewhere(&self, place: &Place, key: &[u8]) -> bool {
+        let store = self.lock();
+        store
+            .places
+            .iter()
+            .any(|(other, statements)| other.is_in_database_of(place) && statements.contains_key(key))
+    }
+
+    /// The server has accepted it.
+    pub(crate) fn accepted(&self, place: &Place, asked: &Asked) {
+        let mut store = self.lock();
+        let described = match store.statements(place).get_mut(&asked.key) {
+            Some(entry) => {
+                entry.accepted = asked.stamp;
+                return;
+            }
+            None => None,
+        };
+        let entry = Entry { accepted: asked.stamp, described };
+        store.put(place, asked.key.clone(), entry);
+    }
+
+    /// The server has accepted and described it.
+    pub(crate) fn described(&self, place: &Place, asked: &Asked, description: Description) {
+        if description.len() > DESCRIPTION_BYTES_MAX {
+            return;
+        }
+        let mut store = self.lock();
+        let stamp = asked.stamp;
+        let same = match store.statements(place).get_mut(&asked.key) {
+            Some(entry) => {
+                entry.accepted = stamp;
+                entry.described.as_mut().filter(|(known, _)| **known == description)
+            }
+            None => None,
+        };
+        if let Some((_, confirmed)) = same {
+            *confirmed = stamp;
+            return;
+        }
+        let entry = Entry { accepted: stamp, described: Some((Arc::new(description), stamp)) };
+        store.put(place, asked.key.clone(), entry);
+    }
+
+    /// The server says something else now.
+    pub(crate) fn forget(&self, place: &Place, key: &[u8]) {
+        self.lock().statements(place).remove(key);
+    }
+
+    /// Nothing that was said in this place holds.
+    pub(crate) fn forget_all(&self, place: &Place) {
+        self.lock().places.remove(place);
+    }
+
+    /// A panic elsewhere leaves the map whole.
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store {
+    fn statements(&mut self, place: &Place) -> &mut Statements {
+        if !self.places.contains_key(place) {
+            self.places.insert(place.clone(), Statements::default());
+        }
+        self.places.entry(place.clone()).or_default()
+    }
+
+    fn put(&mut self, place: &Place, key: Box<[u8]>, entry: Entry) {
+        let described = entry.description().map_or(0, |description| description.len());
+        let bytes = key.len() + described + size_of::<Entry>() + place.len();
+        if self.bytes + bytes > BYTES_MAX {
+            self.places.clear();
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        self.statements(place).insert(key, entry);
+    }
+}
+
+impl Description {
+    fn len(&self) -> usize {
+        self.parameters.len() + self.row.as_ref().map_or(0, |row| row.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str, sent_at: u64, epoch: u64) -> Asked {
+        Asked::new(text.as_bytes(), [23].into_iter(), Stamp { sent_at: Moment(sent_at), epoch }).unwrap()
+    }
+
+    fn description(row: &[u8]) -> Description {
+        Description { parameters: Box::from(&b"\0\0"[..]), row: Some(Box::from(row)) }
+    }
+
+    #[test]
+    fn what_is_not_confirmed_for_a_minute_is_not_fresh() {
+        let (known, place) = (Descriptions::default(), Place::default());
+        let key = key(b"SELECT 1", [23].into_iter()).unwrap();
+        let minute = FRESH.as_nanos() as u64;
+        known.described(&place, &asked("SELECT 1", 0, 0), description(b"one"));
+        known.accepted(&place, &asked("SELECT 1", minute, 0));
+        let entry = known.get(&place, &key).unwrap();
+        assert!(entry.is_accepted(Moment(minute), 0) && !entry.is_accepted(Moment(minute), 1));
+        assert!(!entry.is_described(Moment(minute), 0), "accepted is not described");
+        known.described(&place, &asked("SELECT 1", 2 * minute, 1), description(b"two"));
+        let entry = known.get(&place, &key).unwrap();
+        assert!(entry.is_described(Moment(2 * minute), 1));
+        assert_eq!(entry.description().unwrap().row.as_deref(), Some(&b"two"[..]));
+        known.forget(&place, &key);
+        assert!(known.get(&place, &key).is_none());
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound() {
+        let (known, place) = (Descriptions::default(), Place::default());
+        let long = "x".repeat(TEXT_BYTES_MAX - 8);
+        for number in 0..2 * BYTES_MAX / TEXT_BYTES_MAX {
+            known.accepted(&place, &asked(&format!("{long}{number:08}"), 0, 0));
+        }
+        let kept = known.lock().places[&place].len();
+        assert!(kept > 0 && kept <= BYTES_MAX / TEXT_BYTES_MAX, "{kept}");
+        assert!(key(&vec![b'x'; TEXT_BYTES_MAX + 1], [].into_iter()).is_none());
+    }
+}

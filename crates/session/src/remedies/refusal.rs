@@ -1,0 +1,187 @@
+//! What becomes of a statement that was told where the server says something else (rule S2).
+
+use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_wire::pg::{
+    Bind, ErrorFields, ErrorResponse, HEADER_BYTES, Severity, StatementOrPortal, backend, encode_error,
+    frame, frontend,
+};
+
+use super::Rule;
+use super::arrived::Arrived;
+use super::statements::{Sent, State};
+use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::session::{Session, SessionError, Verdict};
+
+/// A unit that is to fail.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) unit: u64,
+    pub(super) error: Vec<u8>,
+    /// The server's transaction is being made to fail.
+    pub(super) is_failing: bool,
+}
+
+impl Session {
+    /// Whether a message needs a statement that was told and is not there: only a unit that runs it alone can be told.
+    pub(crate) fn needs_broken(&self, tag: u8, body: &[u8]) -> bool {
+        let name = match tag {
+            frontend::BIND => Bind::decode(body).ok().map(|bind| bind.statement),
+            frontend::DESCRIBE => match StatementOrPortal::decode(body) {
+                Ok(StatementOrPortal::Statement(name)) => Some(name),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.told.has_broken && name.is_some_and(|name| self.broken(name).is_some())
+    }
+
+    /// What a Bind of this statement is to fail with.
+    pub(super) fn broken(&self, name: &[u8]) -> Option<Vec<u8>> {
+        self.prepared.get(name)?.broken.clone()
+    }
+
+    pub(crate) fn statement_refused(&mut self) -> SessionError {
+        let message = "the server refused a statement whose Parse onetrip had answered";
+        let hint = "Connect again; leave the remedy out by --remedies exact,-statements.";
+        self.refuse("08006", message, Some(hint));
+        SessionError::StatementRefused
+    }
+
+    /// Sends a unit that runs a statement which is not there so that it fails, and its transaction with it.
+    pub(super) fn refuse_unit(&mut self, now: Moment, unit: Arrived<'_>, error: Vec<u8>) -> Verdict {
+        self.begin.is_followed();
+        self.owner = Owner::Statements;
+        for (tag, body) in unit.messages() {
+            match Bind::decode(body) {
+                Ok(bind) if tag == frontend::BIND => {
+                    Bind { statement: self.inquiries.nowhere(), ..bind }.encode(&mut self.to_server);
+                }
+                _ => frame(&mut self.to_server, tag, |out| out.extend_from_slice(body)),
+            }
+            self.book_request(now, tag, body, true);
+        }
+        self.owner = Owner::Client;
+        self.told.is_ahead_failed = false;
+        let number = self.units.newest();
+        self.units.owes(number);
+        self.units.bytes_sent(unit.len());
+        self.told.state = State::Refusing(Box::new(Refusal { unit: number, error, is_failing: false }));
+        Verdict::Replace(unit.len())
+    }
+
+    /// The server answers what was told, or a unit that is to fail.
+    pub(crate) fn statements_reply(
+        &mut self,
+        now: Moment,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+    ) -> Result<Verdict, SessionError> {
+        let body = &message[HEADER_BYTES..];
+        let is_failed = matches!(reply, Reply::Failed(_));
+        if is_failed && ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
+            return Ok(Verdict::Forward(message.len()));
+        }
+        let is_last = matches!(reply, Reply::Last(_));
+        if let State::Refusing(_) = self.told.state {
+            let is_end = is_last && tag == backend::READY_FOR_QUERY;
+            return if is_end { self.refuse_now(now, message) } else { Ok(Verdict::Replace(message.len())) };
+        }
+        let State::Sent(sent) = &mut self.told.state else { return Ok(Verdict::Replace(message.len())) };
+        if is_failed {
+            sent.error = Some(message.to_vec());
+            sent.is_failed = true;
+        } else if !sent.is_told(tag, body) {
+            sent.error.get_or_insert_with(another_result);
+        }
+        if !self.queue.owes(Owner::Statements) {
+            self.told_is_answered()?;
+        }
+        Ok(Verdict::Replace(message.len()))
+    }
+
+    /// The server has said all about what was told.
+    fn told_is_answered(&mut self) -> Result<(), SessionError> {
+        let State::Sent(sent) = std::mem::take(&mut self.told.state) else { return Ok(()) };
+        let sent = *sent;
+        let Some(error) = sent.error else { return Ok(()) };
+        self.config.common.descriptions.forget(self.facts.place(), &sent.key);
+        self.prepared.for_each(|prepared| prepared.fails_in(sent.unit));
+        if let Some(unit) = sent.behind {
+            if !sent.is_failed && !sent.may_be_dropped {
+                return Err(self.statement_refused()); // it has run, and the server breaks its own rules
+            }
+            let owed = self.queue.hand_over(unit, Owner::Statements);
+            for _ in 1..owed {
+                self.units.settled(unit);
+            }
+            self.told.state = State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
+            return Ok(());
+        }
+        if let Some(prepared) = self.prepared.get_mut(&sent.name) {
+            prepared.broken = Some(error);
+        }
+        self.told.has_broken = true;
+        let is_open = sent.status.is_none() || self.status == TransactionStatus::Active;
+        self.told.is_ahead_failed = sent.is_failed && is_open;
+        Ok(())
+    }
+
+    /// The server has ended the unit that is to fail: its transaction fails, then the client is told (rule S2).
+    fn refuse_now(&mut self, now: Moment, ready: &[u8]) -> Result<Verdict, SessionError> {
+        let State::Refusing(mut refusal) = std::mem::take(&mut self.told.state) else {
+            return Ok(Verdict::Replace(ready.len()));
+        };
+        if ready.ends_with(b"T") && Rule::BothFail.is_kept() {
+            if refusal.is_failing {
+                return Err(self.statement_refused());
+            }
+            let statement = self.inquiries.nowhere();
+            let (parameter_formats, parameters) = Default::default();
+            let result_formats = Default::default();
+            Bind { portal: statement, statement, parameter_formats, parameters, result_formats }
+                .encode(&mut self.to_server);
+            frame(&mut self.to_server, frontend::SYNC, |_| ());
+            for expect in [Expect::Bind, Expect::Sync] {
+                self.queue.sent(Due::own(Owner::Statements, expect));
+            }
+            refusal.is_failing = true;
+            self.told.state = State::Refusing(refusal);
+            return Ok(Verdict::Replace(ready.len()));
+        }
+        let Refusal { unit, error, .. } = *refusal;
+        let due = Due { expect: Expect::Sync, unit, statement: Some(0), owner: Owner::Client };
+        self.book_failure(due, &error[HEADER_BYTES..]);
+        self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
+        self.units.bytes_received(unit, error.len() + ready.len(), now);
+        self.to_client.extend_from_slice(&error);
+        if let Verdict::Forward(_) = self.pass_kept(ready) {
+            self.to_client.extend_from_slice(ready);
+        }
+        self.units.settled(unit);
+        self.book_answered(now);
+        Ok(Verdict::Replace(ready.len()))
+    }
+}
+
+impl Sent {
+    /// Whether the server says what was told.
+    fn is_told(&self, tag: u8, body: &[u8]) -> bool {
+        let told = self.description.as_deref();
+        match tag {
+            backend::PARAMETER_DESCRIPTION => told.is_some_and(|told| *told.parameters == *body),
+            backend::ROW_DESCRIPTION => told.is_some_and(|told| told.row.as_deref() == Some(body)),
+            backend::NO_DATA => told.is_some_and(|told| told.row.is_none()),
+            backend::READY_FOR_QUERY => self.is_failed || self.status.is_some_and(|status| body == [status]),
+            _ => true,
+        }
+    }
+}
+
+/// What PostgreSQL says to a Bind of a statement whose result is another now (`RevalidateCachedQuery`).
+fn another_result() -> Vec<u8> {
+    let mut out = Vec::new();
+    let message = "cached plan must not change result type";
+    encode_error(&mut out, ErrorFields { severity: Severity::Error, sqlstate: "0A000", message, hint: None });
+    out
+}

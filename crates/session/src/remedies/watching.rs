@@ -1,0 +1,208 @@
+//! What is learned from the server's replies to the Parse and Describe messages of all clients, and which names a session's
+//! statements have.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use onetrip_ledger::{Moment, Remedy};
+use onetrip_wire::pg::{Parse, backend};
+
+use super::descriptions::{Asked, Description, Stamp};
+use super::inquiry::Question;
+use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::session::Session;
+
+/// Whether the session has statements that SQL has made.
+const NAMES_QUERY: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
+
+/// How often the server is asked for it after the doubt was in the way.
+const NAMES_ASKED_MAX: u8 = 8;
+
+/// What a session learns about its statements.
+#[derive(Debug, Default)]
+pub(crate) struct Watching {
+    /// For each Parse and each Describe of a statement that the server owes a reply: what may be learned of it.
+    watched: VecDeque<Option<Arc<Asked>>>,
+    /// What the next of them may teach.
+    next: Option<Arc<Asked>>,
+    /// The last Parse: its unit, its name, and what it may teach.
+    parsed: Option<(u64, Vec<u8>, Arc<Asked>)>,
+    /// The parameters that the statement being described has.
+    parameters: Vec<u8>,
+    names: Names,
+}
+
+/// Whether the names of the session's statements are surely known.
+#[derive(Debug, Default)]
+struct Names {
+    /// Something ran that may have made one by SQL.
+    doubted: bool,
+    /// A Close may not have been run.
+    lost: bool,
+    /// How often the server is still to be asked: the doubt was in the way.
+    wanted: u8,
+    /// The server was asked, and nothing that may make one was sent since.
+    asked: bool,
+}
+
+/// Where the reply to this is watched.
+fn is_watched(due: &Due) -> bool {
+    matches!(due.expect, Expect::Parse | Expect::DescribeStatement)
+        && matches!(due.owner, Owner::Client | Owner::Statements)
+}
+
+impl Watching {
+    /// A message that the server will answer goes to it.
+    pub(crate) fn sent(&mut self, due: &Due) {
+        if is_watched(due) {
+            self.watched.push_back(self.next.take());
+        }
+    }
+
+    /// Nothing is learned of what was sent.
+    pub(super) fn ignore(&mut self) {
+        self.parsed = None;
+        self.watched.iter_mut().for_each(|watched| *watched = None);
+    }
+
+    /// Nothing is learned of the statement whose reply is next: that holds more than would be told.
+    fn forget_next(&mut self) {
+        let Some(noisy) = self.watched.front().cloned().flatten() else { return };
+        for watched in &mut self.watched {
+            *watched = watched.take().filter(|one| !Arc::ptr_eq(one, &noisy));
+        }
+    }
+
+    /// Something runs that may make a statement by SQL.
+    pub(crate) fn doubt_names(&mut self) {
+        self.names.doubted = true;
+        self.names.asked = false;
+    }
+
+    /// The server skips a message.
+    pub(crate) fn is_skipped(&mut self, due: &Due) {
+        self.next = None;
+        self.names.lost |=
+            due.expect == Expect::Close && due.owner != Owner::Inquiry && due.owner != Owner::Begin;
+    }
+
+    /// No statement is left.
+    pub(crate) fn names_cleared(&mut self) {
+        self.names.lost = false;
+    }
+
+    /// The server says whether there are statements made by SQL.
+    pub(crate) fn learn_names(&mut self, has_any: bool) {
+        self.names.doubted = has_any || !self.names.asked;
+    }
+}
+
+impl Session {
+    /// Whether a Parse of this name is surely not refused because there is one (rule S4).
+    pub(super) fn is_free(&mut self, name: &[u8]) -> bool {
+        if name.is_empty() {
+            return true;
+        }
+        let names = &mut self.watching.names;
+        if names.doubted {
+            names.wanted = NAMES_ASKED_MAX;
+        }
+        let is_sure = !names.doubted && !names.lost && self.prepared.has_room();
+        is_sure && self.prepared.get(name).is_none()
+    }
+
+    /// A Parse of the client's is about to be sent: whether the server accepts it will be known.
+    pub(crate) fn watch_parse(&mut self, now: Moment, unit: u64, parse: Parse<'_>) {
+        self.watching.parsed = None;
+        self.watching.next = None;
+        if !self.may_remedy(Remedy::Statements)
+            || !self.standard_strings
+            || !self.is_utf8
+            || self.transaction.may_define
+        {
+            return;
+        }
+        let stamp = Stamp { sent_at: now, epoch: self.config.common.knowledge.epoch() };
+        if let Some(asked) = Asked::new(parse.text, parse.parameter_oids(), stamp) {
+            let asked = Arc::new(asked);
+            self.watching.next = Some(Arc::clone(&asked));
+            self.watching.parsed = Some((unit, parse.statement.to_vec(), asked));
+        }
+    }
+
+    /// A Describe of a statement is about to be sent.
+    pub(crate) fn watch_describe(&mut self, unit: u64, name: &[u8]) {
+        let parsed = self.watching.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
+            *parsed_in == unit && parsed == name // the types are those that it gets today
+        });
+        self.watching.next = parsed.map(|(_, _, asked)| Arc::clone(asked));
+    }
+
+    /// Learns from what the server says; `dropped` will not be answered.
+    pub(crate) fn see_reply(
+        &mut self,
+        now: Moment,
+        tag: u8,
+        reply: Reply,
+        body: Option<&[u8]>,
+        dropped: &[Due],
+    ) {
+        let is_next = self.queue.front().is_some_and(|front| is_watched(&front));
+        let watching = &mut self.watching;
+        match reply {
+            Reply::Async if tag == backend::NOTICE_RESPONSE && is_next => watching.forget_next(),
+            Reply::Part(due) if is_watched(&due) && tag == backend::PARAMETER_DESCRIPTION => {
+                watching.parameters.clear();
+                match body.filter(|_| watching.watched.front().is_some_and(Option::is_some)) {
+                    Some(body) => watching.parameters.extend_from_slice(body),
+                    None => watching.watched.iter_mut().take(1).for_each(|watched| *watched = None),
+                }
+            }
+            Reply::Last(due) if is_watched(&due) => {
+                if let Some(asked) = watching.watched.pop_front().flatten() {
+                    self.learn_statement(now, tag, &asked, body);
+                }
+            }
+            Reply::Failed(due) => {
+                let lost = dropped.iter().chain([&due]).filter(|due| is_watched(due)).count();
+                watching.watched.drain(..lost.min(watching.watched.len()));
+                dropped.iter().for_each(|due| watching.is_skipped(due));
+            }
+            _ => {}
+        }
+    }
+
+    /// The server has accepted a Parse, or described its statement.
+    fn learn_statement(&mut self, now: Moment, tag: u8, asked: &Asked, body: Option<&[u8]>) {
+        self.prove(now);
+        let common = Arc::clone(&self.config.common);
+        if !self.is_place_known() || asked.epoch() != common.knowledge.epoch() {
+            return;
+        }
+        let row = match tag {
+            backend::PARSE_COMPLETE => return common.descriptions.accepted(self.facts.place(), asked),
+            backend::ROW_DESCRIPTION => match body {
+                Some(body) => Some(Box::from(body)),
+                None => return,
+            },
+            _ => None,
+        };
+        let parameters = Box::from(self.watching.parameters.as_slice());
+        common.descriptions.described(self.facts.place(), asked, Description { parameters, row });
+    }
+
+    /// The server refused to run a plan: what is known here is of no use.
+    pub(crate) fn forget_statements(&self) {
+        self.config.common.descriptions.forget_all(self.facts.place());
+    }
+
+    /// Between transactions: asks whether there are statements made by SQL, if that was in the way (rule S4).
+    pub(crate) fn inquire_names(&mut self) {
+        let names = &mut self.watching.names;
+        if names.wanted > 0 && names.doubted && !names.asked {
+            names.asked = true;
+            names.wanted -= 1;
+            self.ask(Question::Names, NAMES_QUERY, true);
+        }
+    }
+}

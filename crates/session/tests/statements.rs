@@ -1,0 +1,360 @@
+//! The remedy `statements`, rule by rule: each rule has a test here that goes red when it is left out of the build.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::server::{Server, messages};
+use common::{Pair, bind, complete, error, execute, message, notice, parse, query, ready, startup, sync};
+use onetrip_ledger::Remedy;
+use onetrip_session::{Common, Rule, SessionError};
+
+const READ: &str = "SELECT name FROM emp WHERE id = $1";
+const WRITE: &str = "UPDATE emp SET name = 'x' WHERE id = $1";
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A program, its session, and a server that answers all that it is sent.
+struct Wire {
+    pair: Pair,
+    server: Server,
+}
+
+impl Wire {
+    /// A session beside others, of a program that has its state known.
+    fn among(common: &Arc<Common>) -> Self {
+        let remedies = [Remedy::Begin, Remedy::Commit, Remedy::Statements].into_iter().collect();
+        let pair = Pair::remedied_among(Arc::clone(common), &startup(), remedies, Some("off"));
+        let mut server = Server::default();
+        for text in [READ, "SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name"] {
+            for text in [text.to_owned(), text.replace("$1", "7")] {
+                server.describes.insert(text, (vec![23], Some(row_of("name"))));
+            }
+        }
+        server.describes.insert(WRITE.to_owned(), (vec![23], None));
+        let mut wire = Self { pair, server };
+        wire.turn(b"");
+        wire
+    }
+
+    /// A session of a gateway whose other session has been told of these texts.
+    fn after(texts: &[&str]) -> Self {
+        let common = Arc::default();
+        let mut other = Self::among(&common);
+        for text in texts {
+            other.turn(&prepare("", text));
+            other.turn(b"");
+        }
+        Self::among(&common)
+    }
+
+    /// The program sends and waits; what it is told.
+    fn turn(&mut self, sent: &[u8]) -> Vec<u8> {
+        let mut told = self.pair.told(sent);
+        for _ in 0..8 {
+            let sent = self.pair.client(b"").expect("good messages");
+            if sent.is_empty() {
+                return told;
+            }
+            let said = self.server.takes(&sent);
+            told.extend(self.pair.server(&said).expect("good messages"));
+        }
+        panic!("the session asks again and again");
+    }
+
+    /// Whether the program is answered before the server has been sent anything.
+    fn is_answered(&mut self, sent: &[u8]) -> bool {
+        let is_answered = !self.pair.told(sent).is_empty();
+        self.turn(b"");
+        is_answered
+    }
+}
+
+/// The body of a RowDescription of one text column.
+fn row_of(name: &str) -> Vec<u8> {
+    [b"\0\x01", name.as_bytes(), b"\0", &[0; 6], &25u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat()
+}
+
+fn describe(name: &str) -> Vec<u8> {
+    message(b'D', &[b"S", name.as_bytes(), b"\0"].concat())
+}
+
+/// Parse, Describe, Sync.
+fn prepare(name: &str, text: &str) -> Vec<u8> {
+    [parse(name, text), describe(name), sync()].concat()
+}
+
+/// Bind, Execute, Sync.
+fn run(name: &str) -> Vec<u8> {
+    [bind("", name, &["7"]), execute(""), sync()].concat()
+}
+
+/// What the server says to a Parse and a Describe.
+fn described(row: Option<&str>) -> Vec<u8> {
+    let row = match row {
+        Some(name) => message(b'T', &row_of(name)),
+        None => message(b'n', b""),
+    };
+    [message(b'1', b""), message(b't', b"\0\x01\0\0\0\x17"), row].concat()
+}
+
+/// What it says to its Bind and Execute.
+fn ran(status: u8) -> Vec<u8> {
+    [message(b'2', b""), complete("SELECT 1"), ready(status)].concat()
+}
+
+/// What PostgreSQL says when a result has changed between Parse and Bind.
+fn changed(status: u8) -> Vec<u8> {
+    [error("ERROR", "0A000", "cached plan must not change result type"), ready(status)].concat()
+}
+
+#[test]
+fn a_statement_that_another_session_has_seen_is_told_and_runs_in_one_trip() {
+    let mut wire = Wire::after(&[READ]);
+    let told = [described(Some("name")), ready(b'I')].concat();
+    assert_eq!(wire.pair.told(&prepare("", READ)), told);
+    let sent = wire.pair.client(&run("")).unwrap();
+    assert!(sent.ends_with(&run("")), "sent behind it at once");
+    let said = wire.server.takes(&sent);
+    assert_eq!(wire.pair.server(&said).unwrap(), ran(b'I'), "what was told is not said again");
+    assert_eq!(wire.turn(&prepare("", READ)), told);
+    assert_eq!(wire.turn(&run("")), ran(b'I'));
+    let books = wire.pair.books();
+    assert_eq!(books.summary.removed.get(&Remedy::Statements), Some(&2));
+    assert_eq!(books.summary.trips.work(), 2);
+}
+
+#[test]
+fn a_transaction_takes_a_trip_for_each_of_its_statements_and_no_more() {
+    let mut wire = Wire::after(&[READ]);
+    assert!(!wire.pair.told(&query("BEGIN")).is_empty());
+    for _ in 0..2 {
+        assert!(!wire.pair.told(&prepare("", READ)).is_empty());
+        assert_eq!(wire.turn(&run("")), ran(b'T'));
+    }
+    assert!(wire.is_answered(&query("COMMIT")));
+    assert_eq!((wire.server.ran, wire.server.status), (2, b'I'));
+    assert_eq!(wire.pair.books().summary.trips.work(), 2);
+}
+
+#[test]
+fn a_group_that_flush_ends_and_a_parse_without_describe_are_told_as_well() {
+    let mut wire = Wire::after(&[READ, "SELECT touch($1)"]);
+    let flushed = [parse("one", READ), describe("one"), message(b'H', b"")].concat();
+    assert_eq!(wire.pair.told(&flushed), described(Some("name")));
+    assert_eq!(wire.turn(&run("one")), ran(b'I'));
+    let alone = [parse("two", "SELECT touch($1)"), sync()].concat();
+    assert_eq!(wire.pair.told(&alone), [message(b'1', b""), ready(b'I')].concat());
+    let portal = [bind("", "two", &["7"]), message(b'D', b"P\0"), execute(""), sync()].concat();
+    let row = message(b'T', &row_of("name"));
+    let told = [message(b'2', b""), row, complete("SELECT 1"), ready(b'I')].concat();
+    assert_eq!(wire.turn(&portal), told);
+    assert_eq!(wire.server.ran, 2);
+}
+
+#[test]
+fn what_the_server_has_not_accepted_waits_for_it() {
+    let mut wire = Wire::after(&[READ]);
+    for text in ["SELECT nmae FROM emp", "SELECT name FROM emp WHERE id = $1 "] {
+        assert!(!wire.is_answered(&[parse("", text), sync()].concat()), "{text}");
+    }
+    let typed = message(b'P', &[b"\0", READ.as_bytes(), b"\0\0\x01\0\0\0\x14"].concat());
+    assert!(!wire.is_answered(&[typed, describe(""), sync()].concat()), "a parameter of another type");
+    let mut wire = Wire::after(&[]);
+    wire.server.refuses.insert(READ.to_owned(), error("ERROR", "42P01", "no emp"));
+    wire.turn(&prepare("", READ));
+    assert!(!wire.is_answered(&prepare("", READ)), "it was refused before");
+}
+
+#[test]
+fn a_description_that_came_with_a_notice_is_not_told() {
+    let common = Arc::default();
+    let mut other = Wire::among(&common);
+    other.pair.client(&prepare("", READ)).unwrap();
+    let said = [notice(), described(Some("name")), ready(b'I')].concat();
+    assert_eq!(other.pair.server(&said).unwrap(), said);
+    assert!(!Wire::among(&common).is_answered(&prepare("", READ)));
+}
+
+#[test]
+fn the_first_statement_of_a_connection_waits_for_the_sessions_state_and_not_for_its_own_trip() {
+    let common = Arc::default();
+    Wire::among(&common).turn(&prepare("", READ));
+    let remedies = [Remedy::Statements].into_iter().collect();
+    let mut pair = Pair::remedied_among(common, &startup(), remedies, Some("off"));
+    let asked = pair.client(b"").unwrap();
+    assert_eq!(pair.client(&prepare("", READ)).unwrap(), b"", "held");
+    let said = pair.server(&Server::default().takes(&asked)).unwrap();
+    assert_eq!(said, b"");
+    let told = pair.told(b"");
+    assert_eq!(told, [described(Some("name")), ready(b'I')].concat());
+}
+
+/// S1.
+#[test]
+fn only_what_may_run_at_once_is_described_early() {
+    let (calls, returns) = ("SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name");
+    let mut wire = Wire::after(&[READ, WRITE, calls, returns]);
+    assert!(!wire.is_answered(&prepare("", calls)), "a function that is not built in");
+    assert!(!wire.is_answered(&prepare("", returns)), "rows of which the description may change");
+    for text in [READ, WRITE] {
+        assert!(wire.is_answered(&prepare("", text)), "{text}");
+    }
+}
+
+/// S2.
+#[test]
+fn a_transaction_fails_on_both_sides() {
+    let mut wire = Wire::after(&[READ]);
+    wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
+    wire.turn(&query("BEGIN"));
+    assert!(!wire.pair.told(&prepare("", READ)).is_empty());
+    assert_eq!(wire.turn(&run("")), changed(b'E'));
+    assert_eq!(wire.server.status, b'E');
+}
+
+#[test]
+fn a_result_that_is_another_now_is_not_passed_on() {
+    let mut wire = Wire::after(&[READ]);
+    wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
+    assert!(!wire.pair.told(&prepare("", READ)).is_empty());
+    assert_eq!(wire.turn(&run("")), changed(b'I'));
+    assert!(!wire.is_answered(&prepare("", READ)), "what was known is forgotten");
+    assert_eq!(wire.turn(&run("")), ran(b'I'));
+}
+
+#[test]
+fn a_statement_that_was_told_and_is_another_fails_whenever_it_is_bound() {
+    for begin in [false, true] {
+        let mut wire = Wire::after(&[READ]);
+        wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
+        if begin {
+            wire.turn(&query("BEGIN"));
+        }
+        assert!(wire.is_answered(&prepare("one", READ)));
+        let status = if begin { b'E' } else { b'I' };
+        assert_eq!(wire.turn(&run("one")), changed(status));
+        assert_eq!(wire.server.status, status);
+        if !begin {
+            assert_eq!(wire.turn(&run("one")), changed(b'I'), "as long as it is there");
+            assert_eq!(wire.turn(&query("SELECT 1")), [complete("SELECT 1"), ready(b'I')].concat());
+            assert!(!wire.is_answered(&prepare("", READ)));
+            assert_eq!(wire.turn(&run("")), ran(b'I'));
+        }
+    }
+}
+
+#[test]
+fn a_parse_that_fails_after_all_fails_its_bind_and_nothing_runs() {
+    let refused = error("ERROR", "42P01", "no emp");
+    for (text, status) in [(READ, b'I'), (WRITE, b'I'), (READ, b'T'), (WRITE, b'T')] {
+        for flushed in [false, true] {
+            for waits in [false, true] {
+                let mut wire = Wire::after(&[text]);
+                wire.server.refuses.insert(text.to_owned(), refused.clone());
+                if status == b'T' {
+                    wire.turn(&query("BEGIN"));
+                }
+                let end = if flushed { message(b'H', b"") } else { sync() };
+                let sent = [parse("", text), describe(""), end].concat();
+                assert!(!wire.pair.told(&sent).is_empty());
+                if waits {
+                    wire.turn(b"");
+                }
+                let failed = if status == b'T' { b'E' } else { b'I' };
+                let told = wire.turn(&run(""));
+                assert_eq!(told, [refused.clone(), ready(failed)].concat(), "{text} {flushed} {waits}");
+                assert_eq!((wire.server.ran, wire.server.status), (0, failed));
+                if status == b'I' {
+                    let told = [complete("SELECT 1"), ready(b'I')].concat();
+                    assert_eq!(wire.turn(&query("SELECT 1")), told, "the session goes on");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_told_loses_its_session() {
+    let mut wire = Wire::after(&[READ]);
+    wire.server.refuses.insert(READ.to_owned(), error("ERROR", "42P01", "no emp"));
+    wire.turn(&query("BEGIN"));
+    assert!(wire.is_answered(&prepare("", READ)));
+    assert_eq!(wire.pair.client(&query("SELECT 1")), Err(SessionError::StatementRefused));
+    let told = wire.pair.server(b"").unwrap();
+    assert!(told.windows(11).any(|text| text == b"VFATAL\0C080"), "{}", told.escape_ascii());
+    let mut wire = Wire::after(&[READ]);
+    wire.server.refuses.insert(READ.to_owned(), error("ERROR", "42P01", "no emp"));
+    assert!(wire.is_answered(&prepare("", READ)));
+    let twice = [bind("", "", &["7"]), execute(""), execute(""), sync()].concat();
+    assert_eq!(wire.pair.client(&twice), Err(SessionError::StatementRefused));
+}
+
+/// S3.
+#[test]
+fn only_what_was_said_of_late_in_the_same_place_is_told() {
+    let common = Arc::default();
+    let mut other = Wire::among(&common);
+    let mut wire = Wire::among(&common);
+    other.turn(&prepare("", READ));
+    other.turn(&query("ALTER TABLE emp ADD COLUMN age int"));
+    wire.turn(&query("SELECT 1"));
+    assert!(!wire.is_answered(&prepare("", READ)), "the catalogue may have changed");
+    wire.pair.wait(SECOND);
+    wire.turn(&query("SELECT 1"));
+    assert!(wire.is_answered(&prepare("", READ)), "asked again");
+    wire.pair.wait(30 * SECOND);
+    wire.turn(&query("SELECT 1"));
+    assert!(wire.is_answered(&prepare("", READ)));
+    wire.pair.wait(31 * SECOND);
+    wire.turn(&query("SELECT 1"));
+    assert!(!wire.is_answered(&prepare("", READ)), "what was told meanwhile confirms nothing");
+    wire.turn(&query("BEGIN"));
+    wire.turn(&query("SET search_path TO other"));
+    assert!(!wire.is_answered(&prepare("", READ)), "names may mean something else");
+}
+
+/// S4.
+#[test]
+fn a_name_that_may_be_in_use_waits_for_the_server() {
+    let mut wire = Wire::after(&[READ]);
+    wire.server.has_sql_statements = true;
+    wire.turn(&query("PREPARE one AS SELECT 1"));
+    assert!(!wire.is_answered(&prepare("one", READ)), "the server may say 42P05");
+    wire.turn(&query("DEALLOCATE one"));
+    assert!(!wire.is_answered(&prepare("two", READ)), "one is there as far as is known");
+    wire.server.has_sql_statements = false;
+    for _ in 0..2 {
+        wire.turn(&query("DEALLOCATE ALL"));
+        wire.turn(&prepare("three", READ));
+        wire.turn(&query("SELECT 1"));
+    }
+    assert!(wire.is_answered(&prepare("four", READ)), "the server was asked");
+    assert!(!wire.is_answered(&prepare("four", READ)), "it is there");
+    wire.turn(&[parse("", "SELECT 1"), message(b'C', b"Sfour\0"), sync()].concat());
+    assert!(wire.is_answered(&prepare("four", READ)), "it is not");
+}
+
+/// S5.
+#[test]
+fn parameters_have_the_types_that_were_told() {
+    let mut wire = Wire::after(&[WRITE]);
+    wire.pair.told(&prepare("", WRITE));
+    let sent = wire.pair.client(b"").unwrap();
+    let typed = [b"\0", WRITE.as_bytes(), b"\0\0\x01\0\0\0\x17"].concat();
+    assert_eq!(messages(&sent).next(), Some((b'P', &typed[..])));
+    assert_eq!(messages(&sent).map(|(tag, _)| tag).collect::<Vec<_>>(), b"PDS");
+}
+
+/// S6.
+#[test]
+fn nothing_but_its_bind_goes_behind_a_statement_that_was_told() {
+    let mut wire = Wire::after(&[READ]);
+    wire.pair.told(&prepare("", READ));
+    let sent = wire.pair.client(&query("SELECT 2")).unwrap();
+    assert_eq!(messages(&sent).map(|(tag, _)| tag).collect::<Vec<_>>(), b"PDS", "it is held");
+    let said = wire.server.takes(&sent);
+    wire.pair.server(&said).unwrap();
+    assert_eq!(wire.pair.client(b"").unwrap(), query("SELECT 2"));
+    assert!(Rule::OnlyItsBind.is_kept());
+}
