@@ -28,6 +28,7 @@ bench: build
 	scripts/bench-report
 	scripts/bench-embed
 	scripts/bench-remedies
+	scripts/bench-loops
 
 # What shows that remedies change nothing: each rule left out once, and thousands of generated programs.
 prove:

@@ -13,6 +13,10 @@ const UUID: u32 = 2950;
 /// char, name, text, unknown, bpchar, varchar: their binary form is their text.
 const TEXTUAL: [u32; 6] = [18, 19, 25, 705, 1042, 1043];
 
+/// A column that was not described. What can be read as text is taken for text: a binary integer of four bytes that
+/// looks like it is above 500 million.
+pub(crate) const UNKNOWN: Column = Column { oid: 0, format: Format::Binary };
+
 /// Whether a type's binary form is its text.
 pub(crate) fn is_textual(oid: u32) -> bool {
     TEXTUAL.contains(&oid)
@@ -51,8 +55,15 @@ pub(crate) struct Cell<'a> {
 impl<'a> Cell<'a> {
     /// A column's value that is not NULL.
     pub(crate) fn of_column(column: Column, bytes: &'a [u8]) -> Self {
-        let is_text = column.format == Format::Text || is_textual(column.oid);
-        let meaning = if is_text { of_text(bytes) } else { of_binary(column.oid, bytes) };
+        let is_text = match column {
+            UNKNOWN => bytes.iter().all(|byte| matches!(byte, b' '..=b'~')),
+            _ => column.format == Format::Text || is_textual(column.oid),
+        };
+        let meaning = match (is_text, column) {
+            (true, _) => of_text(bytes),
+            (false, UNKNOWN) => of_untyped(bytes),
+            (false, _) => of_binary(column.oid, bytes),
+        };
         Self { meaning, bytes, is_text }
     }
 
@@ -235,6 +246,16 @@ mod tests {
             assert_eq!(hash_of(other), Some(cell.meaning.hash()), "{other:?}");
         }
         assert_ne!(hash_of(value(Form::Text, b"43")), Some(cell.meaning.hash()));
+    }
+
+    #[test]
+    fn a_column_that_was_not_described_is_told_by_its_bytes() {
+        for (bytes, number) in
+            [(&b"1234"[..], 1234), (&[0, 0, 4, 210], 1234), (&[0, 0, 0, 0, 0, 0, 4, 210], 1234)]
+        {
+            assert_eq!(Cell::of_column(UNKNOWN, bytes).meaning, Meaning::Integer(number), "{bytes:?}");
+        }
+        assert_eq!(Cell::of_column(UNKNOWN, b"John").meaning, Meaning::Bytes(b"John"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use crate::canonical::{Cell, LENGTH_MAX};
+use crate::canonical::{Cell, LENGTH_MAX, UNKNOWN};
 use crate::value::{Column, Template, Ticket};
 use crate::values::Values;
 
@@ -105,7 +105,8 @@ impl Frame {
     pub(crate) fn push(&mut self, columns: &[Column], row: &[Option<&[u8]>]) {
         if self.rows == 0 && self.places.is_empty() {
             self.columns.clear();
-            self.columns.extend(columns.iter().copied().take(COLUMNS_MAX));
+            let described = columns.iter().copied().chain(std::iter::repeat(UNKNOWN));
+            self.columns.extend(described.take(row.len().min(COLUMNS_MAX)));
         }
         let kept = self.columns.len().min(row.len());
         let size = self.size() + kept * (size_of::<Place>() + LENGTH_MAX);

@@ -164,7 +164,7 @@ impl Predictor {
     }
 
     /// A row of the result of a statement or a guess. Rows may go on after a [`Predictor::result_end`] (a portal read
-    /// in pieces).
+    /// in pieces). Columns that were not described are left out: what is in them is told by its bytes.
     pub fn result_row(&mut self, ticket: Ticket, columns: &[Column], row: &[Option<&[u8]>]) {
         let Some(entry) = self.tickets.get(ticket).copied() else {
             return;
