@@ -201,9 +201,9 @@ impl Cursors {
         }
     }
 
-    /// A setting that the server reports has another value now (rule R4).
+    /// A setting that the server reports has another value now (rule R2).
     pub(crate) fn setting_changed(&mut self, name: &[u8]) {
-        if matches!(name, b"client_encoding" | b"TimeZone") {
+        if name == b"client_encoding" {
             for reader in self.readers.values_mut().filter(|reader| reader.is_ahead()) {
                 reader.is_stale = true;
             }

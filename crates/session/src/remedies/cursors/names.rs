@@ -115,9 +115,8 @@ impl Session {
         if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
             return text.effect;
         }
-        let relations = self.facts.needs_of(text.template).map_or(0, |needs| needs.relations.len());
         let is_drivers = DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
-        let is_apart = is_held || is_drivers || (no_scroll && relations > 1);
+        let is_apart = is_held || is_drivers;
         let kind = Kind::Cursor { header: Vec::new(), is_held, can_move: false, is_apart };
         if self.cursors.add(name, kind, text.clone(), ResultFormats::default()).is_some()
             && !is_apart
