@@ -9,11 +9,15 @@ use common::client::{Endpoint, PATIENCE, RawClient};
 use common::messages::*;
 use common::replay::{Script, assert_faithful};
 use common::server::{RunningGateway, Server};
-use common::transcript::Transcript;
+use common::transcript::{Message, Transcript};
 use onetrip_ledger::{Mutes, Remedy};
 use onetrip_wire::pg::backend;
+use rig::compare::{Masked, difference};
+use rig::family::FAMILIES;
 use rig::prove::prove;
-use rig::run::DEADLOCK_TIMEOUT;
+use rig::run::{DEADLOCK_TIMEOUT, Outcome, Seen, Taken};
+use rig::shrink::cut_down;
+use rig::step::Program;
 
 /// Programs of the short form.
 const PROGRAMS: u64 = 90;
@@ -109,4 +113,40 @@ fn a_client_that_leaves_behind_its_begin_leaves_nothing_on_the_server() {
         assert!(Instant::now() < deadline, "a session stays");
     }
     assert_eq!(stop(gateway).removed.get(&Remedy::Begin), Some(&3));
+}
+
+#[test]
+fn a_program_is_cut_down_to_what_its_failure_needs() {
+    let program = FAMILIES[1].program(7);
+    let fails = |program: &Program| {
+        let at = |text: &str| program.steps.iter().position(|step| step.shown.contains(text));
+        at("BEGIN").is_some_and(|begin| at("COMMIT").is_some_and(|commit| begin < commit))
+    };
+    assert!(fails(&program) && program.steps.len() > 20);
+    assert_eq!(cut_down(program, fails).steps.len(), 2);
+}
+
+#[test]
+fn a_seed_gives_the_same_program_again() {
+    for row in &FAMILIES {
+        assert_eq!(row.program(5).shown(), row.program(5).shown());
+        assert_ne!(row.program(5).shown(), row.program(6).shown());
+    }
+}
+
+#[test]
+fn a_run_that_differs_is_told_from_one_that_repeats() {
+    let seen = |text: &str, outcome: Outcome| {
+        let body = format!("{text}\0").into_bytes();
+        let messages = vec![Message { tag: backend::COMMAND_COMPLETE, body }];
+        Seen { taken: vec![Taken { shown: String::new(), outcome, messages }], state: vec![text.to_owned()] }
+    };
+    let (one, two) = (seen("UPDATE 1", Outcome::Done), seen("UPDATE 2", Outcome::Done));
+    let nothing = Masked::between(&one, &one);
+    assert_eq!(difference(&one, &one, &nothing), None);
+    assert!(difference(&one, &two, &nothing).is_some());
+    assert!(difference(&one, &seen("UPDATE 1", Outcome::Blocked), &nothing).is_some());
+    assert!(difference(&one, &seen("UPDATE 1", Outcome::Hung), &nothing).is_some());
+    let masked = Masked::between(&one, &two);
+    assert_eq!((masked.steps.len(), difference(&one, &two, &masked)), (1, None));
 }

@@ -64,8 +64,8 @@ pub(crate) fn judge(alone: &Trial, broken: &Trial, breakage: Breakage, from: usi
         return match breaks_well(reply, expected, breakage, status) {
             Ok(_) if breakage == Breakage::Cancelled => Verdict::Broken(number),
             Ok(_) if goes_on => Verdict::Wrong(format!(
-                "it goes on behind step {number}: {:?}",
-                broken.replies.get(number + 1)
+                "it goes on behind step {number}, {reply:?}: {:?}",
+                &broken.replies[number + 1..]
             )),
             Ok(is_whole) => Verdict::Broken(number + usize::from(is_whole)),
             Err(how) => Verdict::Wrong(format!("step {number}: {how}: {reply:?} against {expected:?}")),

@@ -43,7 +43,7 @@ pub(crate) struct Row {
 /// Remedies that are not named in a row may remove nothing there.
 pub(crate) const FAMILIES: [Row; 9] = [
     Row { removed_min: &[("begin", 2.0)], ..row(Family::Begins, "begins", 3, 1) },
-    Row { removed_min: &[("begin", 0.5)], ..row(Family::Loops, "loops", 4, 2) },
+    Row { removed_min: &[("begin", 0.5), ("loops", 0.5)], ..row(Family::Loops, "loops", 4, 4) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Portals, "portals", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Cursors, "cursors", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Statements, "statements", 3, 1) },

@@ -13,7 +13,7 @@
 //! | `compare.rs` | where two runs differ |
 //! | `shrink.rs`, `prove.rs` | cutting a program down; running many |
 //!
-//! `ONETRIP_PROGRAMS=5000` runs more, `ONETRIP_SEED=N` the one program that a failure names, `ONETRIP_FAMILY=loops` only
+//! `ONETRIP_PROGRAMS=5000` runs more, `ONETRIP_FROM=5000` others, `ONETRIP_SEED=N` the one program that a failure names, `ONETRIP_FAMILY=loops` only
 //! programs of one family, `ONETRIP_REMEDIES=exact,-begin` other remedies (without minima for what they remove).
 #![allow(dead_code)]
 

@@ -19,7 +19,7 @@ use crate::common::client::{Endpoint, RawClient};
 use crate::common::server::{RunningGateway, Server, config};
 
 /// Programs that run at once, each on databases of its own.
-const WORKERS: usize = 3;
+const WORKERS: usize = 4;
 /// Of all steps, how many two direct runs may disagree on.
 const MASKED_SHARE_MAX: f64 = 0.01;
 
@@ -39,7 +39,9 @@ impl Wanted {
             Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text}: a number is needed")))
         };
         let seed = number("ONETRIP_SEED");
-        let seeds = seed.map_or(0..number("ONETRIP_PROGRAMS").unwrap_or(programs), |seed| seed..seed + 1);
+        let from = number("ONETRIP_FROM").unwrap_or(0);
+        let all = from..from + number("ONETRIP_PROGRAMS").unwrap_or(programs);
+        let seeds = seed.map_or(all, |seed| seed..seed + 1);
         let name = std::env::var("ONETRIP_FAMILY").ok();
         let find =
             |name: &String| FAMILIES.iter().find(|row| row.name == name).expect("ONETRIP_FAMILY is one");

@@ -66,6 +66,9 @@ pub(crate) struct Place<'a> {
 pub(crate) fn run(program: &Program, place: &Place<'_>, expected: Option<&State>) -> Seen {
     let mut run = Run::open(program, place);
     for step in &program.steps {
+        if run.is_race {
+            break;
+        }
         if run.lanes[step.session].has_failed_for() >= FAILED_STEPS_MAX {
             run.take(&simple(step.session, "ROLLBACK"));
         }
@@ -79,6 +82,8 @@ fn simple(session: usize, text: &str) -> Step {
 }
 
 struct Run {
+    /// Two sessions wait for others: which of them goes on first is left to chance, and nothing is done any more.
+    is_race: bool,
     lanes: Vec<Lane>,
     observer: Observer,
     taken: Vec<Taken>,
@@ -94,7 +99,7 @@ impl Run {
         for (number, lane) in lanes.iter_mut().enumerate() {
             lane.process = observer.process(&format!("rig_{number}"));
         }
-        Self { lanes, observer, taken: Vec::new(), starts: Vec::new() }
+        Self { is_race: false, lanes, observer, taken: Vec::new(), starts: Vec::new() }
     }
 
     fn take(&mut self, step: &Step) {
@@ -154,6 +159,7 @@ impl Run {
             let since = *waits_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= SURELY {
                 self.lanes[session].set_blocked(true);
+                self.is_race |= self.lanes.iter().filter(|lane| lane.is_blocked()).count() > 1;
                 return Outcome::Blocked;
             }
         }
@@ -176,6 +182,7 @@ impl Run {
                 self.ask(session, text);
             }
         }
+        let settled = self.taken.len();
         for _ in 0..self.lanes.len() {
             self.look_at_blocked();
             for session in 0..self.lanes.len() {
@@ -184,7 +191,9 @@ impl Run {
                 }
             }
         }
-        state.extend(state::closed(&mut self.observer));
+        if !self.is_race {
+            state.extend(state::closed(&mut self.observer));
+        }
         let transcripts: Vec<_> = self.lanes.into_iter().map(|lane| lane.finish(&terminate())).collect();
         for (number, start) in self.starts.iter().enumerate() {
             let Some((session, start)) = *start else { continue };
@@ -192,6 +201,10 @@ impl Run {
             let messages = &transcripts[session].messages;
             self.taken[number].messages =
                 messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
+        }
+        if self.is_race {
+            self.taken.truncate(settled);
+            self.taken.retain(|taken| taken.outcome != Outcome::Blocked);
         }
         Seen { taken: self.taken, state }
     }

@@ -1,7 +1,8 @@
 //! The tables that programs use.
 
 /// Parents, in the order of their keys; neither consecutive nor equal to a row number.
-pub(crate) const PARENTS: [i64; 12] = [3, 7, 11, 19, 20, 26, 33, 41, 52, 64, 77, 90];
+pub(crate) const PARENTS: [i64; 20] =
+    [3, 7, 11, 19, 20, 26, 33, 41, 52, 64, 77, 90, 91, 104, 112, 119, 127, 133, 140, 158];
 /// Rows of `n`, the table that cursors walk.
 pub(crate) const NUMBERS: usize = 40;
 /// Groups of parents.
@@ -15,7 +16,7 @@ pub(crate) fn group(parent: i64) -> i64 {
 /// A child that a parent points to, as `p.ref` has it.
 pub(crate) fn reference(parent: i64) -> Option<i64> {
     let place = place(parent);
-    (place % 4 != 3).then_some(1000 + 10 * ((place * 5) % 12) + 1)
+    (place % 4 != 3).then_some(1000 + 10 * ((place * 7) % 20) + 1)
 }
 
 /// The children of a parent, as `c.pid` has it.

@@ -15,8 +15,8 @@ pub(crate) fn begin(script: &mut Script, random: &mut Random, levels: &[(usize, 
 
 /// Levels where a snapshot lasts, mostly.
 pub(crate) const SNAPSHOTS: [(usize, &str); 6] = [
-    (6, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
-    (2, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+    (9, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+    (3, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
     (3, "BEGIN"),
     (1, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
     (1, "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE"),

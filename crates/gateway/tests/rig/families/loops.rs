@@ -47,11 +47,11 @@ const BODIES: [Body; 16] = [
 
 /// A few transactions with loops; one session in three writes instead.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
-    if script.session() > 0 && random.below(3) > 0 {
+    if script.session() > 0 && random.one_in(2) {
         return writer(script, random, 12);
     }
     let (body, manner) = (random.pick(&BODIES), Manner::any(random));
-    let interrupts = random.pick(&[0, 0, 6, 12, 20]);
+    let interrupts = random.pick(&[0, 0, 8, 20, 40]);
     for _ in 0..random.within(1..4) {
         begin(script, random, &SNAPSHOTS);
         if random.one_in(8) {

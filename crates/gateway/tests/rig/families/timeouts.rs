@@ -8,7 +8,7 @@ use super::super::script::{Manner, Script, Statement, Value};
 use super::common::writer;
 
 /// Much longer than the timeouts of what ends by them.
-const LONG: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_millis(700);
 /// Ten of them are longer than the timeout that they stay below.
 const SHORT: Duration = Duration::from_millis(30);
 
@@ -77,7 +77,7 @@ fn thinking(script: &mut Script, random: &mut Random) {
 
 /// A program that does not.
 fn idle(script: &mut Script, random: &mut Random, timeout: &str) {
-    script.simple(&format!("SET {timeout} = '100ms'"));
+    script.simple(&format!("SET {timeout} = '300ms'"));
     begin(script, random);
     children(script, Manner::any(random), 3, Duration::ZERO);
     script.simple("SELECT count(*) FROM c");
