@@ -32,7 +32,6 @@ impl Session {
         let is_shielded = self.status == TransactionStatus::Active && Rule::Shield.is_kept();
         let Some(reader) = self.cursors.readers.get_mut(name) else { return };
         reader.under_way += pieces;
-        reader.buffer.filled_at = None;
         let serial = reader.serial;
         let savepoint = self.inquiries.name().to_vec();
         if is_shielded {

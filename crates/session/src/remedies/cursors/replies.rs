@@ -70,8 +70,11 @@ impl Session {
             Some(Awaited::Answer(_)) => return self.answer_reply(tag, reply, message),
             _ => {}
         }
-        if is_last {
-            self.cursors.awaited.pop_front();
+        if is_last
+            && !matches!(self.cursors.awaited.pop_front(), Some(Awaited::Piece { .. } | Awaited::Ready(None)))
+        {
+            // Time between two flights is not that of a piece.
+            self.cursors.readers.values_mut().for_each(|reader| reader.buffer.filled_at = None);
         }
         dropped
     }
