@@ -228,10 +228,14 @@ fn a_program_that_is_served_from_memory_is_not_idle() {
 
 /// R8.
 #[test]
-fn a_shield_that_fails_ends_the_session() {
-    let mut wire = Wire::opened(Server::default());
-    wire.server.begin_fails = true;
-    assert_eq!(wire.tries(&[piece(10), sync()].concat()), Err(SessionError::CursorsBroke));
+fn a_transaction_in_another_state_ends_the_session() {
+    let mut wire = Wire::new(Server::default());
+    wire.turn(&query("BEGIN"));
+    wire.turn(&query(&format!("DECLARE c CURSOR FOR {WALK}")));
+    (0..3).for_each(|_| drop(wire.turn(&query("FETCH 10 FROM c"))));
+    wire.turn(&[parse("", "SELECT 1"), sync()].concat());
+    wire.server.status = b'I';
+    assert_eq!(wire.tries(&query("FETCH 10 FROM c")), Err(SessionError::CursorsBroke));
     let told = wire.pair.session.to_client().escape_ascii().to_string();
     assert!(told.contains("FATAL") && told.contains("08006"), "{told}");
 }

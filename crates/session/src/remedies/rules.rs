@@ -305,7 +305,7 @@ impl Rule {
             Self::Shield => "an_error_ahead_is_told_when_the_program_comes_to_it",
             Self::Bounds => "what_is_ahead_has_bounds",
             Self::Contact => "a_program_that_is_served_from_memory_is_not_idle",
-            Self::Broken => "a_shield_that_fails_ends_the_session",
+            Self::Broken => "a_transaction_in_another_state_ends_the_session",
         }
     }
 

@@ -17,7 +17,7 @@ use crate::session::Session;
 const AHEAD_PER_PIECE: u64 = 2;
 /// Pieces ahead, at most.
 const PIECES_MAX: u64 = 4096;
-/// A piece that takes so many round trips is not read ahead: what comes behind it would wait.
+/// Where a piece takes so many round trips, one at a time is read ahead: what comes behind it waits.
 const SLOW_TRIPS: u64 = 4;
 /// With more pieces than this, the next flight goes out when a quarter is used up.
 const SMALL: usize = 16;
@@ -32,7 +32,6 @@ impl Session {
         let is_shielded = self.status == TransactionStatus::Active && Rule::Shield.is_kept();
         let Some(reader) = self.cursors.readers.get_mut(name) else { return };
         reader.under_way += pieces;
-        reader.buffer.filled_at = None;
         let serial = reader.serial;
         let savepoint = self.inquiries.name().to_vec();
         if is_shielded {
@@ -142,7 +141,7 @@ impl Reader {
     fn by_time(&self, rtt_nanos: u64) -> u64 {
         match self.piece_nanos {
             0 => PIECES_MAX,
-            slow if slow > SLOW_TRIPS * rtt_nanos => 0,
+            slow if slow > SLOW_TRIPS * rtt_nanos => 1,
             nanos => TRIPS_AHEAD * rtt_nanos / nanos + 1,
         }
     }

@@ -89,10 +89,10 @@ impl Session {
         text.effect
     }
 
-    /// Whether FETCH and CLOSE of this cursor do nothing that its transaction does not undo.
+    /// Whether FETCH and CLOSE of this cursor do nothing but read.
     fn is_plain_cursor(&self, name: &[u8]) -> bool {
         let reader = self.cursors.readers.get(name);
-        reader.is_some_and(|reader| !reader.is_held() && reader.leaving.is_none())
+        reader.is_some_and(|reader| reader.leaving.is_none())
     }
 
     /// Whether no portal is closed by it.

@@ -9,6 +9,9 @@ use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
+/// Pieces are not taken to be faster than this when times are compared, in nanoseconds.
+const PIECE_NANOS_MIN: u64 = 25_000;
+
 /// What becomes of the reply to a message of this remedy.
 #[derive(Debug)]
 pub(super) enum Awaited {
@@ -70,8 +73,11 @@ impl Session {
             Some(Awaited::Answer(_)) => return self.answer_reply(tag, reply, message),
             _ => {}
         }
-        if is_last {
-            self.cursors.awaited.pop_front();
+        if is_last
+            && !matches!(self.cursors.awaited.pop_front(), Some(Awaited::Piece { .. } | Awaited::Ready(None)))
+        {
+            // Time between two flights is not that of a piece.
+            self.cursors.readers.values_mut().for_each(|reader| reader.buffer.filled_at = None);
         }
         dropped
     }
@@ -110,7 +116,8 @@ impl Session {
         let bytes = reader.buffer.end(end);
         reader.piece_bytes = reader.piece_bytes.max(bytes);
         if let Some(before) = reader.buffer.filled_at.replace(now) {
-            let nanos = now.since(before);
+            // One hiccup tells nothing; what is slow all the time soon shows.
+            let nanos = now.since(before).min(2 * reader.piece_nanos.max(PIECE_NANOS_MIN));
             reader.piece_nanos =
                 if reader.piece_nanos == 0 { nanos } else { (7 * reader.piece_nanos + nanos) / 8 };
         }
