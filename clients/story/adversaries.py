@@ -10,6 +10,7 @@ import psycopg
 from story import EMPLOYEES, Story, arguments
 
 EMPLOYEES_FROM = "SELECT id, name FROM emp WHERE id >= %s ORDER BY id LIMIT 20"
+LIST_ROWS = 20
 SALARY = "SELECT amount FROM salary WHERE emp_id = %s"
 NOTE = "INSERT INTO note (emp_id, text) VALUES (%s, %s)"
 SEED = 4
@@ -34,7 +35,7 @@ class Adversary:
     def breaks(self) -> None:
         """A list each time, of which only the first row is followed."""
         for number in range(self.count):
-            first = 103 + 3 * (number * 20 % 9000)
+            first = 103 + 3 * LIST_ROWS * number
             for employee, _ in self.cursor.execute(EMPLOYEES_FROM, (first,)).fetchall():
                 self.ask(employee)
                 break
@@ -60,8 +61,8 @@ class Adversary:
 
     def unrelated(self) -> None:
         """Ids that no result has told."""
-        for _ in range(self.count):
-            self.ask(103 + 3 * self.random.randrange(self.count))
+        for number in self.random.sample(range(self.count), self.count):
+            self.ask(103 + 3 * number)
 
 
 ACTS = ("breaks", "skips", "shuffled", "writes", "unrelated")

@@ -290,6 +290,8 @@ impl Connection {
                 }
                 Ok(Verdict::Hold) if woken_by_fence => break,
                 Ok(Verdict::Hold) => {
+                    self.place_own(); // what the message waits for may have to be asked for
+                    self.tell_target();
                     self.shared.common.fence.wake(cx.waker());
                     woken_by_fence = true; // what it waits for may have happened just before
                     continue;

@@ -15,11 +15,13 @@ pub enum Remedy {
     Loops,
     /// A Parse, with its Describe, that the server has answered before is answered when it arrives.
     Statements,
+    /// A piece of a result is answered from what was read ahead.
+    Cursors,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 4] = [Self::Begin, Self::Commit, Self::Loops, Self::Statements];
+    pub const ALL: [Self; 5] = [Self::Begin, Self::Commit, Self::Loops, Self::Statements, Self::Cursors];
 
     /// Its name in options and reports.
     pub fn as_str(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Remedy {
             Self::Commit => "commit",
             Self::Loops => "loops",
             Self::Statements => "statements",
+            Self::Cursors => "cursors",
         }
     }
 }

@@ -106,10 +106,18 @@ fn pair(code: Code, pairs: u64) -> String {
 /// What the gateway can do about it while the program stays as it is; `None` if nothing, or if it did.
 pub(crate) fn remedy(finding: &Finding) -> Option<String> {
     match finding.evidence {
-        Evidence::Alone { begins: begins @ 1.., .. } => {
+        Evidence::Alone { begins, commits, .. } if begins + commits > 0 => {
             let begins = counted(begins, "BEGIN", "BEGINs");
-            Some(format!("--remedies exact takes out the {begins} as the program is"))
+            let ends = "the ends of transactions that only read";
+            Some(format!("--remedies exact takes out {begins}, and {ends}, as the program is"))
         }
+        Evidence::Prepares { .. } => {
+            Some("--remedies exact prepares in the trip of the run, as the program is".to_owned())
+        }
+        Evidence::Walk { .. } => Some(
+            "inside transactions: --remedies exact --isolation repeatable-read; at READ COMMITTED exact cannot"
+                .to_owned(),
+        ),
         _ => None,
     }
 }

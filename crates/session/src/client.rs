@@ -1,11 +1,13 @@
-use onetrip_ledger::{Moment, Statement, Steps, UnitKind};
+use std::sync::Arc;
+
+use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
-use crate::remedies::{Effect, leaves_savepoints};
+use crate::remedies::{Effect, Place, cursor_use, leaves_savepoints};
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
@@ -37,6 +39,10 @@ impl Session {
         if let Some(verdict) = self.answer(now, header, input)? {
             return Ok(verdict);
         }
+        let place = self.restore_places(header, input)?;
+        if place == Place::Wait {
+            return Ok(Verdict::Hold);
+        }
         self.begin.is_followed();
         if !self.units.is_open() {
             self.begins_unit_alone = self.queue.owes_session_only() && self.units.unanswered() == 0;
@@ -51,9 +57,16 @@ impl Session {
         self.units.bytes_sent(available);
         self.book_answered(now);
         self.client_passing = length - available;
-        self.ask_for_level();
+        if place == Place::Restored {
+            // Behind what restores it.
+            self.to_server.extend_from_slice(&input[..available]);
+        }
+        if header.tag != frontend::FLUSH {
+            self.ask_for_level();
+            self.ask_about_cursor();
+        }
         self.unit_sent(now);
-        Ok(Verdict::Forward(available))
+        Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
     }
 
     /// What a remedy makes of the unit at the front of `input`.
@@ -64,7 +77,7 @@ impl Session {
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
         if self.units.is_open() {
-            return Ok(None);
+            return Ok(self.read_cursor(now, header, input));
         }
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
@@ -74,6 +87,7 @@ impl Session {
             .or_else(|| self.answer_commit(now, input))
             .or_else(|| self.answer_loops(now, header, input))
             .or_else(|| self.show_unseen(header.tag, input))
+            .or_else(|| self.read_cursor(now, header, input))
             .or_else(|| self.answer_prepare(now, input)))
     }
 
@@ -109,6 +123,7 @@ impl Session {
             text.effect = Effect::MayDefine;
         }
         self.begin.runs(text.leaves_savepoints, false);
+        text.effect = self.runs_beside_cursors(now, unit, &text);
         self.runs(now, text.effect, text.template);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
@@ -127,6 +142,7 @@ impl Session {
         // A simple query ends the unnamed statement and portal.
         self.prepared.remove(b"");
         self.portals.remove(b"");
+        self.cursors.unnamed_ends();
         (unit, statement, text)
     }
 
@@ -144,6 +160,7 @@ impl Session {
         if !name.is_empty() && !self.named_seen {
             self.named_seen = true;
             self.stream.statement_name(name);
+            self.watching.names_used();
         }
         let is_kept =
             text.len() <= SOURCE_BYTES_MAX && self.prepared.len() < SOURCES_MAX && self.needs_facts();
@@ -152,7 +169,10 @@ impl Session {
         match parse {
             None => text.effect = Effect::MayDefine, // a text that is not whole
             Some(parse) if parse.parameter_oids().all(is_harmless_parameter_type) => {}
-            Some(_) => text.effect = text.effect.max(Effect::Unknown),
+            Some(_) => {
+                text.effect = text.effect.max(Effect::Unknown);
+                text.has_harmless_types = false;
+            }
         }
         if let Some(parse) = parse {
             self.watch_parse(now, unit, parse);
@@ -180,6 +200,7 @@ impl Session {
         };
         let Some(prepared) = self.prepared.get_mut(bind.statement) else {
             self.portals.remove(bind.portal);
+            self.cursors.leaves(bind.portal, unit);
             let statement = self.add_statement(unit, &Text::default(), Steps::BIND);
             return self.owe(unit, Expect::Bind, statement);
         };
@@ -189,6 +210,7 @@ impl Session {
         self.read_parameters(&bind, text.template);
         self.parameters.append_to(self.units.exchange_mut(unit), statement);
         let formats = ResultFormats::new(bind.result_formats.codes());
+        self.cursors.leaves(bind.portal, unit);
         self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
         self.owe(unit, Expect::Bind, statement);
     }
@@ -218,6 +240,7 @@ impl Session {
         let portal = reader.c_str().unwrap_or_default();
         let name = reader.c_str().unwrap_or_default();
         let prepared = self.prepared.get(name).cloned().unwrap_or_default();
+        self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
         self.portals.put(portal, Portal { text: prepared.text, booked, formats: ResultFormats::default() });
@@ -254,7 +277,9 @@ impl Session {
             Some((_, slot)) => Some(slot),
             None => self.add_statement(unit, &text, Steps::default()),
         };
-        self.runs(now, text.effect, text.template);
+        let effect = self.runs_beside_cursors(now, unit, &text);
+        self.executes_natively(unit, execute.portal, execute.row_limit);
+        self.runs(now, effect, text.template);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
         }
@@ -281,6 +306,7 @@ impl Session {
             }
             Ok(StatementOrPortal::Portal(name)) => {
                 self.portals.remove(name);
+                self.cursors.leaves(name, unit);
                 self.owe(unit, Expect::Close, None);
             }
             Err(_) => self.undecoded_request(unit, Expect::Close),
@@ -329,6 +355,10 @@ impl Session {
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }
+        let used = cursor_use(&lifted, text).filter(|_| self.config.remedies.has(Remedy::Cursors));
+        if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
+            self.facts.see(template, query.as_bytes());
+        }
         Text {
             template,
             effect,
@@ -337,6 +367,9 @@ impl Session {
             sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
             request,
             leaves_savepoints: leaves_savepoints(lifted.kind()),
+            kind: lifted.kind(),
+            cursor: used.map(|(used, _)| Arc::new(used)),
+            has_harmless_types: true,
         }
     }
 

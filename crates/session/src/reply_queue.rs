@@ -49,13 +49,15 @@ pub enum Owner {
     Nobody,
     /// The remedy `statements`: the client sent it and has its answer, or gets another.
     Statements,
+    /// The remedy `cursors`, which reads ahead.
+    Cursors,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 8;
+const OWNERS: usize = 9;
 
 impl Due {
     /// A message of the session's own.
@@ -186,6 +188,11 @@ impl ReplyQueue {
     /// The message that is answered next.
     pub fn front(&self) -> Option<Due> {
         self.due.front().copied()
+    }
+
+    /// Whether the server skips what comes, up to the next Sync.
+    pub(crate) fn is_skipping(&self) -> bool {
+        self.skipping
     }
 
     /// Whether the server reads COPY data.

@@ -4,7 +4,7 @@ use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
 };
 
-use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
+use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
 use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{Learned, ResultFormats};
 
@@ -31,7 +31,7 @@ impl Session {
         let reply = self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
         let verdict = self.pass_reply(now, header.tag, &input[..available], length, reply)?;
         self.server_passing = length - available;
-        self.server_dropping = matches!(verdict, Verdict::Replace(_));
+        self.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.passes_rest();
         if header.tag == backend::READY_FOR_QUERY {
             self.server_status = body.first().copied().unwrap_or_default();
             self.got_ready(now);
@@ -52,16 +52,16 @@ impl Session {
         let mut skipped = std::mem::take(&mut self.skipped);
         let reply = self.queue.received(tag, |due| skipped.push(due));
         self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
-        let units = &mut self.units;
+        self.cursor_messages_skipped(&skipped, reply.due().is_some_and(|due| due.owner == Owner::Cursors));
         if reply.is_own() {
             self.last_reply_unit = NO_UNIT;
-            skipped.retain(|due| !due.is_own());
+            skipped.retain(|due| !due.is_own() || due.owner == Owner::Cursors);
         }
         match reply {
-            _ if reply.is_own() => {}
+            _ if reply.is_own() => self.book_read(now, tag, body, reply, bytes),
             Reply::Part(due) | Reply::Last(due) | Reply::Failed(due) | Reply::CopyIn(due) => {
                 self.last_reply_unit = due.unit;
-                units.bytes_received(due.unit, bytes, now);
+                self.units.bytes_received(due.unit, bytes, now);
             }
             Reply::Async | Reply::Unasked => self.last_reply_unit = NO_UNIT,
         }
@@ -92,6 +92,25 @@ impl Session {
         reply
     }
 
+    /// A reply that a remedy makes the client's.
+    fn book_read(&mut self, now: Moment, tag: u8, body: &[u8], reply: Reply, bytes: usize) {
+        let Some(due) = reply.due().filter(|due| due.owner == Owner::Cursors && due.unit != NO_UNIT) else {
+            return;
+        };
+        self.last_reply_unit = due.unit;
+        self.units.bytes_received(due.unit, bytes, now);
+        match reply {
+            Reply::Failed(_) => self.book_failure(due, body),
+            Reply::Last(_) => {
+                if tag == backend::READY_FOR_QUERY {
+                    self.book_part(due, tag, body, true);
+                }
+                self.units.settled(due.unit);
+            }
+            _ => {}
+        }
+    }
+
     pub(crate) fn book_part(&mut self, due: Due, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
             backend::DATA_ROW => self.row(due, body, is_whole),
@@ -100,6 +119,7 @@ impl Session {
             backend::FUNCTION_CALL_RESPONSE if is_whole => self.function_result(due, body),
             backend::PARAMETER_DESCRIPTION => self.parameter_description(due, body),
             backend::PORTAL_SUSPENDED => {
+                self.native_piece_ends(due, false, 0);
                 if let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) {
                     statement.suspended = true;
                 }
@@ -107,15 +127,20 @@ impl Session {
             backend::READY_FOR_QUERY => match WireStatus::decode(body) {
                 Ok(WireStatus::Idle) => {
                     self.status = TransactionStatus::Idle;
+                    self.cursors.unit_ready(due.unit, false);
                     self.transaction_over();
                     if self.queue.is_empty() {
                         self.portals.clear(); // they end with their transaction
                     }
                 }
-                Ok(WireStatus::Active) => self.status = TransactionStatus::Active,
+                Ok(WireStatus::Active) => {
+                    self.status = TransactionStatus::Active;
+                    self.cursors.unit_ready(due.unit, false);
+                }
                 Ok(WireStatus::Failed) => {
                     self.status = TransactionStatus::Failed;
                     self.begin.savepoints_ended();
+                    self.cursors.unit_ready(due.unit, true);
                 }
                 Err(_) => self.undecoded += 1,
             },
@@ -125,10 +150,12 @@ impl Session {
 
     fn row_description(&mut self, due: Due, body: &[u8]) {
         let layout = self.names.layout(body, &mut self.stream);
+        self.native_piece_described(due, body);
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
         } else if let Some(learned) = self.learned_of(due) {
             learned.layout = layout;
+            learned.describe(body);
         }
     }
 
@@ -202,6 +229,7 @@ impl Session {
             self.prepared.clear();
             self.watching.names_cleared();
         }
+        self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
             return;
         };

@@ -11,7 +11,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Common, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction, Watching,
+    Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction,
+    Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -106,6 +107,10 @@ pub enum SessionError {
     /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
     #[error("the server refused a statement whose Parse had been answered")]
     StatementRefused,
+    /// The program needs to know where a cursor stands that was read ahead, or the server did not do as expected. The
+    /// client has been told.
+    #[error("a result that was read ahead cannot be gone on with")]
+    CursorsBroke,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
@@ -145,6 +150,7 @@ pub struct Session {
     pub(crate) server_status: u8,
     pub(crate) told: Told,
     pub(crate) watching: Watching,
+    pub(crate) cursors: Cursors,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
     /// Who takes the replies to what is being booked.
@@ -224,6 +230,7 @@ impl Session {
             server_status: b'I',
             told: Told::default(),
             watching: Watching::default(),
+            cursors: Cursors::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
@@ -277,6 +284,7 @@ impl Session {
         if let Some(verdict) = passing(&mut self.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
                 if self.server_dropping {
+                    self.long_row_passes(&input[..bytes]);
                     return Ok(Verdict::Replace(bytes));
                 }
                 self.units.bytes_received(self.last_reply_unit, bytes, now);
@@ -316,7 +324,7 @@ impl Session {
 
     /// Whether the client waits for an answer: only then does a cancel have anything to cancel.
     pub fn is_waiting(&self) -> bool {
-        self.queue.owes_client() || self.units.unanswered() > 0
+        self.queue.owes_client() || self.units.unanswered() > 0 || self.cursors.holds_client()
     }
 
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran

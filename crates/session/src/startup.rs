@@ -160,6 +160,9 @@ impl Session {
     /// A setting that the server reports changed.
     pub(crate) fn parameter_changed(&mut self, body: &[u8]) {
         self.loops.flush();
+        if let Ok(changed) = ParameterStatus::decode(body) {
+            self.cursors.setting_changed(changed.name);
+        }
         match ParameterStatus::decode(body) {
             Ok(ParameterStatus { name: b"standard_conforming_strings", value }) => {
                 self.standard_strings = value == b"on"

@@ -1,12 +1,13 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::ValueHash;
 use onetrip_sql::{FetchCount, Lifted, StatementKind};
-use onetrip_wire::pg::{Format, Oid};
+use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::remedies::Effect;
+use crate::remedies::{Broken, CursorUse, Effect};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
@@ -27,6 +28,11 @@ pub(crate) struct Text {
     pub(crate) leaves_savepoints: bool,
     /// What it does, as far as the text tells.
     pub(crate) effect: Effect,
+    pub(crate) kind: StatementKind,
+    /// What it has to do with cursors.
+    pub(crate) cursor: Option<Arc<CursorUse>>,
+    /// No parameter has a declared type that may run code of a user.
+    pub(crate) has_harmless_types: bool,
 }
 
 /// A prepared statement.
@@ -39,8 +45,8 @@ pub(crate) struct Prepared {
     pub(crate) literals: SmallVec<[ValueHash; 4]>,
     /// Its text, where a remedy may need it.
     pub(crate) source: Option<Box<[u8]>>,
-    /// It was told to be there, and is not, or is another: what a Bind fails with.
-    pub(crate) broken: Option<Vec<u8>>,
+    /// It was told to be there, and is not, or is another.
+    pub(crate) broken: Option<Box<Broken>>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
 }
@@ -68,10 +74,26 @@ pub(crate) struct ResultFormats {
 /// What the server has told about statements of one template.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Learned {
+    /// Types of the result's columns, once it was described.
+    pub(crate) columns: Option<Box<[Oid]>>,
     /// Layout of the result, zero as long as it was not described.
     pub(crate) layout: u32,
     /// Types of the parameters.
     pub(crate) types: SmallVec<[Oid; 8]>,
+}
+
+impl Learned {
+    /// Takes the types of the result's columns from the body of its RowDescription.
+    pub(crate) fn describe(&mut self, body: &[u8]) {
+        let Ok(description) = RowDescription::decode(body) else {
+            self.columns = None;
+            return;
+        };
+        let types = || description.columns().map(|column| column.type_oid);
+        if !self.columns.as_ref().is_some_and(|known| known.iter().copied().eq(types())) {
+            self.columns = Some(types().collect());
+        }
+    }
 }
 
 /// Statements and portals of one connection by name; the unnamed ones need no allocation.
@@ -138,6 +160,11 @@ impl<T> Named<T> {
     /// Looks at each of them.
     pub(crate) fn for_each(&mut self, mut see: impl FnMut(&mut T)) {
         self.unnamed.iter_mut().chain(self.named.values_mut()).for_each(&mut see);
+    }
+
+    /// Whether any that has a name is so.
+    pub(crate) fn names_any(&self, is_so: impl Fn(&[u8], &T) -> bool) -> bool {
+        self.named.iter().any(|(name, value)| is_so(name, value))
     }
 
     pub(crate) fn clear(&mut self) {

@@ -309,6 +309,9 @@ impl Session {
     pub(crate) fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
         let is_notification = tag == backend::NOTIFICATION_RESPONSE;
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
+        if tag == backend::NOTICE_RESPONSE && self.keep_notice(message) {
+            return Ok(Verdict::Replace(message.len()));
+        }
         if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {
             return Ok(Verdict::Forward(message.len()));
         }

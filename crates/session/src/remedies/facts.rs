@@ -193,6 +193,19 @@ impl Facts {
         }
     }
 
+    /// Whether a catalogue is there to prove anything by.
+    pub(crate) fn has_catalogue(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// What the text of this template leaves open, if it may only read.
+    pub(crate) fn needs_of(&self, template: u32) -> Option<&Needs> {
+        match self.statements.get(template as usize)? {
+            Statement::Reads { needs, .. } => Some(needs),
+            Statement::Unseen | Statement::Unsafe => None,
+        }
+    }
+
     /// Whether statements of this template are proven to do nothing but read the snapshot.
     fn only_reads(&mut self, now: Moment, template: u32, knowledge: &Knowledge) -> bool {
         let Some(known) = &self.known else { return false };
@@ -227,7 +240,7 @@ impl Session {
 
     /// Whether a remedy is on that depends on the level of transactions.
     pub(crate) fn needs_level(&self) -> bool {
-        self.may_remedy(Remedy::Commit) || self.may_remedy(Remedy::Loops)
+        self.may_remedy(Remedy::Commit) || self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Cursors)
     }
 
     /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
@@ -302,12 +315,20 @@ impl Session {
                 }
             }
             (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"f"),
+            (Question::Cursor, [Some(is_scrollable)]) => self.learn_place(*is_scrollable == b"t"),
             _ => self.undecoded += 1,
         }
     }
 
     /// The answer is complete.
     pub(crate) fn learned_all(&mut self, question: Question) {
+        if question == Question::State {
+            // The catalogue of this place, and of no other; at once, for the transaction that may have begun.
+            self.facts.known = self.config.common.knowledge.get(&self.facts.place);
+        }
+        if question == Question::Cursor {
+            self.learned_place();
+        }
         if question != Question::Catalogue {
             return;
         }
@@ -320,6 +341,9 @@ impl Session {
 
     /// The server would not say.
     pub(crate) fn learn_nothing(&mut self, question: Question) {
+        if question == Question::Cursor {
+            self.learned_place();
+        }
         if question == Question::Catalogue {
             self.facts.building = None;
         }

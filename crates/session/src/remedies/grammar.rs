@@ -176,7 +176,7 @@ fn modes(words: &[&str]) -> Option<bool> {
 }
 
 /// White space to every server; the lexer of PostgreSQL 16 and later knows one more.
-fn is_space(character: char) -> bool {
+pub(super) fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r')
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Question {
     Catalogue,
     /// Whether SQL has made prepared statements.
     Names,
+    /// Whether a cursor that was declared goes backward.
+    Cursor,
 }
 
 /// Questions that are not answered, oldest first.

@@ -3,6 +3,7 @@
 mod arrived;
 mod begin;
 mod commit;
+mod cursors;
 mod descriptions;
 mod facts;
 mod fence;
@@ -25,6 +26,7 @@ use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use begin::EarlyBegin;
+pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;
 pub use facts::Knowledge;
 pub use fence::Fence;
@@ -32,6 +34,7 @@ pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
 pub(crate) use loops::Loops;
+pub(crate) use refusal::Broken;
 pub use rules::Rule;
 pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};

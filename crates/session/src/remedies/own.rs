@@ -22,6 +22,7 @@ impl Session {
             (Some(Owner::Begin), _) => self.begin_reply(tag, reply, message),
             (Some(Owner::Commit), _) => self.commit_reply(tag, reply, message),
             (Some(Owner::Statements), _) => self.statements_reply(now, tag, reply, message),
+            (Some(Owner::Cursors), _) => self.cursor_reply(now, tag, reply, message, is_whole),
             (Some(Owner::Inquiry), Reply::Failed(_)) => self.inquiry_failed(message),
             (Some(Owner::Inquiry), _) => {
                 self.inquiry_reply(tag, reply, &message[HEADER_BYTES..], is_whole);

@@ -1,15 +1,17 @@
 //! What becomes of a statement that was told where the server says something else (rule S2).
 
+use std::sync::Arc;
+
 use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::pg::{
-    Bind, ErrorFields, ErrorResponse, HEADER_BYTES, Severity, StatementOrPortal, backend, encode_error,
-    frame, frontend,
+    Bind, ErrorResponse, HEADER_BYTES, Parse, StatementOrPortal, backend, frame, frontend,
 };
 
 use super::Rule;
 use super::arrived::Arrived;
+use super::descriptions::Description;
 use super::statements::{Sent, State};
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
 /// A unit that is to fail.
@@ -21,23 +23,89 @@ pub(super) struct Refusal {
     pub(super) is_failing: bool,
 }
 
+/// A statement that was told, and is not there or is another: how it is made again.
+#[derive(Debug, Clone)]
+pub(crate) struct Broken {
+    /// What the server said.
+    error: Vec<u8>,
+    key: Box<[u8]>,
+    parse: Vec<u8>,
+    description: Option<Arc<Description>>,
+    may_be_dropped: bool,
+}
+
 impl Session {
-    /// Whether a message needs a statement that was told and is not there: only a unit that runs it alone can be told.
-    pub(crate) fn needs_broken(&self, tag: u8, body: &[u8]) -> bool {
+    /// Whether a message needs a statement that was told and is not there, in a way in which it cannot be told so.
+    pub(crate) fn needs_broken(&mut self, tag: u8, body: &[u8]) -> bool {
+        if !self.told.has_broken {
+            return false;
+        }
         let name = match tag {
             frontend::BIND => Bind::decode(body).ok().map(|bind| bind.statement),
+            frontend::PARSE => {
+                Parse::decode(body).ok().map(|parse| parse.statement).filter(|name| !name.is_empty())
+            }
             frontend::DESCRIBE => match StatementOrPortal::decode(body) {
                 Ok(StatementOrPortal::Statement(name)) => Some(name),
                 _ => None,
             },
+            // SQL may name it: EXECUTE, DEALLOCATE.
+            frontend::QUERY => {
+                return self.prepared.names_any(|name, prepared| {
+                    prepared.broken.is_some() && body.windows(name.len()).any(|text| text == name)
+                });
+            }
             _ => None,
         };
-        self.told.has_broken && name.is_some_and(|name| self.broken(name).is_some())
+        name.and_then(|name| self.prepared.get(name)).is_some_and(|prepared| prepared.broken.is_some())
     }
 
-    /// What a Bind of this statement is to fail with.
-    pub(super) fn broken(&self, name: &[u8]) -> Option<Vec<u8>> {
-        self.prepared.get(name)?.broken.clone()
+    /// Sends a unit that runs a statement which was told and is not there, or is another: it is made again ahead of the
+    /// unit, as a server does whose tables have changed back.
+    pub(super) fn run_broken(&mut self, now: Moment, unit: Arrived<'_>, name: &[u8]) -> Option<Verdict> {
+        let broken = self.prepared.get_mut(name)?.broken.clone()?;
+        if self.told.is_ahead_failed {
+            return Some(self.refuse_unit(now, unit, broken.error));
+        }
+        if self.queue.owes_client() {
+            return Some(Verdict::Hold);
+        }
+        if !self.queue.owes_session_only() {
+            return None;
+        }
+        self.begin.is_followed();
+        StatementOrPortal::Statement(name).encode(frontend::CLOSE, &mut self.to_server);
+        self.to_server.extend_from_slice(&broken.parse);
+        let mut expected = vec![Expect::Close, Expect::Parse];
+        if broken.description.is_some() {
+            StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, &mut self.to_server);
+            expected.push(Expect::DescribeStatement);
+        }
+        self.watching.ignore();
+        for expect in expected {
+            let due = Due::own(Owner::Statements, expect);
+            self.queue.sent(due);
+            self.watching.sent(&due);
+        }
+        for (tag, body) in unit.messages() {
+            frame(&mut self.to_server, tag, |out| out.extend_from_slice(body));
+            self.book_request(now, tag, body, true);
+        }
+        self.units.bytes_sent(unit.len());
+        let Broken { parse, key, description, may_be_dropped, .. } = *broken;
+        self.told.state = State::Sent(Box::new(Sent {
+            unit: NO_UNIT,
+            name: name.to_vec(),
+            key,
+            parse,
+            description,
+            status: None,
+            behind: Some(self.units.newest()),
+            may_be_dropped,
+            error: None,
+            is_failed: false,
+        }));
+        Some(Verdict::Replace(unit.len()))
     }
 
     pub(crate) fn statement_refused(&mut self) -> SessionError {
@@ -104,11 +172,22 @@ impl Session {
     fn told_is_answered(&mut self) -> Result<(), SessionError> {
         let State::Sent(sent) = std::mem::take(&mut self.told.state) else { return Ok(()) };
         let sent = *sent;
-        let Some(error) = sent.error else { return Ok(()) };
+        let Some(error) = sent.error else {
+            if let Some(prepared) = self.prepared.get_mut(&sent.name) {
+                prepared.broken = None;
+            }
+            return Ok(());
+        };
         self.config.common.descriptions.forget(self.facts.place(), &sent.key);
         self.prepared.for_each(|prepared| prepared.fails_in(sent.unit));
+        let Sent { key, parse, description, may_be_dropped, .. } = sent;
+        let broken = Broken { error: error.clone(), key, parse, description, may_be_dropped };
+        if let Some(prepared) = self.prepared.get_mut(&sent.name) {
+            prepared.broken = Some(Box::new(broken));
+        }
+        self.told.has_broken = true;
         if let Some(unit) = sent.behind {
-            if !sent.is_failed && !sent.may_be_dropped {
+            if !sent.is_failed && !may_be_dropped {
                 return Err(self.statement_refused()); // it has run, and the server breaks its own rules
             }
             let owed = self.queue.hand_over(unit, Owner::Statements);
@@ -118,10 +197,6 @@ impl Session {
             self.told.state = State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
             return Ok(());
         }
-        if let Some(prepared) = self.prepared.get_mut(&sent.name) {
-            prepared.broken = Some(error);
-        }
-        self.told.has_broken = true;
         let is_open = sent.status.is_none() || self.status == TransactionStatus::Active;
         self.told.is_ahead_failed = sent.is_failed && is_open;
         Ok(())
@@ -178,10 +253,25 @@ impl Sent {
     }
 }
 
-/// What PostgreSQL says to a Bind of a statement whose result is another now (`RevalidateCachedQuery`).
+/// What PostgreSQL says to a Bind of a statement whose result is another now, but for the line of its source: drivers look
+/// at the routine and prepare the statement again.
 fn another_result() -> Vec<u8> {
+    let fields = [
+        (b'S', "ERROR"),
+        (b'V', "ERROR"),
+        (b'C', "0A000"),
+        (b'M', "cached plan must not change result type"),
+        (b'F', "plancache.c"),
+        (b'R', "RevalidateCachedQuery"),
+    ];
     let mut out = Vec::new();
-    let message = "cached plan must not change result type";
-    encode_error(&mut out, ErrorFields { severity: Severity::Error, sqlstate: "0A000", message, hint: None });
+    frame(&mut out, backend::ERROR_RESPONSE, |out| {
+        for (code, text) in fields {
+            out.push(code);
+            out.extend_from_slice(text.as_bytes());
+            out.push(0);
+        }
+        out.push(0);
+    });
     out
 }

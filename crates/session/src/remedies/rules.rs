@@ -58,11 +58,27 @@ pub enum Rule {
     PinnedTypes,
     /// Only the statement's own Bind goes behind it.
     OnlyItsBind,
+    /// Only plain reads are read ahead.
+    Plain,
+    /// Only what no setting shapes.
+    Shape,
+    /// Statements to which the place of a cursor matters.
+    Place,
+    /// Not in SERIALIZABLE.
+    Serializable,
+    /// Errors ahead leave the transaction alone.
+    Shield,
+    /// What is kept has bounds.
+    Bounds,
+    /// The program's own requests keep its transaction alive.
+    Contact,
+    /// What fails unexpectedly ends the session.
+    Broken,
 }
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 35] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -90,6 +106,14 @@ impl Rule {
         Self::FreeName,
         Self::PinnedTypes,
         Self::OnlyItsBind,
+        Self::Plain,
+        Self::Shape,
+        Self::Place,
+        Self::Serializable,
+        Self::Shield,
+        Self::Bounds,
+        Self::Contact,
+        Self::Broken,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -122,6 +146,14 @@ impl Rule {
             Self::FreeName => "S4",
             Self::PinnedTypes => "S5",
             Self::OnlyItsBind => "S6",
+            Self::Plain => "R1",
+            Self::Shape => "R2",
+            Self::Place => "R3",
+            Self::Serializable => "R4",
+            Self::Shield => "R5",
+            Self::Bounds => "R6",
+            Self::Contact => "R7",
+            Self::Broken => "R8",
         }
     }
 
@@ -195,7 +227,7 @@ impl Rule {
                 "A Parse with the Describe of its statement is answered only where the Execute may run before the server has described the statement: the statement is proven to only read (section Purity), so that its result can be dropped, or it is an INSERT, UPDATE, DELETE or MERGE that returns no rows, so that there is no result that could be another. A Parse alone tells nothing, and is answered for any statement: where it fails, there is no statement that the Bind could run."
             }
             Self::BothFail => {
-                "Where the server describes a statement otherwise than was told, or refuses it, the unit that runs it fails with what PostgreSQL says to a statement whose result changed between Parse and Bind (0A000), or with the server's own error; inside a transaction the server's transaction is made to fail before the program is told. Where the program goes on with something else and cannot be told, the session ends."
+                "Where the server describes a statement otherwise than was told, or refuses it, the unit that runs it fails with what PostgreSQL says to a statement whose result changed between Parse and Bind (0A000), or with the server's own error; inside a transaction the server's transaction is made to fail before the program is told. A later unit that runs the statement goes behind a Parse that makes it again. Where the program goes on with something else and cannot be told, the session ends."
             }
             Self::SameKey => {
                 "Only for a text with the types fixed by the program that the server has accepted, and described, within 60 s and in the same place: database, role and search path, in a session whose state is known (rule C2), with no statement sent since by any session that may change a catalogue, and none in this transaction. An answer with the types put in (rule S5) confirms nothing. A 0A000 drops what is known in its place, and another description what was known of the statement."
@@ -208,6 +240,30 @@ impl Rule {
             }
             Self::OnlyItsBind => {
                 "Until the server has confirmed what was told, nothing goes to it but one unit that binds this statement, runs it once and does nothing else. Anything else waits."
+            }
+            Self::Plain => {
+                "Only results of statements that are proven to do nothing but read the snapshot (section Purity), in a session whose state is known when the program asks for their first piece: no row locks, no function of a user. The rows of such a portal are fixed when it is opened, whatever the session writes meanwhile."
+            }
+            Self::Shape => {
+                "Only where no setting shapes what is read later: the statement uses functions, operators and casts that look at none (no comparison of two columns: one may be a date, the other a timestamptz), and each column's type is written alike under all (numbers, text, boolean, uuid, json, inet; in binary also floats, dates, times and bytea). client_encoding is watched: after a change, what was read ahead is not given out, and the session ends if the program goes on with it."
+            }
+            Self::Place => {
+                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so a cursor in a transaction is read ahead only if the server says that it goes backward, or if a driver named it (Django). A program that names a portal of the protocol, or such a cursor, in one of these statements after it was read ahead ends its session."
+            }
+            Self::Serializable => {
+                "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it: at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
+            }
+            Self::Shield => {
+                "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, each with its Sync, so that statement_timeout is armed for each, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and an error leaves the transaction as it was. Rows before an error are given out; when the program comes to it, the server is asked for the failed piece, so that its transaction fails too, and the program gets the error as it was."
+            }
+            Self::Bounds => {
+                "No more pieces ahead than twice those that the program has got, than keep the path busy for four round trips, and than 1 MiB for the session, as far as the longest piece so far tells. A result of which one piece is read costs nothing."
+            }
+            Self::Contact => {
+                "While a program is answered from memory, the server hears of it every 20 ms at least, so that idle_in_transaction_session_timeout ends the transactions that it would end, and no others."
+            }
+            Self::Broken => {
+                "Should a message of the session's own fail, or the transaction be in another state than the program believes, the program gets a FATAL 08006 that tells it, and the session ends."
             }
         }
     }
@@ -242,6 +298,14 @@ impl Rule {
             Self::FreeName => "a_name_that_may_be_in_use_waits_for_the_server",
             Self::PinnedTypes => "parameters_have_the_types_that_were_told",
             Self::OnlyItsBind => "nothing_but_its_bind_goes_behind_a_statement_that_was_told",
+            Self::Plain => "only_a_result_that_is_proven_to_be_read_only_is_read_ahead",
+            Self::Shape => "a_result_that_settings_shape_is_not_read_ahead",
+            Self::Place => "a_statement_that_depends_on_a_place_finds_it",
+            Self::Serializable => "a_serializable_transaction_reads_what_it_asks_for",
+            Self::Shield => "an_error_ahead_is_told_when_the_program_comes_to_it",
+            Self::Bounds => "what_is_ahead_has_bounds",
+            Self::Contact => "a_program_that_is_served_from_memory_is_not_idle",
+            Self::Broken => "a_shield_that_fails_ends_the_session",
         }
     }
 

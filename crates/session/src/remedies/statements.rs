@@ -57,6 +57,8 @@ pub(super) struct Sent {
     pub(super) unit: u64,
     pub(super) name: Vec<u8>,
     pub(super) key: Box<[u8]>,
+    /// The Parse as it was sent.
+    pub(super) parse: Vec<u8>,
     /// What was told of it; none where only Parse was answered.
     pub(super) description: Option<Arc<Description>>,
     /// What ReadyForQuery said; none where none was told.
@@ -75,7 +77,6 @@ pub(super) struct Sent {
 struct Prepare<'a> {
     parse: Parse<'a>,
     describes: bool,
-    ends_with_sync: bool,
 }
 
 impl<'a> Prepare<'a> {
@@ -91,11 +92,30 @@ impl<'a> Prepare<'a> {
             (of == StatementOrPortal::Statement(parse.statement)).then_some(())?;
             (tag, body) = messages.next()?;
         }
-        let ends_with_sync = tag == frontend::SYNC;
-        let is_end = ends_with_sync || describes && tag == frontend::FLUSH;
+        let is_end = tag == frontend::SYNC || describes && tag == frontend::FLUSH;
         let is_plain = is_end && body.is_empty() && messages.next().is_none();
-        is_plain.then_some(Self { parse, describes, ends_with_sync })
+        is_plain.then_some(Self { parse, describes })
     }
+}
+
+/// The Parse with the types that are told, and whether the client has not fixed them itself (rule S5).
+fn parse_with(parse: Parse<'_>, told: Option<&Description>) -> (Vec<u8>, bool) {
+    let mut out = Vec::new();
+    let types = told.filter(|told| {
+        let types = ParameterDescription::decode(&told.parameters);
+        types.is_ok_and(|types| !types.oids().eq(parse.parameter_oids()))
+    });
+    match types {
+        None => parse.encode(&mut out),
+        Some(told) => frame(&mut out, frontend::PARSE, |out| {
+            for text in [parse.statement, parse.text] {
+                out.extend_from_slice(text);
+                out.push(0);
+            }
+            out.extend_from_slice(&told.parameters); // a count and types, as Parse has them
+        }),
+    }
+    (out, types.is_some())
 }
 
 /// Whether a unit does nothing but run the statement of this name once.
@@ -145,8 +165,10 @@ impl Session {
             State::None => {}
         }
         let unit = Arrived::peek(input);
-        if let Some((unit, error)) = unit.and_then(|unit| Some((unit, self.broken(bound(unit)?)?))) {
-            return Ok(Some(self.refuse_unit(now, unit, error)));
+        if let Some((unit, name)) = unit.and_then(|unit| Some((unit, bound(unit)?))) {
+            if let Some(verdict) = self.run_broken(now, unit, name) {
+                return Ok(Some(verdict));
+            }
         }
         if self.told.is_ahead_failed && input.first() != Some(&frontend::TERMINATE) {
             return Err(self.statement_refused());
@@ -189,10 +211,13 @@ impl Session {
         if !reads && !writes && Rule::MayShare.is_kept() {
             return None;
         }
+        let types = description.as_deref().filter(|_| Rule::PinnedTypes.is_kept());
+        let (parse, is_pinned) = parse_with(prepare.parse, types);
         self.told.state = State::Sent(Box::new(Sent {
             unit: 0,
             name: name.to_vec(),
             key,
+            parse,
             description: description.clone(),
             status: None,
             behind: None,
@@ -200,7 +225,7 @@ impl Session {
             error: None,
             is_failed: false,
         }));
-        Some(self.tell(now, unit, &prepare, description.as_deref()))
+        Some(self.tell(now, unit, is_pinned, description.as_deref()))
     }
 
     /// Whether the server is about to say what is not known.
@@ -237,10 +262,15 @@ impl Session {
         &mut self,
         now: Moment,
         unit: Arrived<'_>,
-        prepare: &Prepare<'_>,
+        is_pinned: bool,
         description: Option<&Description>,
     ) -> Verdict {
-        let is_pinned = description.is_some_and(|told| self.pin(prepare.parse, told));
+        let ends_with_sync = unit.messages().any(|(tag, _)| tag == frontend::SYNC);
+        if let State::Sent(sent) = &self.told.state {
+            if is_pinned {
+                self.to_server.extend_from_slice(&sent.parse);
+            }
+        }
         self.owner = Owner::Statements;
         for (tag, body) in unit.messages() {
             if is_pinned && tag != frontend::PARSE {
@@ -268,13 +298,13 @@ impl Session {
                 None => frame(out, backend::NO_DATA, |_| ()),
             }
         }
-        if prepare.ends_with_sync {
+        if ends_with_sync {
             encode_ready_for_query(out, status);
         }
         let reply = self.to_client.len() - reply_at;
         if let State::Sent(sent) = &mut self.told.state {
             sent.unit = number;
-            sent.status = prepare.ends_with_sync.then_some(status.letter());
+            sent.status = ends_with_sync.then_some(status.letter());
         }
         self.book_told(number, description);
         self.units.answered_by(number, Remedy::Statements);
@@ -282,22 +312,6 @@ impl Session {
         self.units.bytes_received(number, reply, now);
         self.book_answered(now);
         if is_pinned { Verdict::Replace(unit.len()) } else { Verdict::Forward(unit.len()) }
-    }
-
-    /// Puts the Parse with the types that are told, unless the client has fixed them itself (rule S5).
-    fn pin(&mut self, parse: Parse<'_>, told: &Description) -> bool {
-        let Ok(types) = ParameterDescription::decode(&told.parameters) else { return false };
-        if types.oids().eq(parse.parameter_oids()) || !Rule::PinnedTypes.is_kept() {
-            return false;
-        }
-        frame(&mut self.to_server, frontend::PARSE, |out| {
-            for text in [parse.statement, parse.text] {
-                out.extend_from_slice(text);
-                out.push(0);
-            }
-            out.extend_from_slice(&told.parameters); // a count and types, as Parse has them
-        });
-        true
     }
 
     /// Books what the client was told about its statement.

@@ -147,6 +147,7 @@ impl Session {
         }
         self.transaction.end();
         self.loops.transaction_ended(&self.config.common);
+        self.cursors.transaction_over();
         self.begin.savepoints_ended();
     }
 }

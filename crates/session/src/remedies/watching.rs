@@ -83,7 +83,12 @@ impl Watching {
     pub(crate) fn is_skipped(&mut self, due: &Due) {
         self.next = None;
         self.names.lost |=
-            due.expect == Expect::Close && due.owner != Owner::Inquiry && due.owner != Owner::Begin;
+            due.expect == Expect::Close && matches!(due.owner, Owner::Client | Owner::Statements);
+    }
+
+    /// The client names its statements.
+    pub(crate) fn names_used(&mut self) {
+        self.names.wanted = NAMES_ASKED_MAX;
     }
 
     /// No statement is left.
@@ -198,6 +203,9 @@ impl Session {
 
     /// Between transactions: asks whether there are statements made by SQL, if that was in the way (rule S4).
     pub(crate) fn inquire_names(&mut self) {
+        if !self.may_remedy(Remedy::Statements) {
+            return;
+        }
         let names = &mut self.watching.names;
         if names.wanted > 0 && names.doubted && !names.asked {
             names.asked = true;

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod server;
+pub(crate) mod walk;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -97,7 +98,10 @@ impl Pair {
         let mut out = std::mem::take(self.session.to_server());
         loop {
             let used = match self.session.handle_client(Moment(self.now), &self.up)? {
-                Verdict::Wait | Verdict::Hold => return Ok(out),
+                Verdict::Wait | Verdict::Hold => {
+                    out.append(self.session.to_server());
+                    return Ok(out);
+                }
                 Verdict::Forward(bytes) => {
                     out.extend_from_slice(&self.up[..bytes]);
                     bytes

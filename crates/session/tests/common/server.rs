@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use onetrip_sql::purity::CATALOGUE_QUERY;
 
+use super::walk::Walks;
 use super::{columns, complete, error, message, notification, ready};
 
 /// It skips what follows an error in an extended group up to the next Sync, as the manual's "Message Flow" says, answers
@@ -38,6 +39,7 @@ pub(crate) struct Server {
     pub(crate) describes: HashMap<String, (Vec<u32>, Option<Vec<u8>>)>,
     /// SQL has made a prepared statement.
     pub(crate) has_sql_statements: bool,
+    pub(crate) walks: Walks,
 }
 
 impl Default for Server {
@@ -60,6 +62,7 @@ impl Default for Server {
             refuses: HashMap::new(),
             describes: HashMap::new(),
             has_sql_statements: false,
+            walks: Walks::default(),
         }
     }
 }
@@ -73,7 +76,7 @@ impl Server {
             match tag {
                 b'S' => self.get_ready(&mut said),
                 _ if self.skips => {}
-                b'P' if self.status == b'E' => {
+                b'P' if self.status == b'E' && !c_str(rest).0.starts_with(b"ROLLBACK") => {
                     self.fails(error("ERROR", "25P02", "current transaction is aborted"), &mut said);
                 }
                 b'P' if self.refused(rest).is_some() => {
@@ -91,14 +94,21 @@ impl Server {
                 b'B' => {
                     let (statement, rest) = c_str(rest);
                     let text = self.parsed.get(statement).cloned().unwrap_or_default();
+                    self.walks.opens(first);
                     self.bound.insert(first.to_vec(), with_value(text, rest));
                     said.extend(message(b'2', b""));
                 }
                 b'C' => said.extend(message(b'3', b"")),
+                b'D' if self.is_walk(first) => said.extend(self.walks.describes()),
                 b'D' => self.describe(first, &mut said),
                 b'E' => {
                     let text = self.bound.get(first).cloned().unwrap_or_default();
-                    self.runs(&text, true, &mut said);
+                    let limit = rest.try_into().map_or(0, u32::from_be_bytes);
+                    if Walks::is_walk(&String::from_utf8_lossy(&text)) || !self.bound.contains_key(first) {
+                        self.walks_on(first, limit, &mut said);
+                    } else {
+                        self.runs(&text, true, &mut said);
+                    }
                 }
                 b'Q' => {
                     said.extend(description(&String::from_utf8_lossy(first)).unwrap_or_default());
@@ -142,9 +152,62 @@ impl Server {
         }
     }
 
+    /// Whether a Describe is about a portal of the result.
+    fn is_walk(&self, what: &[u8]) -> bool {
+        let portal = what.strip_prefix(b"P").and_then(|name| self.bound.get(name));
+        portal.is_some_and(|text| Walks::is_walk(&String::from_utf8_lossy(text)))
+    }
+
+    /// Runs a portal of the result, or a cursor by its name.
+    fn walks_on(&mut self, portal: &[u8], limit: u32, said: &mut Vec<u8>) {
+        if self.status == b'E' {
+            self.skips = true;
+            return said.extend(error("ERROR", "25P02", "current transaction is aborted"));
+        }
+        match self.walks.reads(portal, limit, said) {
+            Ok(count) => said.extend(Walks::ends(count, limit)),
+            Err(error) => {
+                (self.skips, self.status) = (true, b'E');
+                said.extend(error);
+            }
+        }
+    }
+
+    /// Runs DECLARE, FETCH or MOVE.
+    fn uses_cursor(&mut self, text: &str, said: &mut Vec<u8>) -> bool {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["DECLARE", name, ..] => self.walks.opens(name.as_bytes()),
+            ["FETCH", rows, "FROM", name] => {
+                let mut piece = self.walks.describes();
+                let Ok(count) = self.walks.reads(name.as_bytes(), rows.parse().unwrap_or(1), &mut piece)
+                else {
+                    return false;
+                };
+                said.extend(piece);
+                said.extend(complete(&format!("FETCH {count}")));
+                return true;
+            }
+            ["MOVE", "ABSOLUTE", place, "IN", name] => {
+                let name = name.trim_matches('"').as_bytes().to_vec();
+                self.walks.places.insert(name, place.parse().unwrap_or(0));
+            }
+            _ => return false,
+        }
+        said.extend(complete(words[0]));
+        true
+    }
+
     fn runs(&mut self, text: &[u8], is_extended: bool, said: &mut Vec<u8>) {
         let text = String::from_utf8_lossy(text).into_owned();
         self.texts.push(text.clone());
+        if self.status == b'E' && !text.starts_with("ROLLBACK") {
+            self.skips = is_extended;
+            return said.extend(error("ERROR", "25P02", "current transaction is aborted"));
+        }
+        if self.uses_cursor(&text, said) {
+            return;
+        }
         if self.answers(&text, said) {
             return;
         }
@@ -162,6 +225,7 @@ impl Server {
             return said.extend(error("ERROR", "XX000", "no way back"));
         }
         if upper.starts_with("ROLLBACK TO") {
+            self.status = b'T';
             return said.extend(complete("ROLLBACK"));
         }
         let verbs = ["BEGIN", "START TRANSACTION", "SAVEPOINT", "RELEASE", "COMMIT", "ROLLBACK"];
@@ -195,6 +259,9 @@ impl Server {
     fn answers(&self, text: &str, said: &mut Vec<u8>) -> bool {
         let rows = if text == "SHOW transaction_isolation" {
             vec![columns(&[Some(self.level.as_bytes())])]
+        } else if text.starts_with("SELECT is_scrollable") {
+            let flag: &[u8] = if self.walks.is_scrollable { b"t" } else { b"f" };
+            vec![columns(&[Some(flag)])]
         } else if text == CATALOGUE_QUERY {
             catalogue()
         } else if text.starts_with("SELECT pg_catalog.current_schemas(true)") {

@@ -43,6 +43,9 @@ pub(super) struct InFlight {
     over: u64,
     /// When the last part ended.
     part_ended_at: Moment,
+    /// What the front guess's answer has come to so far.
+    bytes: usize,
+    rows: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,6 +257,8 @@ impl Session {
         if !is_kept {
             return loops.in_flight.spoil();
         }
+        loops.in_flight.bytes += message.len();
+        loops.in_flight.rows += u64::from(tag == backend::DATA_ROW);
         if tag == backend::DATA_ROW && loops.predictor.wants_rows(ticket) {
             let columns = loops.examples.get(example).map_or(&[][..], |example| &example.columns);
             if let Ok(row) = DataRow::decode(&message[HEADER_BYTES..]) {
@@ -269,6 +274,7 @@ impl Session {
         let is_spoilt = std::mem::take(&mut in_flight.is_spoilt);
         let execution = Duration::from_nanos(now.since(in_flight.part_ended_at));
         in_flight.part_ended_at = now;
+        let (bytes, rows) = (std::mem::take(&mut in_flight.bytes), std::mem::take(&mut in_flight.rows));
         match in_flight.parts.pop_front() {
             Some(Part::Guess(ticket, _)) if is_spoilt => {
                 self.loops.buffer.fail(ticket);
@@ -276,7 +282,7 @@ impl Session {
             }
             Some(Part::Guess(ticket, _)) => {
                 self.loops.buffer.complete(ticket);
-                let outcome = Outcome { execution: Some(execution), ..Outcome::default() };
+                let outcome = Outcome { execution: Some(execution), bytes, rows };
                 self.loops.predictor.result_end(ticket, outcome);
             }
             Some(Part::Tail) => {

@@ -1,0 +1,78 @@
+//! Answers of which a part is in memory and a part on the server.
+
+use std::num::NonZeroU32;
+
+use onetrip_ledger::Moment;
+use onetrip_wire::pg::{Execute, HEADER_BYTES, StatementOrPortal, frame, frontend};
+
+use super::Kind;
+use super::buffer::{End, Stop};
+use super::replies::{Answer, Awaited};
+use super::request::{Form, Request};
+use crate::reply_queue::{Due, Expect, Owner};
+use crate::session::{Session, Verdict};
+
+impl Session {
+    /// Sends what gets the rest of the answer, or what only marks its place among the server's replies.
+    pub(super) fn answer_in_part(&mut self, now: Moment, request: &Request, input: &[u8]) -> Option<Verdict> {
+        if self.queue.is_skipping() {
+            return None; // the server skips it
+        }
+        let held_at = self.cursors.held_at.take();
+        let reader = self.cursors.readers.get_mut(&*request.name)?;
+        let limit = request.rows.map(|rows| u64::from(rows.get()));
+        let mut bytes = Vec::new();
+        let (rows, stop) = reader.buffer.take(limit, &mut bytes);
+        let (serial, is_cursor) = (reader.serial, matches!(reader.kind, Kind::Cursor { .. }));
+        if rows == 0 && stop == Stop::Short {
+            return None;
+        }
+        self.begin.is_followed();
+        let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
+        let left = limit.and_then(|limit| u32::try_from(limit - rows).ok()).and_then(NonZeroU32::new);
+        let out = &mut self.to_server;
+        let expect = match (&stop, request.form) {
+            (Stop::Short, Form::Query) => {
+                let name = String::from_utf8_lossy(&request.name);
+                let count = left.map_or(0, NonZeroU32::get);
+                frame(out, frontend::QUERY, |out| {
+                    out.extend_from_slice(format!("FETCH FORWARD {count} FROM \"{name}\"\0").as_bytes());
+                });
+                Expect::Query
+            }
+            (_, Form::Query) => {
+                out.extend_from_slice(&input[..request.message]);
+                Expect::Query
+            }
+            (Stop::Short, _) => {
+                Execute { portal: &request.name, row_limit: left }.encode(out);
+                Expect::Execute
+            }
+            (Stop::At(End::Failed(_)), _) => {
+                out.extend_from_slice(&input[..request.message]);
+                Expect::Execute
+            }
+            _ => {
+                StatementOrPortal::Portal(&request.name).encode(frontend::DESCRIBE, out);
+                Expect::DescribePortal
+            }
+        };
+        debug_assert!(input.len() >= HEADER_BYTES);
+        self.queue.sent(Due { expect, unit, statement, owner: Owner::Cursors });
+        self.units.owes(unit);
+        self.cursors.awaited.push_back(Awaited::Answer(Answer {
+            serial,
+            bytes,
+            rows,
+            stop,
+            is_cursor,
+            has_begun: false,
+        }));
+        self.units.bytes_sent(request.message);
+        if request.form == Form::Query {
+            self.units.close(None);
+        }
+        self.cursors.contact_at = now;
+        Some(Verdict::Replace(request.message))
+    }
+}

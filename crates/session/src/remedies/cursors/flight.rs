@@ -1,0 +1,149 @@
+//! What is sent ahead: pieces in a shield (rule R5).
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_wire::pg::{Bind, Execute, Formats, Parse, StatementOrPortal, Values, frame, frontend};
+
+use super::replies::Awaited;
+use super::request::Request;
+use super::{KEPT_BYTES_MAX, Reader};
+use crate::remedies::Rule;
+use crate::reply_queue::{Due, Expect, Owner};
+use crate::session::Session;
+
+/// Pieces that may be ahead for each that the program has got: so much is wasted at most.
+const AHEAD_PER_PIECE: u64 = 2;
+/// Pieces ahead, at most.
+const PIECES_MAX: u64 = 4096;
+/// A piece that takes so many round trips is not read ahead: what comes behind it would wait.
+const SLOW_TRIPS: u64 = 4;
+/// With more pieces than this, the next flight goes out when a quarter is used up.
+const SMALL: usize = 16;
+/// What is ahead takes so many round trips, at most.
+const TRIPS_AHEAD: u64 = 4;
+/// A program that is served from memory is not idle: the server hears of it this often.
+const CONTACT_EVERY: Duration = Duration::from_millis(20);
+
+impl Session {
+    /// Sends for pieces of so many rows.
+    pub(super) fn fly(&mut self, name: &[u8], rows: NonZeroU32, pieces: usize) {
+        let is_shielded = self.status == TransactionStatus::Active && Rule::Shield.is_kept();
+        let Some(reader) = self.cursors.readers.get_mut(name) else { return };
+        reader.under_way += pieces;
+        reader.buffer.filled_at = None;
+        let serial = reader.serial;
+        let savepoint = self.inquiries.name().to_vec();
+        if is_shielded {
+            self.own_statement(&[b"SAVEPOINT ", &savepoint[..]].concat());
+            self.own_sync(None);
+        }
+        for piece in 0..pieces {
+            Execute { portal: name, row_limit: Some(rows) }.encode(&mut self.to_server);
+            self.own_due(Expect::Execute, Awaited::Piece { serial });
+            let is_last = piece + 1 == pieces && !is_shielded;
+            self.own_sync(is_last.then_some(self.status));
+        }
+        if is_shielded {
+            self.own_statement(&[b"ROLLBACK TO ", &savepoint[..]].concat());
+            self.own_statement(&[b"RELEASE ", &savepoint[..]].concat());
+            self.own_sync(Some(self.status));
+        }
+    }
+
+    /// A statement of the remedy's that cannot fail, by a name of its own.
+    pub(super) fn own_statement(&mut self, text: &[u8]) {
+        let name = self.inquiries.name().to_vec();
+        let name = name.as_slice();
+        let out = &mut self.to_server;
+        Parse::untyped(name, text).encode(out);
+        Bind {
+            portal: name,
+            statement: name,
+            parameter_formats: Formats::default(),
+            parameters: Values::default(),
+            result_formats: Formats::default(),
+        }
+        .encode(out);
+        Execute { portal: name, row_limit: None }.encode(out);
+        StatementOrPortal::Portal(name).encode(frontend::CLOSE, out);
+        StatementOrPortal::Statement(name).encode(frontend::CLOSE, out);
+        for expect in [Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close] {
+            self.own_due(expect, Awaited::Frame);
+        }
+    }
+
+    /// A Sync of the remedy's; `status` as it must be then.
+    fn own_sync(&mut self, status: Option<TransactionStatus>) {
+        frame(&mut self.to_server, frontend::SYNC, |_| ());
+        self.own_due(Expect::Sync, Awaited::Ready(status));
+    }
+
+    fn own_due(&mut self, expect: Expect, awaited: Awaited) {
+        self.queue.sent(Due::own(Owner::Cursors, expect));
+        self.cursors.awaited.push_back(awaited);
+    }
+
+    /// Ends the unnamed statement and portal as a simple query does that is not sent.
+    pub(super) fn end_unnamed(&mut self) {
+        if self.portals.get(b"").is_none() && self.prepared.get(b"").is_none() {
+            return;
+        }
+        StatementOrPortal::Portal(b"").encode(frontend::CLOSE, &mut self.to_server);
+        StatementOrPortal::Statement(b"").encode(frontend::CLOSE, &mut self.to_server);
+        self.own_due(Expect::Close, Awaited::Frame);
+        self.own_due(Expect::Close, Awaited::Frame);
+        self.own_sync(Some(self.status));
+    }
+
+    /// Sends for more when half of what may be ahead is used up, or lets the server know that the program is there.
+    pub(super) fn refill(&mut self, now: Moment, request: &Request) {
+        let target = self.pieces_ahead(&request.name);
+        let Some(reader) = self.cursors.readers.get(&*request.name) else { return };
+        let ahead = reader.buffer.len() + reader.under_way;
+        let more = target.saturating_sub(ahead);
+        let is_low = if target > SMALL { 4 * ahead <= 3 * target } else { 2 * ahead <= target };
+        match request.rows {
+            Some(rows) if is_low && more > 0 && self.may_read_ahead(now, &request.name) => {
+                self.fly(&request.name, rows, more);
+                self.cursors.contact_at = now;
+            }
+            _ => self.keep_contact(now),
+        }
+    }
+
+    /// A server that ends idle transactions must not end one whose program is served from memory (rule R8).
+    fn keep_contact(&mut self, now: Moment) {
+        let is_old = now.since(self.cursors.contact_at) >= CONTACT_EVERY.as_nanos() as u64;
+        if is_old && self.queue.is_empty() && Rule::Contact.is_kept() {
+            self.cursors.contact_at = now;
+            self.own_sync(Some(self.status));
+        }
+    }
+
+    /// How many pieces may be ahead (rule R6).
+    pub(super) fn pieces_ahead(&self, name: &[u8]) -> usize {
+        let Some(reader) = self.cursors.readers.get(name) else { return 0 };
+        let by_bytes = if Rule::Bounds.is_kept() {
+            let free = KEPT_BYTES_MAX.saturating_sub(self.cursors.kept() - reader.buffer.bytes());
+            (free / reader.piece_bytes.max(1)) as u64
+        } else {
+            PIECES_MAX
+        };
+        let rtt = self.begin.distance().as_nanos() as u64;
+        let by_hits = AHEAD_PER_PIECE * reader.pieces;
+        by_bytes.min(by_hits).min(reader.by_time(rtt)).min(PIECES_MAX) as usize
+    }
+}
+
+impl Reader {
+    /// Pieces that keep the path busy for so many round trips.
+    fn by_time(&self, rtt_nanos: u64) -> u64 {
+        match self.piece_nanos {
+            0 => PIECES_MAX,
+            slow if slow > SLOW_TRIPS * rtt_nanos => 0,
+            nanos => TRIPS_AHEAD * rtt_nanos / nanos + 1,
+        }
+    }
+}

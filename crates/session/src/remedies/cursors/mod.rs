@@ -1,0 +1,217 @@
+//! The remedy `cursors`: a result that is read in pieces is read ahead.
+//!
+//! ```text
+//!  client            session                                                    server
+//!    | Execute 10 --->| Execute 10, Sync --------------------------------------->|   the first piece, by the program
+//!    |<---------------|<------------------------------- rows, PortalSuspended, T -|
+//!    | Execute 10 --->| SAVEPOINT x; Execute 10, Sync; … ; ROLLBACK TO x; RELEASE |   held until its piece has come
+//!    |<- rows, T -----|<------------------------------- rows, PortalSuspended, T -|   kept, and delivered in order
+//!    | Execute 10 --->|                                                           |   from memory
+//! ```
+//!
+//! A portal keeps its place when the savepoint is rolled back to, so one shield serves a flight of pieces, and nothing
+//! has to follow an error. A cursor of SQL is a portal by name: its pieces are read by Execute as well. The server's
+//! portal is then ahead of the program; what the program asks for is cut from memory, the rest is asked for
+//! ([`answer`]), and what could tell where the server's portal stands is dealt with before it goes out ([`names`]).
+
+mod answer;
+mod buffer;
+mod flight;
+mod forms;
+mod names;
+mod replies;
+mod request;
+mod sql;
+
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::RandomState;
+use onetrip_ledger::Moment;
+
+use crate::statements::{ResultFormats, Text};
+use buffer::Buffer;
+pub(crate) use names::{CursorUse, Place, cursor_use};
+use replies::Awaited;
+
+/// Bytes that one session keeps, at most as far as earlier pieces tell how long later ones are.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+/// Results of one session that are followed.
+const READERS_MAX: usize = 64;
+
+/// What is read in pieces, and what was read of it ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors {
+    /// By the name of the portal.
+    readers: HashMap<Box<[u8]>, Reader, RandomState>,
+    /// What becomes of the replies to the messages that are this remedy's, in order.
+    awaited: VecDeque<Awaited>,
+    next_serial: u64,
+    /// Since when the client waits for a piece that is under way.
+    held_at: Option<Moment>,
+    /// When something was last sent to the server.
+    contact_at: Moment,
+    /// The piece that the server sends to the client: its unit and its reader.
+    native: Option<(u64, u64)>,
+    /// The cursor about which the server is to be asked.
+    asks_about: Option<Box<[u8]>>,
+    /// Readers about whose cursors the server is asked.
+    asked: VecDeque<u64>,
+    /// A row that is too long to be looked into is passing: it is kept for this reader.
+    long_row: Option<u64>,
+    /// A message that is replaced is passed on all the same from where it was cut.
+    passes_rest: bool,
+}
+
+/// One result that is read in pieces.
+#[derive(Debug)]
+struct Reader {
+    serial: u64,
+    kind: Kind,
+    text: Text,
+    formats: ResultFormats,
+    /// Pieces and rows that the program has got.
+    pieces: u64,
+    rows: u64,
+    /// Pieces that are under way.
+    under_way: usize,
+    buffer: Buffer,
+    /// The longest piece, in bytes.
+    piece_bytes: usize,
+    /// Time between two pieces of a flight; zero as long as none was seen.
+    piece_nanos: u64,
+    /// Its statement is known to do nothing but read, whenever it does.
+    is_proven: bool,
+    /// The program has seen the end.
+    is_over: bool,
+    /// Something was run that may have closed it.
+    is_unsure: bool,
+    /// Pieces that were under way then: they tell nothing.
+    sent_before: usize,
+    /// The unit that closes it or puts another in its place, if that succeeds.
+    leaving: Option<u64>,
+    /// A setting changed that what was read ahead may depend on.
+    is_stale: bool,
+    /// It must not be read ahead.
+    is_barred: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A portal of the protocol, read by Execute.
+    Portal,
+    /// A cursor of SQL, read by FETCH.
+    Cursor {
+        /// Its RowDescription, once it was seen.
+        header: Vec<u8>,
+        /// Its rows are stored, and it outlives its transaction.
+        is_held: bool,
+        /// The server can put it back to where the program believes it to be.
+        can_move: bool,
+        /// No statement of the program's depends on where it stands, but FETCH.
+        is_apart: bool,
+    },
+}
+
+impl Reader {
+    /// Whether the server's portal is further on than the program knows, or may be.
+    fn is_ahead(&self) -> bool {
+        self.under_way > 0 || !self.buffer.is_empty()
+    }
+
+    /// It may not be there any more.
+    fn doubt(&mut self) {
+        self.is_unsure = true;
+        self.sent_before = self.under_way;
+    }
+
+    fn is_held(&self) -> bool {
+        matches!(self.kind, Kind::Cursor { is_held: true, .. })
+    }
+}
+
+impl Cursors {
+    /// Whether the client waits for a piece that is under way.
+    pub(crate) fn holds_client(&self) -> bool {
+        self.held_at.is_some()
+    }
+
+    fn by_serial(&mut self, serial: u64) -> Option<&mut Reader> {
+        self.readers.values_mut().find(|reader| reader.serial == serial)
+    }
+
+    fn add(&mut self, name: &[u8], kind: Kind, text: Text, formats: ResultFormats) -> Option<&mut Reader> {
+        if self.readers.len() >= READERS_MAX || self.readers.contains_key(name) {
+            return None;
+        }
+        self.next_serial += 1;
+        let reader = Reader {
+            serial: self.next_serial,
+            kind,
+            text,
+            formats,
+            pieces: 0,
+            rows: 0,
+            under_way: 0,
+            buffer: Buffer::default(),
+            piece_bytes: 0,
+            piece_nanos: 0,
+            is_proven: false,
+            is_over: false,
+            is_unsure: false,
+            sent_before: 0,
+            leaving: None,
+            is_stale: false,
+            is_barred: false,
+        };
+        Some(self.readers.entry(name.into()).or_insert(reader))
+    }
+
+    /// Bytes that are kept for all readers.
+    fn kept(&self) -> usize {
+        self.readers.values().map(|reader| reader.buffer.bytes()).sum()
+    }
+
+    /// The transaction is over, and its portals with it.
+    pub(crate) fn transaction_over(&mut self) {
+        self.readers.retain(|_, reader| reader.is_held());
+    }
+
+    /// A unit of the client's closes this portal, or binds another by its name.
+    pub(crate) fn leaves(&mut self, name: &[u8], unit: u64) {
+        if let Some(reader) = self.readers.get_mut(name) {
+            reader.leaving.get_or_insert(unit);
+        }
+    }
+
+    /// A simple query ends the unnamed portal, whatever comes of it.
+    pub(crate) fn unnamed_ends(&mut self) {
+        self.readers.remove(&b""[..]);
+    }
+
+    /// A unit of the client's was answered by ReadyForQuery; `failed` as it says.
+    pub(crate) fn unit_ready(&mut self, unit: u64, failed: bool) {
+        let is_due = |reader: &Reader| reader.leaving.is_some_and(|at| at <= unit);
+        if failed {
+            for reader in self.readers.values_mut().filter(|reader| is_due(reader)) {
+                reader.leaving = None;
+                reader.doubt();
+            }
+        } else {
+            self.readers.retain(|_, reader| !is_due(reader));
+        }
+    }
+
+    /// A setting that the server reports has another value now (rule R2).
+    pub(crate) fn setting_changed(&mut self, name: &[u8]) {
+        if name == b"client_encoding" {
+            for reader in self.readers.values_mut().filter(|reader| reader.is_ahead()) {
+                reader.is_stale = true;
+            }
+        }
+    }
+
+    /// Something goes to the server that may close portals, as far as is known.
+    fn doubt(&mut self) {
+        self.readers.values_mut().for_each(Reader::doubt);
+    }
+}

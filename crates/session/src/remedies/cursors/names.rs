@@ -1,0 +1,284 @@
+//! Statements that name a cursor: those that make one, close one, and those to which it matters where one stands (rule
+//! R3).
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_sql::{Lifted, StatementKind};
+use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, frontend};
+
+use super::Kind;
+use super::sql;
+use crate::remedies::inquiry::Question;
+use crate::remedies::{Effect, Rule};
+use crate::session::{Session, SessionError};
+use crate::statements::{ResultFormats, Text};
+
+/// Cursors that a driver names, and no program does.
+const DRIVERS_NAMES: [&[u8]; 1] = [b"_django_curs_"];
+
+/// What a statement's text has to do with cursors.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CursorUse {
+    /// It makes one.
+    Declares { name: Box<[u8]>, is_held: bool, no_scroll: bool },
+    /// FETCH forward.
+    Fetches(Box<[u8]>),
+    /// CLOSE of one.
+    Closes(Box<[u8]>),
+    /// It may depend on where a cursor stands that is named in this text.
+    Moves(Box<[u8]>),
+}
+
+/// What to do with a statement.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It may go.
+    Good,
+    /// It may go behind the session's own messages.
+    Restored,
+    /// It has to wait.
+    Wait,
+}
+
+/// Looks for cursors in a text; with DECLARE, also for its query.
+pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(CursorUse, Option<&'a str>)> {
+    use StatementKind as S;
+    let name = || lifted.name().map(|name| name.folded().collect());
+    let moves = || (CursorUse::Moves(text.into()), None);
+    match lifted.kind() {
+        S::Declare => {
+            let sql::Declare { name, is_held, no_scroll, query } = sql::declare(text)?;
+            Some((CursorUse::Declares { name: name.into(), is_held, no_scroll }, Some(query)))
+        }
+        S::CloseCursor if !lifted.facts().all => name().map(|name| (CursorUse::Closes(name), None)),
+        S::Fetch => match sql::fetch(text) {
+            Some(fetch) => Some((CursorUse::Fetches(fetch.name.into()), None)),
+            None => Some(moves()),
+        },
+        S::Move => Some(moves()),
+        S::Select | S::Values | S::Insert | S::Show | S::Savepoint | S::Release | S::RollbackTo => None,
+        S::Begin | S::Commit | S::Rollback | S::Empty | S::Set | S::Reset => None,
+        _ => has_current_of(text).then(moves),
+    }
+}
+
+impl Session {
+    /// A statement of the client's goes to the server as it came. Returns its effect, given what is known of cursors.
+    pub(crate) fn runs_beside_cursors(&mut self, now: Moment, unit: u64, text: &Text) -> Effect {
+        if !self.may_remedy(Remedy::Cursors) {
+            return text.effect;
+        }
+        match text.cursor.as_deref() {
+            Some(CursorUse::Declares { name, is_held, no_scroll }) => {
+                return self.declares(unit, text, name, *is_held, *no_scroll);
+            }
+            Some(CursorUse::Closes(name)) => {
+                let is_plain = self.is_plain_cursor(name);
+                self.cursors.leaves(name, unit);
+                return if is_plain { Effect::Nothing } else { text.effect };
+            }
+            Some(CursorUse::Fetches(name)) => {
+                let Some(reader) = self.cursors.readers.get(name) else { return text.effect };
+                self.cursors.native = Some((unit, reader.serial));
+                return if self.is_plain_cursor(name) { Effect::Nothing } else { text.effect };
+            }
+            Some(CursorUse::Moves(_)) | None => {}
+        }
+        if !self.cursors.readers.is_empty() && !self.keeps_portals(now, text) {
+            self.cursors.doubt();
+        }
+        text.effect
+    }
+
+    /// Whether FETCH and CLOSE of this cursor do nothing that its transaction does not undo.
+    fn is_plain_cursor(&self, name: &[u8]) -> bool {
+        let reader = self.cursors.readers.get(name);
+        reader.is_some_and(|reader| !reader.is_held() && reader.leaving.is_none())
+    }
+
+    /// Whether no portal is closed by it.
+    fn keeps_portals(&mut self, now: Moment, text: &Text) -> bool {
+        use StatementKind as S;
+        match text.kind {
+            kind if kind.is_row_write() => true,
+            S::Savepoint | S::Release | S::Show | S::Empty | S::Set | S::Reset | S::Begin => true,
+            _ => text.effect == Effect::Read && self.only_reads(now, text.template),
+        }
+    }
+
+    fn declares(&mut self, unit: u64, text: &Text, name: &[u8], is_held: bool, no_scroll: bool) -> Effect {
+        self.cursors.leaves(name, unit);
+        let is_in_place = match self.status {
+            TransactionStatus::Idle => is_held,
+            TransactionStatus::Active => !is_held,
+            _ => false,
+        };
+        if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
+            return text.effect;
+        }
+        let is_drivers = DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
+        let is_apart = is_held || is_drivers;
+        let kind = Kind::Cursor { header: Vec::new(), is_held, can_move: false, is_apart };
+        if self.cursors.add(name, kind, text.clone(), ResultFormats::default()).is_some()
+            && !is_apart
+            && !no_scroll
+        {
+            self.cursors.asks_about = Some(name.into());
+        }
+        Effect::Read
+    }
+
+    /// Asks whether a cursor that was declared can be put back to a place.
+    pub(crate) fn ask_about_cursor(&mut self) {
+        if self.units.is_open() || self.client_passing > 0 {
+            return;
+        }
+        let Some(name) = self.cursors.asks_about.take() else { return };
+        let Some(reader) = self.cursors.readers.get(&name) else { return };
+        self.cursors.asked.push_back(reader.serial);
+        let name = String::from_utf8_lossy(&name).replace('\'', "''");
+        let text = format!(
+            "SELECT is_scrollable FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) '{name}'::pg_catalog.text"
+        );
+        self.ask(Question::Cursor, &text, true);
+    }
+
+    /// The server has said whether the cursor that was asked about can be put back.
+    pub(crate) fn learn_place(&mut self, is_scrollable: bool) {
+        let Some(serial) = self.cursors.asked.front().copied() else { return };
+        if let Some(Kind::Cursor { can_move, .. }) =
+            self.cursors.by_serial(serial).map(|reader| &mut reader.kind)
+        {
+            *can_move = is_scrollable;
+        }
+    }
+
+    /// Nothing more comes about the cursor that was asked about.
+    pub(crate) fn learned_place(&mut self) {
+        self.cursors.asked.pop_front();
+    }
+
+    /// Before the message at the front of `input` goes to the server: puts the cursors that it names back to where the
+    /// program believes them to be.
+    ///
+    /// # Errors
+    ///
+    /// The session ends where that cannot be done.
+    pub(crate) fn restore_places(
+        &mut self,
+        header: FrameHeader,
+        input: &[u8],
+    ) -> Result<Place, SessionError> {
+        if !Rule::Place.is_kept() || !self.cursors.readers.values().any(super::Reader::is_ahead) {
+            return Ok(Place::Good);
+        }
+        let body = &input[HEADER_BYTES..header.frame_len().min(input.len())];
+        let names = match header.tag {
+            frontend::EXECUTE => self.names_in_execute(body),
+            frontend::QUERY => self.names_in_query(body),
+            _ => return Ok(Place::Good),
+        };
+        let mut place = Place::Good;
+        for name in names {
+            let Some(reader) = self.cursors.readers.get_mut(&name) else { continue };
+            if reader.under_way > 0 {
+                return Ok(Place::Wait);
+            }
+            let is_movable = matches!(reader.kind, Kind::Cursor { can_move: true, .. }) && !reader.is_stale;
+            if !is_movable || self.status != TransactionStatus::Active {
+                return Err(self.cursors_broke("the program asks where it stands"));
+            }
+            reader.is_barred = true;
+            let rows = reader.rows;
+            reader.buffer = super::Buffer::default();
+            let name = String::from_utf8_lossy(&name).into_owned();
+            self.own_statement(format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
+            place = Place::Restored;
+        }
+        Ok(place)
+    }
+
+    fn names_in_execute(&self, body: &[u8]) -> Vec<Box<[u8]>> {
+        let Ok(execute) = Execute::decode(body) else { return Vec::new() };
+        let readers = &self.cursors.readers;
+        if readers.get(execute.portal).is_some_and(|reader| reader.is_stale && reader.is_ahead()) {
+            return vec![execute.portal.into()];
+        }
+        let portal = self.portals.get(execute.portal);
+        portal
+            .and_then(|portal| portal.text.cursor.as_ref())
+            .map_or_else(Vec::new, |used| self.named_by(used, true))
+    }
+
+    fn names_in_query(&mut self, body: &[u8]) -> Vec<Box<[u8]>> {
+        let text = body.strip_suffix(b"\0").unwrap_or(body);
+        let lifted = self.lifter.lift(text, self.standard_strings);
+        let Some((used, _)) = cursor_use(&lifted, text) else { return Vec::new() };
+        self.named_by(&used, false)
+    }
+
+    /// The cursors ahead to whose place it matters.
+    fn named_by(&self, used: &CursorUse, is_extended: bool) -> Vec<Box<[u8]>> {
+        let ahead = self.cursors.readers.iter().filter(|(_, reader)| reader.is_ahead());
+        let is_named = |name: &[u8], reader: &super::Reader| match used {
+            CursorUse::Fetches(fetched) => {
+                let is_read_so =
+                    matches!(reader.kind, Kind::Cursor { .. }) && !is_extended && !reader.is_stale;
+                **fetched == *name && !is_read_so
+            }
+            CursorUse::Moves(text) => mentions(text, name),
+            CursorUse::Declares { .. } | CursorUse::Closes(_) => false,
+        };
+        ahead.filter(|(name, reader)| is_named(name, reader)).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// Whether `CURRENT OF`, FETCH or MOVE stands in a text.
+fn has_current_of(text: &[u8]) -> bool {
+    words(text).any(|word| {
+        ["current", "fetch", "move"].iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+    })
+}
+
+/// Whether a name stands in a text as a word, in quotes or not.
+fn mentions(text: &[u8], name: &[u8]) -> bool {
+    let is_quoted = |quote: u8| {
+        let quoted = [&[quote], name, &[quote]].concat();
+        text.windows(quoted.len()).any(|part| part == quoted)
+    };
+    words(text).any(|word| word.eq_ignore_ascii_case(name)) || is_quoted(b'"') || is_quoted(b'\'')
+}
+
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80))
+        .filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use onetrip_sql::Lifter;
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_depends_on_a_place_names_its_cursor() {
+        let mut lifter = Lifter::new();
+        let mut moves =
+            |text: &str, name: &str| match cursor_use(&lifter.lift(text.as_bytes(), true), text.as_bytes()) {
+                Some((CursorUse::Moves(text), _)) => mentions(&text, name.as_bytes()),
+                _ => false,
+            };
+        for text in [
+            "FETCH BACKWARD 1 FROM c",
+            "MOVE 3 IN \"c\"",
+            "UPDATE t SET v = 1 WHERE CURRENT OF C",
+            "SELECT 1; FETCH 1 FROM c",
+            "DO $$ BEGIN FETCH c INTO x; END $$",
+        ] {
+            assert!(moves(text, "c"), "{text}");
+        }
+        for text in ["FETCH 10 FROM c", "CLOSE c", "SELECT c.id FROM c", "UPDATE c SET v = 1", "MOVE 3 IN d"]
+        {
+            assert!(!moves(text, "c"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What the server says to the messages of this remedy.
+
+use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_wire::pg::{CommandComplete, ErrorResponse, HEADER_BYTES, backend};
+
+use super::buffer::{End, Stop};
+use super::request::put_end;
+use crate::remedies::Rule;
+use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::session::{Session, SessionError, Verdict};
+
+/// What becomes of the reply to a message of this remedy.
+#[derive(Debug)]
+pub(super) enum Awaited {
+    /// It is dropped; an error must not be.
+    Frame,
+    /// It is dropped; a status is given where it must be that one.
+    Ready(Option<TransactionStatus>),
+    /// It is kept for this reader.
+    Piece { serial: u64 },
+    /// It becomes an answer to the client.
+    Answer(Answer),
+}
+
+/// An answer of which a part was in memory.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) serial: u64,
+    /// Messages that come before what the server says.
+    pub(super) bytes: Vec<u8>,
+    pub(super) rows: u64,
+    pub(super) stop: Stop,
+    /// It answers FETCH.
+    pub(super) is_cursor: bool,
+    /// The server has begun to say something.
+    pub(super) has_begun: bool,
+}
+
+impl Session {
+    /// The server answers a message of this remedy.
+    pub(crate) fn cursor_reply(
+        &mut self,
+        now: Moment,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+        is_whole: bool,
+    ) -> Result<Verdict, SessionError> {
+        let body = &message[HEADER_BYTES..];
+        let is_last = matches!(reply, Reply::Last(_) | Reply::Failed(_));
+        let is_error = matches!(reply, Reply::Failed(_));
+        if is_error && ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
+            return Ok(Verdict::Forward(message.len()));
+        }
+        let dropped = Ok(Verdict::Replace(message.len()));
+        match self.cursors.awaited.front() {
+            Some(Awaited::Frame) if is_error && Rule::Broken.is_kept() => {
+                return Err(self.cursors_broke("a statement of onetrip's own failed"));
+            }
+            Some(Awaited::Ready(Some(status))) if Rule::Broken.is_kept() => {
+                let letter = if *status == TransactionStatus::Idle { b"I" } else { b"T" };
+                if body != letter {
+                    return Err(self.cursors_broke("what was read ahead changed the transaction"));
+                }
+            }
+            Some(Awaited::Piece { serial }) => {
+                let serial = *serial;
+                self.piece_reply(now, serial, tag, reply, message, is_whole);
+            }
+            Some(Awaited::Answer(_)) => return self.answer_reply(tag, reply, message),
+            _ => {}
+        }
+        if is_last {
+            self.cursors.awaited.pop_front();
+        }
+        dropped
+    }
+
+    fn piece_reply(
+        &mut self,
+        now: Moment,
+        serial: u64,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+        is_whole: bool,
+    ) {
+        let failed = matches!(reply, Reply::Failed(_));
+        let sqlstate =
+            || ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|error| error.sqlstate());
+        if failed && sqlstate() == Some(*b"34000") {
+            // It is not there any more: the program will be told by the server.
+            return self.cursors.readers.retain(|_, reader| reader.serial != serial);
+        }
+        let Some(reader) = self.cursors.by_serial(serial) else { return };
+        let end = match tag {
+            backend::DATA_ROW => {
+                reader.buffer.add(message, true);
+                self.cursors.long_row = Some(serial).filter(|_| !is_whole);
+                return;
+            }
+            backend::PORTAL_SUSPENDED => End::Suspended,
+            backend::COMMAND_COMPLETE => End::Complete,
+            _ if failed => End::Failed(message.to_vec()),
+            _ => return,
+        };
+        reader.is_unsure &= reader.sent_before > 0;
+        reader.sent_before = reader.sent_before.saturating_sub(1);
+        reader.under_way = reader.under_way.saturating_sub(1);
+        let bytes = reader.buffer.end(end);
+        reader.piece_bytes = reader.piece_bytes.max(bytes);
+        if let Some(before) = reader.buffer.filled_at.replace(now) {
+            let nanos = now.since(before);
+            reader.piece_nanos =
+                if reader.piece_nanos == 0 { nanos } else { (7 * reader.piece_nanos + nanos) / 8 };
+        }
+    }
+
+    /// The server answers in place of what was in memory, or behind it (rule R9).
+    fn answer_reply(&mut self, tag: u8, reply: Reply, message: &[u8]) -> Result<Verdict, SessionError> {
+        let body = &message[HEADER_BYTES..];
+        let Some(Awaited::Answer(answer)) = self.cursors.awaited.front_mut() else {
+            return Ok(Verdict::Replace(message.len()));
+        };
+        let out = &mut self.to_client;
+        let expect = reply.due().map(|due| due.expect);
+        let is_first = !std::mem::replace(&mut answer.has_begun, true);
+        let rows = match (&answer.stop, reply) {
+            (Stop::At(End::Failed(error)), Reply::Failed(_)) => {
+                if !answer.is_cursor {
+                    out.extend_from_slice(&answer.bytes);
+                }
+                out.extend_from_slice(error);
+                None
+            }
+            (_, Reply::Failed(_)) => {
+                if !answer.is_cursor && is_first && expect != Some(Expect::DescribePortal) {
+                    out.extend_from_slice(&answer.bytes);
+                }
+                out.extend_from_slice(message);
+                None
+            }
+            (Stop::At(end), Reply::Last(_)) if expect == Some(Expect::DescribePortal) => {
+                out.extend_from_slice(&answer.bytes);
+                put_end(out, answer.rows, false, *end == End::Complete);
+                Some((answer.rows, *end == End::Complete))
+            }
+            _ => {
+                // Rows of a portal come first; those of a FETCH behind its RowDescription.
+                if is_first && !answer.is_cursor {
+                    out.extend_from_slice(&answer.bytes);
+                }
+                match CommandComplete::decode(body).ok().filter(|_| tag == backend::COMMAND_COMPLETE) {
+                    Some(complete) => {
+                        let rows = answer.rows + complete.rows().unwrap_or(0);
+                        put_end(out, rows, answer.is_cursor, true);
+                        Some((rows, !answer.is_cursor))
+                    }
+                    None => {
+                        out.extend_from_slice(message);
+                        self.cursors.passes_rest = true;
+                        if is_first && answer.is_cursor {
+                            out.extend_from_slice(&answer.bytes);
+                        }
+                        (tag == backend::PORTAL_SUSPENDED).then_some((0, false))
+                    }
+                }
+            }
+        };
+        let (serial, has_failed) = (answer.serial, matches!(answer.stop, Stop::At(End::Failed(_))));
+        if let Some(reader) = self.cursors.by_serial(serial) {
+            if let Some((rows, is_over)) = rows {
+                reader.got(rows, is_over);
+            }
+            reader.is_barred |= has_failed;
+        }
+        if matches!(reply, Reply::Last(_) | Reply::Failed(_)) && !self.ends_later(reply) {
+            self.cursors.awaited.pop_front();
+            if has_failed {
+                self.cursors.readers.retain(|_, reader| reader.serial != serial);
+            }
+        }
+        Ok(Verdict::Replace(message.len()))
+    }
+
+    /// An error to a simple query is followed by its ReadyForQuery.
+    fn ends_later(&self, reply: Reply) -> bool {
+        matches!(reply, Reply::Failed(Due { expect: Expect::Query, .. }))
+    }
+
+    /// An error made the server skip messages; `behind` the one that is answered by it.
+    pub(crate) fn cursor_messages_skipped(&mut self, skipped: &[Due], behind: bool) {
+        let count = skipped.iter().filter(|due| due.owner == Owner::Cursors).count();
+        let first = usize::from(behind);
+        // From the last one on, so that rows are given back in order.
+        for position in (first..first + count).rev() {
+            let Some(Awaited::Answer(answer)) = self.cursors.awaited.remove(position) else { continue };
+            if let Some(reader) = self.cursors.by_serial(answer.serial) {
+                reader.buffer.put_back(answer.bytes, answer.rows);
+            }
+        }
+    }
+
+    /// More of a row that is too long to be looked into.
+    pub(crate) fn long_row_passes(&mut self, bytes: &[u8]) {
+        let Some(serial) = self.cursors.long_row else { return };
+        if let Some(reader) = self.cursors.by_serial(serial) {
+            reader.buffer.add(bytes, false);
+        }
+    }
+
+    /// Whether the rest of a message that was replaced is the client's all the same.
+    pub(crate) fn passes_rest(&mut self) -> bool {
+        std::mem::take(&mut self.cursors.passes_rest)
+    }
+
+    /// A notice to a piece has its place in it.
+    pub(crate) fn keep_notice(&mut self, message: &[u8]) -> bool {
+        let is_own = self.queue.front().is_some_and(|due| due.owner == Owner::Cursors);
+        let Some(Awaited::Piece { serial }) = self.cursors.awaited.front().filter(|_| is_own) else {
+            return false;
+        };
+        let serial = *serial;
+        if let Some(reader) = self.cursors.by_serial(serial) {
+            reader.buffer.add(message, false);
+        }
+        true
+    }
+
+    /// Ends the session: it cannot go on as the program believes.
+    pub(super) fn cursors_broke(&mut self, why: &str) -> SessionError {
+        let message = format!("onetrip cannot go on with a result that it has read ahead: {why}");
+        let hint = "Connect again; leave the remedy out by --remedies exact,-cursors.";
+        self.refuse("08006", &message, Some(hint));
+        SessionError::CursorsBroke
+    }
+}

@@ -1,0 +1,245 @@
+//! The remedy `cursors`, rule by rule: each test here is the one that goes red when its rule is left out of the build.
+
+mod common;
+
+use common::server::Server;
+use common::walk::Walks;
+use common::{Pair, bind, complete, error, message, parse, query, ready, startup, sync};
+use onetrip_ledger::Remedy;
+use onetrip_session::{Rule, SessionError};
+
+const WALK: &str = "SELECT name FROM emp WHERE walked = 1";
+
+/// A program, its session, and a server that answers all that it is sent.
+struct Wire {
+    pair: Pair,
+    server: Server,
+}
+
+impl Wire {
+    fn new(server: Server) -> Self {
+        let remedies = [Remedy::Cursors].into_iter().collect();
+        let pair = Pair::remedied_among(std::sync::Arc::default(), &startup(), remedies, Some("off"));
+        let mut wire = Self { pair, server };
+        wire.turn(b"");
+        wire
+    }
+
+    /// A program that has begun a transaction and read one piece of ten rows.
+    fn opened(server: Server) -> Self {
+        let mut wire = Self::new(server);
+        wire.turn(&query("BEGIN"));
+        let described = message(b'D', b"Pp\0");
+        let opens = [parse("", WALK), bind("p", "", &[]), described, piece(10), sync()].concat();
+        let told = wire.turn(&opens);
+        assert!(told.ends_with(&[message(b's', b""), ready(b'T')].concat()), "{}", told.escape_ascii());
+        wire
+    }
+
+    /// The program sends and waits; what it is told.
+    fn turn(&mut self, sent: &[u8]) -> Vec<u8> {
+        self.tries(sent).expect("good messages")
+    }
+
+    fn tries(&mut self, sent: &[u8]) -> Result<Vec<u8>, SessionError> {
+        let mut told = Vec::new();
+        let mut sent = self.pair.client(sent)?;
+        for _ in 0..8 {
+            told.extend(self.pair.server(&self.server.takes(&sent))?);
+            sent = self.pair.client(b"")?;
+            if sent.is_empty() {
+                told.extend(self.pair.server(b"")?);
+                return Ok(told);
+            }
+        }
+        panic!("the session asks again and again");
+    }
+
+    fn reads(&mut self, rows: u32) -> Vec<u8> {
+        self.turn(&[piece(rows), sync()].concat())
+    }
+
+    /// Reads so many pieces of ten rows; how many of them came from memory.
+    fn served(mut self, pieces: u32) -> u64 {
+        for _ in 0..pieces {
+            self.reads(10);
+        }
+        self.pair.books().summary.removed.get(&Remedy::Cursors).copied().unwrap_or(0)
+    }
+}
+
+fn piece(rows: u32) -> Vec<u8> {
+    message(b'E', &[b"p\0", &rows.to_be_bytes()[..]].concat())
+}
+
+/// What a server says that nobody reads ahead of.
+fn direct(walks: &mut Walks, rows: u32) -> Vec<u8> {
+    let mut said = Vec::new();
+    match walks.reads(b"p", rows, &mut said) {
+        Ok(count) => [said, Walks::ends(count, rows), ready(b'T')].concat(),
+        Err(error) => [said, error, ready(b'E')].concat(),
+    }
+}
+
+#[test]
+fn pieces_come_from_memory_as_the_server_would_send_them() {
+    let mut wire = Wire::opened(Server::default());
+    let mut walks = Walks::default();
+    walks.opens(b"p");
+    direct(&mut walks, 10);
+    for rows in [10, 10, 10, 3, 10, 1, 25, 10, 10, 10, 10, 10, 0] {
+        assert_eq!(wire.reads(rows), direct(&mut walks, rows), "{rows} rows");
+    }
+    assert_eq!(wire.turn(&query("COMMIT")), [complete("COMMIT"), ready(b'I')].concat());
+    let books = wire.pair.books();
+    assert!(books.summary.removed[&Remedy::Cursors] >= 8, "{:?}", books.summary.removed);
+    assert!(books.summary.trips.work() <= 8, "{}", books.summary.trips.work());
+}
+
+#[test]
+fn a_client_that_flushes_is_served_as_well() {
+    let mut wire = Wire::opened(Server::default());
+    let flush = || message(b'H', b"");
+    for _ in 0..4 {
+        let told = wire.turn(&[piece(10), flush()].concat());
+        assert!(told.ends_with(&message(b's', b"")), "no ReadyForQuery: {}", told.escape_ascii());
+    }
+    assert_eq!(wire.turn(&sync()), ready(b'T'));
+    assert!(wire.pair.books().summary.removed[&Remedy::Cursors] >= 2);
+}
+
+#[test]
+fn a_cancel_waits_for_what_was_sent_ahead() {
+    let mut wire = Wire::opened(Server::default());
+    let sent = wire.pair.client(&[piece(10), sync()].concat()).unwrap();
+    assert!(wire.pair.session.is_waiting() && !wire.pair.session.may_cancel());
+    wire.pair.server(&wire.server.takes(&sent)).unwrap();
+    assert!(wire.pair.session.may_cancel());
+}
+
+#[test]
+fn a_result_of_which_one_piece_is_read_costs_nothing() {
+    let mut wire = Wire::opened(Server::default());
+    wire.turn(&query("COMMIT"));
+    assert_eq!(wire.server.walks.pieces, 1);
+    assert!(wire.server.texts.iter().all(|text| !text.starts_with("SAVEPOINT")));
+}
+
+/// R1.
+#[test]
+fn only_a_result_that_is_proven_to_be_read_only_is_read_ahead() {
+    assert!(Wire::opened(Server::default()).served(5) > 0);
+    let special = Server { is_special: true, ..Server::default() };
+    assert_eq!(Wire::opened(special).served(5), 0, "its tables may be temporary ones");
+}
+
+/// R2.
+#[test]
+fn a_result_that_settings_shape_is_not_read_ahead() {
+    for shaped in [1184, 701, 17, 16_500] {
+        let walks = Walks { oid: shaped, ..Walks::default() };
+        assert_eq!(Wire::opened(Server { walks, ..Server::default() }).served(5), 0, "{shaped}");
+    }
+}
+
+/// R3.
+#[test]
+fn a_statement_that_depends_on_a_place_finds_it() {
+    let walk = |is_scrollable| {
+        let walks = Walks { is_scrollable, ..Walks::default() };
+        let mut wire = Wire::new(Server { walks, ..Server::default() });
+        wire.turn(&query("BEGIN"));
+        wire.turn(&query(&format!("DECLARE c CURSOR FOR {WALK}")));
+        for _ in 0..4 {
+            wire.turn(&query("FETCH 10 FROM c"));
+        }
+        wire
+    };
+    let mut wire = walk(true);
+    assert!(wire.server.walks.places[&b"c"[..]] > 40, "it is ahead");
+    wire.turn(&query("UPDATE emp SET name = 'x' WHERE CURRENT OF c"));
+    assert_eq!(wire.server.walks.places[&b"c"[..]], 40, "it was put back");
+    wire.turn(&query("FETCH 10 FROM c"));
+    assert_eq!(wire.server.walks.places[&b"c"[..]], 50, "and is not read ahead again");
+    assert_eq!(
+        walk(false).server.walks.places[&b"c"[..]],
+        40,
+        "one that cannot be put back is not read ahead"
+    );
+    let mut wire = Wire::opened(Server::default());
+    wire.reads(10);
+    assert_eq!(wire.tries(&query("FETCH 1 FROM \"p\"")), Err(SessionError::CursorsBroke));
+}
+
+/// R4.
+#[test]
+fn a_serializable_transaction_reads_what_it_asks_for() {
+    let level = |level| Wire::opened(Server { level, ..Server::default() }).served(5);
+    assert_eq!(level("serializable"), 0);
+    assert!(level("repeatable read") > 0);
+}
+
+/// R5.
+#[test]
+fn an_error_ahead_is_told_when_the_program_comes_to_it() {
+    let failing = || {
+        let walks = Walks { fails_at: Some(45), ..Walks::default() };
+        let mut wire = Wire::opened(Server { walks, ..Server::default() });
+        assert!(
+            (0..3).all(|_| wire.tries(&[piece(10), sync()].concat()).is_ok()),
+            "it has not come to the error"
+        );
+        wire
+    };
+    let mut wire = failing();
+    assert_eq!(wire.server.status, b'T', "the transaction is as it was");
+    let told = wire.turn(&[piece(10), sync()].concat());
+    let ended = [error("ERROR", "22012", "division by zero"), ready(b'E')].concat();
+    assert!(told.starts_with(&common::row(b"41")) && told.ends_with(&ended), "{}", told.escape_ascii());
+    assert_eq!(wire.server.status, b'E', "on the server too");
+    assert_eq!(failing().turn(&query("COMMIT")), [complete("COMMIT"), ready(b'I')].concat());
+}
+
+/// R6.
+#[test]
+fn what_is_ahead_has_bounds() {
+    const WIDTH: usize = 20_000;
+    let walks = Walks { rows: 2000, width: WIDTH, ..Walks::default() };
+    let mut wire = Wire::opened(Server { walks, ..Server::default() });
+    for delivered in 2..60 {
+        wire.reads(10);
+        let ahead = (wire.server.walks.pieces - delivered) as usize;
+        assert!(ahead * 10 * WIDTH <= 1024 * 1024, "{ahead} pieces ahead of {delivered}");
+        assert!(ahead <= 2 * delivered as usize);
+    }
+}
+
+/// R7.
+#[test]
+fn a_program_that_is_served_from_memory_is_not_idle() {
+    let mut wire = Wire::opened(Server::default());
+    (0..5).for_each(|_| drop(wire.reads(10)));
+    assert_eq!(wire.server.walks.places[&b"p"[..]], 95, "all is in memory");
+    let before = wire.server.ready;
+    (0..300).for_each(|_| drop(wire.reads(1)));
+    let heard = wire.server.ready - before;
+    assert!((1..20).contains(&heard), "the server heard {heard} times");
+}
+
+/// R8.
+#[test]
+fn a_shield_that_fails_ends_the_session() {
+    let mut wire = Wire::opened(Server::default());
+    wire.server.begin_fails = true;
+    assert_eq!(wire.tries(&[piece(10), sync()].concat()), Err(SessionError::CursorsBroke));
+    let told = wire.pair.session.to_client().escape_ascii().to_string();
+    assert!(told.contains("FATAL") && told.contains("08006"), "{told}");
+}
+
+#[test]
+fn every_rule_names_a_test_of_this_file() {
+    let here = include_str!("cursors.rs");
+    for rule in Rule::ALL.into_iter().filter(|rule| rule.name().starts_with('R')) {
+        assert!(here.contains(&format!("/// {}.\n#[test]\nfn {}()", rule.name(), rule.test())), "{rule:?}");
+    }
+}
