@@ -10,7 +10,7 @@ use crate::rig::family::{Family, script};
 use crate::rig::lane::Lane;
 use crate::rig::random::Random;
 use crate::rig::schema;
-use crate::rig::script::interleave;
+use crate::rig::script::{Script, interleave};
 use crate::rig::state::{self, Observer, State};
 use crate::rig::step::Step;
 
@@ -23,7 +23,7 @@ const FAMILIES: [Family; 5] =
 pub(crate) fn program(random: &mut Random) -> Vec<Step> {
     loop {
         let family = random.pick(&FAMILIES);
-        let script = script(family, random, 0, 2);
+        let script = script(family, random, Script::new(0).calm(true), 2);
         let mut program = interleave(random, vec![script]);
         program.steps.retain(|step| step.session == 0);
         if !program.changes_schema() && program.steps.len() > 5 {

@@ -46,7 +46,10 @@ pub(crate) const FAMILIES: [Row; 9] = [
     Row { removed_min: &[("begin", 0.5), ("loops", 0.5)], ..row(Family::Loops, "loops", 4, 4) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Portals, "portals", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Cursors, "cursors", 3, 1) },
-    Row { removed_min: &[("begin", 0.5)], ..row(Family::Statements, "statements", 3, 1) },
+    Row {
+        removed_min: &[("begin", 0.5), ("statements", 0.5)],
+        ..row(Family::Statements, "statements", 3, 1)
+    },
     Row {
         removed_min: &[("begin", 1.0), ("commit", 1.0)],
         jitter: Duration::from_millis(3),
@@ -71,13 +74,14 @@ impl Row {
     pub(crate) fn program(&self, seed: u64) -> Program {
         let random = &mut Random::new(seed ^ 0x5eed_0000_0000);
         let sessions = random.within(2..5);
+        let is_calm = random.one_in(2) && self.family != Family::Storms;
         let scripts = (0..sessions).map(|session| {
             let family = match self.family {
                 Family::Mixed => FAMILIES[random.below(6)].family,
                 Family::Storms if session != 1 => FAMILIES[1 + random.below(5)].family,
                 family => family,
             };
-            script(family, random, session, sessions)
+            script(family, random, Script::new(session).calm(is_calm), sessions)
         });
         let scripts: Vec<Script> = scripts.collect();
         interleave(random, scripts)
@@ -90,8 +94,8 @@ pub(crate) fn of_seed(seed: u64) -> &'static Row {
     &FAMILIES[place]
 }
 
-pub(crate) fn script(family: Family, random: &mut Random, session: usize, sessions: usize) -> Script {
-    let mut script = Script::new(session);
+/// Writes a session's part.
+pub(crate) fn script(family: Family, random: &mut Random, mut script: Script, sessions: usize) -> Script {
     match family {
         Family::Begins | Family::Mixed => begins::write(&mut script, random),
         Family::Loops => loops::write(&mut script, random),

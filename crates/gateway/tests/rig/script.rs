@@ -104,11 +104,22 @@ pub(crate) struct Script {
     prepared: Vec<(String, String)>,
     names: usize,
     is_joined: bool,
+    /// Nobody changes tables in this program.
+    is_calm: bool,
 }
 
 impl Script {
     pub(crate) fn new(session: usize) -> Self {
-        Self { session, blocks: Vec::new(), prepared: Vec::new(), names: 0, is_joined: false }
+        Self { session, blocks: Vec::new(), prepared: Vec::new(), names: 0, is_joined: false, is_calm: false }
+    }
+
+    /// For a program in which nobody changes tables.
+    pub(crate) fn calm(self, is_calm: bool) -> Self {
+        Self { is_calm, ..self }
+    }
+
+    pub(crate) fn is_calm(&self) -> bool {
+        self.is_calm
     }
 
     pub(crate) fn session(&self) -> usize {

@@ -145,7 +145,7 @@ pub(crate) fn ddl(script: &mut Script, random: &mut Random) {
 /// A session that changes what the others read.
 pub(crate) fn writer(script: &mut Script, random: &mut Random, ddl_one_in: usize) {
     for _ in 0..random.within(2..6) {
-        if random.one_in(ddl_one_in) {
+        if !script.is_calm() && random.one_in(ddl_one_in) {
             ddl(script, random);
         } else if random.one_in(3) {
             script.simple(random.pick(&["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"]));

@@ -41,19 +41,37 @@ const CHANGES: [&str; 7] = [
 
 const NAMES: [&str; 4] = ["", "", "a", "b"];
 
+/// How many of them, from the first on, the server can prepare.
+const GOOD: usize = 7;
+
 /// Statements prepared, run, closed and disturbed; one session in four writes and changes tables instead.
 pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
     if script.session() > 0 && random.one_in(4) {
         return writer(script, random, 3);
     }
-    let texts: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(&TEXTS)).collect();
+    let choice = if script.is_calm() { &TEXTS[..GOOD] } else { &TEXTS[..] };
+    let texts: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(choice)).collect();
+    let is_plain = script.is_calm() && random.below(3) > 0;
     for _ in 0..random.within(1..5) {
         begin(script, random, &USUAL);
-        for _ in 0..random.within(2..8) {
+        if is_plain {
+            plainly(script, random, &texts);
+        }
+        let steps = if is_plain { random.below(2) } else { random.within(2..8) };
+        for _ in 0..steps {
             let text = random.pick(&texts);
             step(script, random, text, sessions);
         }
         end(script, random);
+    }
+}
+
+/// Nothing but statements that are prepared, described and run, as by a driver without a cache.
+fn plainly(script: &mut Script, random: &mut Random, texts: &[&str]) {
+    for _ in 0..random.within(2..7) {
+        let statement = Statement::new(random.pick(texts), &[Value::Int(7)]);
+        let form = random.pick(&[Form::Split, Form::Split, Form::Named]);
+        script.run(&statement, Manner { form, declared: None, is_binary: false });
     }
 }
 
@@ -70,7 +88,7 @@ fn step(script: &mut Script, random: &mut Random, text: &str, sessions: usize) {
             script.prepare(name, &statement, manner);
             match random.below(6) {
                 0 => interruption(script, random),
-                1 | 2 => {
+                1 | 2 if !script.is_calm() => {
                     let other = (script.session() + 1 + random.below(sessions - 1)) % sessions;
                     script.elsewhere(other, random.pick(&CHANGES));
                 }
@@ -104,7 +122,7 @@ fn step(script: &mut Script, random: &mut Random, text: &str, sessions: usize) {
             "DISCARD TEMP",
             "DISCARD PLANS",
         ])),
-        18 => own_ddl(script, random),
+        18 if !script.is_calm() => own_ddl(script, random),
         _ => interruption(script, random),
     }
 }
