@@ -369,6 +369,7 @@ impl Session {
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
         self.config.common.fence.leave(self.fence_member);
+        self.is_ending = true;
         self.transaction_over(); // what it may have defined may be there
         let unanswered = self.units.unanswered().into();
         self.stream.closed(

@@ -134,6 +134,28 @@ fn only_a_transaction_that_only_read_is_ended_early() {
     assert!(wire.is_answered(&query("COMMIT")), "the server was asked again");
 }
 
+#[test]
+fn while_a_transaction_may_change_the_catalogue_nothing_is_known_of_it() {
+    let common = Arc::<Common>::default();
+    let mut reader = among(Arc::clone(&common), Server::default());
+    let mut other = among(common, Server::default());
+    for text in ["BEGIN", "ALTER TABLE emp ADD COLUMN age int"] {
+        other.turn(&query(text));
+    }
+    for text in ["BEGIN", READ] {
+        reader.turn(&query(text));
+    }
+    assert!(!reader.is_answered(&query("COMMIT")), "the table may be another already");
+    reader.turn(b"");
+    other.turn(&query("COMMIT"));
+    // The catalogue is read anew, but not more often than once a second.
+    reader.pair.wait(2_000_000_000);
+    for text in [READ, "BEGIN", READ] {
+        reader.turn(&query(text));
+    }
+    assert!(reader.is_answered(&query("COMMIT")));
+}
+
 /// C3.
 #[test]
 fn strong_locks_of_other_sessions_wait() {

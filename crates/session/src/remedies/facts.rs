@@ -38,6 +38,8 @@ pub struct Knowledge {
     catalogues: Mutex<HashMap<Place, Known, RandomState>>,
     /// Goes up when something may have changed a catalogue.
     epoch: AtomicU64,
+    /// Sessions in whose transactions something may be changing a catalogue.
+    defining: AtomicU64,
 }
 
 /// Where names are resolved.
@@ -62,7 +64,24 @@ impl Knowledge {
     }
 
     pub(super) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+        match self.defining.load(Ordering::Acquire) {
+            0 => self.epoch.load(Ordering::Acquire),
+            // What is learnt now may be over at any moment: each epoch is over when the next one asks.
+            _ => self.epoch.fetch_add(1, Ordering::AcqRel) + 1,
+        }
+    }
+
+    /// A transaction begins to do what may change a catalogue: until it is over nothing that is known is relied on, as
+    /// the server may already let nobody else see what it changes.
+    pub(super) fn begins_to_define(&self) {
+        self.defining.fetch_add(1, Ordering::AcqRel);
+        self.changed();
+    }
+
+    /// It is over.
+    pub(super) fn has_defined(&self) {
+        self.changed();
+        self.defining.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Whether this database was ever asked.

@@ -86,12 +86,13 @@ pub(crate) struct Transaction {
 impl Transaction {
     /// A transaction begins.
     pub(crate) fn begin(&mut self) {
-        *self = Self { is_seen: true, ..Self::default() };
+        self.end();
+        self.is_seen = true;
     }
 
-    /// It is over, or what runs is not known to be one.
+    /// It is over, or what runs is not known to be one. What it may define is told by others.
     pub(crate) fn end(&mut self) {
-        *self = Self::default();
+        *self = Self { may_define: self.may_define, ..Self::default() };
     }
 }
 
@@ -128,9 +129,8 @@ impl Session {
         self.facts.forget(self.units.newest());
         self.loops.flush();
         self.watching.doubt_names();
-        if may_define {
-            self.transaction.may_define = true;
-            self.config.common.knowledge.changed();
+        if may_define && !std::mem::replace(&mut self.transaction.may_define, true) {
+            self.config.common.knowledge.begins_to_define();
         }
     }
 
@@ -140,11 +140,18 @@ impl Session {
         !Rule::OnlyReads.is_kept() || self.facts.is_known()
     }
 
+    /// What the transaction may have changed in the catalogue is there for all, or never will be.
+    fn has_defined(&mut self) {
+        let more_to_come = self.queue.owes_client() && !self.is_ending;
+        if self.transaction.may_define && !more_to_come {
+            self.transaction.may_define = false;
+            self.config.common.knowledge.has_defined();
+        }
+    }
+
     /// The client's transaction is over, and what it has defined is there for all.
     pub(crate) fn transaction_over(&mut self) {
-        if self.transaction.may_define {
-            self.config.common.knowledge.changed();
-        }
+        self.has_defined();
         self.transaction.end();
         self.loops.transaction_ended(&self.config.common);
         self.cursors.transaction_over();
