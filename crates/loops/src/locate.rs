@@ -252,6 +252,7 @@ impl Predictor {
             let known = learnt.history.start().map(|start| start.min(start_max).max(1));
             stream.start = known.unwrap_or(u32::from(stream.evidence >= 2));
         }
+        self.loops.restart(place.of_loop, place.stream);
         Some(place)
     }
 

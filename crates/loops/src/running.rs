@@ -52,6 +52,18 @@ pub(crate) struct Loops {
 }
 
 impl Loops {
+    /// A loop whose streams together have wasted all they may gets another chance with the one that can be foreseen.
+    pub(crate) fn restart(&mut self, slot: usize, position: u16) {
+        let Some(running) = self.get_mut(slot).filter(|running| running.allowed() == 0) else { return };
+        if running.streams.iter().any(|stream| stream.outstanding > 0) {
+            return;
+        }
+        let wasted = running.streams.iter().map(|stream| stream.wasted).sum();
+        if let Some(stream) = running.streams.get_mut(usize::from(position)) {
+            stream.restart_beside(wasted);
+        }
+    }
+
     /// A loop over a frame's rows.
     pub(crate) fn start(&mut self, root: FrameId) -> usize {
         self.next_serial += 1;

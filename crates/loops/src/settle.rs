@@ -111,6 +111,7 @@ impl Predictor {
             stream.consumed(now, was_expected);
             stream.last_place = Some((place.frame, cursor.map_or(place.row, |cursor| cursor.max(place.row))));
         }
+        self.loops.restart(place.of_loop, place.stream);
     }
 
     /// A guess's result is now one that the program has seen.
@@ -206,6 +207,14 @@ impl Predictor {
             passed.extend(consumer.pending.drain(..).map(|(_, ticket)| ticket));
         }
         consumer.planned = if is_off { place.row + 1 } else { consumer.planned.max(place.row + 1) };
+        // a statement of another form has taken their place: a driver that has prepared it meanwhile, for one
+        let others = self.frames.get_mut(place.frame).map_or(&mut [][..], |frame| &mut frame.consumers[..]);
+        for other in others.iter_mut().filter(|other| other.stream != place.stream) {
+            while let Some((_, ticket)) = other.pending.front().filter(|(row, _)| *row < place.row) {
+                passed.push(*ticket);
+                other.pending.pop_front();
+            }
+        }
         passed.into_iter().for_each(|ticket| self.waste(ticket, true));
         if is_off {
             if let Some(stream) = self.stream_at(place) {

@@ -133,10 +133,17 @@ impl Stream {
     /// A loop that has wasted all it may stays dead by the law. If what it does can be foreseen after all, it starts
     /// again with a few guesses, within the largest start.
     fn restart(&mut self) {
-        if self.streak < STREAK_MIN || self.start == 0 || self.law() > self.wasted {
+        if self.law() <= self.wasted {
+            self.restart_beside(self.wasted);
+        }
+    }
+
+    /// The same where the whole loop has wasted so many.
+    pub(crate) fn restart_beside(&mut self, wasted: u32) {
+        if self.streak < STREAK_MIN || self.start == 0 {
             return;
         }
-        self.start = (self.wasted + STREAK_MIN).min(START_MAX).max(self.start);
+        self.start = (wasted + STREAK_MIN).min(START_MAX).max(self.start);
         self.streak = 0;
     }
 }

@@ -188,7 +188,7 @@ impl Session {
             self.begin.set_replication();
         }
         let database = message.parameters.get("database").or(message.parameters.get("user"));
-        self.facts.set_database(database.unwrap_or_default());
+        self.facts.set_database(database.unwrap_or_default(), &self.config.common.knowledge);
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();

@@ -78,7 +78,12 @@ fn an_extended_group_that_ends_a_transaction_is_answered_message_by_message() {
     }
     wire.turn(&query("BEGIN"));
     wire.turn(&query(READ));
-    assert!(!wire.is_answered(&[parse("end2", "COMMIT"), end].concat()), "a name that may be taken");
+    let taken = [parse("end", "COMMIT"), end].concat();
+    assert!(!wire.is_answered(&taken), "a name that is taken");
+
+    let mut wire = with(Server::default(), &["BEGIN", READ]);
+    let first = [parse("end", "COMMIT"), bind("", "end", &[]), execute(""), sync()].concat();
+    assert!(wire.is_answered(&first), "a name that is free");
 }
 
 /// C1.

@@ -69,15 +69,16 @@ impl Session {
     }
 
     /// What CommandComplete says to a unit that does nothing but end the transaction.
-    fn end_tag(&self, unit: Arrived<'_>) -> Option<&'static [u8]> {
+    fn end_tag(&mut self, unit: Arrived<'_>) -> Option<&'static [u8]> {
         let mut tag = None;
         let mut parsed = None;
         for (message, body) in unit.messages() {
             match message {
                 frontend::QUERY => return grammar::end(body.strip_suffix(b"\0")?),
                 frontend::PARSE => {
-                    let parse = Parse::decode(body).ok().filter(|parse| parse.statement.is_empty())?;
-                    parsed = Some(parse.text);
+                    let parse = Parse::decode(body).ok()?;
+                    self.is_free(parse.statement).then_some(())?;
+                    parsed = Some(parse);
                 }
                 frontend::BIND => {
                     let bind = Bind::decode(body).ok()?;
@@ -86,10 +87,10 @@ impl Session {
                         && bind.result_formats.codes().len() <= 2
                         && bind.parameter_formats.codes().is_empty();
                     let text = match parsed {
-                        Some(text) if bind.statement.is_empty() => text,
-                        _ => self.surely_prepared(bind.statement)?,
+                        Some(parse) if parse.statement == bind.statement => parse.text.to_vec(),
+                        _ => self.surely_prepared(bind.statement)?.to_vec(),
                     };
-                    tag = Some(grammar::end(text).filter(|_| is_plain && tag.is_none())?);
+                    tag = Some(grammar::end(&text).filter(|_| is_plain && tag.is_none())?);
                 }
                 frontend::DESCRIBE | frontend::CLOSE => {
                     let object = StatementOrPortal::decode(body).ok()?;

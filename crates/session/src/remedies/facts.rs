@@ -1,7 +1,6 @@
 //! What is known of the session and of the database: whether a statement only reads.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use onetrip_ledger::{Moment, Remedy};
 use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Needs};
 use onetrip_wire::pg::Values;
 
+use super::changes::Changes;
 use super::inquiry::Question;
 use crate::session::Session;
 
@@ -36,10 +36,8 @@ pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
 #[derive(Debug, Default)]
 pub struct Knowledge {
     catalogues: Mutex<HashMap<Place, Known, RandomState>>,
-    /// Goes up when something may have changed a catalogue.
-    epoch: AtomicU64,
-    /// Sessions in whose transactions something may be changing a catalogue.
-    defining: AtomicU64,
+    /// By database.
+    changes: Mutex<HashMap<Vec<u8>, Arc<Changes>, RandomState>>,
 }
 
 /// Where names are resolved.
@@ -58,30 +56,11 @@ struct Known {
 }
 
 impl Knowledge {
-    /// Something may have changed a catalogue (rule S3).
-    pub(crate) fn changed(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(super) fn epoch(&self) -> u64 {
-        match self.defining.load(Ordering::Acquire) {
-            0 => self.epoch.load(Ordering::Acquire),
-            // What is learnt now may be over at any moment: each epoch is over when the next one asks.
-            _ => self.epoch.fetch_add(1, Ordering::AcqRel) + 1,
-        }
-    }
-
-    /// A transaction begins to do what may change a catalogue: until it is over nothing that is known is relied on, as
-    /// the server may already let nobody else see what it changes.
-    pub(super) fn begins_to_define(&self) {
-        self.defining.fetch_add(1, Ordering::AcqRel);
-        self.changed();
-    }
-
-    /// It is over.
-    pub(super) fn has_defined(&self) {
-        self.changed();
-        self.defining.fetch_sub(1, Ordering::AcqRel);
+    /// Changes of this database's catalogue; those of databases without number are told together.
+    fn changes_of(&self, database: &[u8]) -> Arc<Changes> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = if changes.len() < CATALOGUES_MAX { database } else { b"" };
+        Arc::clone(changes.entry(name.to_vec()).or_default())
     }
 
     /// Whether this database was ever asked.
@@ -111,6 +90,7 @@ impl Knowledge {
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     place: Place,
+    pub(super) changes: Arc<Changes>,
     known: Option<Known>,
     /// Nothing but reads was sent since the server told the session's state, and the state is a plain one.
     is_known: bool,
@@ -156,8 +136,9 @@ impl Place {
 }
 
 impl Facts {
-    pub(crate) fn set_database(&mut self, database: &[u8]) {
+    pub(crate) fn set_database(&mut self, database: &[u8], knowledge: &Knowledge) {
         self.place.database = database.to_vec();
+        self.changes = knowledge.changes_of(database);
     }
 
     /// Whether the session's state is known and plain: no temporary objects, no channels listened to.
@@ -226,9 +207,9 @@ impl Facts {
     }
 
     /// Whether statements of this template are proven to do nothing but read the snapshot.
-    fn only_reads(&mut self, now: Moment, template: u32, knowledge: &Knowledge) -> bool {
+    fn only_reads(&mut self, now: Moment, template: u32) -> bool {
         let Some(known) = &self.known else { return false };
-        if !known.is_fresh(now, knowledge) {
+        if !known.is_fresh(now, &self.changes) {
             return false;
         }
         let Some(Statement::Reads { needs, verdict }) = self.statements.get_mut(template as usize) else {
@@ -246,8 +227,8 @@ impl Facts {
 }
 
 impl Known {
-    fn is_fresh(&self, now: Moment, knowledge: &Knowledge) -> bool {
-        self.epoch == knowledge.epoch() && now.since(self.asked_at) < FRESH.as_nanos() as u64
+    fn is_fresh(&self, now: Moment, changes: &Changes) -> bool {
+        self.epoch == changes.epoch() && now.since(self.asked_at) < FRESH.as_nanos() as u64
     }
 }
 
@@ -264,9 +245,7 @@ impl Session {
 
     /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
     pub(crate) fn only_reads(&mut self, now: Moment, template: u32) -> bool {
-        self.standard_strings
-            && self.is_utf8
-            && self.facts.only_reads(now, template, &self.config.common.knowledge)
+        self.standard_strings && self.is_utf8 && self.facts.only_reads(now, template)
     }
 
     /// Proves that what was sent only reads, or takes the session's state for unknown.
@@ -287,19 +266,22 @@ impl Session {
             return;
         }
         self.prove(now);
+        let common = Arc::clone(&self.config.common);
+        let knowledge = &common.knowledge;
+        let changes = Arc::clone(&self.facts.changes);
+        let epoch = changes.epoch();
+        let may_use = |known: &Known| known.is_fresh(now, &changes);
         if !self.facts.is_known {
             if std::mem::replace(&mut self.facts.is_state_asked, true) {
                 return;
             }
             self.ask(Question::State, STATE_QUERY, true);
-            if self.facts.known.is_some() || self.config.common.knowledge.has(&self.facts.place.database) {
+            let is_first = self.facts.place.path.is_empty();
+            let is_there = knowledge.get(&self.facts.place).as_ref().is_some_and(may_use);
+            if is_there || is_first && knowledge.has(&self.facts.place.database) {
                 return;
             }
         }
-        let common = Arc::clone(&self.config.common);
-        let knowledge = &common.knowledge;
-        let epoch = knowledge.epoch();
-        let may_use = |known: &Known| known.is_fresh(now, knowledge);
         if self.facts.known.as_ref().is_some_and(may_use) {
             return;
         }

@@ -2,6 +2,7 @@
 
 mod arrived;
 mod begin;
+mod changes;
 mod commit;
 mod cursors;
 mod descriptions;
@@ -60,9 +61,10 @@ pub struct Remedies {
 }
 
 impl Remedies {
-    /// Every remedy under which a program cannot tell the difference.
+    /// Every remedy under which a program cannot tell the difference. `cursors` is not among them: `docs/safety.md` says
+    /// what is missing.
     pub fn exact() -> Self {
-        Remedy::ALL.into_iter().collect()
+        Remedy::ALL.into_iter().filter(|remedy| *remedy != Remedy::Cursors).collect()
     }
 
     /// Whether all are off.
@@ -82,7 +84,7 @@ impl FromIterator<Remedy> for Remedies {
     }
 }
 
-/// What `--remedies` takes: a tier, then remedies to leave out, such as `exact,-begin`.
+/// What `--remedies` takes: a tier, then remedies to leave out or to add, such as `exact,-begin,+cursors`.
 ///
 /// # Errors
 ///
@@ -98,9 +100,14 @@ impl FromStr for Remedies {
             other => return Err(BadRemedies::Tier(other.unwrap_or_default().to_owned())),
         };
         for part in parts {
-            let name = part.strip_prefix('-').ok_or_else(|| BadRemedies::Part(part.to_owned()))?;
-            let left_out: Remedy = name.parse()?;
-            remedies.on.retain(|remedy| *remedy != left_out);
+            let (is_added, name) = match (part.strip_prefix('+'), part.strip_prefix('-')) {
+                (Some(name), _) => (true, name),
+                (None, Some(name)) => (false, name),
+                (None, None) => return Err(BadRemedies::Part(part.to_owned())),
+            };
+            let named: Remedy = name.parse()?;
+            remedies.on.retain(|remedy| *remedy != named);
+            remedies.on.extend(is_added.then_some(named));
         }
         Ok(remedies)
     }
@@ -112,8 +119,8 @@ pub enum BadRemedies {
     /// It starts with no tier.
     #[error("{0:?} is no tier; write exact or none, and leave single remedies out by exact,-begin")]
     Tier(String),
-    /// What follows the tier leaves nothing out.
-    #[error("{0:?}: a remedy is left out by a minus before its name, such as exact,-begin")]
+    /// What follows the tier neither leaves out nor adds.
+    #[error("{0:?}: a remedy is left out by exact,-begin and added by exact,+cursors")]
     Part(String),
     /// No remedy has that name.
     #[error(transparent)]
@@ -127,8 +134,11 @@ mod tests {
     #[test]
     fn a_tier_and_what_is_left_out_of_it() {
         assert_eq!("exact".parse(), Ok(Remedies::exact()));
+        assert!(!Remedies::exact().has(Remedy::Cursors));
+        assert!("exact,+cursors".parse::<Remedies>().unwrap().has(Remedy::Cursors));
         let without: Remedies = "exact,-begin".parse().unwrap();
-        assert!(Remedy::ALL.iter().all(|one| without.has(*one) == (*one != Remedy::Begin)));
+        let is_left = |one: Remedy| one != Remedy::Begin && Remedies::exact().has(one);
+        assert!(Remedy::ALL.iter().all(|one| without.has(*one) == is_left(*one)));
         assert_eq!("none".parse(), Ok(Remedies::default()));
         for bad in ["", "begin", "exact,begin", "exact,-commits", "exact,"] {
             assert!(bad.parse::<Remedies>().is_err(), "{bad}");

@@ -195,7 +195,7 @@ impl Session {
             return None;
         }
         let entry = common.descriptions.get(self.facts.place(), &key)?;
-        let epoch = common.knowledge.epoch();
+        let epoch = self.facts.changes.epoch();
         let is_fresh =
             if prepare.describes { entry.is_described(now, epoch) } else { entry.is_accepted(now, epoch) };
         let is_sure = is_fresh && self.is_place_known();

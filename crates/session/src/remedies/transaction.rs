@@ -130,7 +130,7 @@ impl Session {
         self.loops.flush();
         self.watching.doubt_names();
         if may_define && !std::mem::replace(&mut self.transaction.may_define, true) {
-            self.config.common.knowledge.begins_to_define();
+            self.facts.changes.begin();
         }
     }
 
@@ -145,7 +145,7 @@ impl Session {
         let more_to_come = self.queue.owes_client() && !self.is_ending;
         if self.transaction.may_define && !more_to_come {
             self.transaction.may_define = false;
-            self.config.common.knowledge.has_defined();
+            self.facts.changes.end();
         }
     }
 

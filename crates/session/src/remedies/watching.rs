@@ -127,7 +127,7 @@ impl Session {
         {
             return;
         }
-        let stamp = Stamp { sent_at: now, epoch: self.config.common.knowledge.epoch() };
+        let stamp = Stamp { sent_at: now, epoch: self.facts.changes.epoch() };
         if let Some(asked) = Asked::new(parse.text, parse.parameter_oids(), stamp) {
             let asked = Arc::new(asked);
             self.watching.next = Some(Arc::clone(&asked));
@@ -181,7 +181,7 @@ impl Session {
     fn learn_statement(&mut self, now: Moment, tag: u8, asked: &Asked, body: Option<&[u8]>) {
         self.prove(now);
         let common = Arc::clone(&self.config.common);
-        if !self.is_place_known() || asked.epoch() != common.knowledge.epoch() {
+        if !self.is_place_known() || asked.epoch() != self.facts.changes.epoch() {
             return;
         }
         let row = match tag {
