@@ -283,7 +283,7 @@ impl Connection {
             let now = self.shared.now();
             match self.session.handle_client(now, self.up.undecided()) {
                 Ok(Verdict::Wait) => {
-                    if self.client_ended {
+                    if self.client_ended && !self.session.waits_for_entry(self.up.undecided()) {
                         self.up.forward(self.up.undecided().len()); // half a message is all there will be
                     }
                     break;

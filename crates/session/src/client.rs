@@ -93,6 +93,16 @@ impl Session {
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
+            frontend::SYNC | frontend::QUERY | frontend::FUNCTION_CALL => self.in_group = false,
+            frontend::PARSE
+            | frontend::BIND
+            | frontend::DESCRIBE
+            | frontend::EXECUTE
+            | frontend::CLOSE
+            | frontend::FLUSH => self.in_group = true,
+            _ => {}
+        }
+        match tag {
             frontend::QUERY => self.query(now, body),
             frontend::PARSE => self.parse(now, body, is_whole),
             frontend::BIND => self.bind(now, body, is_whole),

@@ -41,7 +41,7 @@ impl Session {
 
     /// The server is ready: between transactions there is time for questions.
     pub(crate) fn got_ready(&mut self, now: Moment) {
-        let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.is_ending;
+        let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.in_group && !self.is_ending;
         if is_quiet && self.status == TransactionStatus::Idle {
             self.inquire(now);
             self.inquire_names();

@@ -157,6 +157,9 @@ pub struct Session {
     pub(crate) owner: Owner,
     /// Whether the client's encoding is UTF-8.
     pub(crate) is_utf8: bool,
+    /// The client has sent messages of an extended group, and not the Sync that ends it: a Sync of the session's own would
+    /// end it for the server.
+    pub(crate) in_group: bool,
     /// Nothing of the client's was under way when the unit that it sends began.
     pub(crate) begins_unit_alone: bool,
     /// The server has said that it ends the session.
@@ -234,6 +237,7 @@ impl Session {
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
+            in_group: false,
             begins_unit_alone: false,
             is_ending: false,
             standard_strings: true,

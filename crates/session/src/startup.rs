@@ -77,7 +77,7 @@ impl Session {
         let Some(header) = self.client_frame(input, LENGTH_BEFORE_AUTH_MAX)? else {
             return Ok(Verdict::Wait);
         };
-        if is_request(header.tag) && self.proofs_due <= 0 {
+        if self.waits_for_entry(input) {
             // A client sure to be let in sends ahead; the server would read it afterwards, too.
             return Ok(Verdict::Wait);
         }
@@ -90,6 +90,13 @@ impl Session {
         self.client_passing -= bytes;
         self.units.bytes_sent(bytes);
         Ok(Verdict::Forward(bytes))
+    }
+
+    /// Whether the client sent a request before the server is ready: it waits until then, whole or not.
+    pub fn waits_for_entry(&self, input: &[u8]) -> bool {
+        self.phase == Phase::Entering
+            && self.proofs_due <= 0
+            && input.first().is_some_and(|tag| is_request(*tag))
     }
 
     /// What the server says before it is ready: its mechanisms, its parameters, its key.

@@ -181,6 +181,7 @@ impl Session {
             && self.units.unanswered() == 0
             && !self.units.is_open()
             && self.server_passing == 0
+            && !self.in_group
             && !self.is_ending
             && self.begin.state != State::Sent { followed: true }
     }

@@ -129,7 +129,7 @@ impl Session {
 
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
-        let is_between = self.client_passing == 0 && !self.units.is_open();
+        let is_between = self.client_passing == 0 && !self.units.is_open() && !self.in_group;
         if !self.transaction.wants_level || !is_between || !self.needs_level() {
             return;
         }

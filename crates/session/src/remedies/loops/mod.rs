@@ -214,7 +214,7 @@ impl Session {
 
     /// A unit of the program's has gone to the server: what was planned with it goes behind it.
     pub(crate) fn unit_sent(&mut self, now: Moment) {
-        if self.client_passing > 0 || self.units.is_open() {
+        if self.client_passing > 0 || self.units.is_open() || self.in_group {
             return;
         }
         self.loops.contact_at = now;
@@ -228,6 +228,7 @@ impl Session {
         let may_send = self.is_in_snapshot()
             && self.client_passing == 0
             && !self.units.is_open()
+            && !self.in_group
             && self.loops.flight.is_empty();
         if !may_send {
             return;
