@@ -47,8 +47,12 @@ struct Names {
 
 /// Where the reply to this is watched.
 fn is_watched(due: &Due) -> bool {
-    matches!(due.expect, Expect::Parse | Expect::DescribeStatement)
-        && matches!(due.owner, Owner::Client | Owner::Statements)
+    matches!(due.expect, Expect::Parse | Expect::DescribeStatement) && is_sent_as_it_is(due.owner)
+}
+
+/// Whether what is booked goes to the server for its reply to be learned from.
+fn is_sent_as_it_is(owner: Owner) -> bool {
+    matches!(owner, Owner::Client | Owner::Statements)
 }
 
 impl Watching {
@@ -121,6 +125,7 @@ impl Session {
         self.watching.parsed = None;
         self.watching.next = None;
         if !self.may_remedy(Remedy::Statements)
+            || !is_sent_as_it_is(self.owner)
             || !self.standard_strings
             || !self.is_utf8
             || self.transaction.may_define
@@ -137,6 +142,9 @@ impl Session {
 
     /// A Describe of a statement is about to be sent.
     pub(crate) fn watch_describe(&mut self, unit: u64, name: &[u8]) {
+        if !is_sent_as_it_is(self.owner) {
+            return;
+        }
         let parsed = self.watching.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
             *parsed_in == unit && parsed == name // the types are those that it gets today
         });
