@@ -195,7 +195,7 @@ impl Session {
             prepared.source = source;
             prepared.is_seen_in(unit);
         }
-        if name.is_empty() && self.owner == Owner::Client {
+        if name.is_empty() && self.owner != Owner::Nobody {
             self.loops.forget_unseen();
         }
         self.owe(unit, Expect::Parse, statement);

@@ -167,6 +167,18 @@ fn unnamed_objects_are_what_the_program_believes() {
 }
 
 #[test]
+fn what_another_remedy_sends_is_the_unnamed_statement_from_then_on() {
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], repeatable());
+    wire.turn(&query("BEGIN"));
+    wire.turn(&query(PARENTS));
+    (1..=40).for_each(|number| drop(wire.turn(&group(number))));
+    let end = [bind("", "", &[]), execute(""), sync()].concat();
+    wire.turn(&[parse("", "COMMIT"), end.clone()].concat());
+    let told = wire.turn(&end);
+    assert!(told.ends_with(&[complete("COMMIT"), ready(b'I')].concat()), "{}", told.escape_ascii());
+}
+
+#[test]
 fn every_rule_names_a_test_of_this_file() {
     let here = include_str!("loops.rs");
     for rule in Rule::ALL.into_iter().filter(|rule| rule.name().starts_with('P')) {
