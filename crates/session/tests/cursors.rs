@@ -109,15 +109,6 @@ fn a_client_that_flushes_is_served_as_well() {
 }
 
 #[test]
-fn a_cancel_waits_for_what_was_sent_ahead() {
-    let mut wire = Wire::opened(Server::default());
-    let sent = wire.pair.client(&[piece(10), sync()].concat()).unwrap();
-    assert!(wire.pair.session.is_waiting() && !wire.pair.session.may_cancel());
-    wire.pair.server(&wire.server.takes(&sent)).unwrap();
-    assert!(wire.pair.session.may_cancel());
-}
-
-#[test]
 fn a_result_of_which_one_piece_is_read_costs_nothing() {
     let mut wire = Wire::opened(Server::default());
     wire.turn(&query("COMMIT"));
