@@ -7,7 +7,7 @@ use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
-use crate::remedies::{Effect, Place, cursor_use, leaves_savepoints};
+use crate::remedies::{Arrived, Effect, Place, cursor_use, leaves_savepoints};
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
@@ -89,6 +89,15 @@ impl Session {
             .or_else(|| self.show_unseen(header.tag, input))
             .or_else(|| self.read_cursor(now, header, input))
             .or_else(|| self.answer_prepare(now, input)))
+    }
+
+    /// Books a whole unit; `owner` takes the replies.
+    pub(crate) fn book_unit(&mut self, now: Moment, unit: Arrived<'_>, owner: Owner) {
+        self.owner = owner;
+        for (tag, body) in unit.messages() {
+            self.book_request(now, tag, body, true);
+        }
+        self.owner = Owner::Client;
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {

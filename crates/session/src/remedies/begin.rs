@@ -288,9 +288,6 @@ impl Session {
     pub(crate) fn begin_failed(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
         self.begin.state = State::None;
         let error = ErrorResponse::decode(&message[HEADER_BYTES..]).ok();
-        if error.is_some_and(|error| error.is_fatal()) {
-            return Ok(Verdict::Forward(message.len()));
-        }
         if !Rule::Failure.is_kept() {
             return Ok(Verdict::Replace(message.len()));
         }

@@ -10,8 +10,8 @@
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{
-    Bind, CommandComplete, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal,
-    TransactionStatus as WireStatus, backend, encode_ready_for_query, frame, frontend,
+    Bind, CommandComplete, Execute, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus as WireStatus,
+    backend, frame, frontend,
 };
 
 use super::arrived::Arrived;
@@ -39,14 +39,13 @@ impl Session {
             return None;
         }
         self.begin.is_followed();
-        self.owner = Owner::Commit;
         let number = self.units.oldest();
-        for (tag, body) in unit.messages() {
-            self.book_request(now, tag, body, true);
-        }
-        self.owner = Owner::Client;
+        self.book_unit(now, unit, Owner::Commit);
+        let (mut described, mut ended) = (Vec::new(), Vec::new());
+        frame(&mut described, backend::NO_DATA, |_| ());
+        CommandComplete { tag }.encode(&mut ended);
         let reply_at = self.to_client.len();
-        self.put_end(unit, tag);
+        self.put_answer(unit, &described, &ended, WireStatus::Idle);
         let reply = self.to_client.len() - reply_at;
         self.units.answered_by(number, Remedy::Commit);
         self.units.bytes_sent(unit.len());
@@ -107,24 +106,6 @@ impl Session {
         tag.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1)
     }
 
-    /// Puts what the server would say.
-    fn put_end(&mut self, unit: Arrived<'_>, tag: &[u8]) {
-        let out = &mut self.to_client;
-        for (message, _) in unit.messages() {
-            match message {
-                frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
-                frontend::BIND => frame(out, backend::BIND_COMPLETE, |_| ()),
-                frontend::DESCRIBE => frame(out, backend::NO_DATA, |_| ()),
-                frontend::CLOSE => frame(out, backend::CLOSE_COMPLETE, |_| ()),
-                frontend::EXECUTE | frontend::QUERY => CommandComplete { tag }.encode(out),
-                _ => {}
-            }
-            if matches!(message, frontend::SYNC | frontend::QUERY) {
-                encode_ready_for_query(out, WireStatus::Idle);
-            }
-        }
-    }
-
     /// The server ends a transaction whose end was answered.
     pub(crate) fn commit_reply(
         &mut self,
@@ -134,12 +115,7 @@ impl Session {
     ) -> Result<Verdict, SessionError> {
         let body = &message[HEADER_BYTES..];
         let is_good = match tag {
-            backend::ERROR_RESPONSE => {
-                if ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
-                    return Ok(Verdict::Forward(message.len()));
-                }
-                false
-            }
+            backend::ERROR_RESPONSE => false,
             backend::COMMAND_COMPLETE => {
                 CommandComplete::decode(body).is_ok_and(|complete| grammar::is_end_tag(complete.tag))
             }
@@ -162,11 +138,10 @@ impl Session {
 
     /// Whether what comes next might meet locks of a transaction that was answered before it ended (rule C3).
     pub(crate) fn is_fenced(&mut self, now: Moment, input: &[u8]) -> bool {
-        let common = std::sync::Arc::clone(&self.config.common);
-        Rule::Fence.is_kept()
-            && self.config.remedies.has(Remedy::Commit)
+        self.config.remedies.has(Remedy::Commit)
+            && Rule::Fence.is_kept()
             && !self.units.is_open()
-            && common.fence.is_up_for(self.fence_member)
+            && self.config.common.fence.is_up_for(self.fence_member)
             && !self.takes_weak_locks(now, input)
     }
 

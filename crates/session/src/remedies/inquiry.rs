@@ -5,10 +5,7 @@
 
 use std::collections::VecDeque;
 
-use onetrip_wire::pg::{
-    Bind, DataRow, ErrorResponse, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, Values, backend,
-    frame, frontend,
-};
+use onetrip_wire::pg::{DataRow, backend, frame, frontend};
 
 use super::facts::ISOLATION_QUERY;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
@@ -66,32 +63,12 @@ impl Inquiries {
 impl Session {
     /// Asks in an extended group; `ends` adds its Sync.
     pub(crate) fn ask(&mut self, question: Question, text: &str, ends: bool) {
-        let Self { inquiries, to_server, queue, .. } = self;
-        let name = inquiries.name.as_slice();
-        // An error may have left them, and a Parse that fails for that would end the program's transaction.
-        StatementOrPortal::Portal(name).encode(frontend::CLOSE, to_server);
-        StatementOrPortal::Statement(name).encode(frontend::CLOSE, to_server);
-        Parse::untyped(name, text.as_bytes()).encode(to_server);
-        Bind {
-            portal: name,
-            statement: name,
-            parameter_formats: Formats::default(),
-            parameters: Values::default(),
-            result_formats: Formats::default(),
-        }
-        .encode(to_server);
-        Execute { portal: name, row_limit: None }.encode(to_server);
-        StatementOrPortal::Portal(name).encode(frontend::CLOSE, to_server);
-        StatementOrPortal::Statement(name).encode(frontend::CLOSE, to_server);
-        const CLOSES: [Expect; 2] = [Expect::Close; 2];
-        for expect in CLOSES.into_iter().chain([Expect::Parse, Expect::Bind, Expect::Execute]).chain(CLOSES) {
-            queue.sent(Due::own(Owner::Inquiry, expect));
-        }
+        self.put_own_statement(Owner::Inquiry, text.as_bytes());
         if ends {
-            frame(to_server, frontend::SYNC, |_| ());
-            queue.sent(Due::own(Owner::Inquiry, Expect::Sync));
+            frame(&mut self.to_server, frontend::SYNC, |_| ());
+            self.queue.sent(Due::own(Owner::Inquiry, Expect::Sync));
         }
-        inquiries.asked.push_back((question, ends));
+        self.inquiries.asked.push_back((question, ends));
     }
 
     /// The server answers a question of the session's; a message that is not whole is of no use.
@@ -112,10 +89,6 @@ impl Session {
 
     /// The server would not answer.
     pub(crate) fn inquiry_failed(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
-        let error = ErrorResponse::decode(&message[HEADER_BYTES..]).ok();
-        if error.is_some_and(|error| error.is_fatal()) {
-            return Ok(Verdict::Forward(message.len()));
-        }
         match self.inquiries.asked.pop_front() {
             // It is part of the group that carries a BEGIN.
             Some((_, false)) => self.begin_failed(message),
@@ -129,8 +102,7 @@ impl Session {
 
     /// Asks for the level of the transaction that the unit just sent has begun.
     pub(crate) fn ask_for_level(&mut self) {
-        let is_between = self.client_passing == 0 && !self.units.is_open() && !self.in_group;
-        if !self.transaction.wants_level || !is_between || !self.needs_level() {
+        if !self.transaction.wants_level || !self.may_send_own() || !self.needs_level() {
             return;
         }
         self.transaction.wants_level = false;

@@ -26,6 +26,7 @@ use onetrip_ledger::{Remedy, UnknownRemedy};
 use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
+pub(crate) use arrived::Arrived;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;

@@ -1,12 +1,73 @@
-//! What becomes of the server's messages: most go to the client, those that answer the session stay here.
+//! What all remedies do alike: run statements of the session's own, answer a unit in the server's place, and tell the
+//! server's messages that go to the client from those that stay here.
 
 use onetrip_ledger::Moment;
-use onetrip_wire::pg::{HEADER_BYTES, backend};
+use onetrip_wire::pg::{
+    Bind, ErrorResponse, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, Values,
+    backend, encode_ready_for_query, frame, frontend,
+};
 
-use crate::reply_queue::{Owner, Reply};
+use super::arrived::Arrived;
+use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
 impl Session {
+    /// Whether a Sync of the session's own may go to the server now: it would end a group of the client's.
+    pub(crate) fn may_send_own(&self) -> bool {
+        self.client_passing == 0 && !self.units.is_open() && !self.in_group
+    }
+
+    /// Runs a statement of the session's own by its private name, without a Sync; how many replies are owed for it.
+    pub(super) fn put_own_statement(&mut self, owner: Owner, text: &[u8]) -> usize {
+        use Expect::{Close, Parse as Parsed};
+        let Self { inquiries, to_server: out, queue, .. } = self;
+        let name = inquiries.name();
+        let close = |out: &mut Vec<u8>| {
+            StatementOrPortal::Portal(name).encode(frontend::CLOSE, out);
+            StatementOrPortal::Statement(name).encode(frontend::CLOSE, out);
+        };
+        // An error may have left them, and a Parse that fails for that would end the program's transaction.
+        close(out);
+        Parse::untyped(name, text).encode(out);
+        Bind {
+            portal: name,
+            statement: name,
+            parameter_formats: Formats::default(),
+            parameters: Values::default(),
+            result_formats: Formats::default(),
+        }
+        .encode(out);
+        Execute { portal: name, row_limit: None }.encode(out);
+        close(out);
+        let expected = [Close, Close, Parsed, Expect::Bind, Expect::Execute, Close, Close];
+        for expect in expected {
+            queue.sent(Due::own(owner, expect));
+        }
+        expected.len()
+    }
+
+    /// Puts what the server would say to a unit: `described` to a Describe, `result` to an Execute or a simple query.
+    pub(super) fn put_answer(
+        &mut self,
+        unit: Arrived<'_>,
+        described: &[u8],
+        result: &[u8],
+        status: TransactionStatus,
+    ) {
+        let out = &mut self.to_client;
+        for (tag, _) in unit.messages() {
+            match tag {
+                frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
+                frontend::BIND => frame(out, backend::BIND_COMPLETE, |_| ()),
+                frontend::DESCRIBE => out.extend_from_slice(described),
+                frontend::EXECUTE | frontend::QUERY => out.extend_from_slice(result),
+                frontend::CLOSE => frame(out, backend::CLOSE_COMPLETE, |_| ()),
+                _ => {}
+            }
+        }
+        encode_ready_for_query(out, status);
+    }
+
     /// What becomes of a message of the server, which has been booked as `reply`. `message` is cut short where it is
     /// longer than what is looked into.
     pub(crate) fn pass_reply(
@@ -18,6 +79,13 @@ impl Session {
         reply: Reply,
     ) -> Result<Verdict, SessionError> {
         let is_whole = message.len() == length;
+        if tag == backend::ERROR_RESPONSE
+            && ErrorResponse::decode(&message[HEADER_BYTES..]).is_ok_and(|error| error.is_fatal())
+        {
+            // The server's own words, whoever they answer; nothing is answered in its place behind them.
+            self.is_ending = true;
+            return Ok(Verdict::Forward(message.len()));
+        }
         match (reply.due().map(|due| due.owner), reply) {
             (Some(Owner::Begin), _) => self.begin_reply(tag, reply, message),
             (Some(Owner::Commit), _) => self.commit_reply(tag, reply, message),

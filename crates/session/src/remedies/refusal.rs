@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, TransactionStatus};
-use onetrip_wire::pg::{
-    Bind, ErrorResponse, HEADER_BYTES, Parse, StatementOrPortal, backend, frame, frontend,
-};
+use onetrip_wire::pg::{Bind, HEADER_BYTES, Parse, StatementOrPortal, backend, frame, frontend};
 
 use super::Rule;
 use super::arrived::Arrived;
@@ -147,9 +145,6 @@ impl Session {
     ) -> Result<Verdict, SessionError> {
         let body = &message[HEADER_BYTES..];
         let is_failed = matches!(reply, Reply::Failed(_));
-        if is_failed && ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
-            return Ok(Verdict::Forward(message.len()));
-        }
         let is_last = matches!(reply, Reply::Last(_));
         if let State::Refusing(_) = self.told.state {
             let is_end = is_last && tag == backend::READY_FOR_QUERY;

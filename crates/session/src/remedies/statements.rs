@@ -328,9 +328,7 @@ impl Session {
     /// Sends the unit that runs the statement.
     fn send_behind(&mut self, now: Moment, unit: Arrived<'_>) -> Verdict {
         self.begin.is_followed();
-        for (tag, body) in unit.messages() {
-            self.book_request(now, tag, body, true);
-        }
+        self.book_unit(now, unit, Owner::Client);
         if let State::Sent(sent) = &mut self.told.state {
             sent.behind = Some(self.units.newest());
         }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, TransactionStatus};
-use onetrip_wire::pg::{Bind, Execute, Formats, Parse, StatementOrPortal, Values, frame, frontend};
+use onetrip_wire::pg::{Execute, StatementOrPortal, frame, frontend};
 
 use super::replies::Awaited;
 use super::request::Request;
@@ -53,24 +53,8 @@ impl Session {
 
     /// A statement of the remedy's that cannot fail, by a name of its own.
     pub(super) fn own_statement(&mut self, text: &[u8]) {
-        let name = self.inquiries.name().to_vec();
-        let name = name.as_slice();
-        let out = &mut self.to_server;
-        Parse::untyped(name, text).encode(out);
-        Bind {
-            portal: name,
-            statement: name,
-            parameter_formats: Formats::default(),
-            parameters: Values::default(),
-            result_formats: Formats::default(),
-        }
-        .encode(out);
-        Execute { portal: name, row_limit: None }.encode(out);
-        StatementOrPortal::Portal(name).encode(frontend::CLOSE, out);
-        StatementOrPortal::Statement(name).encode(frontend::CLOSE, out);
-        for expect in [Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close] {
-            self.own_due(expect, Awaited::Frame);
-        }
+        let owed = self.put_own_statement(Owner::Cursors, text);
+        self.cursors.awaited.extend((0..owed).map(|_| Awaited::Frame));
     }
 
     /// A Sync of the remedy's; `status` as it must be then.

@@ -52,9 +52,6 @@ impl Session {
         let body = &message[HEADER_BYTES..];
         let is_last = matches!(reply, Reply::Last(_) | Reply::Failed(_));
         let is_error = matches!(reply, Reply::Failed(_));
-        if is_error && ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
-            return Ok(Verdict::Forward(message.len()));
-        }
         let dropped = Ok(Verdict::Replace(message.len()));
         match self.cursors.awaited.front() {
             Some(Awaited::Frame) if is_error && Rule::Broken.is_kept() => {

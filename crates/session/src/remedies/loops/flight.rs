@@ -15,12 +15,12 @@ use std::time::Duration;
 use onetrip_ledger::Moment;
 use onetrip_loops::{Column, Flight, Format as ColumnFormat, Guess, Origin, Outcome, Ticket};
 use onetrip_wire::pg::{
-    Bind, DataRow, ErrorResponse, Execute, Format, Formats, HEADER_BYTES, Parse, RowDescription,
-    StatementOrPortal, Values, backend, frame, frontend,
+    Bind, Execute, Format, Formats, HEADER_BYTES, Parse, RowDescription, StatementOrPortal, Values, backend,
+    frame, frontend,
 };
 
 use super::request::{Way, encoded_values};
-use super::since_start;
+use super::{feed_row, since_start};
 use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
@@ -82,16 +82,16 @@ impl Session {
         }
         self.put_part(Part::Head);
         let savepoint = self.private_name(None);
-        self.put_statement(&[b"SAVEPOINT ", savepoint.as_slice()].concat());
-        self.put_statement(SETTINGS.as_bytes());
+        self.put_own_statement(Owner::Loops, &[b"SAVEPOINT ", savepoint.as_slice()].concat());
+        self.put_own_statement(Owner::Loops, SETTINGS.as_bytes());
         self.put_sync();
         let mut prepared: Vec<u32> = Vec::new();
         for (guess, _) in &accepted {
             self.put_guess(guess, &mut prepared);
         }
         self.put_part(Part::Tail);
-        self.put_statement(&[b"ROLLBACK TO SAVEPOINT ", savepoint.as_slice()].concat());
-        self.put_statement(&[b"RELEASE SAVEPOINT ", savepoint.as_slice()].concat());
+        self.put_own_statement(Owner::Loops, &[b"ROLLBACK TO SAVEPOINT ", savepoint.as_slice()].concat());
+        self.put_own_statement(Owner::Loops, &[b"RELEASE SAVEPOINT ", savepoint.as_slice()].concat());
         for example in prepared {
             let name = self.private_name(Some(example));
             self.put_close(StatementOrPortal::Statement(&name));
@@ -160,14 +160,6 @@ impl Session {
         self.put_sync();
     }
 
-    /// Runs a statement of the session's own that gives no rows of interest.
-    fn put_statement(&mut self, text: &[u8]) {
-        let name = self.private_name(None);
-        self.put_parse(&name, text, &[]);
-        self.put_run(&name, &name, (&[], &[0, 0], &[]), false);
-        self.put_close(StatementOrPortal::Statement(&name));
-    }
-
     /// Prepares a statement. An error may have left one of this name, and a Parse that fails for that would end the
     /// program's transaction.
     fn put_parse(&mut self, statement: &[u8], text: &[u8], types: &[u8]) {
@@ -224,9 +216,6 @@ impl Session {
     ) -> Result<Verdict, SessionError> {
         let body = &message[HEADER_BYTES..];
         if let Reply::Failed(_) = reply {
-            if ErrorResponse::decode(body).is_ok_and(|error| error.is_fatal()) {
-                return Ok(Verdict::Forward(message.len()));
-            }
             self.loops.in_flight.spoil();
         }
         match self.loops.in_flight.parts.front().copied() {
@@ -259,12 +248,8 @@ impl Session {
         }
         loops.in_flight.bytes += message.len();
         loops.in_flight.rows += u64::from(tag == backend::DATA_ROW);
-        if tag == backend::DATA_ROW && loops.predictor.wants_rows(ticket) {
-            let columns = loops.examples.get(example).map_or(&[][..], |example| &example.columns);
-            if let Ok(row) = DataRow::decode(&message[HEADER_BYTES..]) {
-                let values: smallvec::SmallVec<[Option<&[u8]>; 16]> = row.columns.iter().collect();
-                loops.predictor.result_row(ticket, columns, &values);
-            }
+        if tag == backend::DATA_ROW {
+            feed_row(&mut loops.predictor, loops.examples.get(example), ticket, &message[HEADER_BYTES..]);
         }
     }
 

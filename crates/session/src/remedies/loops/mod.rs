@@ -21,9 +21,10 @@ use std::time::Duration;
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_loops::{Answer, Arrival, Asking, Buffer, Edges, Flight, Origin, Outcome, Predictor, Ticket};
 use onetrip_wire::pg::{DataRow, FrameHeader, HEADER_BYTES, backend, frontend};
+use smallvec::SmallVec;
 
 use self::flight::{InFlight, columns_of};
-use self::request::{Examples, Request};
+use self::request::{Example, Examples, Request};
 use self::serve::keep_parse;
 use super::arrived::Arrived;
 use super::transaction::Isolation;
@@ -76,6 +77,18 @@ struct Running {
 /// The clock of `onetrip-loops`.
 fn since_start(now: Moment) -> Duration {
     Duration::from_nanos(now.0)
+}
+
+/// Shows a row to the predictor, if that has a use for it.
+fn feed_row(predictor: &mut Predictor, example: Option<&Example>, ticket: Ticket, body: &[u8]) {
+    if !predictor.wants_rows(ticket) {
+        return;
+    }
+    if let Ok(row) = DataRow::decode(body) {
+        let columns = example.map_or(&[][..], |example| &example.columns);
+        let values: SmallVec<[Option<&[u8]>; 16]> = row.columns.iter().collect();
+        predictor.result_row(ticket, columns, &values);
+    }
 }
 
 impl Loops {
@@ -214,7 +227,7 @@ impl Session {
 
     /// A unit of the program's has gone to the server: what was planned with it goes behind it.
     pub(crate) fn unit_sent(&mut self, now: Moment) {
-        if self.client_passing > 0 || self.units.is_open() || self.in_group {
+        if !self.may_send_own() {
             return;
         }
         self.loops.contact_at = now;
@@ -225,12 +238,7 @@ impl Session {
 
     /// Asks the predictor for more, and sends it at once.
     fn plan_flight(&mut self, now: Moment) {
-        let may_send = self.is_in_snapshot()
-            && self.client_passing == 0
-            && !self.units.is_open()
-            && !self.in_group
-            && self.loops.flight.is_empty();
-        if !may_send {
+        if !self.is_in_snapshot() || !self.may_send_own() || !self.loops.flight.is_empty() {
             return;
         }
         self.loops.predictor.plan(&mut self.loops.flight);
@@ -262,11 +270,8 @@ impl Session {
             backend::DATA_ROW => {
                 running.rows += 1;
                 running.is_spoilt |= !is_whole || !buffer.append(ticket, message);
-                let row = DataRow::decode(body).ok().filter(|_| is_whole && predictor.wants_rows(ticket));
-                if let Some(row) = row {
-                    let columns = examples.get(running.example).map_or(&[][..], |example| &example.columns);
-                    let values: smallvec::SmallVec<[Option<&[u8]>; 16]> = row.columns.iter().collect();
-                    predictor.result_row(ticket, columns, &values);
+                if is_whole {
+                    feed_row(predictor, examples.get(running.example), ticket, body);
                 }
             }
             backend::COMMAND_COMPLETE if matches!(due.expect, Expect::Query | Expect::Execute) => {

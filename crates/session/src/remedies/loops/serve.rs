@@ -4,7 +4,7 @@ use onetrip_ledger::{Moment, Remedy};
 use onetrip_loops::Ticket;
 use onetrip_wire::pg::{
     Bind, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus as WireStatus, backend,
-    encode_ready_for_query, frame, frontend,
+    frame, frontend,
 };
 
 use super::request::Request;
@@ -27,13 +27,9 @@ impl Session {
         let held = self.loops.held.take();
         let arrived_at = held.map_or(now, |(arrived_at, _)| arrived_at);
         let number = self.units.oldest(); // the next one: nothing is under way
-        self.owner = Owner::Nobody;
-        for (tag, body) in unit.messages() {
-            self.book_request(arrived_at, tag, body, true);
-        }
-        self.owner = Owner::Client;
+        self.book_unit(arrived_at, unit, Owner::Nobody);
         let reply_at = self.to_client.len();
-        self.put_served(unit, reply);
+        self.put_answer(unit, b"", reply, WireStatus::Active); // a description is in front of its rows
         let length = self.to_client.len() - reply_at;
         self.book_served(number, unit, reply);
         // Units that wait for one flight wait for one trip.
@@ -56,20 +52,6 @@ impl Session {
             self.send_sign(now);
         }
         Verdict::Replace(unit.len())
-    }
-
-    /// Puts what the server would say: `reply` is its description, rows and completion.
-    fn put_served(&mut self, unit: Arrived<'_>, reply: &[u8]) {
-        let out = &mut self.to_client;
-        for (tag, _) in unit.messages() {
-            match tag {
-                frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
-                frontend::BIND => frame(out, backend::BIND_COMPLETE, |_| ()),
-                frontend::EXECUTE | frontend::QUERY => out.extend_from_slice(reply),
-                _ => {} // a portal's description is in front of its rows
-            }
-        }
-        encode_ready_for_query(out, WireStatus::Active);
     }
 
     /// Books rows and completion as if they had come.
