@@ -6,7 +6,7 @@ use std::fmt::Write;
 use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Change;
-use onetrip_ledger::{Evidence, Finding, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals};
+use onetrip_ledger::{Evidence, Finding, Obstacle, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals};
 use serde::Serialize;
 
 use crate::clean::is_unsafe;
@@ -120,6 +120,9 @@ struct FindingView<'a> {
     occurrences: u64,
     trips: u64,
     avoidable: u64,
+    removed: u64,
+    left: &'a BTreeMap<Obstacle, u64>,
+    impure: Option<&'a str>,
     waited_ns: u64,
     wire_ns: u64,
     target_ns: Option<u64>,
@@ -314,6 +317,9 @@ fn finding_view<'a>(finding: &'a Finding, prices: Option<&Prices>) -> FindingVie
         occurrences: finding.occurrences,
         trips: finding.trips,
         avoidable: finding.avoidable,
+        removed: finding.removed,
+        left: &finding.left,
+        impure: finding.impure.as_deref(),
         waited_ns: finding.waited_ns,
         wire_ns: finding.wire_ns,
         target_ns: target.map(|rtt_ns| finding.price_ns(rtt_ns) as u64),

@@ -14,6 +14,7 @@ mod json;
 mod junit;
 mod number;
 mod proof;
+mod remedies;
 mod text;
 
 use onetrip_forecast::{Curve, Prices};

@@ -1,5 +1,5 @@
 use super::tags;
-use crate::{Exchange, Moment, Outcome, Remedy, Statement};
+use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement};
 
 /// Encodes the records of one stream into a block.
 ///
@@ -100,6 +100,11 @@ impl StreamEncoder {
         });
     }
 
+    /// Why statements of a template are not known to only read; once per template.
+    pub fn impure(&mut self, id: u32, because: &str) {
+        self.definition(tags::IMPURE, id, because.as_bytes());
+    }
+
     /// Records that could not be kept.
     pub fn lost(&mut self, bytes: u64) {
         self.record(tags::LOST, |out| put_varint(out, bytes));
@@ -114,10 +119,15 @@ impl StreamEncoder {
                     | u8::from(exchange.may_share) << 1
                     | u8::from(!exchange.parameter_texts.is_empty()) << 2
                     | (exchange.status as u8) << 3
-                    | u8::from(exchange.remedy.is_some()) << 5,
+                    | u8::from(exchange.remedy.is_some()) << 5
+                    | u8::from(exchange.obstacle.is_some()) << 6,
             );
             if let Some(remedy) = exchange.remedy {
                 let place = Remedy::ALL.iter().position(|known| *known == remedy);
+                out.push(place.map_or(0, |place| place as u8 + 1));
+            }
+            if let Some(obstacle) = exchange.obstacle {
+                let place = Obstacle::TOLD.iter().position(|known| *known == obstacle);
                 out.push(place.map_or(0, |place| place as u8 + 1));
             }
             put_outcome(out, exchange.outcome);

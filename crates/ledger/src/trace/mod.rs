@@ -28,6 +28,7 @@ pub(crate) mod tags {
     pub(crate) const CLOSED: u8 = 8;
     pub(crate) const ORIGIN: u8 = 9;
     pub(crate) const LOST: u8 = 10;
+    pub(crate) const IMPURE: u8 = 11;
 }
 
 /// One fact of a stream. Ids are the stream's own and are defined before they are used.
@@ -46,6 +47,13 @@ pub enum Record<'a> {
         id: u32,
         /// The text, literals lifted.
         text: &'a [u8],
+    },
+    /// Why statements of a template are not known to only read.
+    Impure {
+        /// The template's id.
+        id: u32,
+        /// One phrase, without any constant of the statement.
+        because: &'a [u8],
     },
     /// A scope's label.
     Scope {

@@ -12,6 +12,7 @@ mod grammar;
 mod inquiry;
 mod isolation;
 mod loops;
+mod obstacles;
 mod own;
 mod refusal;
 mod rules;
