@@ -136,7 +136,7 @@ impl Session {
         // A group may bring its BEGIN along.
         let is_in_place = self.status == TransactionStatus::Active
             || self.status == TransactionStatus::Idle && header.tag != frontend::QUERY;
-        if !self.may_remedy(Remedy::Loops) || !is_sure || !is_in_place || !self.is_quiet() {
+        if !self.may_remedy(Remedy::Loops) || !is_sure || !is_in_place || !self.is_answered() {
             return None;
         }
         let unit = Arrived::peek(input)?;
@@ -154,17 +154,19 @@ impl Session {
             all_rows: true,
             nothing_ahead: true,
         };
-        match self.loops.buffer.ask(&request.key, &asking) {
-            Answer::Serve(ticket, reply) => {
+        // In a group that a Flush left open nothing is served: it ends with a Sync of which the server has to know.
+        let answer = self.is_quiet().then(|| self.loops.buffer.ask(&request.key, &asking));
+        match answer {
+            Some(Answer::Serve(ticket, reply)) => {
                 let reply = reply.to_vec();
                 Some(self.serve(now, unit, &request, ticket, &reply))
             }
-            Answer::Wait(ticket) if self.queue.owes(Owner::Loops) => {
+            Some(Answer::Wait(ticket)) if self.queue.owes(Owner::Loops) => {
                 let flight = self.loops.in_flight.flight_of(ticket);
                 self.loops.held.get_or_insert((now, flight));
                 Some(Verdict::Hold)
             }
-            Answer::Wait(_) | Answer::Forward(_) => {
+            Some(Answer::Wait(_) | Answer::Forward(_)) | None => {
                 self.loops.held = None;
                 let verdict = self.show_unseen(header.tag, input);
                 if verdict.is_none() {
