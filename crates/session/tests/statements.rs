@@ -23,9 +23,13 @@ struct Wire {
 impl Wire {
     /// A session beside others, of a program that has its state known.
     fn among(common: &Arc<Common>) -> Self {
+        Self::before(Server::default(), common)
+    }
+
+    /// The same before this server.
+    fn before(mut server: Server, common: &Arc<Common>) -> Self {
         let remedies = [Remedy::Begin, Remedy::Commit, Remedy::Statements].into_iter().collect();
         let pair = Pair::remedied_among(Arc::clone(common), &startup(), remedies, Some("off"));
-        let mut server = Server::default();
         for text in [READ, "SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name"] {
             for text in [text.to_owned(), text.replace("$1", "7")] {
                 server.describes.insert(text, (vec![23], Some(row_of("name"))));
@@ -72,7 +76,13 @@ impl Wire {
 
 /// The body of a RowDescription of one text column.
 fn row_of(name: &str) -> Vec<u8> {
-    [b"\0\x01", name.as_bytes(), b"\0", &[0; 6], &25u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat()
+    row_of_table(name, 0)
+}
+
+/// The same, of the first column of this table.
+fn row_of_table(name: &str, table: u32) -> Vec<u8> {
+    let of = [&table.to_be_bytes()[..], &u16::from(table > 0).to_be_bytes()].concat();
+    [b"\0\x01", name.as_bytes(), b"\0", &of, &25u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat()
 }
 
 fn describe(name: &str) -> Vec<u8> {
@@ -228,6 +238,26 @@ fn a_result_that_is_another_now_is_not_passed_on() {
     assert_eq!(wire.turn(&run("")), changed(b'I'));
     assert!(!wire.is_answered(&prepare("", READ)), "what was known is forgotten");
     assert_eq!(wire.turn(&run("")), ran(b'I'));
+}
+
+#[test]
+fn a_table_that_was_made_anew_with_the_same_columns_is_read_as_the_server_reads_it() {
+    let mut wire = Wire::after(&[READ]);
+    let anew = row_of_table("name", 20_003);
+    wire.server.describes.insert(READ.to_owned(), (vec![23], Some(anew.clone())));
+    assert!(!wire.pair.told(&prepare("", READ)).is_empty());
+    assert_eq!(wire.turn(&run("")), ran(b'I'), "PostgreSQL compares names and types, not tables");
+    let told = wire.turn(&prepare("", READ));
+    assert!(told.windows(anew.len()).any(|part| part == anew), "what was known is forgotten");
+}
+
+#[test]
+fn what_was_said_in_a_database_of_the_same_name_that_is_gone_is_not_told() {
+    let common = Arc::default();
+    Wire::among(&common).turn(&prepare("", READ));
+    assert!(Wire::among(&common).is_answered(&prepare("", READ)));
+    let anew = Server { database: "16385", ..Server::default() };
+    assert!(!Wire::before(anew, &common).is_answered(&prepare("", READ)));
 }
 
 #[test]

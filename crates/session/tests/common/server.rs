@@ -39,6 +39,8 @@ pub(crate) struct Server {
     pub(crate) describes: HashMap<String, (Vec<u32>, Option<Vec<u8>>)>,
     /// SQL has made a prepared statement.
     pub(crate) has_sql_statements: bool,
+    /// The number of its database.
+    pub(crate) database: &'static str,
     pub(crate) walks: Walks,
 }
 
@@ -62,6 +64,7 @@ impl Default for Server {
             refuses: HashMap::new(),
             describes: HashMap::new(),
             has_sql_statements: false,
+            database: "16384",
             walks: Walks::default(),
         }
     }
@@ -267,7 +270,8 @@ impl Server {
         } else if text.starts_with("SELECT pg_catalog.current_schemas(true)") {
             let is_special = self.is_special || !self.listens.is_empty();
             let special: &[u8] = if is_special { b"t" } else { b"f" };
-            vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special)])]
+            let number = Some(self.database.as_bytes());
+            vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special), number])]
         } else if text.contains("pg_prepared_statements") {
             vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
         } else {
