@@ -381,6 +381,8 @@ fn a_name_that_may_be_in_use_waits_for_the_server() {
     assert!(!wire.is_answered(&prepare("four", READ)), "it is there");
     wire.turn(&[parse("", "SELECT 1"), message(b'C', b"Sfour\0"), sync()].concat());
     assert!(wire.is_answered(&prepare("four", READ)), "it is not");
+    wire.turn(&[query("DEALLOCATE ALL"), parse("five", READ), sync()].concat());
+    assert!(!wire.is_answered(&prepare("five", READ)), "it was made behind what took the others away");
 }
 
 /// S5.
@@ -400,6 +402,43 @@ fn parameters_have_the_types_that_were_told() {
     wire.pair.wait(31 * SECOND);
     wire.turn(&query("SELECT 1"));
     assert!(!wire.is_answered(&prepare("", READ)) || !Rule::SameKey.is_kept());
+}
+
+/// S7.
+#[test]
+fn a_statement_that_was_taken_away_is_not_answered() {
+    let end = [bind("", "end", &[]), execute(""), sync()].concat();
+    let reads = query("SELECT name FROM emp WHERE id = 7");
+    let with_end = || {
+        let mut wire = Wire::after(&[READ]);
+        wire.turn(&[parse("end", "COMMIT"), sync()].concat());
+        wire.turn(&query("BEGIN"));
+        wire.turn(&reads);
+        wire
+    };
+    for text in ["DEALLOCATE other", "DEALLOCATE end1", "DEALLOCATE PREPARE \"End\""] {
+        let mut wire = with_end();
+        wire.turn(&query(text));
+        assert!(wire.is_answered(&end), "{text}");
+    }
+    for text in ["DEALLOCATE \"a\"\"b\"", "DEALLOCATE ALL", "DEALLOCATE \"end\""] {
+        let mut wire = with_end();
+        wire.turn(&query(text));
+        assert!(!wire.is_answered(&end), "{text}");
+    }
+}
+
+#[test]
+fn deallocate_leaves_the_sessions_state_as_it_is() {
+    let reads = query("SELECT name FROM emp WHERE id = 7");
+    for text in ["DEALLOCATE pdo_stmt_00000001", "DEALLOCATE ALL"] {
+        let mut wire = Wire::after(&[READ]);
+        wire.turn(&query("BEGIN"));
+        wire.turn(&reads);
+        wire.turn(&query(text));
+        assert!(wire.is_answered(&query("COMMIT")), "{text}");
+        assert!(wire.is_answered(&prepare("one", READ)), "{text}: no name was made by SQL");
+    }
 }
 
 /// S6.

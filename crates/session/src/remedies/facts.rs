@@ -103,7 +103,7 @@ pub(crate) struct Facts {
     catalogue_asked_at: Option<Moment>,
     /// Templates that were sent and are not yet proven to only read.
     unproven: Vec<u32>,
-    /// The last unit that may have changed the session's state.
+    /// The last unit that may have taken prepared statements away.
     doubted_at: Option<u64>,
     /// The catalogue under way: when it was asked for, and at which epoch.
     building: Option<(CatalogueBuilder, Moment, u64)>,
@@ -163,6 +163,11 @@ impl Facts {
     pub(crate) fn forget(&mut self, unit: u64) {
         self.is_known = false;
         self.is_state_asked = false;
+        self.doubt_prepared(unit);
+    }
+
+    /// A part of this unit may take any prepared statement away.
+    pub(super) fn doubt_prepared(&mut self, unit: u64) {
         self.doubted_at = Some(unit);
     }
 

@@ -40,7 +40,7 @@ pub(crate) use refusal::Broken;
 pub use rules::Rule;
 pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};
-pub(crate) use watching::Watching;
+pub(crate) use watching::{Watching, deallocated};
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]

@@ -58,6 +58,8 @@ pub enum Rule {
     PinnedTypes,
     /// Only the statement's own Bind goes behind it.
     OnlyItsBind,
+    /// DEALLOCATE takes names away, and nothing else.
+    Deallocated,
     /// Only plain reads are read ahead.
     Plain,
     /// Only what no setting shapes.
@@ -78,7 +80,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -106,6 +108,7 @@ impl Rule {
         Self::FreeName,
         Self::PinnedTypes,
         Self::OnlyItsBind,
+        Self::Deallocated,
         Self::Plain,
         Self::Shape,
         Self::Place,
@@ -146,6 +149,7 @@ impl Rule {
             Self::FreeName => "S4",
             Self::PinnedTypes => "S5",
             Self::OnlyItsBind => "S6",
+            Self::Deallocated => "S7",
             Self::Plain => "R1",
             Self::Shape => "R2",
             Self::Place => "R3",
@@ -197,7 +201,7 @@ impl Rule {
                 "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ; and only when the server owes the program nothing. At SERIALIZABLE a reader can be what fails."
             }
             Self::OnlyReads => {
-                "And only where nothing but reads that the catalogue proves (above), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
+                "And only where nothing but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
             }
             Self::Fence => {
                 "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."
@@ -212,7 +216,7 @@ impl Rule {
                 "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."
             }
             Self::Flush => {
-                "Whatever goes to the server and is not such a read, SHOW or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
+                "Whatever goes to the server and is not such a read, SHOW, DEALLOCATE or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
             }
             Self::ShieldEnds => {
                 "What is read ahead runs between a SAVEPOINT with a name that no program can guess and a ROLLBACK TO it, read-only, with a lock timeout of 2 ms: errors, locks and settings are gone with it, and the program sees none of them. Should the transaction not be what it was before, the session ends."
@@ -240,6 +244,9 @@ impl Rule {
             }
             Self::OnlyItsBind => {
                 "Until the server has confirmed what was told, nothing goes to it but one unit that binds this statement, runs it once and does nothing else. Anything else waits."
+            }
+            Self::Deallocated => {
+                "DEALLOCATE leaves the session's state and what was read ahead as they are; but nothing that names the statement is answered from then on, or any statement that was prepared before, where it names all or a name that cannot be told for sure. Only once the server has confirmed it is the name free (rule S4)."
             }
             Self::Plain => {
                 "Only results of statements that are proven to do nothing but read the snapshot (section Purity), in a session whose state is known when the program asks for their first piece: no row locks, no function of a user. The rows of such a portal are fixed when it is opened, whatever the session writes meanwhile."
@@ -298,6 +305,7 @@ impl Rule {
             Self::FreeName => "a_name_that_may_be_in_use_waits_for_the_server",
             Self::PinnedTypes => "parameters_have_the_types_that_were_told",
             Self::OnlyItsBind => "nothing_but_its_bind_goes_behind_a_statement_that_was_told",
+            Self::Deallocated => "a_statement_that_was_taken_away_is_not_answered",
             Self::Plain => "only_a_result_that_is_proven_to_be_read_only_is_read_ahead",
             Self::Shape => "a_result_that_settings_shape_is_not_read_ahead",
             Self::Place => "a_statement_that_depends_on_a_place_finds_it",

@@ -220,6 +220,9 @@ impl Server {
             rows.iter().for_each(|value| said.extend(super::row(value.to_string().as_bytes())));
             return said.extend(complete(&format!("SELECT {count}")));
         }
+        if let Some(what) = text.strip_prefix("DEALLOCATE ") {
+            return self.deallocates(what, said);
+        }
         let upper = text.to_uppercase();
         self.raise += u32::from(upper.starts_with("UPDATE SALARY"));
         if upper.starts_with("ROLLBACK TO") && self.shield_fails {
@@ -256,6 +259,15 @@ impl Server {
         if self.status == b'I' && !self.listens.is_empty() {
             said.extend(notification());
         }
+    }
+
+    fn deallocates(&mut self, what: &str, said: &mut Vec<u8>) {
+        let name = what.trim_start_matches("PREPARE ").trim_matches('"').as_bytes();
+        match what {
+            "ALL" => self.parsed.retain(|name, _| name.is_empty()),
+            _ => drop(self.parsed.remove(name)),
+        }
+        said.extend(complete(if what == "ALL" { "DEALLOCATE ALL" } else { "DEALLOCATE" }));
     }
 
     /// Answers a question of the session's.

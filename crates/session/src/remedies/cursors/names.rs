@@ -101,6 +101,7 @@ impl Session {
         match text.kind {
             kind if kind.is_row_write() => true,
             S::Savepoint | S::Release | S::Show | S::Empty | S::Set | S::Reset | S::Begin => true,
+            S::Deallocate => true,
             _ => text.effect == Effect::Read && self.only_reads(now, text.template),
         }
     }
