@@ -206,6 +206,11 @@ impl Facts {
         self.known.is_some()
     }
 
+    /// Whether no function of the database is known to open, move or close cursors (rule R9).
+    pub(super) fn leaves_cursors(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| !known.catalogue.moves_cursors())
+    }
+
     /// What the text of this template leaves open, if it may only read.
     pub(crate) fn needs_of(&self, template: u32) -> Option<&Needs> {
         match self.statements.get(template as usize)? {

@@ -64,6 +64,8 @@ pub enum Rule {
     Plain,
     /// Only what no setting shapes.
     Shape,
+    /// Only where no function knows cursors.
+    Functions,
     /// Statements to which the place of a cursor matters.
     Place,
     /// Not in SERIALIZABLE.
@@ -80,7 +82,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -117,6 +119,7 @@ impl Rule {
         Self::Bounds,
         Self::Contact,
         Self::Broken,
+        Self::Functions,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -158,6 +161,7 @@ impl Rule {
             Self::Bounds => "R6",
             Self::Contact => "R7",
             Self::Broken => "R8",
+            Self::Functions => "R9",
         }
     }
 
@@ -255,7 +259,7 @@ impl Rule {
                 "Only where no setting shapes what is read later: the statement uses functions, operators and casts that look at none (no comparison of two columns: one may be a date, the other a timestamptz), and each column's type is written alike under all (numbers, text, boolean, uuid, json, inet; in binary also floats, dates, times and bytea). client_encoding is watched: after a change, what was read ahead is not given out, and the session ends if the program goes on with it."
             }
             Self::Place => {
-                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so a cursor in a transaction is read ahead only if the server says that it goes backward, or if a driver named it (Django). A program that names a portal of the protocol, or such a cursor, in one of these statements after it was read ahead ends its session."
+                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so one is read ahead only if the server says that it goes backward, or if it is one that a driver declares for itself (Django: its name, and NO SCROLL). A program that names a portal of the protocol, or such a cursor of its driver, in one of these statements after it was read ahead ends its session. After a PREPARE of such a statement nothing is read ahead."
             }
             Self::Serializable => {
                 "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it: at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
@@ -264,13 +268,16 @@ impl Rule {
                 "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, each with its Sync, so that statement_timeout is armed for each, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and an error leaves the transaction as it was. Rows before an error are given out; when the program comes to it, the server is asked for the failed piece, so that its transaction fails too, and the program gets the error as it was."
             }
             Self::Bounds => {
-                "No more pieces ahead than twice those that the program has got, than keep the path busy for four round trips, and than 1 MiB for the session, as far as the longest piece so far tells. A result of which one piece is read costs nothing."
+                "No more pieces ahead than twice those that the program has got, and than 1 MiB for the session, as far as the longest piece so far tells; where a piece takes more than a quarter of a round trip, no more than keep the path busy for four, and one where it takes four by itself. A result of which one piece is read costs nothing."
             }
             Self::Contact => {
                 "While a program is answered from memory, the server hears of it every 20 ms at least, so that idle_in_transaction_session_timeout ends the transactions that it would end, and no others."
             }
             Self::Broken => {
                 "Should a message of the session's own fail, or the transaction be in another state than the program believes, the program gets a FATAL 08006 that tells it, and the session ends."
+            }
+            Self::Functions => {
+                "Only in a database none of whose functions has a word in its source without which it cannot open, move or close a cursor (cursor, fetch, move, open, close, CURRENT OF): it could know one by a fixed name."
             }
         }
     }
@@ -314,6 +321,7 @@ impl Rule {
             Self::Bounds => "what_is_ahead_has_bounds",
             Self::Contact => "a_program_that_is_served_from_memory_is_not_idle",
             Self::Broken => "a_transaction_in_another_state_ends_the_session",
+            Self::Functions => "no_function_finds_a_cursor_further_on",
         }
     }
 
