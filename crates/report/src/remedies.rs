@@ -36,7 +36,7 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
             Some(format!("--remedies exact takes out {begins}, and {ends}, as the program is"))
         }
         Evidence::Prepares { .. } => {
-            Some("--remedies exact,+statements prepares in the trip of the run, as the program is".to_owned())
+            Some("--remedies exact prepares in the trip of the run, as the program is".to_owned())
         }
         Evidence::Walk { .. } => switch(finding),
         _ => None,

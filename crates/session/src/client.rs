@@ -7,7 +7,7 @@ use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
-use crate::remedies::{Arrived, Effect, Place, cursor_use, leaves_savepoints};
+use crate::remedies::{Arrived, Effect, Place, cursor_use, deallocated, leaves_savepoints};
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
@@ -142,6 +142,7 @@ impl Session {
             text.effect = Effect::MayDefine;
         }
         self.begin.runs(text.leaves_savepoints, false);
+        self.deallocates(unit, &text);
         text.effect = self.runs_beside_cursors(now, unit, &text);
         self.runs(now, text.effect, text.template);
         self.owe(unit, Expect::Query, statement);
@@ -296,6 +297,7 @@ impl Session {
             Some((_, slot)) => Some(slot),
             None => self.add_statement(unit, &text, Steps::default()),
         };
+        self.deallocates(unit, &text);
         let effect = self.runs_beside_cursors(now, unit, &text);
         self.executes_natively(unit, execute.portal, execute.row_limit);
         self.runs(now, effect, text.template);
@@ -388,6 +390,7 @@ impl Session {
             leaves_savepoints: leaves_savepoints(lifted.kind()),
             kind: lifted.kind(),
             cursor: used.map(|(used, _)| Arc::new(used)),
+            deallocates: deallocated(&lifted),
             has_harmless_types: true,
         }
     }

@@ -124,27 +124,32 @@ impl Session {
                     statement.suspended = true;
                 }
             }
-            backend::READY_FOR_QUERY => match WireStatus::decode(body) {
-                Ok(WireStatus::Idle) => {
-                    self.status = TransactionStatus::Idle;
-                    self.cursors.unit_ready(due.unit, false);
-                    self.transaction_over();
-                    if self.queue.is_empty() {
-                        self.portals.clear(); // they end with their transaction
-                    }
-                }
-                Ok(WireStatus::Active) => {
-                    self.status = TransactionStatus::Active;
-                    self.cursors.unit_ready(due.unit, false);
-                }
-                Ok(WireStatus::Failed) => {
-                    self.status = TransactionStatus::Failed;
-                    self.begin.savepoints_ended();
-                    self.cursors.unit_ready(due.unit, true);
-                }
-                Err(_) => self.undecoded += 1,
-            },
+            backend::READY_FOR_QUERY => self.book_ready(due, body),
             _ => {}
+        }
+    }
+
+    fn book_ready(&mut self, due: Due, body: &[u8]) {
+        self.watching.unit_over(due.unit);
+        match WireStatus::decode(body) {
+            Ok(WireStatus::Idle) => {
+                self.status = TransactionStatus::Idle;
+                self.cursors.unit_ready(due.unit, false);
+                self.transaction_over();
+                if self.queue.is_empty() {
+                    self.portals.clear(); // they end with their transaction
+                }
+            }
+            Ok(WireStatus::Active) => {
+                self.status = TransactionStatus::Active;
+                self.cursors.unit_ready(due.unit, false);
+            }
+            Ok(WireStatus::Failed) => {
+                self.status = TransactionStatus::Failed;
+                self.begin.savepoints_ended();
+                self.cursors.unit_ready(due.unit, true);
+            }
+            Err(_) => self.undecoded += 1,
         }
     }
 
@@ -225,9 +230,8 @@ impl Session {
             self.undecoded += 1;
             return;
         };
-        if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
-            self.prepared.clear();
-            self.watching.names_cleared();
+        if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL" | b"DEALLOCATE") {
+            self.deallocated(due.unit, complete.tag);
         }
         self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {

@@ -31,6 +31,8 @@ pub(crate) struct Text {
     pub(crate) kind: StatementKind,
     /// What it has to do with cursors.
     pub(crate) cursor: Option<Arc<CursorUse>>,
+    /// The prepared statement that it takes away, if it is DEALLOCATE of one.
+    pub(crate) deallocates: Option<Arc<[u8]>>,
     /// No parameter has a declared type that may run code of a user.
     pub(crate) has_harmless_types: bool,
 }
@@ -167,6 +169,12 @@ impl<T> Named<T> {
         self.named.iter().any(|(name, value)| is_so(name, value))
     }
 
+    /// Keeps those that are so.
+    pub(crate) fn retain(&mut self, is_so: impl Fn(&T) -> bool) {
+        self.unnamed = self.unnamed.take().filter(&is_so);
+        self.named.retain(|_, value| is_so(value));
+    }
+
     pub(crate) fn clear(&mut self) {
         self.unnamed = None;
         self.named.clear();
@@ -217,6 +225,11 @@ impl Prepared {
     /// A message of this unit prepares or binds it.
     pub(crate) fn is_seen_in(&mut self, unit: u64) {
         self.seen_in = Some(unit);
+    }
+
+    /// It may not be there any more.
+    pub(crate) fn is_unsure(&mut self) {
+        self.seen_in = None;
     }
 
     /// An error came in this unit.

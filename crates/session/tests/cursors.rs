@@ -67,15 +67,24 @@ fn pieces_come_from_memory_as_the_server_would_send_them() {
 }
 
 #[test]
-fn a_client_that_flushes_is_served_as_well() {
+fn a_group_that_is_not_at_its_end_gets_no_sync_of_the_sessions_own() {
     let mut wire = opened(Server::default());
     let flush = || message(b'H', b"");
+    let mut walks = Walks::default();
+    walks.opens(b"p");
+    direct(&mut walks, 10);
+    for _ in 0..2 {
+        assert_eq!(reads(&mut wire, 10), direct(&mut walks, 10));
+    }
+    assert!(wire.server.walks.places[&b"p"[..]] > 30, "it is ahead");
+    let before = wire.server.ready;
     for _ in 0..4 {
         let told = wire.turn(&[piece(10), flush()].concat());
-        assert!(told.ends_with(&message(b's', b"")), "no ReadyForQuery: {}", told.escape_ascii());
+        let said = direct(&mut walks, 10);
+        assert_eq!(told, said[..said.len() - ready(b'T').len()], "from memory or not, and no ReadyForQuery");
     }
+    assert_eq!(wire.server.ready, before, "a Sync reports parameters that the program has not asked for");
     assert_eq!(wire.turn(&sync()), ready(b'T'));
-    assert!(wire.pair.books().summary.removed[&Remedy::Cursors] >= 2);
 }
 
 #[test]
@@ -199,6 +208,64 @@ fn a_transaction_in_another_state_ends_the_session() {
     assert_eq!(wire.tries(&query("FETCH 10 FROM c")), Err(SessionError::CursorsBroke));
     let told = wire.pair.session.to_client().escape_ascii().to_string();
     assert!(told.contains("FATAL") && told.contains("08006"), "{told}");
+}
+
+/// R9.
+#[test]
+fn no_function_finds_a_cursor_further_on() {
+    let server = Server { moves_cursors: true, ..Server::default() };
+    assert_eq!(served(opened(server), 5), 0);
+}
+
+#[test]
+fn a_cursor_of_which_the_end_was_told_is_behind_it_and_not_on_its_last_row() {
+    let mut wire = declared("c CURSOR FOR");
+    (0..10).for_each(|_| drop(wire.turn(&query("FETCH 10 FROM c"))));
+    wire.turn(&query("FETCH BACKWARD 1 FROM c"));
+    assert!(wire.server.texts.iter().all(|text| !text.starts_with("MOVE")), "{:?}", wire.server.texts);
+}
+
+#[test]
+fn only_a_cursor_that_can_be_put_back_is_read_ahead_or_one_that_its_driver_declares_so() {
+    let ahead = |how: &str, name: &str, is_scrollable| {
+        let walks = Walks { is_scrollable, ..Walks::default() };
+        let mut wire = declared_on(Server { walks, ..Server::default() }, how);
+        (0..4).for_each(|_| drop(wire.turn(&query(&format!("FETCH 10 FROM {name}")))));
+        wire.server.walks.places[name.trim_matches('"').as_bytes()] > 40
+    };
+    assert!(ahead("c CURSOR FOR", "c", true) && !ahead("c CURSOR FOR", "c", false));
+    assert!(!ahead("c NO SCROLL CURSOR FOR", "c", true));
+    assert!(ahead("_django_curs_1_sync_1 NO SCROLL CURSOR FOR", "_django_curs_1_sync_1", false));
+    assert!(
+        !ahead("_django_curs_1 CURSOR FOR", "_django_curs_1", false),
+        "its driver does not declare it so"
+    );
+}
+
+#[test]
+fn a_statement_that_may_name_any_cursor_finds_all_in_their_places() {
+    let mut wire = declared("c CURSOR FOR");
+    (0..4).for_each(|_| drop(wire.turn(&query("FETCH 10 FROM c"))));
+    assert!(wire.server.walks.places[&b"c"[..]] > 40);
+    wire.turn(&[parse("", "SELECT cursor_to_xml($1, 1, false, false, '')"), sync()].concat());
+    wire.turn(&[bind("", "", &["c"]), message(b'E', b"\0\0\0\0\0"), sync()].concat());
+    assert_eq!(wire.server.walks.places[&b"c"[..]], 40);
+    let mut wire = declared("c CURSOR FOR");
+    wire.turn(&query("PREPARE u AS UPDATE emp SET name = 'x' WHERE CURRENT OF c"));
+    (0..4).for_each(|_| drop(wire.turn(&query("FETCH 10 FROM c"))));
+    assert_eq!(wire.server.walks.places[&b"c"[..]], 40, "EXECUTE u finds it there");
+}
+
+/// A program that has begun a transaction and declared a cursor.
+fn declared(how: &str) -> Wire {
+    declared_on(Server::default(), how)
+}
+
+fn declared_on(server: Server, how: &str) -> Wire {
+    let mut wire = reader(server);
+    wire.turn(&query("BEGIN"));
+    wire.turn(&query(&format!("DECLARE {how} {WALK}")));
+    wire
 }
 
 #[test]

@@ -17,7 +17,11 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A session beside others, of a program that has its state known.
 fn among(common: &Arc<Common>) -> Wire {
-    let mut server = Server::default();
+    before(Server::default(), common)
+}
+
+/// The same before this server.
+fn before(mut server: Server, common: &Arc<Common>) -> Wire {
     for text in [READ, "SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name"] {
         for text in [text.to_owned(), text.replace("$1", "7")] {
             server.describes.insert(text, (vec![23], Some(row_of("name"))));
@@ -47,7 +51,13 @@ fn is_answered(wire: &mut Wire, sent: &[u8]) -> bool {
 
 /// The body of a RowDescription of one text column.
 fn row_of(name: &str) -> Vec<u8> {
-    [b"\0\x01", name.as_bytes(), b"\0", &[0; 6], &25u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat()
+    row_of_table(name, 0)
+}
+
+/// The same, of the first column of this table.
+fn row_of_table(name: &str, table: u32) -> Vec<u8> {
+    let of = [&table.to_be_bytes()[..], &u16::from(table > 0).to_be_bytes()].concat();
+    [b"\0\x01", name.as_bytes(), b"\0", &of, &25u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat()
 }
 
 fn describe(name: &str) -> Vec<u8> {
@@ -206,6 +216,26 @@ fn a_result_that_is_another_now_is_not_passed_on() {
 }
 
 #[test]
+fn a_table_that_was_made_anew_with_the_same_columns_is_read_as_the_server_reads_it() {
+    let mut wire = after(&[READ]);
+    let anew = row_of_table("name", 20_003);
+    wire.server.describes.insert(READ.to_owned(), (vec![23], Some(anew.clone())));
+    assert!(!wire.pair.told(&prepare("", READ)).is_empty());
+    assert_eq!(wire.turn(&run("")), ran(b'I'), "PostgreSQL compares names and types, not tables");
+    let told = wire.turn(&prepare("", READ));
+    assert!(told.windows(anew.len()).any(|part| part == anew), "what was known is forgotten");
+}
+
+#[test]
+fn what_was_said_in_a_database_of_the_same_name_that_is_gone_is_not_told() {
+    let common = Arc::default();
+    among(&common).turn(&prepare("", READ));
+    assert!(is_answered(&mut among(&common), &prepare("", READ)));
+    let anew = Server { database: "16385", ..Server::default() };
+    assert!(!is_answered(&mut before(anew, &common), &prepare("", READ)));
+}
+
+#[test]
 fn a_statement_that_was_told_and_is_another_fails_whenever_it_is_bound() {
     let mut wire = after(&[READ]);
     wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
@@ -326,6 +356,8 @@ fn a_name_that_may_be_in_use_waits_for_the_server() {
     assert!(!is_answered(&mut wire, &prepare("four", READ)), "it is there");
     wire.turn(&[parse("", "SELECT 1"), message(b'C', b"Sfour\0"), sync()].concat());
     assert!(is_answered(&mut wire, &prepare("four", READ)), "it is not");
+    wire.turn(&[query("DEALLOCATE ALL"), parse("five", READ), sync()].concat());
+    assert!(!is_answered(&mut wire, &prepare("five", READ)), "it was made behind what took the others away");
 }
 
 /// S5.
@@ -345,6 +377,43 @@ fn parameters_have_the_types_that_were_told() {
     wire.pair.wait(31 * SECOND);
     wire.turn(&query("SELECT 1"));
     assert!(!is_answered(&mut wire, &prepare("", READ)) || !Rule::SameKey.is_kept());
+}
+
+/// S7.
+#[test]
+fn a_statement_that_was_taken_away_is_not_answered() {
+    let end = [bind("", "end", &[]), execute(""), sync()].concat();
+    let reads = query("SELECT name FROM emp WHERE id = 7");
+    let with_end = || {
+        let mut wire = after(&[READ]);
+        wire.turn(&[parse("end", "COMMIT"), sync()].concat());
+        wire.turn(&query("BEGIN"));
+        wire.turn(&reads);
+        wire
+    };
+    for text in ["DEALLOCATE other", "DEALLOCATE end1", "DEALLOCATE PREPARE \"End\""] {
+        let mut wire = with_end();
+        wire.turn(&query(text));
+        assert!(is_answered(&mut wire, &end), "{text}");
+    }
+    for text in ["DEALLOCATE \"a\"\"b\"", "DEALLOCATE ALL", "DEALLOCATE \"end\""] {
+        let mut wire = with_end();
+        wire.turn(&query(text));
+        assert!(!is_answered(&mut wire, &end), "{text}");
+    }
+}
+
+#[test]
+fn deallocate_leaves_the_sessions_state_as_it_is() {
+    let reads = query("SELECT name FROM emp WHERE id = 7");
+    for text in ["DEALLOCATE pdo_stmt_00000001", "DEALLOCATE ALL"] {
+        let mut wire = after(&[READ]);
+        wire.turn(&query("BEGIN"));
+        wire.turn(&reads);
+        wire.turn(&query(text));
+        assert!(is_answered(&mut wire, &query("COMMIT")), "{text}");
+        assert!(is_answered(&mut wire, &prepare("one", READ)), "{text}: no name was made by SQL");
+    }
 }
 
 /// S6.

@@ -47,7 +47,10 @@ pub(crate) const FAMILIES: [Row; 9] = [
     Row { removed_min: &[("begin", 0.5), ("loops", 0.1)], ..row(Family::Loops, "loops", 4, 4) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Portals, "portals", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Cursors, "cursors", 3, 1) },
-    Row { removed_min: &[("begin", 0.5)], ..row(Family::Statements, "statements", 3, 1) },
+    Row {
+        removed_min: &[("begin", 0.5), ("statements", 0.7)],
+        ..row(Family::Statements, "statements", 3, 1)
+    },
     Row {
         removed_min: &[("begin", 1.0), ("commit", 1.0)],
         jitter: Duration::from_millis(3),

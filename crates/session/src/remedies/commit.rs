@@ -168,7 +168,8 @@ impl Session {
 
     fn is_weak(&mut self, now: Moment, effect: Effect, template: u32) -> bool {
         match effect {
-            Effect::Begin | Effect::End | Effect::Nothing | Effect::Savepoint | Effect::WritesRows => true,
+            Effect::Begin | Effect::End | Effect::Nothing | Effect::Savepoint => true,
+            Effect::Deallocates | Effect::WritesRows => true,
             Effect::Read => self.only_reads(now, template),
             Effect::Unknown | Effect::MayDefine => false,
         }

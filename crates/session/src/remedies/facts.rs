@@ -24,11 +24,14 @@ const UNPROVEN_MAX: usize = 64;
 /// Templates of one session whose verdict is kept.
 const TEMPLATES_MAX: usize = 4096;
 
-/// The session's own state, in one row: its search path and role, and whether it has temporary objects or listens.
+/// The session's own state, in one row: its search path and role, whether it has temporary objects or listens, and the
+/// number of its database.
 const STATE_QUERY: &str = "SELECT pg_catalog.current_schemas(true)::pg_catalog.text, \
      current_user::pg_catalog.text, \
      pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0 \
-     OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels())";
+     OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels()), \
+     (SELECT oid::pg_catalog.text FROM pg_catalog.pg_database \
+     WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())";
 /// Takes no snapshot.
 pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
 
@@ -44,7 +47,7 @@ pub struct Knowledge {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Place {
     database: Vec<u8>,
-    /// The search path as it works out, and the role.
+    /// The search path as it works out, the role, and the number of the database: one that is made anew has another.
     path: Vec<u8>,
 }
 
@@ -100,7 +103,7 @@ pub(crate) struct Facts {
     catalogue_asked_at: Option<Moment>,
     /// Templates that were sent and are not yet proven to only read.
     unproven: Vec<u32>,
-    /// The last unit that may have changed the session's state.
+    /// The last unit that may have taken prepared statements away.
     doubted_at: Option<u64>,
     /// The catalogue under way: when it was asked for, and at which epoch.
     building: Option<(CatalogueBuilder, Moment, u64)>,
@@ -164,6 +167,11 @@ impl Facts {
     pub(crate) fn forget(&mut self, unit: u64) {
         self.is_known = false;
         self.is_state_asked = false;
+        self.doubt_prepared(unit);
+    }
+
+    /// A part of this unit may take any prepared statement away.
+    pub(super) fn doubt_prepared(&mut self, unit: u64) {
         self.doubted_at = Some(unit);
     }
 
@@ -200,6 +208,11 @@ impl Facts {
     /// Whether a catalogue is there to prove anything by.
     pub(crate) fn has_catalogue(&self) -> bool {
         self.known.is_some()
+    }
+
+    /// Whether no function of the database is known to open, move or close cursors (rule R9).
+    pub(super) fn leaves_cursors(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| !known.catalogue.moves_cursors())
     }
 
     /// What the text of this template leaves open, if it may only read.
@@ -316,8 +329,8 @@ impl Session {
     pub(crate) fn learn(&mut self, question: Question, row: Values<'_>) {
         let columns: Vec<Option<&[u8]>> = row.iter().collect();
         match (question, columns.as_slice()) {
-            (Question::State, [Some(path), Some(role), Some(is_special)]) => {
-                self.facts.place.path = [path, &b"\0"[..], role].concat();
+            (Question::State, [Some(path), Some(role), Some(is_special), Some(number)]) => {
+                self.facts.place.path = [*path, *role, *number].join(&0);
                 self.facts.is_known = *is_special == b"f" && self.facts.is_state_asked;
             }
             (Question::Isolation, [Some(level)]) => {

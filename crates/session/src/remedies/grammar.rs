@@ -138,7 +138,7 @@ pub(crate) fn leaves_savepoints(kind: StatementKind) -> bool {
     kind.is_row_write()
         || kind.is_read()
         || matches!(kind, S::With | S::Set | S::Declare | S::CloseCursor | S::Copy | S::Explain | S::Lock)
-        || matches!(kind, S::Ddl | S::Maintenance)
+        || matches!(kind, S::Ddl | S::Maintenance | S::Deallocate)
 }
 
 fn first_word(text: &[u8]) -> &[u8] {

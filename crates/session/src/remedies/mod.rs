@@ -41,7 +41,7 @@ pub(crate) use refusal::Broken;
 pub use rules::Rule;
 pub(crate) use statements::Told;
 pub(crate) use transaction::{Effect, Transaction};
-pub(crate) use watching::Watching;
+pub(crate) use watching::{Watching, deallocated};
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]
@@ -63,10 +63,10 @@ pub struct Remedies {
 }
 
 impl Remedies {
-    /// Every remedy under which a program cannot tell the difference. `cursors` and `statements` are not among them:
-    /// `docs/safety.md` says what stands against them.
+    /// Every remedy under which a program cannot tell the difference. `cursors` is not among them: `docs/safety.md` says
+    /// what stands against it.
     pub fn exact() -> Self {
-        [Remedy::Begin, Remedy::Commit, Remedy::Loops].into_iter().collect()
+        [Remedy::Begin, Remedy::Commit, Remedy::Loops, Remedy::Statements].into_iter().collect()
     }
 
     /// Whether all are off.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_tier_and_what_is_left_out_of_it() {
         assert_eq!("exact".parse(), Ok(Remedies::exact()));
-        assert!(!Remedies::exact().has(Remedy::Cursors) && !Remedies::exact().has(Remedy::Statements));
+        assert!(!Remedies::exact().has(Remedy::Cursors));
         assert!("exact,+cursors".parse::<Remedies>().unwrap().has(Remedy::Cursors));
         let without: Remedies = "exact,-begin".parse().unwrap();
         let is_left = |one: Remedy| one != Remedy::Begin && Remedies::exact().has(one);

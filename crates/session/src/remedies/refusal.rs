@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, TransactionStatus};
-use onetrip_wire::pg::{Bind, HEADER_BYTES, Parse, StatementOrPortal, backend, frame, frontend};
+use onetrip_wire::pg::{
+    Bind, Column, HEADER_BYTES, Parse, RowDescription, StatementOrPortal, backend, frame, frontend,
+};
 
 use super::Rule;
 use super::arrived::Arrived;
@@ -102,6 +104,7 @@ impl Session {
             may_be_dropped,
             error: None,
             is_failed: false,
+            is_outdated: false,
         }));
         Some(Verdict::Replace(unit.len()))
     }
@@ -154,6 +157,8 @@ impl Session {
         if is_failed {
             sent.error = Some(message.to_vec());
             sent.is_failed = true;
+        } else if tag == backend::ROW_DESCRIPTION && sent.has_columns_of(body) {
+            sent.is_outdated |= !sent.is_told(tag, body);
         } else if !sent.is_told(tag, body) {
             sent.error.get_or_insert_with(another_result);
         }
@@ -170,6 +175,9 @@ impl Session {
         let Some(error) = sent.error else {
             if let Some(prepared) = self.prepared.get_mut(&sent.name) {
                 prepared.broken = None;
+            }
+            if sent.is_outdated {
+                self.config.common.descriptions.forget(self.facts.place(), &sent.key);
             }
             return Ok(());
         };
@@ -235,6 +243,21 @@ impl Session {
 }
 
 impl Sent {
+    /// Whether a RowDescription has the columns that were told, of whatever tables: PostgreSQL runs a statement whose
+    /// tables were made anew between Parse and Bind if its columns are the same (`RevalidateCachedQuery`).
+    fn has_columns_of(&self, body: &[u8]) -> bool {
+        let told = self.description.as_deref().and_then(|told| told.row.as_deref());
+        let (Some(Ok(told)), Ok(said)) = (told.map(RowDescription::decode), RowDescription::decode(body))
+        else {
+            return false;
+        };
+        let of_any_table = |column: Column<'_>| {
+            let Column { name, type_oid, type_len, type_modifier, format, .. } = column;
+            (name.to_vec(), type_oid, type_len, type_modifier, format)
+        };
+        told.columns().map(of_any_table).eq(said.columns().map(of_any_table))
+    }
+
     /// Whether the server says what was told.
     fn is_told(&self, tag: u8, body: &[u8]) -> bool {
         let told = self.description.as_deref();

@@ -58,10 +58,14 @@ pub enum Rule {
     PinnedTypes,
     /// Only the statement's own Bind goes behind it.
     OnlyItsBind,
+    /// DEALLOCATE takes names away, and nothing else.
+    Deallocated,
     /// Only plain reads are read ahead.
     Plain,
     /// Only what no setting shapes.
     Shape,
+    /// Only where no function knows cursors.
+    Functions,
     /// Statements to which the place of a cursor matters.
     Place,
     /// Not in SERIALIZABLE.
@@ -78,7 +82,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -106,6 +110,7 @@ impl Rule {
         Self::FreeName,
         Self::PinnedTypes,
         Self::OnlyItsBind,
+        Self::Deallocated,
         Self::Plain,
         Self::Shape,
         Self::Place,
@@ -114,6 +119,7 @@ impl Rule {
         Self::Bounds,
         Self::Contact,
         Self::Broken,
+        Self::Functions,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -146,6 +152,7 @@ impl Rule {
             Self::FreeName => "S4",
             Self::PinnedTypes => "S5",
             Self::OnlyItsBind => "S6",
+            Self::Deallocated => "S7",
             Self::Plain => "R1",
             Self::Shape => "R2",
             Self::Place => "R3",
@@ -154,6 +161,7 @@ impl Rule {
             Self::Bounds => "R6",
             Self::Contact => "R7",
             Self::Broken => "R8",
+            Self::Functions => "R9",
         }
     }
 
@@ -197,7 +205,7 @@ impl Rule {
                 "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ; and only when the server owes the program nothing. At SERIALIZABLE a reader can be what fails."
             }
             Self::OnlyReads => {
-                "And only where nothing but reads that the catalogue proves (above), transaction control and SHOW was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
+                "And only where nothing but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
             }
             Self::Fence => {
                 "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."
@@ -212,7 +220,7 @@ impl Rule {
                 "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."
             }
             Self::Flush => {
-                "Whatever goes to the server and is not such a read, SHOW or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
+                "Whatever goes to the server and is not such a read, SHOW, DEALLOCATE or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
             }
             Self::ShieldEnds => {
                 "What is read ahead runs between a SAVEPOINT with a name that no program can guess and a ROLLBACK TO it, read-only, with a lock timeout of 2 ms: errors, locks and settings are gone with it, and the program sees none of them. Should the transaction not be what it was before, the session ends."
@@ -227,10 +235,10 @@ impl Rule {
                 "A Parse with the Describe of its statement is answered only where the Execute may run before the server has described the statement: the statement is proven to only read (section Purity), so that its result can be dropped, or it is an INSERT, UPDATE, DELETE or MERGE that returns no rows, so that there is no result that could be another. A Parse alone tells nothing, and is answered for any statement: where it fails, there is no statement that the Bind could run."
             }
             Self::BothFail => {
-                "Where the server describes a statement otherwise than was told, or refuses it, the unit that runs it fails with what PostgreSQL says to a statement whose result changed between Parse and Bind (0A000), or with the server's own error; inside a transaction the server's transaction is made to fail before the program is told. A later unit that runs the statement goes behind a Parse that makes it again. Where the program goes on with something else and cannot be told, the session ends."
+                "Where the server describes a statement otherwise than was told (other columns; a table that was made anew with the same ones is run, as PostgreSQL does), or refuses it, the unit that runs it fails with what PostgreSQL says to a statement whose result changed between Parse and Bind (0A000), or with the server's own error; inside a transaction the server's transaction is made to fail before the program is told. A later unit that runs the statement goes behind a Parse that makes it again. Where the program goes on with something else and cannot be told, the session ends."
             }
             Self::SameKey => {
-                "Only for a text with the types fixed by the program that the server has accepted, and described, within 60 s and in the same place: database, role and search path, in a session whose state is known (rule C2), with no statement sent since by any session that may change a catalogue, and none in this transaction. An answer with the types put in (rule S5) confirms nothing. A 0A000 drops what is known in its place, and another description what was known of the statement."
+                "Only for a text with the types fixed by the program that the server has accepted, and described, within 60 s and in the same place: database (the same one, not another by its name), role and search path, in a session whose state is known (rule C2), with no statement sent since by any session that may change a catalogue, and none in this transaction. An answer with the types put in (rule S5) confirms nothing. A 0A000 drops what is known in its place, and another description what was known of the statement."
             }
             Self::FreeName => {
                 "Only where the Parse cannot be refused because of its name: it is the unnamed statement, or the session has no statement of that name, and has run nothing that may have made one by SQL (PREPARE, also in a function) since it was opened or the server was asked, and no Close of it was skipped behind an error."
@@ -241,6 +249,9 @@ impl Rule {
             Self::OnlyItsBind => {
                 "Until the server has confirmed what was told, nothing goes to it but one unit that binds this statement, runs it once and does nothing else. Anything else waits."
             }
+            Self::Deallocated => {
+                "DEALLOCATE leaves the session's state and what was read ahead as they are; but nothing that names the statement is answered from then on, or any statement that was prepared before, where it names all or a name that cannot be told for sure. Only once the server has confirmed it is the name free (rule S4)."
+            }
             Self::Plain => {
                 "Only results of statements that are proven to do nothing but read the snapshot (section Purity), in a session whose state is known when the program asks for their first piece: no row locks, no function of a user. The rows of such a portal are fixed when it is opened, whatever the session writes meanwhile."
             }
@@ -248,7 +259,7 @@ impl Rule {
                 "Only where no setting shapes what is read later: the statement uses functions, operators and casts that look at none (no comparison of two columns: one may be a date, the other a timestamptz), and each column's type is written alike under all (numbers, text, boolean, uuid, json, inet; in binary also floats, dates, times and bytea). client_encoding is watched: after a change, what was read ahead is not given out, and the session ends if the program goes on with it."
             }
             Self::Place => {
-                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so a cursor in a transaction is read ahead only if the server says that it goes backward, or if a driver named it (Django). A program that names a portal of the protocol, or such a cursor, in one of these statements after it was read ahead ends its session."
+                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so one is read ahead only if the server says that it goes backward, or if it is one that a driver declares for itself (Django: its name, and NO SCROLL). A program that names a portal of the protocol, or such a cursor of its driver, in one of these statements after it was read ahead ends its session. After a PREPARE of such a statement nothing is read ahead."
             }
             Self::Serializable => {
                 "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it: at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
@@ -257,13 +268,16 @@ impl Rule {
                 "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, each with its Sync, so that statement_timeout is armed for each, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and an error leaves the transaction as it was. Rows before an error are given out; when the program comes to it, the server is asked for the failed piece, so that its transaction fails too, and the program gets the error as it was."
             }
             Self::Bounds => {
-                "No more pieces ahead than twice those that the program has got, than keep the path busy for four round trips, and than 1 MiB for the session, as far as the longest piece so far tells. A result of which one piece is read costs nothing."
+                "No more pieces ahead than twice those that the program has got, and than 1 MiB for the session, as far as the longest piece so far tells; where a piece takes more than a quarter of a round trip, no more than keep the path busy for four, and one where it takes four by itself. A result of which one piece is read costs nothing."
             }
             Self::Contact => {
                 "While a program is answered from memory, the server hears of it every 20 ms at least, so that idle_in_transaction_session_timeout ends the transactions that it would end, and no others."
             }
             Self::Broken => {
                 "Should a message of the session's own fail, or the transaction be in another state than the program believes, the program gets a FATAL 08006 that tells it, and the session ends."
+            }
+            Self::Functions => {
+                "Only in a database none of whose functions has a word in its source without which it cannot open, move or close a cursor (cursor, fetch, move, open, close, CURRENT OF): it could know one by a fixed name."
             }
         }
     }
@@ -298,6 +312,7 @@ impl Rule {
             Self::FreeName => "a_name_that_may_be_in_use_waits_for_the_server",
             Self::PinnedTypes => "parameters_have_the_types_that_were_told",
             Self::OnlyItsBind => "nothing_but_its_bind_goes_behind_a_statement_that_was_told",
+            Self::Deallocated => "a_statement_that_was_taken_away_is_not_answered",
             Self::Plain => "only_a_result_that_is_proven_to_be_read_only_is_read_ahead",
             Self::Shape => "a_result_that_settings_shape_is_not_read_ahead",
             Self::Place => "a_statement_that_depends_on_a_place_finds_it",
@@ -306,6 +321,7 @@ impl Rule {
             Self::Bounds => "what_is_ahead_has_bounds",
             Self::Contact => "a_program_that_is_served_from_memory_is_not_idle",
             Self::Broken => "a_transaction_in_another_state_ends_the_session",
+            Self::Functions => "no_function_finds_a_cursor_further_on",
         }
     }
 

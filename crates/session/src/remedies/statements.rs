@@ -71,6 +71,8 @@ pub(super) struct Sent {
     pub(super) error: Option<Vec<u8>>,
     /// It is the Parse that failed.
     pub(super) is_failed: bool,
+    /// What was told holds, and the server says more of it now: its tables are others with the same columns.
+    pub(super) is_outdated: bool,
 }
 
 /// What a client's unit that prepares a statement says.
@@ -224,6 +226,7 @@ impl Session {
             may_be_dropped: reads,
             error: None,
             is_failed: false,
+            is_outdated: false,
         }));
         Some(self.tell(now, unit, is_pinned, description.as_deref()))
     }

@@ -41,6 +41,8 @@ pub(crate) enum Effect {
     Nothing,
     /// Divides the transaction.
     Savepoint,
+    /// Takes prepared statements away, and does nothing else (rule S7).
+    Deallocates,
     /// Reads, if the catalogue says so too.
     Read,
     /// Writes rows; triggers may do more to the session, and are not taken to change the catalogue.
@@ -65,7 +67,8 @@ impl Effect {
             S::Set | S::Reset | S::Declare | S::Fetch | S::Move | S::CloseCursor | S::Copy | S::Prepare => {
                 Self::Unknown
             }
-            S::Deallocate | S::Discard | S::Lock | S::Listen | S::Notify | S::Unlisten => Self::Unknown,
+            S::Deallocate => Self::Deallocates,
+            S::Discard | S::Lock | S::Listen | S::Notify | S::Unlisten => Self::Unknown,
             _ => Self::MayDefine,
         }
     }
@@ -105,7 +108,7 @@ impl Session {
                 self.transaction_begins();
                 self.transaction.wants_level = true;
             }
-            Effect::Begin | Effect::End | Effect::Nothing => {}
+            Effect::Begin | Effect::End | Effect::Nothing | Effect::Deallocates => {}
             Effect::Savepoint => self.loops.flush(),
             Effect::Read => {
                 self.facts.read(template);

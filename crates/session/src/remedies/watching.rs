@@ -4,19 +4,26 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use onetrip_sql::{Lifted, StatementKind};
+
 use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{Parse, backend};
 
+use super::Rule;
 use super::descriptions::{Asked, Description, Stamp};
 use super::inquiry::Question;
+use super::transaction::Effect;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::Session;
+use crate::statements::{Prepared, Text};
 
 /// Whether the session has statements that SQL has made.
 const NAMES_QUERY: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
 
 /// How often the server is asked for it after the doubt was in the way.
 const NAMES_ASKED_MAX: u8 = 8;
+/// Longest name that the server does not cut, in bytes.
+const NAME_BYTES_MAX: usize = 63;
 
 /// What a session learns about its statements.
 #[derive(Debug, Default)]
@@ -43,6 +50,19 @@ struct Names {
     wanted: u8,
     /// The server was asked, and nothing that may make one was sent since.
     asked: bool,
+    /// DEALLOCATE that the server has not answered: units, and names.
+    leaving: VecDeque<(u64, Arc<[u8]>)>,
+}
+
+/// The name that DEALLOCATE takes away; `None` for other statements, and for names that the server may read otherwise.
+pub(crate) fn deallocated(lifted: &Lifted<'_>) -> Option<Arc<[u8]>> {
+    if lifted.kind() != StatementKind::Deallocate || lifted.facts().all {
+        return None;
+    }
+    let name: Arc<[u8]> = lifted.name()?.folded().collect();
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ');
+    let is_plain = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_word);
+    is_plain.then_some(name)
 }
 
 /// Where the reply to this is watched.
@@ -96,8 +116,14 @@ impl Watching {
     }
 
     /// No statement is left.
-    pub(crate) fn names_cleared(&mut self) {
+    fn names_cleared(&mut self) {
         self.names.lost = false;
+    }
+
+    /// What this unit was to take away, and has not, is there.
+    pub(crate) fn unit_over(&mut self, unit: u64) {
+        let over = self.names.leaving.iter().take_while(|(of, _)| *of <= unit).count();
+        self.names.leaving.drain(..over);
     }
 
     /// The server says whether there are statements made by SQL.
@@ -118,6 +144,39 @@ impl Session {
         }
         let is_sure = !names.doubted && !names.lost && self.prepared.has_room();
         is_sure && self.prepared.get(name).is_none()
+    }
+
+    /// A statement of the client's goes to the server: one that takes prepared statements away leaves everything else as
+    /// it is (rule S7).
+    pub(crate) fn deallocates(&mut self, unit: u64, text: &Text) {
+        if text.effect != Effect::Deallocates {
+            return;
+        }
+        self.watching.names.asked = false; // it may be worth asking again
+        if !Rule::Deallocated.is_kept() {
+            return;
+        }
+        let Some(name) = &text.deallocates else { return self.facts.doubt_prepared(unit) };
+        if let Some(prepared) = self.prepared.get_mut(name) {
+            prepared.is_unsure();
+        }
+        self.watching.names.leaving.push_back((unit, Arc::clone(name)));
+    }
+
+    /// The server has taken prepared statements away on behalf of this unit.
+    pub(crate) fn deallocated(&mut self, unit: u64, tag: &[u8]) {
+        let is_left = |prepared: &Prepared| prepared.seen_in().is_some_and(|seen| seen > unit);
+        if matches!(tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
+            self.prepared.retain(is_left);
+            return self.watching.names_cleared();
+        }
+        let Some((of, name)) = self.watching.names.leaving.pop_front() else { return };
+        if of != unit {
+            return self.watching.names.leaving.push_front((of, name));
+        }
+        if !self.prepared.get(&name).is_some_and(is_left) {
+            self.prepared.remove(&name);
+        }
     }
 
     /// A Parse of the client's is about to be sent: whether the server accepts it will be known.

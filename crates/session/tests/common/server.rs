@@ -39,6 +39,10 @@ pub(crate) struct Server {
     pub(crate) describes: HashMap<String, (Vec<u32>, Option<Vec<u8>>)>,
     /// SQL has made a prepared statement.
     pub(crate) has_sql_statements: bool,
+    /// The database has a function that knows cursors.
+    pub(crate) moves_cursors: bool,
+    /// The number of its database.
+    pub(crate) database: &'static str,
     pub(crate) walks: Walks,
 }
 
@@ -62,6 +66,8 @@ impl Default for Server {
             refuses: HashMap::new(),
             describes: HashMap::new(),
             has_sql_statements: false,
+            moves_cursors: false,
+            database: "16384",
             walks: Walks::default(),
         }
     }
@@ -217,6 +223,9 @@ impl Server {
             rows.iter().for_each(|value| said.extend(super::row(value.to_string().as_bytes())));
             return said.extend(complete(&format!("SELECT {count}")));
         }
+        if let Some(what) = text.strip_prefix("DEALLOCATE ") {
+            return self.deallocates(what, said);
+        }
         let upper = text.to_uppercase();
         self.raise += u32::from(upper.starts_with("UPDATE SALARY"));
         if upper.starts_with("ROLLBACK TO") && self.shield_fails {
@@ -255,6 +264,15 @@ impl Server {
         }
     }
 
+    fn deallocates(&mut self, what: &str, said: &mut Vec<u8>) {
+        let name = what.trim_start_matches("PREPARE ").trim_matches('"').as_bytes();
+        match what {
+            "ALL" => self.parsed.retain(|name, _| name.is_empty()),
+            _ => drop(self.parsed.remove(name)),
+        }
+        said.extend(complete(if what == "ALL" { "DEALLOCATE ALL" } else { "DEALLOCATE" }));
+    }
+
     /// Answers a question of the session's.
     fn answers(&self, text: &str, said: &mut Vec<u8>) -> bool {
         let rows = if text == "SHOW transaction_isolation" {
@@ -263,11 +281,12 @@ impl Server {
             let flag: &[u8] = if self.walks.is_scrollable { b"t" } else { b"f" };
             vec![columns(&[Some(flag)])]
         } else if text == CATALOGUE_QUERY {
-            catalogue()
+            catalogue(self.moves_cursors)
         } else if text.starts_with("SELECT pg_catalog.current_schemas(true)") {
             let is_special = self.is_special || !self.listens.is_empty();
             let special: &[u8] = if is_special { b"t" } else { b"f" };
-            vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special)])]
+            let number = Some(self.database.as_bytes());
+            vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special), number])]
         } else if text.contains("pg_prepared_statements") {
             vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
         } else {
@@ -315,14 +334,15 @@ fn with_value(text: Vec<u8>, rest: &[u8]) -> Vec<u8> {
 }
 
 /// A database with the tables `emp` and `salary`, and a function `touch`.
-fn catalogue() -> Vec<Vec<u8>> {
+fn catalogue(moves_cursors: bool) -> Vec<Vec<u8>> {
+    let flags = if moves_cursors { "m" } else { "" };
     let rows: [[Option<&str>; 5]; 9] = [
         [Some("v"), None, Some("150000"), None, None],
         [Some("u"), None, Some("ann"), None, None],
         [Some("l"), None, Some("ann"), None, None],
         [Some("s"), None, Some("pg_catalog"), Some("1"), None],
         [Some("s"), None, Some("public"), Some("2"), None],
-        [Some("d"), None, None, Some(""), None],
+        [Some("d"), None, None, Some(flags), None],
         [Some("r"), Some("public"), Some("emp"), Some("r"), Some("20001")],
         [Some("r"), Some("public"), Some("salary"), Some("r"), Some("20002")],
         [Some("f"), Some("public"), Some("touch"), Some(""), None],

@@ -126,6 +126,7 @@ impl CatalogueBuilder {
                 'e' => self.catalogue.has_calling_enum_cast = true,
                 'o' => self.catalogue.has_operator_class = true,
                 'x' => self.catalogue.is_answered_elsewhere = true,
+                'm' => self.catalogue.moves_cursors = true,
                 _ => return Err(CatalogueError::Malformed),
             }
         }

@@ -23,6 +23,8 @@ pub struct Catalogue {
     pub(super) has_operator_class: bool,
     /// An extension may answer queries of plain tables from elsewhere.
     pub(super) is_answered_elsewhere: bool,
+    /// A user's function may move a cursor.
+    pub(super) moves_cursors: bool,
     /// By schema, then by name.
     pub(super) relations: HashMap<Box<str>, HashMap<Box<str>, Relation>>,
     /// By object id.
@@ -67,6 +69,11 @@ impl Catalogue {
     /// Whether the session has made a temporary object since it began.
     pub fn has_temporary_schema(&self) -> bool {
         self.has_temporary_schema
+    }
+
+    /// Whether a function of a user may open, move or close a cursor that it knows by name, as far as its source tells.
+    pub fn moves_cursors(&self) -> bool {
+        self.moves_cursors
     }
 
     /// Whether the session is LISTENing to anything.

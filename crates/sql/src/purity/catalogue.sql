@@ -194,7 +194,15 @@ SELECT 'd', NULL, NULL,
     CASE WHEN EXISTS (
       SELECT FROM pg_catalog.pg_extension AS e
       WHERE e.extname OPERATOR(pg_catalog.=) ANY ('{citus,pg_duckdb}'::pg_catalog.name[])
-    ) THEN 'x' END
+    ) THEN 'x' END,
+    -- Functions that may open, move or close a cursor of the session by its name.
+    CASE WHEN EXISTS (
+      SELECT FROM pg_catalog.pg_proc AS p
+      WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+        AND p.prosrc OPERATOR(pg_catalog.~*)
+          '[[:<:]](refcursor|cursor|fetch|move|open|close|cursor_to_xml|cursor_to_xmlschema|current[[:space:]]+of)[[:>:]]'
+          ::pg_catalog.text
+    ) THEN 'm' END
   ),
   NULL
 FROM settings

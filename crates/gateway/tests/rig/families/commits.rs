@@ -106,9 +106,31 @@ fn transaction(script: &mut Script, random: &mut Random, purity: usize) {
             script.any(random, text);
         } else {
             let value = Value::Int(random.pick(&PARENTS));
-            script.run(&Statement::new(random.pick(&PURE), &[value]), manner);
+            let statement = Statement::new(random.pick(&PURE), &[value]);
+            match random.below(4) {
+                0 => once(script, random, &statement, manner),
+                _ => script.run(&statement, manner),
+            }
         }
     }
     let text = random.pick(&ENDS);
     script.any(random, text);
+}
+
+/// As PDO runs a query: a statement of its own for each, and DEALLOCATE; sometimes the program binds it all the same.
+fn once(script: &mut Script, random: &mut Random, statement: &Statement, manner: Manner) {
+    let name = random.pick(&["pdo_stmt_00000001", "pdo_stmt_00000001", "pdo_stmt_00000002"]);
+    script.prepare(name, statement, manner);
+    script.bind(name, statement, manner);
+    let text = random.pick(&[
+        "DEALLOCATE @",
+        "DEALLOCATE @",
+        "DEALLOCATE @",
+        "DEALLOCATE PREPARE @",
+        "DEALLOCATE ALL",
+    ]);
+    script.any(random, &text.replace('@', name));
+    if random.one_in(8) {
+        script.bind(name, statement, manner);
+    }
 }

@@ -36,6 +36,10 @@ const DECLARES: [&str; 9] = [
 
 const NAMES: [&str; 3] = ["cur", "\"_django_curs_1\"", "c2"];
 
+/// A cursor that its driver declares with NO SCROLL, and reads by FETCH FORWARD alone: a program that names it otherwise
+/// after it was read ahead loses its session (docs/safety.md, "What may differ").
+const DRIVERS: &str = "\"_django_curs_7_sync_1\"";
+
 /// A few cursors; one session in three writes instead.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
     if script.session() > 0 && random.one_in(3) {
@@ -46,7 +50,11 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
         if random.one_in(6) {
             interruption(script, random);
         }
-        cursor(script, random);
+        if random.one_in(4) {
+            as_django(script, random);
+        } else {
+            cursor(script, random);
+        }
         end(script, random);
         if random.one_in(3) {
             // What a holdable cursor allows.
@@ -57,9 +65,28 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
     }
 }
 
+/// As Django reads: NO SCROLL, pieces of one size by simple queries, CLOSE; in a transaction of its own or held beyond it.
+fn as_django(script: &mut Script, random: &mut Random) {
+    let held = random.pick(&["", "", "WITH HOLD "]);
+    script.simple(&format!("DECLARE {DRIVERS} NO SCROLL CURSOR {held}FOR {}", random.pick(&QUERIES)));
+    let rows = random.pick(&[1, 3, 5, 10]);
+    let interrupts = random.pick(&[0, 0, 4]);
+    for piece in 0..random.within(3..12) {
+        script.simple(&format!("FETCH FORWARD {rows} FROM {DRIVERS}"));
+        if interrupts > 0 && random.one_in(interrupts) {
+            interruption(script, random);
+        }
+        if piece == 3 && !held.is_empty() {
+            end(script, random);
+        }
+    }
+    script.simple(&format!("CLOSE {DRIVERS}"));
+}
+
 fn cursor(script: &mut Script, random: &mut Random) {
     let name = random.pick(&NAMES);
-    let declare = random.pick(&DECLARES).replace('@', name);
+    let plain = name.contains("django").then_some("DECLARE @ CURSOR FOR");
+    let declare = plain.unwrap_or_else(|| random.pick(&DECLARES)).replace('@', name);
     let text = format!("{declare} {}", random.pick(&QUERIES));
     script.any(random, &text);
     let other = random.one_in(5).then(|| random.pick(&NAMES));

@@ -64,6 +64,7 @@ impl Session {
             serial,
             bytes,
             rows,
+            wanted: limit,
             stop,
             is_cursor,
             has_begun: false,

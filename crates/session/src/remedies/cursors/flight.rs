@@ -21,8 +21,11 @@ const PIECES_MAX: u64 = 4096;
 const SLOW_TRIPS: u64 = 4;
 /// With more pieces than this, the next flight goes out when a quarter is used up.
 const SMALL: usize = 16;
-/// What is ahead takes so many round trips, at most.
+/// What is ahead takes so many round trips, at most, unless pieces are fast.
 const TRIPS_AHEAD: u64 = 4;
+/// So many fast pieces take one round trip: the time of those that nobody asks for is less than half of what was saved by
+/// those before them, of which there are half as many.
+const FAST_PER_TRIP: u64 = 4;
 /// A program that is served from memory is not idle: the server hears of it this often.
 const CONTACT_EVERY: Duration = Duration::from_millis(20);
 
@@ -33,6 +36,7 @@ impl Session {
         let Some(reader) = self.cursors.readers.get_mut(name) else { return };
         reader.under_way += pieces;
         let serial = reader.serial;
+        let turn = self.cursors.turn_come + 1;
         let savepoint = self.inquiries.name().to_vec();
         if is_shielded {
             self.own_statement(&[b"SAVEPOINT ", &savepoint[..]].concat());
@@ -40,7 +44,7 @@ impl Session {
         }
         for piece in 0..pieces {
             Execute { portal: name, row_limit: Some(rows) }.encode(&mut self.to_server);
-            self.own_due(Expect::Execute, Awaited::Piece { serial });
+            self.own_due(Expect::Execute, Awaited::Piece { serial, turn });
             let is_last = piece + 1 == pieces && !is_shielded;
             self.own_sync(is_last.then_some(self.status));
         }
@@ -57,8 +61,15 @@ impl Session {
         self.cursors.awaited.extend((0..owed).map(|_| Awaited::Frame));
     }
 
+    /// A statement of the remedy's that puts a cursor back to its place.
+    pub(super) fn own_move(&mut self, text: &[u8]) {
+        let first = self.cursors.awaited.len();
+        self.own_statement(text);
+        self.cursors.awaited.iter_mut().skip(first).for_each(|awaited| *awaited = Awaited::Move);
+    }
+
     /// A Sync of the remedy's; `status` as it must be then.
-    fn own_sync(&mut self, status: Option<TransactionStatus>) {
+    pub(super) fn own_sync(&mut self, status: Option<TransactionStatus>) {
         frame(&mut self.to_server, frontend::SYNC, |_| ());
         self.own_due(Expect::Sync, Awaited::Ready(status));
     }
@@ -126,6 +137,7 @@ impl Reader {
         match self.piece_nanos {
             0 => PIECES_MAX,
             slow if slow > SLOW_TRIPS * rtt_nanos => 1,
+            fast if FAST_PER_TRIP * fast <= rtt_nanos => PIECES_MAX,
             nanos => TRIPS_AHEAD * rtt_nanos / nanos + 1,
         }
     }

@@ -50,8 +50,8 @@ pub(crate) struct Cursors {
     held_at: Option<Moment>,
     /// When something was last sent to the server.
     contact_at: Moment,
-    /// The piece that the server sends to the client: its unit and its reader.
-    native: Option<(u64, u64)>,
+    /// The piece that the server sends to the client.
+    native: Option<Native>,
     /// The cursor about which the server is to be asked.
     asks_about: Option<Box<[u8]>>,
     /// Readers about whose cursors the server is asked.
@@ -60,6 +60,25 @@ pub(crate) struct Cursors {
     long_row: Option<u64>,
     /// A message that is replaced is passed on all the same from where it was cut.
     passes_rest: bool,
+    /// Pieces that were sent for before one of a turn had come are of the next one: they cost one round trip together. The
+    /// last turn of which a piece has come.
+    turn_come: u64,
+    /// The last turn for which the client has waited.
+    turn_waited_for: u64,
+    /// The server has skipped what was to put a cursor back to its place.
+    is_lost: bool,
+    /// SQL has prepared what may move a cursor, and may run it without its name.
+    is_off: bool,
+}
+
+/// A piece that the server sends to the client.
+#[derive(Debug, Clone, Copy)]
+struct Native {
+    unit: u64,
+    /// Its reader.
+    serial: u64,
+    /// Rows that a FETCH asks for.
+    wanted: u64,
 }
 
 /// One result that is read in pieces.

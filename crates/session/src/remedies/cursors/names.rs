@@ -5,27 +5,32 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, frontend};
 
-use super::Kind;
-use super::sql;
+use super::{Kind, Native, sql};
 use crate::remedies::inquiry::Question;
 use crate::remedies::{Effect, Rule};
 use crate::session::{Session, SessionError};
 use crate::statements::{ResultFormats, Text};
 
-/// Cursors that a driver names, and no program does.
+/// Cursors that a driver names, and no program does: with NO SCROLL.
 const DRIVERS_NAMES: [&[u8]; 1] = [b"_django_curs_"];
+/// Functions of the server that read a cursor by its name.
+const XML: [&[u8]; 2] = [b"cursor_to_xml", b"cursor_to_xmlschema"];
+/// Words without which no text opens, moves or closes a cursor, or acts where one stands.
+const WORDS: [&[u8]; 6] = [b"current", b"fetch", b"move", b"open", b"close", b"declare"];
 
 /// What a statement's text has to do with cursors.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CursorUse {
     /// It makes one.
     Declares { name: Box<[u8]>, is_held: bool, no_scroll: bool },
-    /// FETCH forward.
-    Fetches(Box<[u8]>),
+    /// FETCH forward by so many rows.
+    Fetches(Box<[u8]>, u32),
     /// CLOSE of one.
     Closes(Box<[u8]>),
     /// It may depend on where a cursor stands that is named in this text.
     Moves(Box<[u8]>),
+    /// It may depend on where any cursor stands.
+    MovesAny,
 }
 
 /// What to do with a statement.
@@ -44,6 +49,9 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
     use StatementKind as S;
     let name = || lifted.name().map(|name| name.folded().collect());
     let moves = || (CursorUse::Moves(text.into()), None);
+    if words(text).any(|word| XML.iter().any(|function| word.eq_ignore_ascii_case(function))) {
+        return Some((CursorUse::MovesAny, None)); // its name may be a parameter
+    }
     match lifted.kind() {
         S::Declare => {
             let sql::Declare { name, is_held, no_scroll, query } = sql::declare(text)?;
@@ -51,7 +59,7 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
         }
         S::CloseCursor if !lifted.facts().all => name().map(|name| (CursorUse::Closes(name), None)),
         S::Fetch => match sql::fetch(text) {
-            Some(fetch) => Some((CursorUse::Fetches(fetch.name.into()), None)),
+            Some(fetch) => Some((CursorUse::Fetches(fetch.name.into(), fetch.rows.get()), None)),
             None => Some(moves()),
         },
         S::Move => Some(moves()),
@@ -76,12 +84,13 @@ impl Session {
                 self.cursors.leaves(name, unit);
                 return if is_plain { Effect::Nothing } else { text.effect };
             }
-            Some(CursorUse::Fetches(name)) => {
+            Some(CursorUse::Fetches(name, rows)) => {
                 let Some(reader) = self.cursors.readers.get(name) else { return text.effect };
-                self.cursors.native = Some((unit, reader.serial));
+                self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: u64::from(*rows) });
                 return if self.is_plain_cursor(name) { Effect::Nothing } else { text.effect };
             }
-            Some(CursorUse::Moves(_)) | None => {}
+            Some(CursorUse::Moves(_)) => self.cursors.is_off |= text.kind == StatementKind::Prepare,
+            Some(CursorUse::MovesAny) | None => {}
         }
         if !self.cursors.readers.is_empty() && !self.keeps_portals(now, text) {
             self.cursors.doubt();
@@ -101,6 +110,7 @@ impl Session {
         match text.kind {
             kind if kind.is_row_write() => true,
             S::Savepoint | S::Release | S::Show | S::Empty | S::Set | S::Reset | S::Begin => true,
+            S::Deallocate => true,
             _ => text.effect == Effect::Read && self.only_reads(now, text.template),
         }
     }
@@ -115,8 +125,7 @@ impl Session {
         if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
             return text.effect;
         }
-        let is_drivers = DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
-        let is_apart = is_held || is_drivers;
+        let is_apart = no_scroll && DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
         let kind = Kind::Cursor { header: Vec::new(), is_held, can_move: false, is_apart };
         if self.cursors.add(name, kind, text.clone(), ResultFormats::default()).is_some()
             && !is_apart
@@ -168,6 +177,9 @@ impl Session {
         header: FrameHeader,
         input: &[u8],
     ) -> Result<Place, SessionError> {
+        if self.cursors.is_lost {
+            return Err(self.cursors_broke("a cursor was not put back to its place"));
+        }
         if !Rule::Place.is_kept() || !self.cursors.readers.values().any(super::Reader::is_ahead) {
             return Ok(Place::Good);
         }
@@ -177,21 +189,37 @@ impl Session {
             frontend::QUERY => self.names_in_query(body),
             _ => return Ok(Place::Good),
         };
+        // What is under way may fail, and the transaction with it.
+        let is_uncertain = self.units.unanswered() > 0 && self.may_send_own();
         let mut place = Place::Good;
         for name in names {
             let Some(reader) = self.cursors.readers.get_mut(&name) else { continue };
-            if reader.under_way > 0 {
+            if reader.under_way > 0 || is_uncertain {
                 return Ok(Place::Wait);
             }
             let is_movable = matches!(reader.kind, Kind::Cursor { can_move: true, .. }) && !reader.is_stale;
-            if !is_movable || self.status != TransactionStatus::Active {
+            let is_there = match self.status {
+                TransactionStatus::Active => true,
+                TransactionStatus::Idle => reader.is_held(),
+                _ => false,
+            };
+            if !is_there {
+                continue; // the server refuses it, wherever it stands
+            }
+            if !is_movable && !reader.is_over {
                 return Err(self.cursors_broke("the program asks where it stands"));
             }
             reader.is_barred = true;
-            let rows = reader.rows;
             reader.buffer = super::Buffer::default();
+            if reader.is_over {
+                continue; // behind the last row, there as here
+            }
+            let rows = reader.rows;
             let name = String::from_utf8_lossy(&name).into_owned();
-            self.own_statement(format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
+            self.own_move(format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
+            if self.status == TransactionStatus::Idle && self.may_send_own() {
+                self.own_sync(Some(self.status));
+            }
             place = Place::Restored;
         }
         Ok(place)
@@ -220,23 +248,22 @@ impl Session {
     fn named_by(&self, used: &CursorUse, is_extended: bool) -> Vec<Box<[u8]>> {
         let ahead = self.cursors.readers.iter().filter(|(_, reader)| reader.is_ahead());
         let is_named = |name: &[u8], reader: &super::Reader| match used {
-            CursorUse::Fetches(fetched) => {
+            CursorUse::Fetches(fetched, _) => {
                 let is_read_so =
                     matches!(reader.kind, Kind::Cursor { .. }) && !is_extended && !reader.is_stale;
                 **fetched == *name && !is_read_so
             }
             CursorUse::Moves(text) => mentions(text, name),
+            CursorUse::MovesAny => true,
             CursorUse::Declares { .. } | CursorUse::Closes(_) => false,
         };
         ahead.filter(|(name, reader)| is_named(name, reader)).map(|(name, _)| name.clone()).collect()
     }
 }
 
-/// Whether `CURRENT OF`, FETCH or MOVE stands in a text.
+/// Whether `CURRENT OF`, FETCH, MOVE or the like stands in a text.
 fn has_current_of(text: &[u8]) -> bool {
-    words(text).any(|word| {
-        ["current", "fetch", "move"].iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
-    })
+    words(text).any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 /// Whether a name stands in a text as a word, in quotes or not.
@@ -273,6 +300,7 @@ mod tests {
             "UPDATE t SET v = 1 WHERE CURRENT OF C",
             "SELECT 1; FETCH 1 FROM c",
             "DO $$ BEGIN FETCH c INTO x; END $$",
+            "COMMIT; BEGIN; DECLARE c CURSOR FOR SELECT 1",
         ] {
             assert!(moves(text, "c"), "{text}");
         }

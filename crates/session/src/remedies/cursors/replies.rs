@@ -19,8 +19,10 @@ pub(super) enum Awaited {
     Frame,
     /// It is dropped; a status is given where it must be that one.
     Ready(Option<TransactionStatus>),
-    /// It is kept for this reader.
-    Piece { serial: u64 },
+    /// It is dropped; an error must not be, nor may the server skip it: it puts a cursor back to its place.
+    Move,
+    /// It is kept for this reader; with the turn that it is of.
+    Piece { serial: u64, turn: u64 },
     /// It becomes an answer to the client.
     Answer(Answer),
 }
@@ -32,6 +34,8 @@ pub(super) struct Answer {
     /// Messages that come before what the server says.
     pub(super) bytes: Vec<u8>,
     pub(super) rows: u64,
+    /// Rows that were asked for.
+    pub(super) wanted: Option<u64>,
     pub(super) stop: Stop,
     /// It answers FETCH.
     pub(super) is_cursor: bool,
@@ -54,7 +58,7 @@ impl Session {
         let is_error = matches!(reply, Reply::Failed(_));
         let dropped = Ok(Verdict::Replace(message.len()));
         match self.cursors.awaited.front() {
-            Some(Awaited::Frame) if is_error && Rule::Broken.is_kept() => {
+            Some(Awaited::Frame | Awaited::Move) if is_error && Rule::Broken.is_kept() => {
                 return Err(self.cursors_broke("a statement of onetrip's own failed"));
             }
             Some(Awaited::Ready(Some(status))) if Rule::Broken.is_kept() => {
@@ -63,8 +67,9 @@ impl Session {
                     return Err(self.cursors_broke("what was read ahead changed the transaction"));
                 }
             }
-            Some(Awaited::Piece { serial }) => {
-                let serial = *serial;
+            Some(Awaited::Piece { serial, turn }) => {
+                let (serial, turn) = (*serial, *turn);
+                self.cursors.turn_come = self.cursors.turn_come.max(turn);
                 self.piece_reply(now, serial, tag, reply, message, is_whole);
             }
             Some(Awaited::Answer(_)) => return self.answer_reply(tag, reply, message),
@@ -158,7 +163,7 @@ impl Session {
                     Some(complete) => {
                         let rows = answer.rows + complete.rows().unwrap_or(0);
                         put_end(out, rows, answer.is_cursor, true);
-                        Some((rows, !answer.is_cursor))
+                        Some((rows, !answer.is_cursor || answer.wanted.is_some_and(|wanted| rows < wanted)))
                     }
                     None => {
                         out.extend_from_slice(message);
@@ -198,9 +203,14 @@ impl Session {
         let first = usize::from(behind);
         // From the last one on, so that rows are given back in order.
         for position in (first..first + count).rev() {
-            let Some(Awaited::Answer(answer)) = self.cursors.awaited.remove(position) else { continue };
-            if let Some(reader) = self.cursors.by_serial(answer.serial) {
-                reader.buffer.put_back(answer.bytes, answer.rows);
+            match self.cursors.awaited.remove(position) {
+                Some(Awaited::Answer(answer)) => {
+                    if let Some(reader) = self.cursors.by_serial(answer.serial) {
+                        reader.buffer.put_back(answer.bytes, answer.rows);
+                    }
+                }
+                Some(Awaited::Move) => self.cursors.is_lost = true,
+                _ => {}
             }
         }
     }
@@ -221,7 +231,7 @@ impl Session {
     /// A notice to a piece has its place in it.
     pub(crate) fn keep_notice(&mut self, message: &[u8]) -> bool {
         let is_own = self.queue.front().is_some_and(|due| due.owner == Owner::Cursors);
-        let Some(Awaited::Piece { serial }) = self.cursors.awaited.front().filter(|_| is_own) else {
+        let Some(Awaited::Piece { serial, .. }) = self.cursors.awaited.front().filter(|_| is_own) else {
             return false;
         };
         let serial = *serial;

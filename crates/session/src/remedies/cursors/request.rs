@@ -9,7 +9,7 @@ use onetrip_wire::pg::{
 };
 
 use super::buffer::{End, Stop};
-use super::{Kind, Reader, sql};
+use super::{Cursors, Kind, Native, Reader, sql};
 use crate::remedies::transaction::Isolation;
 use crate::remedies::{Effect, Rule};
 use crate::reply_queue::Due;
@@ -31,8 +31,6 @@ pub(super) struct Request {
 pub(super) enum Form {
     /// Execute and Sync.
     Sync,
-    /// Execute and Flush.
-    Flush,
     /// FETCH in a simple query.
     Query,
     /// Execute among other messages.
@@ -102,9 +100,6 @@ impl Session {
                 let (form, unit) = match next {
                     _ if self.units.is_open() => (Form::Other, message),
                     Some(Ok(next)) if next.tag == frontend::SYNC => (Form::Sync, message + next.frame_len()),
-                    Some(Ok(next)) if next.tag == frontend::FLUSH => {
-                        (Form::Flush, message + next.frame_len())
-                    }
                     _ => (Form::Other, message),
                 };
                 let reader = self.cursors.readers.get(portal)?;
@@ -134,7 +129,7 @@ impl Session {
 
     /// Whether what comes next of it may be read before it is asked for (rules R1 to R3, R7).
     pub(super) fn may_read_ahead(&mut self, now: Moment, name: &[u8]) -> bool {
-        if !self.is_proven(now, name) {
+        if self.cursors.is_off || !self.is_proven(now, name) {
             return false;
         }
         let Some(reader) = self.cursors.readers.get(name) else { return false };
@@ -168,7 +163,7 @@ impl Session {
     fn serve_piece(&mut self, now: Moment, request: &Request, input: &[u8]) -> Verdict {
         let held_at = self.cursors.held_at.take();
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
-        self.units.close(Some(UnitKind::FlushedGroup).filter(|_| request.form == Form::Flush));
+        self.units.close(None);
         let reply_at = self.to_client.len();
         let Some(reader) = self.cursors.readers.get_mut(&*request.name) else { return Verdict::Wait };
         let is_cursor = match &reader.kind {
@@ -182,16 +177,20 @@ impl Session {
         let is_over = stop == Stop::At(End::Complete) || (is_cursor && Some(rows) != request.limit());
         put_end(&mut self.to_client, rows, is_cursor, is_over);
         reader.got(rows, is_over);
-        if request.form != Form::Flush {
-            let is_idle = self.status == TransactionStatus::Idle;
-            let status = if is_idle { WireStatus::Idle } else { WireStatus::Active };
-            encode_ready_for_query(&mut self.to_client, status);
-        }
+        let is_idle = self.status == TransactionStatus::Idle;
+        encode_ready_for_query(
+            &mut self.to_client,
+            if is_idle { WireStatus::Idle } else { WireStatus::Active },
+        );
         if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
             found.rows = rows;
             found.suspended = !is_over && !is_cursor;
         }
-        if held_at.is_none() {
+        // What waits for pieces of one turn waits for one trip.
+        let Cursors { turn_come, turn_waited_for, .. } = &mut self.cursors;
+        if held_at.is_some() && *turn_come > *turn_waited_for {
+            *turn_waited_for = *turn_come;
+        } else {
             self.units.answered_by(unit, Remedy::Cursors);
         }
         self.units.bytes_sent(request.unit);
@@ -223,7 +222,7 @@ impl Session {
         if let Some(reader) = self.cursors.readers.get_mut(portal) {
             if reader.leaving.is_none() && matches!(reader.kind, Kind::Portal) {
                 reader.pieces += 1;
-                self.cursors.native = Some((unit, reader.serial));
+                self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: 0 });
             }
             return;
         }
@@ -240,7 +239,7 @@ impl Session {
         if text.effect == Effect::Read {
             if let Some(reader) = self.cursors.add(portal, Kind::Portal, text, formats) {
                 reader.pieces = 1;
-                self.cursors.native = Some((unit, self.cursors.next_serial));
+                self.cursors.native = Some(Native { unit, serial: self.cursors.next_serial, wanted: 0 });
             }
         }
     }
@@ -264,7 +263,9 @@ impl Session {
         self.prove(now);
         let is_pure = self.facts.is_known() && self.only_reads(now, template);
         let is_free = self.facts.needs_of(template).is_some_and(super::forms::computes_free);
-        (is_pure || !Rule::Plain.is_kept()) && (is_free || !Rule::Shape.is_kept())
+        (is_pure || !Rule::Plain.is_kept())
+            && (is_free || !Rule::Shape.is_kept())
+            && (self.facts.leaves_cursors() || !Rule::Functions.is_kept())
     }
 
     fn is_free_result(&self, reader: &Reader) -> bool {
@@ -277,7 +278,9 @@ impl Session {
 impl Session {
     /// The server describes what it sends to the client: the columns of a FETCH are those of all that follow.
     pub(crate) fn native_piece_described(&mut self, due: Due, body: &[u8]) {
-        let Some((_, serial)) = self.cursors.native.filter(|(unit, _)| *unit == due.unit) else { return };
+        let Some(Native { serial, .. }) = self.cursors.native.filter(|piece| piece.unit == due.unit) else {
+            return;
+        };
         let Ok(description) = RowDescription::decode(body) else { return };
         let columns: Vec<u32> = description.columns().map(|column| column.type_oid).collect();
         let Some(reader) = self.cursors.by_serial(serial) else { return };
@@ -291,12 +294,15 @@ impl Session {
 
     /// The server has sent a piece to the client.
     pub(crate) fn native_piece_ends(&mut self, due: Due, is_complete: bool, rows: u64) {
-        let Some((_, serial)) = self.cursors.native.filter(|(unit, _)| *unit == due.unit) else { return };
+        let Some(Native { serial, wanted, .. }) = self.cursors.native.filter(|piece| piece.unit == due.unit)
+        else {
+            return;
+        };
         self.cursors.native = None;
         let Some(reader) = self.cursors.by_serial(serial) else { return };
         match reader.kind {
             Kind::Portal => reader.is_over |= is_complete,
-            Kind::Cursor { .. } => reader.got(rows, rows == 0),
+            Kind::Cursor { .. } => reader.got(rows, rows < wanted),
         }
     }
 }
