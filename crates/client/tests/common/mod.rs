@@ -42,10 +42,10 @@ impl Server {
         Self { at, process }
     }
 
-    /// PostgreSQL 15 that asks for SCRAM; one per test binary.
+    /// PostgreSQL 15 that lets everybody in; one per test binary.
     pub(crate) fn shared() -> &'static Self {
         static SERVER: OnceLock<Server> = OnceLock::new();
-        SERVER.get_or_init(|| Self::start(&[]))
+        SERVER.get_or_init(|| Self::start(&["--auth", "trust", "--set", "max_connections=200"]))
     }
 
     /// A URL without TLS, with room for more parameters behind it.
