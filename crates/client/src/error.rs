@@ -206,6 +206,9 @@ pub enum Usage {
     /// COPY by a call for other statements.
     #[error("COPY moves data of its own: use copy_in or copy_out")]
     UseCopy,
+    /// Another statement by a call for COPY.
+    #[error("this call is for COPY: use execute or query")]
+    NotCopy,
     /// A savepoint statement in a pipeline that goes on after errors.
     #[error(
         "a pipeline that goes on after errors keeps savepoints of its own: savepoints of yours do not fit in"

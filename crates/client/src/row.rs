@@ -70,6 +70,10 @@ impl<'a> Row<'a> {
         Self { columns, format, body }
     }
 
+    pub(crate) fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
     /// The columns of the result.
     pub fn columns(&self) -> &'a Columns {
         self.columns
@@ -186,13 +190,21 @@ impl ResultSet {
 
     /// The rows in order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        let mut rest = &self.bytes[..];
-        std::iter::from_fn(move || {
-            let (length, bytes) = rest.split_first_chunk::<4>()?;
-            let (body, after) = bytes.split_at_checked(u32::from_ne_bytes(*length) as usize)?;
-            rest = after;
-            Some(Row::new(&self.columns, self.format, body))
-        })
+        let mut at = 0;
+        std::iter::from_fn(move || self.row_at(&mut at))
+    }
+
+    /// The row at a position in bytes, which moves on behind it.
+    pub(crate) fn row_at(&self, at: &mut usize) -> Option<Row<'_>> {
+        let (length, bytes) = self.bytes.get(*at..)?.split_first_chunk::<4>()?;
+        let body = bytes.get(..u32::from_ne_bytes(*length) as usize)?;
+        *at += 4 + body.len();
+        Some(Row::new(&self.columns, self.format, body))
+    }
+
+    /// Whether no row follows a position.
+    pub(crate) fn is_end(&self, at: usize) -> bool {
+        at >= self.bytes.len()
     }
 }
 

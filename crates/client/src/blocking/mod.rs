@@ -3,7 +3,10 @@
 //! A [`Client`] reads whenever it writes, so that no depth of a pipeline can block both ends.
 
 mod connect;
+mod copy;
+mod cursor;
 mod pipeline;
+mod pool;
 mod rows;
 mod socket;
 
@@ -15,7 +18,10 @@ use std::time::{Duration, Instant};
 use onetrip_target::Host;
 use onetrip_target::address::Address;
 
+pub use copy::{CopyIn, CopyOut};
+pub use cursor::Cursor;
 pub use pipeline::{Outcomes, Pipeline};
+pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
 use crate::core::{CancelKey, Connection, Event, Notification, OnError, Request};
@@ -50,6 +56,7 @@ pub struct Client {
     deadline: Option<Instant>,
     /// The deadline has passed and a cancel request was sent.
     is_cancelling: bool,
+    cursors: cursor::Cursors,
 }
 
 impl Client {
@@ -79,6 +86,7 @@ impl Client {
             timeout: None,
             deadline: None,
             is_cancelling: false,
+            cursors: cursor::Cursors::default(),
         }
     }
 
@@ -261,7 +269,9 @@ impl Client {
         self.is_cancelling = false;
         self.core.finish_requests();
         while !self.core.is_settled() {
-            self.event()?;
+            if self.routed_event()?.is_none() && !self.core.is_settled() {
+                self.exchange();
+            }
         }
         Ok(())
     }
@@ -309,11 +319,21 @@ impl Client {
     /// The next event; waits for it.
     pub(crate) fn event(&mut self) -> Result<Event, Error> {
         loop {
-            if let Some(event) = self.core.next_event()? {
+            if let Some(event) = self.routed_event()? {
                 return Ok(event);
             }
             self.exchange();
         }
+    }
+
+    /// The next event that has come and is of no cursor.
+    fn routed_event(&mut self) -> Result<Option<Event>, Error> {
+        while let Some(event) = self.core.next_event()? {
+            if let Some(event) = self.cursors.route(&self.core, event) {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
     }
 
     /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that

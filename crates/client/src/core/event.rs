@@ -55,6 +55,22 @@ pub enum Event {
     Ready(TransactionStatus),
 }
 
+impl Event {
+    /// The operation that it is about.
+    pub fn operation(&self) -> Option<OperationId> {
+        match self {
+            Self::Bound { operation }
+            | Self::Row { operation, .. }
+            | Self::Complete { operation, .. }
+            | Self::Suspended { operation }
+            | Self::Failed { operation, .. }
+            | Self::CopyIn { operation }
+            | Self::CopyData { operation, .. } => Some(*operation),
+            Self::Ready(_) => None,
+        }
+    }
+}
+
 /// Where a row stands in the input buffer. It holds until the buffer takes in more.
 #[derive(Debug, Clone, Copy)]
 pub struct RowSpan {

@@ -19,6 +19,7 @@ mod block;
 mod control;
 mod end_point;
 mod event;
+mod fetch;
 mod opening;
 mod pipeline;
 mod queue;
@@ -34,12 +35,14 @@ use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
 pub use block::{Done, OnError, Outcome};
 pub use event::{Event, Notification, RowSpan};
+pub use fetch::{Fetch, Window};
 pub use opening::{Login, Opening, Security, Step};
 pub use request::{Limits, Request};
 
 use crate::{Columns, Error, ServerError};
 pub(crate) use auth::{Binding, Required};
 use block::Block;
+pub(crate) use control::is_copy;
 use queue::Awaited;
 use statements::{Slot, Statements};
 use stream::Stream;
@@ -97,6 +100,7 @@ pub struct Connection {
     statements: Statements,
     /// The statements that shield the operations of a pipeline; they stay prepared.
     shield_slots: Option<[Slot; 3]>,
+    portals_to_close: Vec<String>,
     block: Block,
     status: TransactionStatus,
     last_id: u64,
@@ -124,6 +128,7 @@ impl Connection {
             statements: Statements::new(limits.statements),
             limits,
             shield_slots: None,
+            portals_to_close: Vec::new(),
             block: Block::default(),
             status: TransactionStatus::Idle,
             last_id: 0,

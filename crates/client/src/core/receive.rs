@@ -363,7 +363,7 @@ impl Connection {
     /// Takes the front away without its replies.
     fn drop_front(&mut self) {
         let Some(front) = self.queue.pop_front() else { return };
-        if front.kind == Kind::Close {
+        if front.kind == Kind::Close && front.number != 0 {
             self.statements.to_close.push(front.number);
         }
         if front.slot != NO_SLOT {

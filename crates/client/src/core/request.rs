@@ -31,13 +31,22 @@ pub struct Limits {
     pub depth: usize,
     /// Longest request and all results that a pipeline keeps, each in bytes.
     pub bytes: usize,
+    /// Bytes of rows that cursors may fetch ahead, all together.
+    pub read_ahead: usize,
     /// Notices, and notifications, that may wait to be taken.
     pub notices: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { pipelining: true, statements: 256, depth: 10_000, bytes: 256 << 20, notices: 1000 }
+        Self {
+            pipelining: true,
+            statements: 256,
+            depth: 10_000,
+            bytes: 256 << 20,
+            read_ahead: 8 << 20,
+            notices: 1000,
+        }
     }
 }
 
@@ -122,6 +131,8 @@ impl Connection {
             out.push(0);
         });
         self.book(id.0, Kind::Simple, NO_SLOT, 0, Due::NONE, Format::Text);
+        self.is_unsynced = false;
+        self.is_unflushed = false;
         Ok(id)
     }
 
@@ -143,6 +154,18 @@ impl Connection {
             out.extend_from_slice(why.as_bytes());
             out.push(0);
         });
+    }
+
+    /// Tells a server that waits for data that there is none. The Sync that was sent before counts for nothing then, so
+    /// that another takes its place.
+    pub fn copy_refuse(&mut self, why: &str) {
+        self.copy_fail(why);
+        frame(&mut self.stream.out, frontend::SYNC, |_| {});
+    }
+
+    /// Closes a portal, along with the next statement.
+    pub fn close_portal(&mut self, portal: &str) {
+        self.portals_to_close.push(portal.to_owned());
     }
 
     /// Ends what was submitted: outside of a transaction it is committed here, and after an error the server goes on
@@ -293,8 +316,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Close for the statements that were pushed out of the cache.
+    /// Close for the statements that were pushed out of the cache, and for portals.
     fn put_closes(&mut self, id: u64) {
+        while let Some(portal) = self.portals_to_close.pop() {
+            StatementOrPortal::Portal(portal.as_bytes()).encode(frontend::CLOSE, &mut self.stream.out);
+            // Number 0 is no statement's: it is not closed again if the server skips it, for then it is gone.
+            self.book(id, Kind::Close, NO_SLOT, 0, Due::NONE, Format::Text);
+        }
         while let Some(number) = self.statements.to_close.pop() {
             let mut name = Vec::new();
             put_name(&mut name, number);

@@ -1,10 +1,12 @@
 //! What the client's tests share: real servers.
 #![allow(dead_code)]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Where a server is, as `scripts/pgserver.py` tells it.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -66,4 +68,65 @@ impl Drop for Server {
         // It stops by itself once its input is closed.
         let _ = self.process.wait();
     }
+}
+
+/// A relay in front of a server that counts turns: pieces of the conversation that begin with the client after the
+/// server has spoken.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    pub(crate) port: u16,
+    count: Arc<AtomicUsize>,
+}
+
+impl Turns {
+    pub(crate) fn before(server: &Server) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        let count = Arc::new(AtomicUsize::new(0));
+        let (counting, target) = (Arc::clone(&count), (server.at.host.clone(), server.at.port));
+        std::thread::spawn(move || {
+            while let Ok((client, _)) = listener.accept() {
+                let counting = Arc::clone(&counting);
+                let upstream = TcpStream::connect((target.0.as_str(), target.1)).expect("the server listens");
+                let spoke = Arc::new(AtomicBool::new(true));
+                let (up, down) =
+                    (upstream.try_clone().expect("a socket"), client.try_clone().expect("a socket"));
+                let heard = Arc::clone(&spoke);
+                std::thread::spawn(move || {
+                    relay(client, up, || {
+                        if heard.swap(false, Ordering::SeqCst) {
+                            counting.fetch_add(1, Ordering::SeqCst);
+                        }
+                    });
+                });
+                std::thread::spawn(move || relay(upstream, down, || spoke.store(true, Ordering::SeqCst)));
+            }
+        });
+        Self { port, count }
+    }
+
+    /// The turns that some work takes.
+    pub(crate) fn of<T>(&self, work: impl FnOnce() -> T) -> usize {
+        let before = self.count.load(Ordering::SeqCst);
+        work();
+        self.count.load(Ordering::SeqCst) - before
+    }
+}
+
+/// Passes bytes on; each time some came, `came` is told before they go out.
+fn relay(mut from: TcpStream, mut to: TcpStream, came: impl Fn()) {
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(count) if count > 0 => {
+                came();
+                if to.write_all(&buffer[..count]).is_err() {
+                    break;
+                }
+            }
+            _ => break,
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
 }
