@@ -13,6 +13,7 @@ use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::explain::ExplainOptions;
+use crate::lab::LabOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
 
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Ping(PingOptions),
     /// Put a simulated distance between two programs
     Link(LinkCommandOptions),
+    /// Measure what round trips cost, and draw it: workloads with known answers and known trips
+    Lab(LabOptions),
 }
 
 #[derive(Debug, Args)]
