@@ -30,6 +30,6 @@ pub use exchange::{Exchange, Moment, Outcome, Statement, Steps, TransactionStatu
 pub use findings::{Code, Evidence, Finding, Mutes};
 pub use obstacle::Obstacle;
 pub use remedy::{Remedy, UnknownRemedy};
-pub use summary::{PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals};
+pub use summary::{Difference, PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals};
 pub use trace::{Record, StreamEncoder, TraceError, TraceReader, TraceWriter};
 pub use value::{ValueHash, ValueHasher};

@@ -6,7 +6,9 @@ use std::fmt::Write;
 use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Change;
-use onetrip_ledger::{Evidence, Finding, Obstacle, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals};
+use onetrip_ledger::{
+    Difference, Evidence, Finding, Obstacle, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals,
+};
 use serde::Serialize;
 
 use crate::clean::is_unsafe;
@@ -86,6 +88,9 @@ struct Trips<'a> {
     avoidable: u64,
     avoidable_ns: u64,
     removed: &'a BTreeMap<Remedy, u64>,
+    verified: u64,
+    differed: u64,
+    differences: &'a [Difference],
 }
 
 #[derive(Debug, Serialize)]
@@ -231,6 +236,9 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
             avoidable: avoidable(summary),
             avoidable_ns: avoidable_ns(summary),
             removed: &summary.removed,
+            verified: summary.verified,
+            differed: summary.differed,
+            differences: &summary.differences,
         },
         times: summary.times,
         elapsed_ns: summary.elapsed_ns,

@@ -125,11 +125,20 @@ impl Server {
         self.gateway_with(Remedies::exact())
     }
 
+    /// The same, where each second answer from memory is run for real as well.
+    pub(crate) fn verified_gateway(&self) -> RunningGateway {
+        let verify = Some("1/2".parse().expect("it is a fraction"));
+        RunningGateway::start(GatewayConfig { verify, ..self.config_with(Remedies::exact()) })
+    }
+
     /// The same with other remedies.
     pub(crate) fn gateway_with(&self, remedies: Remedies) -> RunningGateway {
+        RunningGateway::start(self.config_with(remedies))
+    }
+
+    fn config_with(&self, remedies: Remedies) -> GatewayConfig {
         let link = LinkSpec::with_rtt(Duration::from_millis(1));
-        let config = config(self.upstream());
-        RunningGateway::start(GatewayConfig { remedies, link: Some(link), ..config })
+        GatewayConfig { remedies, link: Some(link), ..config(self.upstream()) }
     }
 }
 

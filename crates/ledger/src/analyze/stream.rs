@@ -1,15 +1,16 @@
 use std::sync::Arc;
 
+use onetrip_sql::StatementKind;
+
 use super::connections::Life;
 use super::detectors::Detectors;
 use super::event::{Event, Run};
 use super::{REQUESTS_MAX, Shared};
 use crate::driver::Recogniser;
 use crate::timeline::TripSample;
-use onetrip_sql::StatementKind;
-
 use crate::{
-    Driver, Exchange, Moment, Obstacle, Outcome, Record, Statement, Steps, TransactionStatus, UnitKind,
+    Difference, Driver, Exchange, Moment, Obstacle, Outcome, Record, Statement, Steps, Summary,
+    TransactionStatus, UnitKind,
 };
 
 /// Drivers and ORMs show themselves within their first statements.
@@ -152,6 +153,17 @@ impl Stream {
                 define(&mut self.names.templates, id, shared.templates.intern(text))
             }
             Record::Impure { id, because } => shared.templates.set_impure(self.names.template(id), because),
+            Record::Differed { template, at, .. } => {
+                let statement = shared.templates.text(self.names.template(template));
+                let differences = &mut shared.summary.differences;
+                if differences.len() < Summary::DIFFERENCES_MAX {
+                    differences.push(Difference { statement, at });
+                }
+            }
+            Record::Verified { answers, differed } => {
+                shared.summary.verified += answers;
+                shared.summary.differed += differed;
+            }
             Record::Scope { id, label } => define(&mut self.names.scopes, id, shared.scopes.intern(label)),
             Record::Columns { id, names } => {
                 let names = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();

@@ -74,6 +74,12 @@ impl Records {
                 command: body.bytes()?,
             },
             tags::IMPURE => Record::Impure { id: body.u32()?, because: body.rest },
+            tags::DIFFERED => Record::Differed {
+                template: body.u32()?,
+                at: body.amount()?,
+                texts: [body.bytes()?, body.bytes()?, body.bytes()?],
+            },
+            tags::VERIFIED => Record::Verified { answers: body.amount()?, differed: body.amount()? },
             tags::LOST => Record::Lost { bytes: body.amount()? },
             _ => return Ok(None),
         }))

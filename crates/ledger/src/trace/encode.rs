@@ -105,6 +105,23 @@ impl StreamEncoder {
         self.definition(tags::IMPURE, id, because.as_bytes());
     }
 
+    /// An answer from memory differed from the server's at this byte: the unit, the answer and the server's.
+    pub fn differed(&mut self, template: u32, at: u64, texts: [&[u8]; 3]) {
+        self.record(tags::DIFFERED, |out| {
+            put_varint(out, template.into());
+            put_varint(out, at);
+            texts.into_iter().for_each(|text| put_bytes(out, text));
+        });
+    }
+
+    /// Answers from memory that were run for real as well, and how many of them differed.
+    pub fn verified(&mut self, answers: u64, differed: u64) {
+        self.record(tags::VERIFIED, |out| {
+            put_varint(out, answers);
+            put_varint(out, differed);
+        });
+    }
+
     /// Records that could not be kept.
     pub fn lost(&mut self, bytes: u64) {
         self.record(tags::LOST, |out| put_varint(out, bytes));

@@ -37,6 +37,7 @@ pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
 pub(crate) use loops::Loops;
+pub use loops::{BadVerify, Verify};
 pub(crate) use refusal::Broken;
 pub use rules::Rule;
 pub(crate) use statements::Told;

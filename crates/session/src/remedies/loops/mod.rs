@@ -14,6 +14,7 @@
 mod flight;
 mod request;
 mod serve;
+mod verify;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +27,8 @@ use smallvec::SmallVec;
 use self::flight::{InFlight, columns_of};
 use self::request::{Example, Examples, Request};
 use self::serve::keep_parse;
+use self::verify::Verifying;
+pub use self::verify::{BadVerify, Verify};
 use super::arrived::Arrived;
 use super::transaction::Isolation;
 use super::{Common, Rule};
@@ -56,6 +59,7 @@ pub(crate) struct Loops {
     contact_at: Moment,
     /// Hits up to which what was learnt has been shared.
     hits_shared: u64,
+    verifying: Verifying,
 }
 
 /// A panic elsewhere leaves what was learnt whole.
@@ -136,7 +140,12 @@ impl Session {
         // A group may bring its BEGIN along.
         let is_in_place = self.status == TransactionStatus::Active
             || self.status == TransactionStatus::Idle && header.tag != frontend::QUERY;
-        if !self.may_remedy(Remedy::Loops) || !is_sure || !is_in_place || !self.is_answered() {
+        if !self.may_remedy(Remedy::Loops)
+            || self.loops.verifying.has_failed()
+            || !is_sure
+            || !is_in_place
+            || !self.is_answered()
+        {
             return None;
         }
         let unit = Arrived::peek(input)?;
