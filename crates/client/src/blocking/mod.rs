@@ -5,6 +5,7 @@
 mod connect;
 mod copy;
 mod cursor;
+mod lob;
 mod pipeline;
 mod pool;
 mod rows;
@@ -20,6 +21,7 @@ use onetrip_target::address::Address;
 
 pub use copy::{CopyIn, CopyOut};
 pub use cursor::Cursor;
+pub use lob::{Lob, LobReader, LobSource, LobWriter};
 pub use pipeline::{Outcomes, Pipeline};
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;

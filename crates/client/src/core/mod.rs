@@ -22,6 +22,7 @@ mod event;
 mod fetch;
 mod opening;
 mod pipeline;
+mod prefetch;
 mod queue;
 mod receive;
 mod request;
@@ -37,6 +38,7 @@ pub use block::{Done, OnError, Outcome};
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use opening::{Login, Opening, Security, Step};
+pub use prefetch::Prefetch;
 pub use request::{Limits, Request};
 
 use crate::{Columns, Error, ServerError};
