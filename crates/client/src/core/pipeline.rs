@@ -273,4 +273,18 @@ impl Connection {
         }
         self.block.take(operation.0)
     }
+
+    /// Says that every operation of the block ran.
+    ///
+    /// # Errors
+    /// The first error of an operation.
+    pub fn check_outcomes(&self) -> Result<(), Error> {
+        let is_bad = |outcome: &Outcome| !matches!(outcome, Outcome::Done(_) | Outcome::Taken);
+        let failed = self.outcomes().find(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
+        let bad = failed.or_else(|| self.outcomes().find(|(_, outcome)| is_bad(outcome)));
+        match bad.map(|(_, outcome)| outcome.clone()) {
+            Some(outcome) => outcome.into_result().map(drop),
+            None => Ok(()),
+        }
+    }
 }
