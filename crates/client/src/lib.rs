@@ -25,3 +25,8 @@ pub use param::{Param, Typed, Written};
 pub use postgres_types as types;
 pub use row::{Column, Columns, ResultSet, Row};
 pub use tag::CommandTag;
+
+/// The tutorial's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+struct Tutorial;
