@@ -345,6 +345,10 @@ impl Error {
         }
     }
 
+    pub(crate) fn is_about_a_stale_statement(&self) -> bool {
+        self.server().is_some_and(ServerError::is_about_a_stale_statement)
+    }
+
     /// Whether the operation may be done again. About an operation in a transaction this speaks of the operation
     /// alone: a transaction that was lost or rolled back took its earlier operations with it.
     pub fn retry(&self) -> Retry {

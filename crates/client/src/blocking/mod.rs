@@ -5,6 +5,7 @@
 mod connect;
 mod copy;
 mod cursor;
+mod lob;
 mod pipeline;
 mod pool;
 mod rows;
@@ -20,12 +21,15 @@ use onetrip_target::address::Address;
 
 pub use copy::{CopyIn, CopyOut};
 pub use cursor::Cursor;
+pub use lob::{Lob, LobReader, LobSource, LobWriter};
 pub use pipeline::{Outcomes, Pipeline};
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
 use crate::core::{CancelKey, Connection, Event, Notification, OnError, Request};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
+#[cfg(feature = "aio")]
+pub(crate) use socket::Socket as RawSocket;
 use socket::Socket;
 
 /// How long the server has for its answer to a cancel request, before the connection is given up.
@@ -110,7 +114,7 @@ impl Client {
             self.core.submit(request)?;
             self.core.sync();
             match self.finish() {
-                Err(error) if repeats && is_stale(&error) => may_repeat = false,
+                Err(error) if repeats && error.is_about_a_stale_statement() => may_repeat = false,
                 done => return done,
             }
         }
@@ -134,7 +138,7 @@ impl Client {
         let mut operation = self.core.submit(request)?;
         self.core.sync();
         if let Err(error) = self.bound() {
-            if !(repeats && is_stale(&error)) {
+            if !(repeats && error.is_about_a_stale_statement()) {
                 return Err(error);
             }
             self.settle()?;
@@ -254,6 +258,12 @@ impl Client {
     pub fn canceller(&self) -> Option<Canceller> {
         let key = self.core.cancel_key()?.clone();
         Some(Canceller { key, address: self.address.clone() })
+    }
+
+    /// The connection and its socket, for another way of waiting.
+    #[cfg(feature = "aio")]
+    pub(crate) fn into_parts(self) -> (Connection, Socket) {
+        (self.core, self.socket)
     }
 
     /// Ends the session.
@@ -403,10 +413,6 @@ impl Client {
             Error::Lost { retry: Retry::Safe, cause: None }
         })
     }
-}
-
-fn is_stale(error: &Error) -> bool {
-    error.server().is_some_and(ServerError::is_about_a_stale_statement)
 }
 
 /// Interrupts what a session runs, from any thread. A cancel that comes too late hits nothing of another session, but

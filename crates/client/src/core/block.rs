@@ -85,8 +85,10 @@ pub(crate) struct Block {
     pub(crate) in_transaction: bool,
     /// The savepoint of a pipeline that goes on is set.
     pub(crate) is_shielded: bool,
-    /// Operations whose failure stops the others were pushed and no Sync after them, outside of a transaction.
-    pub(crate) has_abortable: bool,
+    /// The last operation whose failure stops the others, while no Sync follows it: the server itself then skips them.
+    pub(crate) abortable: Option<u64>,
+    /// The last such operation that a Sync follows: outside of a transaction the server forgets its failure there.
+    pub(crate) forgettable: Option<u64>,
     /// The operation whose failure stopped the block.
     pub(crate) stopped_by: Option<OperationId>,
     /// The first operation of the implicit transaction that the answers have reached; `None` in an explicit one.
