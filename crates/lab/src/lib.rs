@@ -18,6 +18,7 @@ mod run;
 mod samples;
 mod statistics;
 mod table;
+pub mod tune;
 mod verdict;
 pub mod workload;
 
@@ -25,7 +26,7 @@ pub use chart::{ChartKind, ChartSpec, Theme, png, svg};
 pub use error::LabError;
 pub use measure::Measure;
 pub use page::{write_files, write_page};
-pub use run::{RunOptions, run};
+pub use run::{NO_VERDICT, RunOptions, run};
 pub use samples::{Cell, Machine, SAMPLES_FORMAT, Samples};
 pub use statistics::Summary;
 pub use table::text;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use onetrip_lab::workload::{Engine, Extent, Workload, find};
-use onetrip_lab::{Cell, LabError, RunOptions, Samples, run, text, write_files, write_page};
+use onetrip_lab::{Cell, LabError, NO_VERDICT, RunOptions, Samples, run, text, write_files, write_page};
 
 fn short(name: &str) -> Samples {
     let workload = find(name).unwrap();
@@ -19,6 +19,7 @@ fn short(name: &str) -> Samples {
         let file = format!("{name}-{}.svg", chart.name);
         assert!(directory.path().join(&file).exists(), "nothing is drawn for {file}");
     }
+    assert_ne!(samples.verdict, NO_VERDICT, "{name}");
     assert!(text(&samples).ends_with(&format!("\n{}\n", samples.verdict)));
     samples
 }

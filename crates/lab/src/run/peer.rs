@@ -38,7 +38,9 @@ impl Peer {
         let Some(directory) = clients else {
             return Err("needs the programs of --clients DIRECTORY".to_owned());
         };
-        let missing = words.iter().find(|word| word.contains('/') && !directory.join(word).exists());
+        // A class path may end in an asterisk.
+        let is_there = |word: &str| directory.join(word.trim_end_matches('*')).exists();
+        let missing = words.iter().find(|word| word.contains('/') && !is_there(word));
         match missing {
             Some(word) => Err(format!("{word} is not built; `scripts/lab` does that")),
             None => Ok(Self { words: words.to_vec(), directory: directory.to_owned() }),
