@@ -122,14 +122,9 @@ impl Server {
 
     /// A gateway with all exact remedies, so far from the server that they have something to remove.
     pub(crate) fn remedied_gateway(&self) -> RunningGateway {
-        self.gateway_with(Remedies::exact())
-    }
-
-    /// The same with other remedies.
-    pub(crate) fn gateway_with(&self, remedies: Remedies) -> RunningGateway {
         let link = LinkSpec::with_rtt(Duration::from_millis(1));
         let config = config(self.upstream());
-        RunningGateway::start(GatewayConfig { remedies, link: Some(link), ..config })
+        RunningGateway::start(GatewayConfig { remedies: Remedies::exact(), link: Some(link), ..config })
     }
 }
 
