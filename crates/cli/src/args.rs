@@ -267,10 +267,10 @@ pub(crate) struct WatchOptions {
     /// Take round trips out of the program: exact (a program cannot tell but by time; docs/safety.md), or none
     ///
     /// Of exact there are: begin (a BEGIN, SAVEPOINT or RELEASE is answered at once), commit (so is the end of a
-    /// transaction that only read), loops (inside REPEATABLE READ, statements that a loop will send are run ahead) and
-    /// statements (so is the Parse and Describe of a statement that the server has answered of late).
-    /// They rest where the database is less than 0.2 ms away. Leave one out by exact,-begin. One that is not proven yet
-    /// can be added: exact,+cursors (docs/safety.md says what stands against it).
+    /// transaction that only read), loops (inside REPEATABLE READ, statements that a loop will send are run ahead),
+    /// statements (so is the Parse and Describe of a statement that the server has answered of late) and cursors (a result
+    /// that is read in pieces is read ahead). They rest where the database is less than 0.2 ms away. Leave one out by
+    /// exact,-begin.
     /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
     /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside of the
     /// gateway may meet up to half a trip after a COMMIT was answered; a REVOKE (it acts within 2 s); DDL that did not

@@ -13,8 +13,7 @@ const PLAIN: &str = "SELECT id * 1 AS id, lower(v) AS v FROM walked ORDER BY wal
 
 /// Runs the walks through a gateway that reads ahead; the trips that it took out.
 fn assert_read_ahead(server: &Server, database: &str, scripts: &[Script]) -> u64 {
-    let remedies = "exact,+cursors".parse().expect("they are remedies");
-    assert_faithful_through(vec![server.gateway_with(remedies)], server, database, scripts)
+    assert_faithful_through(vec![server.remedied_gateway()], server, database, scripts)
 }
 
 /// Makes the table that the other scripts walk, and waits until the gateway may ask for the catalogue again.

@@ -139,6 +139,8 @@ fn a_statement_that_depends_on_a_place_finds_it() {
     let mut wire = opened(Server::default());
     reads(&mut wire, 10);
     assert_eq!(wire.tries(&query("FETCH 1 FROM \"p\"")), Err(SessionError::CursorsBroke));
+    assert_read_ahead_where_it_may_be();
+    assert_found_without_a_name();
 }
 
 /// R4.
@@ -225,8 +227,8 @@ fn a_cursor_of_which_the_end_was_told_is_behind_it_and_not_on_its_last_row() {
     assert!(wire.server.texts.iter().all(|text| !text.starts_with("MOVE")), "{:?}", wire.server.texts);
 }
 
-#[test]
-fn only_a_cursor_that_can_be_put_back_is_read_ahead_or_one_that_its_driver_declares_so() {
+/// Only one that can be put back, or that its driver declares for itself.
+fn assert_read_ahead_where_it_may_be() {
     let ahead = |how: &str, name: &str, is_scrollable| {
         let walks = Walks { is_scrollable, ..Walks::default() };
         let mut wire = declared_on(Server { walks, ..Server::default() }, how);
@@ -242,8 +244,8 @@ fn only_a_cursor_that_can_be_put_back_is_read_ahead_or_one_that_its_driver_decla
     );
 }
 
-#[test]
-fn a_statement_that_may_name_any_cursor_finds_all_in_their_places() {
+/// A name that is a parameter, and a statement that is run later without any.
+fn assert_found_without_a_name() {
     let mut wire = declared("c CURSOR FOR");
     (0..4).for_each(|_| drop(wire.turn(&query("FETCH 10 FROM c"))));
     assert!(wire.server.walks.places[&b"c"[..]] > 40);

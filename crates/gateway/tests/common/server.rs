@@ -122,23 +122,18 @@ impl Server {
 
     /// A gateway with all exact remedies, so far from the server that they have something to remove.
     pub(crate) fn remedied_gateway(&self) -> RunningGateway {
-        self.gateway_with(Remedies::exact())
+        RunningGateway::start(self.remedied_config())
     }
 
     /// The same, where each second answer from memory is run for real as well.
     pub(crate) fn verified_gateway(&self) -> RunningGateway {
         let verify = Some("1/2".parse().expect("it is a fraction"));
-        RunningGateway::start(GatewayConfig { verify, ..self.config_with(Remedies::exact()) })
+        RunningGateway::start(GatewayConfig { verify, ..self.remedied_config() })
     }
 
-    /// The same with other remedies.
-    pub(crate) fn gateway_with(&self, remedies: Remedies) -> RunningGateway {
-        RunningGateway::start(self.config_with(remedies))
-    }
-
-    fn config_with(&self, remedies: Remedies) -> GatewayConfig {
+    fn remedied_config(&self) -> GatewayConfig {
         let link = LinkSpec::with_rtt(Duration::from_millis(1));
-        GatewayConfig { remedies, link: Some(link), ..config(self.upstream()) }
+        GatewayConfig { remedies: Remedies::exact(), link: Some(link), ..config(self.upstream()) }
     }
 }
 
