@@ -235,6 +235,12 @@ impl Client {
         self.core.take_notice()
     }
 
+    /// What statements have printed since the last call, a line each: the texts of all notices. They came along with the
+    /// answers, so that this takes no trip.
+    pub fn lines(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.core.take_notice()).map(|notice| notice.message().to_owned()).collect()
+    }
+
     /// The next notification; waits for one, at most this long.
     ///
     /// # Errors
