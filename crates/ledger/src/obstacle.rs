@@ -20,6 +20,8 @@ pub enum Obstacle {
     Wrote,
     /// Nothing had foreseen it: the first rows of a loop, or one that it skipped.
     Unforeseen,
+    /// The database is so near that remedies rest.
+    Near,
     /// Remedies were off, outside of a transaction.
     OffOutside,
     /// Remedies were off, in a transaction of the session's level, whichever that is.
@@ -31,7 +33,7 @@ pub enum Obstacle {
 impl Obstacle {
     /// Those that a gateway tells, each at the number that it has in a trace, less one; the others are seen from
     /// the traffic.
-    pub(crate) const TOLD: [Self; 8] = [
+    pub(crate) const TOLD: [Self; 9] = [
         Self::NoTransaction,
         Self::ReadCommitted,
         Self::Serializable,
@@ -40,6 +42,7 @@ impl Obstacle {
         Self::Impure,
         Self::Wrote,
         Self::Unforeseen,
+        Self::Near,
     ];
 
     /// Its name in exports and in the report's JSON.
@@ -53,6 +56,7 @@ impl Obstacle {
             Self::Impure => "impure",
             Self::Wrote => "wrote",
             Self::Unforeseen => "unforeseen",
+            Self::Near => "near",
             Self::OffOutside => "off-outside",
             Self::OffAtItsLevel => "off-at-its-level",
             Self::Off => "off",

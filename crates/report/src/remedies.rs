@@ -38,6 +38,12 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
         Evidence::Prepares { .. } => {
             Some("--remedies exact prepares in the trip of the run, as the program is".to_owned())
         }
+        Evidence::Fetches { .. }
+            if finding.left.contains_key(&Obstacle::OffAtItsLevel)
+                || finding.left.contains_key(&Obstacle::Off) =>
+        {
+            Some("--remedies exact reads ahead, as the program is".to_owned())
+        }
         Evidence::Walk { .. } => switch(finding),
         _ => None,
     }
@@ -80,6 +86,7 @@ fn reason(obstacle: Obstacle, finding: &Finding) -> String {
         },
         Obstacle::Wrote => "of transactions that did more than read".into(),
         Obstacle::Unforeseen => "not foreseen".into(),
+        Obstacle::Near => "while remedies rested: the database is near".into(),
         Obstacle::Off | Obstacle::OffAtItsLevel | Obstacle::OffOutside => "while remedies were off".into(),
     }
 }

@@ -5,8 +5,8 @@ use onetrip_sql::StatementKind;
 use super::book::{Book, Fate, Key, Sighting};
 use super::event::{Event, Run};
 use super::hash::Table;
-use crate::Driver;
 use crate::findings::{Code, Evidence};
+use crate::{Driver, Remedy};
 
 /// Fetches that make a pattern.
 const FETCHES_MIN: u64 = 3;
@@ -32,6 +32,7 @@ struct Fetched {
     rows: u64,
     waited_ns: u64,
     wire_ns: u64,
+    fate: Fate,
 }
 
 impl Fetches {
@@ -53,15 +54,18 @@ impl Fetches {
             rows: 0,
             waited_ns: 0,
             wire_ns: 0,
+            fate: Fate::default(),
         });
         fetched.size = fetched.size.max(statement.row_limit.into());
         fetched.fetches += 1;
         fetched.rows += statement.rows;
         if event.sole_run().is_some() {
             fetched.trips += 1;
+            fetched.fate.leave(event.obstacle);
             fetched.waited_ns += event.exchange.duration();
             fetched.wire_ns += event.wire_ns;
         }
+        fetched.fate.removed += u64::from(event.exchange.remedy == Some(Remedy::Cursors));
         // A cursor may be asked once more at its end; a portal says when it is empty.
         if run.facts.kind != StatementKind::Fetch && !statement.suspended {
             self.end(run.template, driver, book);
@@ -91,7 +95,7 @@ impl Fetches {
                 avoidable: fetched.fetches.saturating_sub(advised).min(fetched.trips),
                 waited_ns: fetched.waited_ns,
                 wire_ns: fetched.wire_ns,
-                fate: Fate::default(),
+                fate: fetched.fate,
                 evidence: Evidence::Fetches { size: fetched.size, rows: fetched.rows },
             },
         );

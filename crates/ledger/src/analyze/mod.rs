@@ -77,6 +77,8 @@ struct Shared {
     book: Book,
     summary: Summary,
     timeline: Timeline,
+    /// A gateway with remedies has written the trace.
+    has_remedies: bool,
     /// The program is Python's.
     is_python: bool,
     first_at: Option<Moment>,
@@ -155,6 +157,7 @@ impl Analyzer {
 impl Shared {
     /// Counts what does not depend on the stream.
     fn count(&mut self, exchange: &Exchange) {
+        self.has_remedies |= exchange.remedy.is_some() || exchange.obstacle.is_some();
         let summary = &mut self.summary;
         summary.units += 1;
         if let Some(remedy) = exchange.remedy {

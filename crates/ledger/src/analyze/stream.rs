@@ -242,7 +242,10 @@ impl Stream {
         }
         let wire_ns = self.wire_ns(exchange.duration());
         let runs = self.names.runs(exchange, shared);
-        let obstacle = exchange.obstacle.or_else(|| self.level.after_begin(&runs).obstacle());
+        let obstacle = match exchange.obstacle {
+            None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
+            told => told,
+        };
         let event = Event { exchange, scope, think_ns, wire_ns, obstacle, runs };
         count_statements(&event, shared);
         if self.work_trips < RECOGNITION_TRIPS {

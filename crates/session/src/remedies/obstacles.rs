@@ -8,10 +8,18 @@ use crate::session::Session;
 impl Session {
     /// A statement of the client's goes to the server: notes why its unit was not answered.
     pub(crate) fn note_obstacle(&mut self, now: Moment, effect: Effect, template: u32) {
-        let obstacle = match effect {
-            Effect::Read if self.may_remedy(Remedy::Loops) => self.obstacle_of_read(now, template),
-            Effect::End if self.may_remedy(Remedy::Commit) => self.obstacle_of_end(),
+        let remedy = match effect {
+            Effect::Read => Remedy::Loops,
+            Effect::End => Remedy::Commit,
             _ => return,
+        };
+        if !self.config.remedies.has(remedy) {
+            return;
+        }
+        let obstacle = match effect {
+            _ if !self.may_remedy(remedy) => Obstacle::Near,
+            Effect::Read => self.obstacle_of_read(now, template),
+            _ => self.obstacle_of_end(),
         };
         let unit = self.units.newest();
         if let Some(exchange) = self.units.exchange_mut(unit) {
