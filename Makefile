@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test lint bench prove fuzz build clean
+.PHONY: demo test lint bench lab prove fuzz build clean
 
 build:
 	@scripts/setup build
@@ -29,6 +29,10 @@ bench: build
 	scripts/bench-embed
 	scripts/bench-remedies
 	scripts/bench-loops
+
+# Every workload of the lab with its page in docs/lab: up to half an hour.
+lab: build
+	scripts/lab
 
 # What shows that remedies change nothing: each rule left out once, and thousands of generated programs.
 prove:

@@ -16,3 +16,21 @@ CREATE TABLE note (
     emp_id  integer NOT NULL,
     text    text    NOT NULL
 );
+
+-- 1,000 parents with two collections each, as an ORM loads them lazily.
+CREATE TABLE parent AS
+    SELECT number * 7 AS id, 'parent ' || number AS name
+    FROM generate_series(1, 1000) AS number;
+ALTER TABLE parent ADD PRIMARY KEY (id);
+
+CREATE TABLE toy AS
+    SELECT number AS id, (number % 1000 + 1) * 7 AS parent_id, 'toy ' || number AS name
+    FROM generate_series(1, 3000) AS number;
+ALTER TABLE toy ADD PRIMARY KEY (id);
+CREATE INDEX ON toy (parent_id);
+
+CREATE TABLE book AS
+    SELECT number AS id, (number % 1000 + 1) * 7 AS parent_id, 'book ' || number AS name
+    FROM generate_series(1, 2000) AS number;
+ALTER TABLE book ADD PRIMARY KEY (id);
+CREATE INDEX ON book (parent_id);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, Remedies};
+use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, Remedies, Verify};
 use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
@@ -13,6 +13,7 @@ use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::explain::ExplainOptions;
+use crate::lab::LabOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
 
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Ping(PingOptions),
     /// Put a simulated distance between two programs
     Link(LinkCommandOptions),
+    /// Measure what round trips cost, and draw it: workloads with known answers and known trips
+    Lab(LabOptions),
 }
 
 #[derive(Debug, Args)]
@@ -274,6 +277,12 @@ pub(crate) struct WatchOptions {
     /// pass through the gateway (it is seen within 60 s); when a cancel request arrives (docs/safety.md has the rest).
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
+    /// Run one in n answers from memory for real as well, and compare: 1/1 all, 1/100 one in a hundred
+    ///
+    /// The program does not wait for it. A difference is a wrong answer: the report names it, the trace holds all of it
+    /// (with --keep-values), and the session gets no further answers from memory.
+    #[arg(long, value_name = "1/N", help_heading = "Remedies")]
+    pub(crate) verify: Option<Verify>,
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
     ///
     /// It is not the same program then: statements of one transaction no longer see what others commit meanwhile
@@ -317,6 +326,7 @@ impl WatchOptions {
             spin: self.spin,
             threads: self.threads,
             remedies: self.remedies.clone(),
+            verify: self.verify,
             isolation: self.isolation,
             link: self.link.spec(),
             ..config

@@ -7,6 +7,7 @@ mod explain;
 mod export;
 mod gateway;
 mod judge;
+mod lab;
 mod link;
 mod output;
 mod ping;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::demo(&options),
         Command::Ping(options) => ping::ping(&options),
         Command::Link(options) => link::link(&options),
+        Command::Lab(options) => lab::lab(&options),
     };
     done.unwrap_or_else(|error| {
         eprintln!("onetrip: {error:#}");

@@ -282,6 +282,17 @@ fn cursors_settings_and_prepared_statements_work_by_sql() {
 }
 
 #[test]
+fn lines_wait_for_the_session_that_put_them() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.run("SELECT put_line('line ' || n) FROM generate_series(1, 3) AS n; SELECT put_line('\"\\')");
+    assert_eq!(client.rows("SELECT get_line(), get_line()"), ["line 1|line 2"]);
+    assert_eq!(client.rows("SELECT array_to_string(get_lines(10), '-')"), ["line 3-\"\\"]);
+    assert_eq!(client.rows("SELECT get_line(), get_lines(1)"), ["NULL|{}"]);
+    assert_eq!(client.error("SELECT put_line(repeat('x', 17000000))"), "54000");
+}
+
+#[test]
 fn the_catalogue_answers_what_tools_ask() {
     let fixture = Fixture::new();
     let mut client = fixture.client();

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{
-    Exchange, Outcome, Record, Remedy, Statement, Steps, TraceReader, TransactionStatus, UnitKind,
+    Exchange, Obstacle, Outcome, Record, Remedy, Statement, Steps, TraceReader, TransactionStatus, UnitKind,
 };
 use serde::Serialize;
 
@@ -31,6 +31,8 @@ pub struct Row {
     pub may_share: bool,
     /// The remedy that answered it before the server did; empty if none did.
     pub remedy: &'static str,
+    /// Why remedies that were on did not answer it; empty where that is not known.
+    pub obstacle: &'static str,
     /// Where the session stands now: `idle`, `active` or `failed`.
     pub transaction: &'static str,
     /// `done`, `skipped`, or the SQLSTATE of the error.
@@ -124,6 +126,7 @@ fn row(connection: u32, exchange: &Exchange, names: &Names) -> Row {
         starts_trip: exchange.starts_trip,
         may_share: exchange.may_share,
         remedy: exchange.remedy.map_or("", Remedy::as_str),
+        obstacle: exchange.obstacle.map_or("", Obstacle::as_str),
         transaction: match exchange.status {
             TransactionStatus::Idle => "idle",
             TransactionStatus::Active => "active",

@@ -26,6 +26,7 @@ const SCHEMA: &str = "message exchange {
     required boolean starts_trip;
     required boolean may_share;
     required binary remedy (STRING);
+    required binary obstacle (STRING);
     required binary transaction (STRING);
     required binary outcome (STRING);
     required binary scope (STRING);
@@ -95,6 +96,7 @@ fn write_group<W: Write + Send>(
     column::<_, BoolType>(&mut group, rows.iter().map(|row| row.starts_trip))?;
     column::<_, BoolType>(&mut group, rows.iter().map(|row| row.may_share))?;
     text(&mut group, |row| row.remedy)?;
+    text(&mut group, |row| row.obstacle)?;
     for of in &texts[1..4] {
         text(&mut group, *of)?;
     }

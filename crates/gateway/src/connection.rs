@@ -68,6 +68,7 @@ pub(crate) async fn serve(
         cancel_key,
         keep_values: shared.keep_values,
         remedies: shared.remedies.clone(),
+        verify: shared.verify,
         isolation: shared.isolation,
         common: Arc::clone(&shared.common),
         private,

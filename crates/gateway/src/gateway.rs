@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use onetrip_ledger::trace::TraceHeader;
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
 use onetrip_link::LinkSpec;
-use onetrip_session::{Common, IsolationLevel, Remedies};
+use onetrip_session::{Common, IsolationLevel, Remedies, Verify};
 use onetrip_target::Conninfo;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -54,6 +54,8 @@ pub struct GatewayConfig {
     pub threads: Option<usize>,
     /// What may answer before the database.
     pub remedies: Remedies,
+    /// Which answers from memory are run for real as well.
+    pub verify: Option<Verify>,
     /// What a BEGIN without a level gets, where the client did not choose.
     pub isolation: Option<IsolationLevel>,
     /// A distance to put between the gateway and the database.
@@ -76,6 +78,7 @@ impl GatewayConfig {
             command: String::new(),
             threads: None,
             remedies: Remedies::default(),
+            verify: None,
             isolation: None,
             link: None,
         }
@@ -113,6 +116,7 @@ pub(crate) struct Shared {
     pub(crate) keep_values: bool,
     pub(crate) settle: Duration,
     pub(crate) remedies: Remedies,
+    pub(crate) verify: Option<Verify>,
     pub(crate) isolation: Option<IsolationLevel>,
     pub(crate) common: Arc<Common>,
     pub(crate) spin: SpinLimit,
@@ -152,6 +156,7 @@ impl Gateway {
             keep_values: config.keep_values,
             settle: config.settle,
             remedies: config.remedies,
+            verify: config.verify,
             isolation: config.isolation,
             common: Arc::default(),
             spin: SpinLimit::new(config.spin),

@@ -88,7 +88,7 @@ fn the_scenarios_of_hermitage_end_the_same_on_postgresql_18() {
 
 fn assert_histories_have_no_anomalies(server: &Server) {
     const DATABASE: &str = "lists";
-    let gateway = server.remedied_gateway();
+    let gateway = server.verified_gateway();
     let count = std::env::var("ONETRIP_HISTORIES").map_or(HISTORIES, |text| text.parse().expect("a number"));
     let mut committed = BTreeMap::new();
     let mut through = 0;
@@ -109,7 +109,9 @@ fn assert_histories_have_no_anomalies(server: &Server) {
             }
         }
     }
-    let removed = gateway.stop().analyzer.finish(&Mutes::default()).summary.removed;
+    let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
+    assert!(summary.verified > 0 && summary.differed == 0, "wrong answers: {:?}", summary.differences);
+    let removed = summary.removed;
     println!("committed: {committed:?}; removed {removed:?} of {through} transactions");
     for (name, least) in REMOVED_MIN {
         let Ok(remedy) = name.parse::<Remedy>() else { continue };

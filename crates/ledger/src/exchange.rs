@@ -1,6 +1,6 @@
 use std::ops::{BitOr, BitOrAssign};
 
-use crate::{Remedy, ValueHash};
+use crate::{Obstacle, Remedy, ValueHash};
 
 /// Nanoseconds since the trace began, on a monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -145,6 +145,8 @@ pub struct Exchange {
     pub may_share: bool,
     /// What answered it before the server did; such a unit starts no trip.
     pub remedy: Option<Remedy>,
+    /// Why remedies that were on did not answer it, where that is known.
+    pub obstacle: Option<Obstacle>,
     /// Where the session stands now.
     pub status: TransactionStatus,
     /// How the unit ended: the first error of its statements, if any.

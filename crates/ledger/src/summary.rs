@@ -47,12 +47,32 @@ pub struct Summary {
     pub drivers: BTreeMap<Driver, u64>,
     /// Round trips that remedies took out of the run.
     pub removed: BTreeMap<Remedy, u64>,
+    /// Answers from memory that were run for real as well.
+    pub verified: u64,
+    /// Those of them that differed: wrong answers.
+    pub differed: u64,
+    /// The statements that differed and where, at most [`Summary::DIFFERENCES_MAX`].
+    pub differences: Vec<Difference>,
     /// Statements, most trips first.
     pub templates: Vec<TemplateTotals>,
     /// Scopes, most trips first; work without a scope has the empty label.
     pub scopes: Vec<ScopeTotals>,
     /// Findings, most avoidable time first.
     pub findings: Vec<Finding>,
+}
+
+impl Summary {
+    /// Most wrong answers that a summary names.
+    pub const DIFFERENCES_MAX: usize = 10;
+}
+
+/// An answer from memory that was not what the server answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The statement, its literals lifted.
+    pub statement: String,
+    /// Bytes up to the first difference.
+    pub at: u64,
 }
 
 /// Trips by what they were for.

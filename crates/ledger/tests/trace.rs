@@ -4,8 +4,8 @@ use std::fs;
 
 use onetrip_ledger::trace::{Records, TraceHeader, decode_block};
 use onetrip_ledger::{
-    Exchange, Moment, Outcome, Record, Remedy, Statement, Steps, StreamEncoder, TraceError, TraceReader,
-    TraceWriter, TransactionStatus, UnitKind,
+    Exchange, Moment, Obstacle, Outcome, Record, Remedy, Statement, Steps, StreamEncoder, TraceError,
+    TraceReader, TraceWriter, TransactionStatus, UnitKind,
 };
 use proptest::prelude::*;
 
@@ -59,6 +59,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
                 starts_trip: flags.0,
                 may_share: flags.1,
                 remedy: flags.3.then_some(Remedy::Begin),
+                obstacle: (!flags.3 && flags.0).then_some(Obstacle::Wrote),
                 status: TransactionStatus::Failed,
                 outcome: Outcome::Failed(*b"23505"),
                 scope,

@@ -11,7 +11,7 @@ use crate::value::Template;
 use crate::values::Values;
 
 /// Guesses of one template that may wait for the program.
-pub(crate) const WINDOW_MAX: u32 = 512;
+pub(crate) const WINDOW_MAX: u32 = 2048;
 
 /// Guesses that leave together where there are so many.
 pub(crate) const FLIGHT_MIN: u32 = 16;

@@ -3,6 +3,7 @@
 use onetrip_ledger::{Code, Summary};
 
 use crate::number::{bound, count, counted, percent};
+use crate::remedies::switch;
 
 /// Avoidable trips that are worth a change if they are also [`SHARE_MIN_PERCENT`] of all trips.
 const TRIPS_MIN: u64 = 5;
@@ -70,7 +71,9 @@ fn patterns(summary: &Summary) -> Vec<(u64, String)> {
             let of_code = || summary.findings.iter().filter(move |finding| finding.code == code);
             let avoidable = of_code().fold(0_u64, |sum, finding| sum.saturating_add(finding.avoidable));
             let occurrences = of_code().fold(0_u64, |sum, finding| sum.saturating_add(finding.occurrences));
-            (avoidable > 0).then(|| (avoidable, pattern(code, occurrences)))
+            let most = of_code().max_by_key(|finding| finding.avoidable).and_then(switch);
+            let switch = most.map_or(String::new(), |switch| format!(" ({switch})"));
+            (avoidable > 0).then(|| (avoidable, pattern(code, occurrences) + &switch))
         })
         .collect();
     patterns.sort_by_key(|(avoidable, _)| std::cmp::Reverse(*avoidable));
@@ -105,6 +108,8 @@ fn is_share(part: u64, whole: u64, percent: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use onetrip_ledger::{Driver, Evidence, Finding, PathTimes, TripTotals};
 
     use super::*;
@@ -118,6 +123,9 @@ mod tests {
             occurrences,
             trips: avoidable + 1,
             avoidable,
+            removed: 0,
+            left: BTreeMap::new(),
+            impure: None,
             waited_ns,
             wire_ns: 0,
             evidence: Evidence::Rows { rows: 0, transactions: 0 },

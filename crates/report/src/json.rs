@@ -6,7 +6,9 @@ use std::fmt::Write;
 use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Change;
-use onetrip_ledger::{Evidence, Finding, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals};
+use onetrip_ledger::{
+    Difference, Evidence, Finding, Obstacle, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals,
+};
 use serde::Serialize;
 
 use crate::clean::is_unsafe;
@@ -86,6 +88,9 @@ struct Trips<'a> {
     avoidable: u64,
     avoidable_ns: u64,
     removed: &'a BTreeMap<Remedy, u64>,
+    verified: u64,
+    differed: u64,
+    differences: &'a [Difference],
 }
 
 #[derive(Debug, Serialize)]
@@ -120,6 +125,9 @@ struct FindingView<'a> {
     occurrences: u64,
     trips: u64,
     avoidable: u64,
+    removed: u64,
+    left: &'a BTreeMap<Obstacle, u64>,
+    impure: Option<&'a str>,
     waited_ns: u64,
     wire_ns: u64,
     target_ns: Option<u64>,
@@ -228,6 +236,9 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
             avoidable: avoidable(summary),
             avoidable_ns: avoidable_ns(summary),
             removed: &summary.removed,
+            verified: summary.verified,
+            differed: summary.differed,
+            differences: &summary.differences,
         },
         times: summary.times,
         elapsed_ns: summary.elapsed_ns,
@@ -314,6 +325,9 @@ fn finding_view<'a>(finding: &'a Finding, prices: Option<&Prices>) -> FindingVie
         occurrences: finding.occurrences,
         trips: finding.trips,
         avoidable: finding.avoidable,
+        removed: finding.removed,
+        left: &finding.left,
+        impure: finding.impure.as_deref(),
         waited_ns: finding.waited_ns,
         wire_ns: finding.wire_ns,
         target_ns: target.map(|rtt_ns| finding.price_ns(rtt_ns) as u64),

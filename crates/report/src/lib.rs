@@ -14,6 +14,7 @@ mod json;
 mod junit;
 mod number;
 mod proof;
+mod remedies;
 mod text;
 
 use onetrip_forecast::{Curve, Prices};
@@ -143,4 +144,14 @@ pub fn curve_svg(curve: &Curve, title: &str) -> Option<String> {
 #[cfg(feature = "png")]
 pub fn curve_png(curve: &Curve, title: &str) -> Option<Result<Vec<u8>, PngError>> {
     curve_svg(curve, title).map(|svg| chart::png(&svg))
+}
+
+/// A drawing of this workspace's own as a PNG picture of two dots per pixel, with fonts that it brings along.
+///
+/// # Errors
+///
+/// The drawing could not be rendered or encoded.
+#[cfg(feature = "png")]
+pub fn svg_png(svg: &str) -> Result<Vec<u8>, PngError> {
+    chart::png(svg)
 }

@@ -103,25 +103,6 @@ fn pair(code: Code, pairs: u64) -> String {
     }
 }
 
-/// What the gateway can do about it while the program stays as it is; `None` if nothing, or if it did.
-pub(crate) fn remedy(finding: &Finding) -> Option<String> {
-    match finding.evidence {
-        Evidence::Alone { begins, commits, .. } if begins + commits > 0 => {
-            let begins = counted(begins, "BEGIN", "BEGINs");
-            let ends = "the ends of transactions that only read";
-            Some(format!("--remedies exact takes out {begins}, and {ends}, as the program is"))
-        }
-        Evidence::Prepares { .. } => {
-            Some("--remedies exact prepares in the trip of the run, as the program is".to_owned())
-        }
-        Evidence::Walk { .. } => Some(
-            "inside transactions: --remedies exact --isolation repeatable-read; at READ COMMITTED exact cannot"
-                .to_owned(),
-        ),
-        _ => None,
-    }
-}
-
 fn walk(finding: &Finding, sources: &[(u16, String)], rows: (u64, u64)) -> String {
     let of = match finding.statements.get(1) {
         Some(source) => format!("of `{}`", cut(source, SOURCE_MAX)),

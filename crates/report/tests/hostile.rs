@@ -5,7 +5,7 @@ mod common;
 use common::{crowded, finding, story, template};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::{Change, Comparison};
-use onetrip_ledger::{Code, Driver, Evidence, Finding, ScopeTotals, Summary};
+use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, ScopeTotals, Summary};
 use onetrip_report::{Report, RunInfo, Style};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
@@ -26,6 +26,8 @@ fn shown(text: &str, check: impl FnOnce(Report<'_>)) {
             statements: vec![text.into(), text.into()],
             scopes: vec![text.into(); 5],
             fix: text.into(),
+            left: [(Obstacle::Impure, 7)].into(),
+            impure: Some(text.into()),
             ..found
         }],
         ..story()

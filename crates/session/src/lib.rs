@@ -30,6 +30,9 @@ mod startup;
 mod statements;
 mod units;
 
-pub use remedies::{BadRemedies, Common, Fence, IsolationLevel, Knowledge, Remedies, Rule, UnknownIsolation};
+pub use remedies::{
+    BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, Remedies, Rule, UnknownIsolation,
+    Verify,
+};
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

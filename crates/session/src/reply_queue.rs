@@ -51,13 +51,15 @@ pub enum Owner {
     Statements,
     /// The remedy `cursors`, which reads ahead.
     Cursors,
+    /// The session, which runs for real what was answered from memory, to see that it is the same.
+    Verify,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 9;
+const OWNERS: usize = 10;
 
 impl Due {
     /// A message of the session's own.

@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
     Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction,
-    Watching,
+    Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -40,6 +40,8 @@ pub struct SessionConfig {
     pub keep_values: bool,
     /// What may answer before the server.
     pub remedies: Remedies,
+    /// Which answers from memory are run for real as well.
+    pub verify: Option<Verify>,
     /// What a BEGIN without a level gets, if the client did not choose in its startup packet.
     pub isolation: Option<IsolationLevel>,
     /// What the sessions of one gateway share.
@@ -101,6 +103,9 @@ pub enum SessionError {
     /// What was read ahead could not be taken back. The client has been told.
     #[error("the server did not take back what was read ahead")]
     ShieldBroken,
+    /// The server failed at what had been answered from memory. The client has been told.
+    #[error("the server failed at a statement that had been answered from memory")]
+    VerifyFailed,
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
@@ -376,6 +381,7 @@ impl Session {
         self.is_ending = true;
         self.transaction_over(); // what it may have defined may be there
         let unanswered = self.units.unanswered().into();
+        self.book_verified();
         self.stream.closed(
             self.client_left_at.unwrap_or(now),
             self.unasked_replies,

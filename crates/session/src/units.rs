@@ -114,6 +114,7 @@ impl Units {
     pub(crate) fn answered_by(&mut self, number: u64, remedy: Remedy) {
         if let Some(exchange) = self.exchange_mut(number) {
             exchange.remedy = Some(remedy);
+            exchange.obstacle = None;
             exchange.starts_trip = false;
             exchange.may_share = false;
         }

@@ -4,68 +4,38 @@ mod common;
 
 use common::server::Server;
 use common::walk::Walks;
-use common::{Pair, bind, complete, error, message, parse, query, ready, startup, sync};
+use common::wire::Wire;
+use common::{bind, complete, error, message, parse, query, ready, sync};
 use onetrip_ledger::Remedy;
 use onetrip_session::{Rule, SessionError};
 
 const WALK: &str = "SELECT name FROM emp WHERE walked = 1";
 
-/// A program, its session, and a server that answers all that it is sent.
-struct Wire {
-    pair: Pair,
-    server: Server,
+fn reader(server: Server) -> Wire {
+    Wire::new(std::sync::Arc::default(), [Remedy::Cursors], server)
 }
 
-impl Wire {
-    fn new(server: Server) -> Self {
-        let remedies = [Remedy::Cursors].into_iter().collect();
-        let pair = Pair::remedied_among(std::sync::Arc::default(), &startup(), remedies, Some("off"));
-        let mut wire = Self { pair, server };
-        wire.turn(b"");
-        wire
-    }
+/// A program that has begun a transaction and read one piece of ten rows.
+fn opened(server: Server) -> Wire {
+    let mut wire = reader(server);
+    wire.turn(&query("BEGIN"));
+    let described = message(b'D', b"Pp\0");
+    let opens = [parse("", WALK), bind("p", "", &[]), described, piece(10), sync()].concat();
+    let told = wire.turn(&opens);
+    assert!(told.ends_with(&[message(b's', b""), ready(b'T')].concat()), "{}", told.escape_ascii());
+    wire
+}
 
-    /// A program that has begun a transaction and read one piece of ten rows.
-    fn opened(server: Server) -> Self {
-        let mut wire = Self::new(server);
-        wire.turn(&query("BEGIN"));
-        let described = message(b'D', b"Pp\0");
-        let opens = [parse("", WALK), bind("p", "", &[]), described, piece(10), sync()].concat();
-        let told = wire.turn(&opens);
-        assert!(told.ends_with(&[message(b's', b""), ready(b'T')].concat()), "{}", told.escape_ascii());
-        wire
-    }
+fn reads(wire: &mut Wire, rows: u32) -> Vec<u8> {
+    wire.turn(&[piece(rows), sync()].concat())
+}
 
-    /// The program sends and waits; what it is told.
-    fn turn(&mut self, sent: &[u8]) -> Vec<u8> {
-        self.tries(sent).expect("good messages")
+/// Reads so many pieces of ten rows; how many of them came from memory.
+fn served(mut wire: Wire, pieces: u32) -> u64 {
+    for _ in 0..pieces {
+        reads(&mut wire, 10);
     }
-
-    fn tries(&mut self, sent: &[u8]) -> Result<Vec<u8>, SessionError> {
-        let mut told = Vec::new();
-        let mut sent = self.pair.client(sent)?;
-        for _ in 0..8 {
-            told.extend(self.pair.server(&self.server.takes(&sent))?);
-            sent = self.pair.client(b"")?;
-            if sent.is_empty() {
-                told.extend(self.pair.server(b"")?);
-                return Ok(told);
-            }
-        }
-        panic!("the session asks again and again");
-    }
-
-    fn reads(&mut self, rows: u32) -> Vec<u8> {
-        self.turn(&[piece(rows), sync()].concat())
-    }
-
-    /// Reads so many pieces of ten rows; how many of them came from memory.
-    fn served(mut self, pieces: u32) -> u64 {
-        for _ in 0..pieces {
-            self.reads(10);
-        }
-        self.pair.books().summary.removed.get(&Remedy::Cursors).copied().unwrap_or(0)
-    }
+    wire.pair.books().summary.removed.get(&Remedy::Cursors).copied().unwrap_or(0)
 }
 
 fn piece(rows: u32) -> Vec<u8> {
@@ -83,12 +53,12 @@ fn direct(walks: &mut Walks, rows: u32) -> Vec<u8> {
 
 #[test]
 fn pieces_come_from_memory_as_the_server_would_send_them() {
-    let mut wire = Wire::opened(Server::default());
+    let mut wire = opened(Server::default());
     let mut walks = Walks::default();
     walks.opens(b"p");
     direct(&mut walks, 10);
     for rows in [10, 10, 10, 3, 10, 1, 25, 10, 10, 10, 10, 10, 0] {
-        assert_eq!(wire.reads(rows), direct(&mut walks, rows), "{rows} rows");
+        assert_eq!(reads(&mut wire, rows), direct(&mut walks, rows), "{rows} rows");
     }
     assert_eq!(wire.turn(&query("COMMIT")), [complete("COMMIT"), ready(b'I')].concat());
     let books = wire.pair.books();
@@ -98,13 +68,13 @@ fn pieces_come_from_memory_as_the_server_would_send_them() {
 
 #[test]
 fn a_group_that_is_not_at_its_end_gets_no_sync_of_the_sessions_own() {
-    let mut wire = Wire::opened(Server::default());
+    let mut wire = opened(Server::default());
     let flush = || message(b'H', b"");
     let mut walks = Walks::default();
     walks.opens(b"p");
     direct(&mut walks, 10);
     for _ in 0..2 {
-        assert_eq!(wire.reads(10), direct(&mut walks, 10));
+        assert_eq!(reads(&mut wire, 10), direct(&mut walks, 10));
     }
     assert!(wire.server.walks.places[&b"p"[..]] > 30, "it is ahead");
     let before = wire.server.ready;
@@ -119,7 +89,7 @@ fn a_group_that_is_not_at_its_end_gets_no_sync_of_the_sessions_own() {
 
 #[test]
 fn a_result_of_which_one_piece_is_read_costs_nothing() {
-    let mut wire = Wire::opened(Server::default());
+    let mut wire = opened(Server::default());
     wire.turn(&query("COMMIT"));
     assert_eq!(wire.server.walks.pieces, 1);
     assert!(wire.server.texts.iter().all(|text| !text.starts_with("SAVEPOINT")));
@@ -128,9 +98,9 @@ fn a_result_of_which_one_piece_is_read_costs_nothing() {
 /// R1.
 #[test]
 fn only_a_result_that_is_proven_to_be_read_only_is_read_ahead() {
-    assert!(Wire::opened(Server::default()).served(5) > 0);
+    assert!(served(opened(Server::default()), 5) > 0);
     let special = Server { is_special: true, ..Server::default() };
-    assert_eq!(Wire::opened(special).served(5), 0, "its tables may be temporary ones");
+    assert_eq!(served(opened(special), 5), 0, "its tables may be temporary ones");
 }
 
 /// R2.
@@ -138,7 +108,7 @@ fn only_a_result_that_is_proven_to_be_read_only_is_read_ahead() {
 fn a_result_that_settings_shape_is_not_read_ahead() {
     for shaped in [1184, 701, 17, 16_500] {
         let walks = Walks { oid: shaped, ..Walks::default() };
-        assert_eq!(Wire::opened(Server { walks, ..Server::default() }).served(5), 0, "{shaped}");
+        assert_eq!(served(opened(Server { walks, ..Server::default() }), 5), 0, "{shaped}");
     }
 }
 
@@ -147,7 +117,7 @@ fn a_result_that_settings_shape_is_not_read_ahead() {
 fn a_statement_that_depends_on_a_place_finds_it() {
     let walk = |is_scrollable| {
         let walks = Walks { is_scrollable, ..Walks::default() };
-        let mut wire = Wire::new(Server { walks, ..Server::default() });
+        let mut wire = reader(Server { walks, ..Server::default() });
         wire.turn(&query("BEGIN"));
         wire.turn(&query(&format!("DECLARE c CURSOR FOR {WALK}")));
         for _ in 0..4 {
@@ -166,8 +136,8 @@ fn a_statement_that_depends_on_a_place_finds_it() {
         40,
         "one that cannot be put back is not read ahead"
     );
-    let mut wire = Wire::opened(Server::default());
-    wire.reads(10);
+    let mut wire = opened(Server::default());
+    reads(&mut wire, 10);
     assert_eq!(wire.tries(&query("FETCH 1 FROM \"p\"")), Err(SessionError::CursorsBroke));
     assert_read_ahead_where_it_may_be();
     assert_found_without_a_name();
@@ -176,7 +146,7 @@ fn a_statement_that_depends_on_a_place_finds_it() {
 /// R4.
 #[test]
 fn a_serializable_transaction_reads_what_it_asks_for() {
-    let level = |level| Wire::opened(Server { level, ..Server::default() }).served(5);
+    let level = |level| served(opened(Server { level, ..Server::default() }), 5);
     assert_eq!(level("serializable"), 0);
     assert!(level("repeatable read") > 0);
 }
@@ -186,7 +156,7 @@ fn a_serializable_transaction_reads_what_it_asks_for() {
 fn an_error_ahead_is_told_when_the_program_comes_to_it() {
     let failing = || {
         let walks = Walks { fails_at: Some(45), ..Walks::default() };
-        let mut wire = Wire::opened(Server { walks, ..Server::default() });
+        let mut wire = opened(Server { walks, ..Server::default() });
         assert!(
             (0..3).all(|_| wire.tries(&[piece(10), sync()].concat()).is_ok()),
             "it has not come to the error"
@@ -207,9 +177,9 @@ fn an_error_ahead_is_told_when_the_program_comes_to_it() {
 fn what_is_ahead_has_bounds() {
     const WIDTH: usize = 20_000;
     let walks = Walks { rows: 2000, width: WIDTH, ..Walks::default() };
-    let mut wire = Wire::opened(Server { walks, ..Server::default() });
+    let mut wire = opened(Server { walks, ..Server::default() });
     for delivered in 2..60 {
-        wire.reads(10);
+        reads(&mut wire, 10);
         let ahead = (wire.server.walks.pieces - delivered) as usize;
         assert!(ahead * 10 * WIDTH <= 1024 * 1024, "{ahead} pieces ahead of {delivered}");
         assert!(ahead <= 2 * delivered as usize);
@@ -219,11 +189,11 @@ fn what_is_ahead_has_bounds() {
 /// R7.
 #[test]
 fn a_program_that_is_served_from_memory_is_not_idle() {
-    let mut wire = Wire::opened(Server::default());
-    (0..5).for_each(|_| drop(wire.reads(10)));
+    let mut wire = opened(Server::default());
+    (0..5).for_each(|_| drop(reads(&mut wire, 10)));
     assert_eq!(wire.server.walks.places[&b"p"[..]], 95, "all is in memory");
     let before = wire.server.ready;
-    (0..300).for_each(|_| drop(wire.reads(1)));
+    (0..300).for_each(|_| drop(reads(&mut wire, 1)));
     let heard = wire.server.ready - before;
     assert!((1..20).contains(&heard), "the server heard {heard} times");
 }
@@ -231,7 +201,7 @@ fn a_program_that_is_served_from_memory_is_not_idle() {
 /// R8.
 #[test]
 fn a_transaction_in_another_state_ends_the_session() {
-    let mut wire = Wire::new(Server::default());
+    let mut wire = reader(Server::default());
     wire.turn(&query("BEGIN"));
     wire.turn(&query(&format!("DECLARE c CURSOR FOR {WALK}")));
     (0..3).for_each(|_| drop(wire.turn(&query("FETCH 10 FROM c"))));
@@ -246,7 +216,7 @@ fn a_transaction_in_another_state_ends_the_session() {
 #[test]
 fn no_function_finds_a_cursor_further_on() {
     let server = Server { moves_cursors: true, ..Server::default() };
-    assert_eq!(Wire::opened(server).served(5), 0);
+    assert_eq!(served(opened(server), 5), 0);
 }
 
 #[test]
@@ -294,7 +264,7 @@ fn declared(how: &str) -> Wire {
 }
 
 fn declared_on(server: Server, how: &str) -> Wire {
-    let mut wire = Wire::new(server);
+    let mut wire = reader(server);
     wire.turn(&query("BEGIN"));
     wire.turn(&query(&format!("DECLARE {how} {WALK}")));
     wire

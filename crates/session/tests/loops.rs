@@ -60,6 +60,31 @@ fn a_loop_is_answered_from_memory_and_every_answer_is_the_servers() {
     }
 }
 
+/// As asyncpg does: a Flush behind Parse and Describe, and the first run in the group that it leaves open.
+#[test]
+fn a_list_that_is_run_behind_a_flush_is_one_that_loops_walk() {
+    let prepared = |name: &str, text: &str| {
+        let describe = message(b'D', &[b"S", name.as_bytes(), b"\0"].concat());
+        [parse(name, text), describe, message(b'H', b"")].concat()
+    };
+    let run = |name: &str, values: &[&str]| [bind("", name, values), execute(""), sync()].concat();
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable());
+    wire.turn(&query("BEGIN"));
+    wire.turn(&prepared("list", PARENTS));
+    wire.turn(&run("list", &[]));
+    wire.turn(&prepared("child", &format!("{CHILD}$1")));
+    for number in 1..=EMPLOYEES {
+        let told = wire.turn(&run("child", &[&(3 * number).to_string()]));
+        assert!(told.ends_with(&pay(number, 0)), "{number}: {}", told.escape_ascii());
+    }
+    let ran = wire.server.ran;
+    assert!(
+        ran < 1 + EMPLOYEES + 16,
+        "{ran} statements: one that counts on without the list runs beyond its end"
+    );
+    assert!(served(wire) > 45);
+}
+
 #[test]
 fn a_program_that_asks_before_the_answer_is_there_waits_for_it() {
     let mut wire = looping(repeatable());

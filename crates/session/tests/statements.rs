@@ -5,6 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::server::{Server, messages};
+use common::wire::Wire;
 use common::{Pair, bind, complete, error, execute, message, notice, parse, query, ready, startup, sync};
 use onetrip_ledger::Remedy;
 use onetrip_session::{Common, Rule, SessionError};
@@ -14,64 +15,38 @@ const WRITE: &str = "UPDATE emp SET name = 'x' WHERE id = $1";
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A program, its session, and a server that answers all that it is sent.
-struct Wire {
-    pair: Pair,
-    server: Server,
+/// A session beside others, of a program that has its state known.
+fn among(common: &Arc<Common>) -> Wire {
+    before(Server::default(), common)
 }
 
-impl Wire {
-    /// A session beside others, of a program that has its state known.
-    fn among(common: &Arc<Common>) -> Self {
-        Self::before(Server::default(), common)
-    }
-
-    /// The same before this server.
-    fn before(mut server: Server, common: &Arc<Common>) -> Self {
-        let remedies = [Remedy::Begin, Remedy::Commit, Remedy::Statements].into_iter().collect();
-        let pair = Pair::remedied_among(Arc::clone(common), &startup(), remedies, Some("off"));
-        for text in [READ, "SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name"] {
-            for text in [text.to_owned(), text.replace("$1", "7")] {
-                server.describes.insert(text, (vec![23], Some(row_of("name"))));
-            }
+/// The same before this server.
+fn before(mut server: Server, common: &Arc<Common>) -> Wire {
+    for text in [READ, "SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name"] {
+        for text in [text.to_owned(), text.replace("$1", "7")] {
+            server.describes.insert(text, (vec![23], Some(row_of("name"))));
         }
-        server.describes.insert(WRITE.to_owned(), (vec![23], None));
-        let mut wire = Self { pair, server };
-        wire.turn(b"");
-        wire
     }
+    server.describes.insert(WRITE.to_owned(), (vec![23], None));
+    Wire::new(Arc::clone(common), [Remedy::Begin, Remedy::Commit, Remedy::Statements], server)
+}
 
-    /// A session of a gateway whose other session has been told of these texts.
-    fn after(texts: &[&str]) -> Self {
-        let common = Arc::default();
-        let mut other = Self::among(&common);
-        for text in texts {
-            other.turn(&prepare("", text));
-            other.turn(b"");
-        }
-        Self::among(&common)
+/// A session of a gateway whose other session has been told of these texts.
+fn after(texts: &[&str]) -> Wire {
+    let common = Arc::default();
+    let mut other = among(&common);
+    for text in texts {
+        other.turn(&prepare("", text));
+        other.turn(b"");
     }
+    among(&common)
+}
 
-    /// The program sends and waits; what it is told.
-    fn turn(&mut self, sent: &[u8]) -> Vec<u8> {
-        let mut told = self.pair.told(sent);
-        for _ in 0..8 {
-            let sent = self.pair.client(b"").expect("good messages");
-            if sent.is_empty() {
-                return told;
-            }
-            let said = self.server.takes(&sent);
-            told.extend(self.pair.server(&said).expect("good messages"));
-        }
-        panic!("the session asks again and again");
-    }
-
-    /// Whether the program is answered before the server has been sent anything.
-    fn is_answered(&mut self, sent: &[u8]) -> bool {
-        let is_answered = !self.pair.told(sent).is_empty();
-        self.turn(b"");
-        is_answered
-    }
+/// Whether the program is answered at once; the server then takes what it was sent.
+fn is_answered(wire: &mut Wire, sent: &[u8]) -> bool {
+    let is_answered = wire.is_answered(sent);
+    wire.turn(b"");
+    is_answered
 }
 
 /// The body of a RowDescription of one text column.
@@ -122,7 +97,7 @@ fn changed(status: u8) -> Vec<u8> {
 
 #[test]
 fn a_statement_that_another_session_has_seen_is_told_and_runs_in_one_trip() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     let told = [described(Some("name")), ready(b'I')].concat();
     assert_eq!(wire.pair.told(&prepare("", READ)), told);
     let sent = wire.pair.client(&run("")).unwrap();
@@ -138,20 +113,20 @@ fn a_statement_that_another_session_has_seen_is_told_and_runs_in_one_trip() {
 
 #[test]
 fn a_transaction_takes_a_trip_for_each_of_its_statements_and_no_more() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     assert!(!wire.pair.told(&query("BEGIN")).is_empty());
     for _ in 0..2 {
         assert!(!wire.pair.told(&prepare("", READ)).is_empty());
         assert_eq!(wire.turn(&run("")), ran(b'T'));
     }
-    assert!(wire.is_answered(&query("COMMIT")));
+    assert!(is_answered(&mut wire, &query("COMMIT")));
     assert_eq!((wire.server.ran, wire.server.status), (2, b'I'));
     assert_eq!(wire.pair.books().summary.trips.work(), 2);
 }
 
 #[test]
 fn a_group_that_flush_ends_and_a_parse_without_describe_are_told_as_well() {
-    let mut wire = Wire::after(&[READ, "SELECT touch($1)"]);
+    let mut wire = after(&[READ, "SELECT touch($1)"]);
     let flushed = [parse("one", READ), describe("one"), message(b'H', b"")].concat();
     assert_eq!(wire.pair.told(&flushed), described(Some("name")));
     assert_eq!(wire.turn(&run("one")), ran(b'I'));
@@ -166,32 +141,32 @@ fn a_group_that_flush_ends_and_a_parse_without_describe_are_told_as_well() {
 
 #[test]
 fn what_the_server_has_not_accepted_waits_for_it() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     for text in ["SELECT nmae FROM emp", "SELECT name FROM emp WHERE id = $1 "] {
-        assert!(!wire.is_answered(&[parse("", text), sync()].concat()), "{text}");
+        assert!(!is_answered(&mut wire, &[parse("", text), sync()].concat()), "{text}");
     }
     let typed = message(b'P', &[b"\0", READ.as_bytes(), b"\0\0\x01\0\0\0\x14"].concat());
-    assert!(!wire.is_answered(&[typed, describe(""), sync()].concat()), "a parameter of another type");
-    let mut wire = Wire::after(&[]);
+    assert!(!is_answered(&mut wire, &[typed, describe(""), sync()].concat()), "a parameter of another type");
+    let mut wire = after(&[]);
     wire.server.refuses.insert(READ.to_owned(), error("ERROR", "42P01", "no emp"));
     wire.turn(&prepare("", READ));
-    assert!(!wire.is_answered(&prepare("", READ)), "it was refused before");
+    assert!(!is_answered(&mut wire, &prepare("", READ)), "it was refused before");
 }
 
 #[test]
 fn a_description_that_came_with_a_notice_is_not_told() {
     let common = Arc::default();
-    let mut other = Wire::among(&common);
+    let mut other = among(&common);
     other.pair.client(&prepare("", READ)).unwrap();
     let said = [notice(), described(Some("name")), ready(b'I')].concat();
     assert_eq!(other.pair.server(&said).unwrap(), said);
-    assert!(!Wire::among(&common).is_answered(&prepare("", READ)));
+    assert!(!is_answered(&mut among(&common), &prepare("", READ)));
 }
 
 #[test]
 fn the_first_statement_of_a_connection_waits_for_the_sessions_state_and_not_for_its_own_trip() {
     let common = Arc::default();
-    Wire::among(&common).turn(&prepare("", READ));
+    among(&common).turn(&prepare("", READ));
     let remedies = [Remedy::Statements].into_iter().collect();
     let mut pair = Pair::remedied_among(common, &startup(), remedies, Some("off"));
     let asked = pair.client(b"").unwrap();
@@ -206,11 +181,11 @@ fn the_first_statement_of_a_connection_waits_for_the_sessions_state_and_not_for_
 #[test]
 fn only_what_may_run_at_once_is_described_early() {
     let (calls, returns) = ("SELECT touch($1)", "INSERT INTO emp VALUES ($1) RETURNING name");
-    let mut wire = Wire::after(&[READ, WRITE, calls, returns]);
-    assert!(!wire.is_answered(&prepare("", calls)), "a function that is not built in");
-    assert!(!wire.is_answered(&prepare("", returns)), "rows of which the description may change");
+    let mut wire = after(&[READ, WRITE, calls, returns]);
+    assert!(!is_answered(&mut wire, &prepare("", calls)), "a function that is not built in");
+    assert!(!is_answered(&mut wire, &prepare("", returns)), "rows of which the description may change");
     for text in [READ, WRITE] {
-        assert!(wire.is_answered(&prepare("", text)), "{text}");
+        assert!(is_answered(&mut wire, &prepare("", text)), "{text}");
     }
 }
 
@@ -218,7 +193,7 @@ fn only_what_may_run_at_once_is_described_early() {
 #[test]
 fn a_transaction_fails_on_both_sides() {
     for waits in [false, true] {
-        let mut wire = Wire::after(&[READ]);
+        let mut wire = after(&[READ]);
         wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
         wire.turn(&query("BEGIN"));
         assert!(!wire.pair.told(&prepare("", READ)).is_empty());
@@ -232,17 +207,17 @@ fn a_transaction_fails_on_both_sides() {
 
 #[test]
 fn a_result_that_is_another_now_is_not_passed_on() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
     assert!(!wire.pair.told(&prepare("", READ)).is_empty());
     assert_eq!(wire.turn(&run("")), changed(b'I'));
-    assert!(!wire.is_answered(&prepare("", READ)), "what was known is forgotten");
+    assert!(!is_answered(&mut wire, &prepare("", READ)), "what was known is forgotten");
     assert_eq!(wire.turn(&run("")), ran(b'I'));
 }
 
 #[test]
 fn a_table_that_was_made_anew_with_the_same_columns_is_read_as_the_server_reads_it() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     let anew = row_of_table("name", 20_003);
     wire.server.describes.insert(READ.to_owned(), (vec![23], Some(anew.clone())));
     assert!(!wire.pair.told(&prepare("", READ)).is_empty());
@@ -254,17 +229,17 @@ fn a_table_that_was_made_anew_with_the_same_columns_is_read_as_the_server_reads_
 #[test]
 fn what_was_said_in_a_database_of_the_same_name_that_is_gone_is_not_told() {
     let common = Arc::default();
-    Wire::among(&common).turn(&prepare("", READ));
-    assert!(Wire::among(&common).is_answered(&prepare("", READ)));
+    among(&common).turn(&prepare("", READ));
+    assert!(is_answered(&mut among(&common), &prepare("", READ)));
     let anew = Server { database: "16385", ..Server::default() };
-    assert!(!Wire::before(anew, &common).is_answered(&prepare("", READ)));
+    assert!(!is_answered(&mut before(anew, &common), &prepare("", READ)));
 }
 
 #[test]
 fn a_statement_that_was_told_and_is_another_fails_whenever_it_is_bound() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     wire.server.describes.insert(READ.to_owned(), (vec![23], Some(row_of("other"))));
-    assert!(wire.is_answered(&prepare("one", READ)));
+    assert!(is_answered(&mut wire, &prepare("one", READ)));
     for _ in 0..2 {
         assert_eq!(wire.turn(&run("one")), changed(b'I'), "as long as it is another");
     }
@@ -281,7 +256,7 @@ fn a_parse_that_fails_after_all_fails_its_bind_and_nothing_runs() {
     for (text, status) in [(READ, b'I'), (WRITE, b'I'), (READ, b'T'), (WRITE, b'T')] {
         for flushed in [false, true] {
             for waits in [false, true] {
-                let mut wire = Wire::after(&[text]);
+                let mut wire = after(&[text]);
                 wire.server.refuses.insert(text.to_owned(), refused.clone());
                 if status == b'T' {
                     wire.turn(&query("BEGIN"));
@@ -308,16 +283,16 @@ fn a_parse_that_fails_after_all_fails_its_bind_and_nothing_runs() {
 
 #[test]
 fn a_program_that_cannot_be_told_loses_its_session() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     wire.server.refuses.insert(READ.to_owned(), error("ERROR", "42P01", "no emp"));
     wire.turn(&query("BEGIN"));
-    assert!(wire.is_answered(&prepare("", READ)));
+    assert!(is_answered(&mut wire, &prepare("", READ)));
     assert_eq!(wire.pair.client(&query("SELECT 1")), Err(SessionError::StatementRefused));
     let told = wire.pair.server(b"").unwrap();
     assert!(told.windows(11).any(|text| text == b"VFATAL\0C080"), "{}", told.escape_ascii());
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     wire.server.refuses.insert(READ.to_owned(), error("ERROR", "42P01", "no emp"));
-    assert!(wire.is_answered(&prepare("", READ)));
+    assert!(is_answered(&mut wire, &prepare("", READ)));
     let twice = [bind("", "", &["7"]), execute(""), execute(""), sync()].concat();
     assert_eq!(wire.pair.client(&twice), Err(SessionError::StatementRefused));
 }
@@ -325,7 +300,7 @@ fn a_program_that_cannot_be_told_loses_its_session() {
 #[test]
 fn a_statement_is_made_again_when_the_server_takes_it_again() {
     for flushed in [false, true] {
-        let mut wire = Wire::after(&[WRITE]);
+        let mut wire = after(&[WRITE]);
         wire.server.refuses.insert(WRITE.to_owned(), error("ERROR", "42P01", "no emp"));
         let end = if flushed { message(b'H', b"") } else { sync() };
         wire.pair.told(&[parse("one", WRITE), describe("one"), end].concat());
@@ -345,63 +320,63 @@ fn a_statement_is_made_again_when_the_server_takes_it_again() {
 #[test]
 fn only_what_was_said_of_late_in_the_same_place_is_told() {
     let common = Arc::default();
-    let mut other = Wire::among(&common);
-    let mut wire = Wire::among(&common);
+    let mut other = among(&common);
+    let mut wire = among(&common);
     other.turn(&prepare("", READ));
     other.turn(&query("ALTER TABLE emp ADD COLUMN age int"));
     wire.turn(&query("SELECT 1"));
-    assert!(!wire.is_answered(&prepare("", READ)), "the catalogue may have changed");
+    assert!(!is_answered(&mut wire, &prepare("", READ)), "the catalogue may have changed");
     wire.pair.wait(SECOND);
     wire.turn(&query("SELECT 1"));
-    assert!(wire.is_answered(&prepare("", READ)), "asked again");
+    assert!(is_answered(&mut wire, &prepare("", READ)), "asked again");
     wire.pair.wait(61 * SECOND);
     wire.turn(&query("SELECT 1"));
-    assert!(!wire.is_answered(&prepare("", READ)), "that was long ago");
+    assert!(!is_answered(&mut wire, &prepare("", READ)), "that was long ago");
     wire.turn(&query("BEGIN"));
     wire.turn(&query("SET search_path TO other"));
-    assert!(!wire.is_answered(&prepare("", READ)), "names may mean something else");
+    assert!(!is_answered(&mut wire, &prepare("", READ)), "names may mean something else");
 }
 
 /// S4.
 #[test]
 fn a_name_that_may_be_in_use_waits_for_the_server() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     wire.server.has_sql_statements = true;
     wire.turn(&query("PREPARE one AS SELECT 1"));
-    assert!(!wire.is_answered(&prepare("one", READ)), "the server may say 42P05");
+    assert!(!is_answered(&mut wire, &prepare("one", READ)), "the server may say 42P05");
     wire.turn(&query("DEALLOCATE one"));
-    assert!(!wire.is_answered(&prepare("two", READ)), "one is there as far as is known");
+    assert!(!is_answered(&mut wire, &prepare("two", READ)), "one is there as far as is known");
     wire.server.has_sql_statements = false;
     for _ in 0..2 {
         wire.turn(&query("DEALLOCATE ALL"));
         wire.turn(&prepare("three", READ));
         wire.turn(&query("SELECT 1"));
     }
-    assert!(wire.is_answered(&prepare("four", READ)), "the server was asked");
-    assert!(!wire.is_answered(&prepare("four", READ)), "it is there");
+    assert!(is_answered(&mut wire, &prepare("four", READ)), "the server was asked");
+    assert!(!is_answered(&mut wire, &prepare("four", READ)), "it is there");
     wire.turn(&[parse("", "SELECT 1"), message(b'C', b"Sfour\0"), sync()].concat());
-    assert!(wire.is_answered(&prepare("four", READ)), "it is not");
+    assert!(is_answered(&mut wire, &prepare("four", READ)), "it is not");
     wire.turn(&[query("DEALLOCATE ALL"), parse("five", READ), sync()].concat());
-    assert!(!wire.is_answered(&prepare("five", READ)), "it was made behind what took the others away");
+    assert!(!is_answered(&mut wire, &prepare("five", READ)), "it was made behind what took the others away");
 }
 
 /// S5.
 #[test]
 fn parameters_have_the_types_that_were_told() {
-    let mut wire = Wire::after(&[WRITE]);
+    let mut wire = after(&[WRITE]);
     wire.pair.told(&prepare("", WRITE));
     let sent = wire.pair.client(b"").unwrap();
     let typed = [b"\0", WRITE.as_bytes(), b"\0\0\x01\0\0\0\x17"].concat();
     assert_eq!(messages(&sent).next(), Some((b'P', &typed[..])));
     assert_eq!(messages(&sent).map(|(tag, _)| tag).collect::<Vec<_>>(), b"PDS");
     // What the server says to these types confirms nothing about the text without them.
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     wire.pair.wait(30 * SECOND);
     wire.turn(&query("SELECT 1"));
-    assert!(wire.is_answered(&prepare("", READ)));
+    assert!(is_answered(&mut wire, &prepare("", READ)));
     wire.pair.wait(31 * SECOND);
     wire.turn(&query("SELECT 1"));
-    assert!(!wire.is_answered(&prepare("", READ)) || !Rule::SameKey.is_kept());
+    assert!(!is_answered(&mut wire, &prepare("", READ)) || !Rule::SameKey.is_kept());
 }
 
 /// S7.
@@ -410,7 +385,7 @@ fn a_statement_that_was_taken_away_is_not_answered() {
     let end = [bind("", "end", &[]), execute(""), sync()].concat();
     let reads = query("SELECT name FROM emp WHERE id = 7");
     let with_end = || {
-        let mut wire = Wire::after(&[READ]);
+        let mut wire = after(&[READ]);
         wire.turn(&[parse("end", "COMMIT"), sync()].concat());
         wire.turn(&query("BEGIN"));
         wire.turn(&reads);
@@ -419,12 +394,12 @@ fn a_statement_that_was_taken_away_is_not_answered() {
     for text in ["DEALLOCATE other", "DEALLOCATE end1", "DEALLOCATE PREPARE \"End\""] {
         let mut wire = with_end();
         wire.turn(&query(text));
-        assert!(wire.is_answered(&end), "{text}");
+        assert!(is_answered(&mut wire, &end), "{text}");
     }
     for text in ["DEALLOCATE \"a\"\"b\"", "DEALLOCATE ALL", "DEALLOCATE \"end\""] {
         let mut wire = with_end();
         wire.turn(&query(text));
-        assert!(!wire.is_answered(&end), "{text}");
+        assert!(!is_answered(&mut wire, &end), "{text}");
     }
 }
 
@@ -432,19 +407,19 @@ fn a_statement_that_was_taken_away_is_not_answered() {
 fn deallocate_leaves_the_sessions_state_as_it_is() {
     let reads = query("SELECT name FROM emp WHERE id = 7");
     for text in ["DEALLOCATE pdo_stmt_00000001", "DEALLOCATE ALL"] {
-        let mut wire = Wire::after(&[READ]);
+        let mut wire = after(&[READ]);
         wire.turn(&query("BEGIN"));
         wire.turn(&reads);
         wire.turn(&query(text));
-        assert!(wire.is_answered(&query("COMMIT")), "{text}");
-        assert!(wire.is_answered(&prepare("one", READ)), "{text}: no name was made by SQL");
+        assert!(is_answered(&mut wire, &query("COMMIT")), "{text}");
+        assert!(is_answered(&mut wire, &prepare("one", READ)), "{text}: no name was made by SQL");
     }
 }
 
 /// S6.
 #[test]
 fn nothing_but_its_bind_goes_behind_a_statement_that_was_told() {
-    let mut wire = Wire::after(&[READ]);
+    let mut wire = after(&[READ]);
     wire.pair.told(&prepare("", READ));
     let sent = wire.pair.client(&query("SELECT 2")).unwrap();
     assert_eq!(messages(&sent).map(|(tag, _)| tag).collect::<Vec<_>>(), b"PDS", "it is held");

@@ -55,6 +55,14 @@ fn check(body: &[u8]) {
         message.encode(&mut out);
         same(b'C', std::mem::take(&mut out));
     }
+    if let Ok(message) = CopyResponse::decode(body) {
+        message.encode(b'G', &mut out);
+        same(b'G', std::mem::take(&mut out));
+    }
+    if let Ok(message) = NotificationResponse::decode(body) {
+        message.encode(&mut out);
+        same(b'A', std::mem::take(&mut out));
+    }
     if let Ok(message) = BackendKeyData::decode(body) {
         message.encode(&mut out);
         same(b'K', std::mem::take(&mut out));

@@ -1,6 +1,7 @@
 //! Functions that PostgreSQL has and SQLite lacks, and conversions that the translator calls for.
 
 mod convert;
+mod lines;
 mod number;
 mod session;
 mod text;
@@ -38,6 +39,7 @@ pub(crate) fn register(connection: &Connection, facts: &Arc<SessionFacts>) -> ru
     text::register(&registry)?;
     time::register(&registry, facts)?;
     session::register(&registry, facts)?;
+    lines::register(&registry)?;
     drop(all_pieces);
     Ok(())
 }
@@ -55,9 +57,9 @@ pub(crate) fn raised_error(message: &str) -> Option<SqlError> {
 }
 
 /// SQLSTATEs that functions raise.
-const STATES: [&str; 16] = [
+const STATES: [&str; 17] = [
     "0A000", "22001", "22003", "22007", "22008", "22012", "22021", "22022", "22023", "22P02", "22P03",
-    "2201B", "42704", "42846", "42P01", "57014",
+    "2201B", "42704", "42846", "42P01", "54000", "57014",
 ];
 
 struct Registry<'c> {

@@ -122,9 +122,18 @@ impl Server {
 
     /// A gateway with all exact remedies, so far from the server that they have something to remove.
     pub(crate) fn remedied_gateway(&self) -> RunningGateway {
+        RunningGateway::start(self.remedied_config())
+    }
+
+    /// The same, where each second answer from memory is run for real as well.
+    pub(crate) fn verified_gateway(&self) -> RunningGateway {
+        let verify = Some("1/2".parse().expect("it is a fraction"));
+        RunningGateway::start(GatewayConfig { verify, ..self.remedied_config() })
+    }
+
+    fn remedied_config(&self) -> GatewayConfig {
         let link = LinkSpec::with_rtt(Duration::from_millis(1));
-        let config = config(self.upstream());
-        RunningGateway::start(GatewayConfig { remedies: Remedies::exact(), link: Some(link), ..config })
+        GatewayConfig { remedies: Remedies::exact(), link: Some(link), ..config(self.upstream()) }
     }
 }
 

@@ -14,7 +14,8 @@
 //! | `shrink.rs`, `prove.rs` | cutting a program down; running many |
 //!
 //! `ONETRIP_PROGRAMS=5000` runs more, `ONETRIP_FROM=5000` others, `ONETRIP_SEED=N` the one program that a failure names, `ONETRIP_FAMILY=loops` only
-//! programs of one family, `ONETRIP_REMEDIES=exact,-begin` other remedies (without minima for what they remove).
+//! programs of one family, `ONETRIP_REMEDIES=exact,-begin` other remedies (without minima for what they remove), `ONETRIP_VERIFY=1/2` has
+//! answers from memory run for real as well.
 #![allow(dead_code)]
 
 pub(crate) mod compare;

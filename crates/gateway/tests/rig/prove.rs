@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 
-use onetrip_gateway::{GatewayConfig, Remedies};
+use onetrip_gateway::{GatewayConfig, Remedies, Verify};
 use onetrip_ledger::{Mutes, Remedy};
 use onetrip_wire::pg::backend;
 
@@ -28,6 +28,7 @@ struct Wanted {
     seeds: std::ops::Range<u64>,
     row: Option<&'static Row>,
     remedies: Remedies,
+    verify: Option<Verify>,
     /// Whether to be content with what was removed, whatever it is.
     is_special: bool,
 }
@@ -48,7 +49,10 @@ impl Wanted {
         let text = std::env::var("ONETRIP_REMEDIES").ok();
         let remedies =
             text.as_ref().map_or_else(Remedies::exact, |text| text.parse().expect("ONETRIP_REMEDIES are"));
-        Self { seeds, row: name.as_ref().map(find), remedies, is_special: seed.is_some() || text.is_some() }
+        let verify = std::env::var("ONETRIP_VERIFY").ok();
+        let verify = verify.map(|text| text.parse().expect("ONETRIP_VERIFY is 1/n"));
+        let is_special = seed.is_some() || text.is_some();
+        Self { seeds, row: name.as_ref().map(find), remedies, verify, is_special }
     }
 }
 
@@ -91,8 +95,7 @@ impl Count {
 /// Runs programs; panics at the first that a gateway with remedies changes, and where too little was removed.
 pub(crate) fn prove(server: &Server, programs: u64) {
     let wanted = Wanted::read(programs);
-    let gateways: Vec<RunningGateway> =
-        FAMILIES.iter().map(|row| gateway(server, row, &wanted.remedies)).collect();
+    let gateways: Vec<RunningGateway> = FAMILIES.iter().map(|row| gateway(server, row, &wanted)).collect();
     let endpoints: Vec<Endpoint> = gateways.iter().map(RunningGateway::endpoint).collect();
     let next = AtomicU64::new(wanted.seeds.start);
     let counts = Mutex::new(vec![Count::default(); FAMILIES.len()]);
@@ -153,17 +156,19 @@ impl<'a> Turn<'a> {
     }
 }
 
-fn gateway(server: &Server, row: &Row, remedies: &Remedies) -> RunningGateway {
+fn gateway(server: &Server, row: &Row, wanted: &Wanted) -> RunningGateway {
     let config = config(server.upstream());
-    RunningGateway::start(GatewayConfig { remedies: remedies.clone(), link: Some(row.link()), ..config })
+    let (remedies, verify) = (wanted.remedies.clone(), wanted.verify);
+    RunningGateway::start(GatewayConfig { remedies, verify, link: Some(row.link()), ..config })
 }
 
 /// Shows what was counted, and panics if it is not enough.
 fn judge(gateways: Vec<RunningGateway>, counts: &[Count], is_special: bool) {
     let mut short = Vec::new();
     for ((row, gateway), count) in FAMILIES.iter().zip(gateways).zip(counts) {
-        let removed: BTreeMap<Remedy, u64> =
-            gateway.stop().analyzer.finish(&Mutes::default()).summary.removed.clone();
+        let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
+        assert_eq!(summary.differed, 0, "{}: wrong answers: {:?}", row.name, summary.differences);
+        let removed: BTreeMap<Remedy, u64> = summary.removed;
         println!(
             "{:<11} {:>5} programs {:>7} steps {:>6} errors {:>5} waits {:>4} masked, removed {removed:?}",
             row.name, count.programs, count.steps, count.failed, count.blocked, count.masked

@@ -1,7 +1,8 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::templates::Templates;
 use crate::findings::{Code, Evidence, Finding, advice};
-use crate::{Driver, Mutes};
+use crate::{Driver, Mutes, Obstacle};
 
 /// Times that a pattern has to be seen where one time may be chance.
 const OCCURRENCES_MIN: u64 = 3;
@@ -31,6 +32,32 @@ pub(super) struct Sighting {
     /// The path's part of it.
     pub(super) wire_ns: u64,
     pub(super) evidence: Evidence,
+    pub(super) fate: Fate,
+}
+
+/// What became of a pattern's trips.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fate {
+    /// Taken out by remedies.
+    pub(super) removed: u64,
+    /// Left, by what kept remedies from them.
+    pub(super) left: BTreeMap<Obstacle, u64>,
+}
+
+impl Fate {
+    /// One more trip is left.
+    pub(super) fn leave(&mut self, obstacle: Option<Obstacle>) {
+        if let Some(obstacle) = obstacle {
+            *self.left.entry(obstacle).or_default() += 1;
+        }
+    }
+
+    fn merge(&mut self, more: Self) {
+        self.removed += more.removed;
+        for (obstacle, trips) in more.left {
+            *self.left.entry(obstacle).or_default() += trips;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -65,7 +92,7 @@ impl Book {
     /// The findings that are worth a word, most avoidable time first, without those that `mutes` names.
     pub(super) fn findings(
         &self,
-        template: impl Fn(u32) -> String,
+        templates: &Templates,
         scope: impl Fn(u32) -> String,
         mutes: &Mutes,
     ) -> Vec<Finding> {
@@ -73,7 +100,7 @@ impl Book {
             .entries
             .iter()
             .filter(|(key, entry)| entry.sighting.avoidable > 0 && self.is_enough(key, entry))
-            .map(|(key, entry)| entry.finding(key, &template, &scope))
+            .map(|(key, entry)| entry.finding(key, templates, &scope))
             .filter(|finding| !mutes.mutes(finding))
             .collect();
         findings.sort_by(|a, b| {
@@ -111,14 +138,21 @@ impl Sighting {
         self.waited_ns += more.waited_ns;
         self.wire_ns += more.wire_ns;
         self.evidence.merge(more.evidence);
+        self.fate.merge(more.fate);
     }
 }
 
 impl Entry {
-    fn finding(&self, key: &Key, template: impl Fn(u32) -> String, scope: impl Fn(u32) -> String) -> Finding {
-        let Sighting { occurrences, trips, avoidable, waited_ns, wire_ns, ref evidence, .. } = self.sighting;
+    fn finding(&self, key: &Key, templates: &Templates, scope: impl Fn(u32) -> String) -> Finding {
+        let Sighting { occurrences, trips, avoidable, waited_ns, wire_ns, ref evidence, ref fate, .. } =
+            self.sighting;
         let share = |time: u64| (u128::from(time) * u128::from(avoidable) / u128::from(trips.max(1))) as u64;
-        let statements = [key.template, key.source].into_iter().filter(|id| *id != 0).map(template).collect();
+        let statements = [key.template, key.source]
+            .into_iter()
+            .filter(|id| *id != 0)
+            .map(|id| templates.text(id))
+            .collect();
+        let is_impure = fate.left.contains_key(&Obstacle::Impure);
         Finding {
             code: key.code,
             statements,
@@ -127,6 +161,9 @@ impl Entry {
             occurrences,
             trips,
             avoidable,
+            removed: fate.removed,
+            left: fate.left.clone(),
+            impure: templates.impure(key.template).filter(|_| is_impure).map(str::to_owned),
             waited_ns: share(waited_ns),
             wire_ns: share(wire_ns),
             evidence: evidence.clone(),

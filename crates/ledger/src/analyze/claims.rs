@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::chatter::{self, Chatter, Sort};
 use super::event::Event;
 use super::hash::Table;
@@ -259,6 +259,6 @@ impl Tally {
             Code::Sequence => (occurrences, Evidence::Groups { groups: occurrences, statements: trips }),
             _ => (trips, Evidence::Pairs { pairs: trips }),
         };
-        Sighting { scope, occurrences, trips, avoidable, waited_ns, wire_ns, evidence }
+        Sighting { scope, occurrences, trips, avoidable, waited_ns, wire_ns, evidence, fate: Fate::default() }
     }
 }

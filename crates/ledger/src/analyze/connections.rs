@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use crate::findings::{Code, Evidence};
 use crate::{Driver, Moment};
 
@@ -103,6 +103,7 @@ impl Connections {
                     avoidable: connect_trips - first,
                     waited_ns: sum(|connection| connection.waited_ns),
                     wire_ns: sum(|connection| connection.wire_ns),
+                    fate: Fate::default(),
                     evidence: Evidence::Connections { connections: chain.len() as u64, connect_trips },
                 },
             );

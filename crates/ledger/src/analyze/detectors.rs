@@ -56,8 +56,11 @@ impl Detectors {
         self.prepares.take(event, template);
         self.show_writes(event, driver, shared);
         let trip = self.number(event);
+        if let Some(run) = event.run_from_memory() {
+            self.walk(Reading { event, run, trip: None, driver }, shared);
+        }
         if let (Some(trip), Some(run)) = (trip, event.sole_run()) {
-            self.show_reading(Reading { event, run, trip, driver }, shared);
+            self.show_reading(event, run, trip, driver, shared);
         } else if !event.is_idle() || event.failed() {
             self.values.end(&mut self.claims);
             self.groups.end(&mut self.claims);
@@ -108,11 +111,22 @@ impl Detectors {
         is_reading.then(|| self.claims.number(event))
     }
 
-    fn show_reading(&mut self, reading: Reading<'_, '_>, shared: &mut Shared) {
-        let Self { claims, recent, loops, repeats, values, groups, .. } = self;
-        let Reading { event, run, trip, .. } = reading;
+    fn walk(&mut self, reading: Reading<'_, '_>, shared: &mut Shared) -> Walking {
+        let Self { claims, recent, loops, .. } = self;
         let books = Books { edges: &mut shared.edges, claims };
-        let walking = loops.take(reading, recent, &shared.results.everywhere, books);
+        loops.take(reading, recent, &shared.results.everywhere, books)
+    }
+
+    fn show_reading(
+        &mut self,
+        event: &Event<'_>,
+        run: &Run<'_>,
+        trip: TripNumber,
+        driver: Driver,
+        shared: &mut Shared,
+    ) {
+        let walking = self.walk(Reading { event, run, trip: Some(trip), driver }, shared);
+        let Self { claims, repeats, values, groups, .. } = self;
         match walking {
             Walking::Began => repeats.forget(run.template),
             Walking::On => {}

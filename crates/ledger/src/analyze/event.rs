@@ -3,7 +3,7 @@ use std::sync::Arc;
 use onetrip_sql::StatementKind;
 
 use super::purpose::Purpose;
-use crate::{Exchange, Outcome, Statement, Steps};
+use crate::{Exchange, Obstacle, Outcome, Remedy, Statement, Steps};
 
 /// What detectors need to know of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,8 @@ pub(super) struct Event<'e> {
     pub(super) think_ns: u64,
     /// The path's part of the exchange's time, in nanoseconds.
     pub(super) wire_ns: u64,
+    /// What kept remedies from it, where that is known.
+    pub(super) obstacle: Option<Obstacle>,
     /// The statements that ran to their end, in order.
     pub(super) runs: Vec<Run<'e>>,
 }
@@ -129,6 +131,20 @@ impl<'e> Event<'e> {
         let mut work = self.runs.iter().filter(|run| !run.facts.kind.is_transaction_control());
         let first = work.next()?;
         work.next().is_none().then_some(first)
+    }
+
+    /// The one statement that a remedy answered out of what it had read ahead.
+    pub(super) fn run_from_memory(&self) -> Option<&Run<'e>> {
+        match self.runs.as_slice() {
+            [only] if self.exchange.remedy == Some(Remedy::Loops) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Whether a remedy answered a BEGIN, COMMIT or ROLLBACK.
+    pub(super) fn is_control_by_remedy(&self) -> bool {
+        let is_control = || self.runs.iter().all(|run| run.facts.kind.is_transaction_control());
+        matches!(self.exchange.remedy, Some(Remedy::Begin | Remedy::Commit)) && is_control()
     }
 
     /// The first statement besides transaction control.

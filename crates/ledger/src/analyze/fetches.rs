@@ -2,7 +2,7 @@
 
 use onetrip_sql::StatementKind;
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::event::{Event, Run};
 use super::hash::Table;
 use crate::Driver;
@@ -91,6 +91,7 @@ impl Fetches {
                 avoidable: fetched.fetches.saturating_sub(advised).min(fetched.trips),
                 waited_ns: fetched.waited_ns,
                 wire_ns: fetched.wire_ns,
+                fate: Fate::default(),
                 evidence: Evidence::Fetches { size: fetched.size, rows: fetched.rows },
             },
         );

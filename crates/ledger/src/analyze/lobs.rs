@@ -1,6 +1,6 @@
 //! OT010: a large object read by several calls, each with a trip of its own.
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::event::{Event, Run};
 use super::purpose::{ObjectCall, Purpose};
 use crate::findings::{Code, Evidence};
@@ -118,6 +118,7 @@ impl Lob {
                 avoidable: self.trips - 1,
                 waited_ns: self.waited_ns,
                 wire_ns: self.wire_ns,
+                fate: Fate::default(),
                 evidence: Evidence::Objects { objects: 1, calls: self.trips },
             },
         );

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::claims::{Claims, TripNumber};
 use super::event::{Event, Run};
 use super::hash::Table;
 use super::results::{Recent, ResultSet};
 use crate::findings::{Code, Evidence};
-use crate::{Driver, Moment};
+use crate::{Driver, Moment, Obstacle};
 
 /// Runs that a proof needs.
 const PROOF_RUNS: usize = 3;
@@ -35,12 +35,12 @@ const LEFTOVER_GAP_NS: u64 = 1_000_000_000;
 /// A pattern that was broken by more than one in eight matches is chance.
 const MATCHES_PER_STRAY: u64 = 8;
 
-/// One run of a reading statement in its own trip.
+/// One run of a reading statement in its own trip, or in none because a remedy answered it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading<'a, 'e> {
     pub(super) event: &'a Event<'e>,
     pub(super) run: &'a Run<'e>,
-    pub(super) trip: TripNumber,
+    pub(super) trip: Option<TripNumber>,
     pub(super) driver: Driver,
 }
 
@@ -75,7 +75,9 @@ struct Followed {
 
 #[derive(Debug, Clone)]
 struct Execution {
-    trip: TripNumber,
+    /// A remedy took it out if there is none.
+    trip: Option<TripNumber>,
+    obstacle: Option<Obstacle>,
     parameters: SmallVec<[u64; 4]>,
     sent_at: Moment,
     request: u64,
@@ -105,7 +107,9 @@ pub(super) struct Edges {
 #[derive(Debug, Default)]
 struct Edge {
     scope: u32,
+    /// Trips that walked.
     matches: u64,
+    fate: Fate,
     strays: u64,
     waited_ns: u64,
     wire_ns: u64,
@@ -124,7 +128,7 @@ struct Longest {
 }
 
 impl Loops {
-    /// Takes one more run of a reading statement in its own trip; tells whether it is part of a proven loop.
+    /// Takes one more run of a reading statement; tells whether it is part of a proven loop.
     pub(super) fn take(
         &mut self,
         reading: Reading<'_, '_>,
@@ -143,6 +147,7 @@ impl Loops {
         let followed = self.followed.entry(run.template).or_default();
         let execution = Execution {
             trip,
+            obstacle: event.obstacle,
             parameters: SmallVec::from_slice(run.parameters),
             sent_at: event.exchange.sent_at,
             request: event.exchange.request,
@@ -156,7 +161,7 @@ impl Loops {
             driver,
         };
         if followed.goes_on(&execution, own, edges, &key, event.scope) {
-            claims.claim_for_loop(trip);
+            trip.map(|trip| claims.claim_for_loop(trip));
             return Walking::On;
         }
         followed.remember(execution);
@@ -169,7 +174,8 @@ impl Loops {
         let Some((walk, from)) = proven else { return Walking::No };
         let key = key(&walk.source);
         let known = followed.history.iter().skip(from);
-        for execution in known.filter(|execution| claims.claim_for_loop(execution.trip)) {
+        let mut is_free = |trip| claims.claim_for_loop(trip);
+        for execution in known.filter(|execution| execution.trip.is_none_or(&mut is_free)) {
             edges.matched(key, event.scope, &walk, execution);
         }
         followed.history.clear();
@@ -182,8 +188,11 @@ impl Loops {
     pub(super) fn end(&mut self, edges: &mut Edges, claims: &Claims) {
         for (template, followed) in self.followed.drain() {
             let room = LEFTOVER_MAX.saturating_sub(edges.leftover.len());
-            let unclaimed =
-                followed.history.into_iter().filter(|execution| claims.is_free(execution.trip)).take(room);
+            let unclaimed = followed
+                .history
+                .into_iter()
+                .filter(|execution| execution.trip.is_some_and(|trip| claims.is_free(trip)))
+                .take(room);
             edges.leftover.extend(unclaimed.map(|execution| (template, execution)));
         }
     }
@@ -349,10 +358,16 @@ impl Edges {
                 edge.latest.pop_front();
             }
         }
-        edge.matches += 1;
+        match execution.trip {
+            Some(_) => {
+                edge.matches += 1;
+                edge.fate.leave(execution.obstacle);
+                edge.waited_ns += execution.waited_ns;
+                edge.wire_ns += execution.wire_ns;
+            }
+            None => edge.fate.removed += 1,
+        }
         edge.last_at = edge.last_at.max(execution.sent_at);
-        edge.waited_ns += execution.waited_ns;
-        edge.wire_ns += execution.wire_ns;
         let length = walk.last_row - walk.first_row;
         if edge.longest.as_ref().is_none_or(|longest| longest.last_row - longest.first_row < length) {
             let name = |(parameter, column): &(usize, usize)| {
@@ -409,7 +424,7 @@ impl Edges {
         self.take_leftover();
         for (key, edge) in &self.edges {
             let Some(longest) = &edge.longest else { continue };
-            if edge.strays * MATCHES_PER_STRAY > edge.matches {
+            if edge.strays * MATCHES_PER_STRAY > edge.matches + edge.fate.removed {
                 continue;
             }
             let rows = (longest.first_row as u64 + 1, longest.last_row as u64 + 1);
@@ -422,6 +437,7 @@ impl Edges {
                     avoidable: edge.matches.saturating_sub(edge.instances),
                     waited_ns: edge.waited_ns,
                     wire_ns: edge.wire_ns,
+                    fate: edge.fate.clone(),
                     evidence: Evidence::Walk { sources: longest.sources.clone(), rows },
                 },
             );

@@ -145,7 +145,7 @@ impl Analyzer {
         summary.templates = shared.templates.totals();
         summary.scopes = shared.scopes.totals();
         let label = |id| shared.scopes.label(id);
-        summary.findings = shared.book.findings(|id| shared.templates.text(id), label, mutes);
+        summary.findings = shared.book.findings(&shared.templates, label, mutes);
         let mut timeline = std::mem::take(&mut shared.timeline);
         timeline.name_statements(|id| shared.templates.text(id));
         Analysis { summary, timeline }

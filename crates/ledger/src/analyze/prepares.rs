@@ -1,6 +1,6 @@
 //! OT007: a statement prepared again, in a trip of its own, although it had been prepared on the connection.
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::event::Event;
 use super::hash::Table;
 use crate::findings::{Code, Evidence};
@@ -64,6 +64,7 @@ impl Prepares {
                     avoidable: prepared.prepares - 1,
                     waited_ns: prepared.waited_ns,
                     wire_ns: prepared.wire_ns,
+                    fate: Fate::default(),
                     evidence: Evidence::Prepares { prepares: prepared.prepares, runs: prepared.runs },
                 },
             );

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use onetrip_sql::StatementKind;
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::event::{Event, Run};
 use super::purpose::Purpose;
 use crate::Driver;
@@ -119,6 +119,7 @@ impl Sequences {
                     avoidable: pair.pairs,
                     waited_ns: pair.waited_ns,
                     wire_ns: pair.wire_ns,
+                    fate: Fate::default(),
                     evidence: Evidence::Pairs { pairs: pair.pairs },
                 },
             );

@@ -1,12 +1,17 @@
 use std::sync::Arc;
 
+use onetrip_sql::StatementKind;
+
 use super::connections::Life;
 use super::detectors::Detectors;
 use super::event::{Event, Run};
 use super::{REQUESTS_MAX, Shared};
 use crate::driver::Recogniser;
 use crate::timeline::TripSample;
-use crate::{Driver, Exchange, Moment, Outcome, Record, Statement, Steps, TransactionStatus, UnitKind};
+use crate::{
+    Difference, Driver, Exchange, Moment, Obstacle, Outcome, Record, Statement, Steps, Summary,
+    TransactionStatus, UnitKind,
+};
 
 /// Drivers and ORMs show themselves within their first statements.
 const RECOGNITION_TRIPS: u64 = 256;
@@ -31,7 +36,20 @@ pub(super) struct Stream {
     connect_wire_ns: u64,
     work_trips: u64,
     scope: u32,
+    level: Level,
     detectors: Detectors,
+}
+
+/// What the statements of a transaction see, as far as the traffic tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Level {
+    /// There is no transaction.
+    #[default]
+    Outside,
+    /// What the session's level says.
+    Default,
+    /// One state, all of them.
+    Snapshot,
 }
 
 /// The stream's ids, translated to the analyzer's; position is the stream's id.
@@ -54,6 +72,34 @@ struct Trip {
     scope: u32,
     connect: bool,
     in_transaction: bool,
+}
+
+impl Level {
+    /// What the statements see, those of a unit with its BEGIN included.
+    fn after_begin(self, runs: &[Run<'_>]) -> Self {
+        match runs.iter().find(|run| run.facts.kind == StatementKind::Begin) {
+            Some(begin) if begin.facts.snapshot => Self::Snapshot,
+            Some(_) => Self::Default,
+            None => self,
+        }
+    }
+
+    fn after(self, event: &Event<'_>) -> Self {
+        match (event.exchange.status, self.after_begin(&event.runs)) {
+            (TransactionStatus::Idle, _) => Self::Outside,
+            (_, Self::Outside) => Self::Default,
+            (_, level) => level,
+        }
+    }
+
+    /// What is in the way of remedies, if they were off.
+    fn obstacle(self) -> Option<Obstacle> {
+        Some(match self {
+            Self::Outside => Obstacle::OffOutside,
+            Self::Default => Obstacle::OffAtItsLevel,
+            Self::Snapshot => Obstacle::Off,
+        })
+    }
 }
 
 impl Names {
@@ -105,6 +151,18 @@ impl Stream {
             Record::Opened { at, parameters } => self.opened(at, &parameters, shared),
             Record::Template { id, text } => {
                 define(&mut self.names.templates, id, shared.templates.intern(text))
+            }
+            Record::Impure { id, because } => shared.templates.set_impure(self.names.template(id), because),
+            Record::Differed { template, at, .. } => {
+                let statement = shared.templates.text(self.names.template(template));
+                let differences = &mut shared.summary.differences;
+                if differences.len() < Summary::DIFFERENCES_MAX {
+                    differences.push(Difference { statement, at });
+                }
+            }
+            Record::Verified { answers, differed } => {
+                shared.summary.verified += answers;
+                shared.summary.differed += differed;
             }
             Record::Scope { id, label } => define(&mut self.names.scopes, id, shared.scopes.intern(label)),
             Record::Columns { id, names } => {
@@ -184,7 +242,8 @@ impl Stream {
         }
         let wire_ns = self.wire_ns(exchange.duration());
         let runs = self.names.runs(exchange, shared);
-        let event = Event { exchange, scope, think_ns, wire_ns, runs };
+        let obstacle = exchange.obstacle.or_else(|| self.level.after_begin(&runs).obstacle());
+        let event = Event { exchange, scope, think_ns, wire_ns, obstacle, runs };
         count_statements(&event, shared);
         if self.work_trips < RECOGNITION_TRIPS {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
@@ -197,6 +256,7 @@ impl Stream {
             }
         }
         self.detectors.show(&event, |id| self.names.template(id), self.recogniser.driver(), shared);
+        self.level = self.level.after(&event);
     }
 
     fn count_trip(&mut self, exchange: &Exchange, scope: u32, shared: &mut Shared) {

@@ -32,6 +32,8 @@ struct Template {
     text: Arc<str>,
     facts: TemplateFacts,
     totals: TemplateTotals,
+    /// Why it is not known to only read.
+    impure: Option<Box<str>>,
 }
 
 impl Default for Templates {
@@ -40,6 +42,7 @@ impl Default for Templates {
             text: OTHERS.into(),
             facts: TemplateFacts::default(),
             totals: TemplateTotals::default(),
+            impure: None,
         };
         Self { ids: HashMap::new(), list: vec![others], names: Names::default(), lifter: Lifter::new() }
     }
@@ -58,7 +61,12 @@ impl Templates {
         let facts = self.facts_of(text.as_bytes());
         let text: Arc<str> = text.into();
         let id = self.list.len() as u32;
-        self.list.push(Template { text: Arc::clone(&text), facts, totals: TemplateTotals::default() });
+        self.list.push(Template {
+            text: Arc::clone(&text),
+            facts,
+            totals: TemplateTotals::default(),
+            impure: None,
+        });
         self.ids.insert(text, id);
         id
     }
@@ -69,6 +77,17 @@ impl Templates {
 
     pub(super) fn text(&self, id: u32) -> String {
         self.list[id as usize].text.to_string()
+    }
+
+    /// A gateway tells why statements of this template are not known to only read.
+    pub(super) fn set_impure(&mut self, id: u32, because: &[u8]) {
+        let template = &mut self.list[id as usize];
+        template.impure.get_or_insert_with(|| String::from_utf8_lossy(because).into());
+    }
+
+    /// Why statements of this template are not known to only read, if a gateway has told.
+    pub(super) fn impure(&self, id: u32) -> Option<&str> {
+        self.list[id as usize].impure.as_deref()
     }
 
     /// What statements of this template spent so far, for adding to it.

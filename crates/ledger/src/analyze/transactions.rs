@@ -6,7 +6,7 @@
 
 use onetrip_sql::StatementKind;
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::event::Event;
 use crate::findings::{Code, Evidence};
 use crate::{Driver, TransactionStatus, UnitKind};
@@ -24,6 +24,7 @@ pub(super) struct Transactions {
     waited_ns: u64,
     wire_ns: u64,
     scope: u32,
+    fate: Fate,
     check_ins: CheckIns,
 }
 
@@ -62,6 +63,7 @@ impl Transactions {
     pub(super) fn take(&mut self, event: &Event<'_>) -> Option<Ended> {
         let control = event.sole_control();
         let exchange = event.exchange;
+        self.fate.removed += u64::from(event.is_control_by_remedy());
         let begins = event.runs.iter().any(|run| run.facts.kind == StatementKind::Begin);
         if self.open.is_none() && (begins || exchange.status != TransactionStatus::Idle) {
             let alone = control == Some(StatementKind::Begin);
@@ -99,6 +101,7 @@ impl Transactions {
             self.check_ins.wire_ns += event.wire_ns;
         } else if commit_alone && open.statements <= 1 {
             self.commits += 1;
+            self.fate.leave(event.obstacle);
             self.waited_ns += exchange.duration();
             self.wire_ns += event.wire_ns;
         }
@@ -138,6 +141,7 @@ impl Transactions {
                 avoidable: trips,
                 waited_ns: self.waited_ns,
                 wire_ns: self.wire_ns,
+                fate: self.fate.clone(),
                 evidence: Evidence::Alone {
                     begins: self.begins,
                     commits: self.commits,
@@ -184,6 +188,7 @@ impl CheckIns {
                 avoidable: rollbacks,
                 waited_ns,
                 wire_ns,
+                fate: Fate::default(),
                 evidence: Evidence::CheckIns { rollbacks, reads },
             },
         );

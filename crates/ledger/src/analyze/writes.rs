@@ -1,6 +1,6 @@
 //! OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own.
 
-use super::book::{Book, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting};
 use super::event::{Event, Run};
 use super::hash::Table;
 use super::transactions::Transactions;
@@ -145,6 +145,7 @@ impl Writes {
                 avoidable: trips - kept,
                 waited_ns,
                 wire_ns: run.wire_ns * trips / run.rows,
+                fate: Fate::default(),
                 evidence,
             },
         );

@@ -10,9 +10,11 @@ pub use code::Code;
 pub use mute::{MuteError, MuteRule, Mutes};
 pub use page::page;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::Driver;
+use crate::{Driver, Obstacle};
 
 /// One pattern of avoidable trips, with everything that shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,6 +33,12 @@ pub struct Finding {
     pub trips: u64,
     /// Trips of them that the fix saves.
     pub avoidable: u64,
+    /// Trips that remedies took out of the pattern.
+    pub removed: u64,
+    /// Trips that are left, by what kept remedies from them, where that is known.
+    pub left: BTreeMap<Obstacle, u64>,
+    /// Why the statement is not known to only read, where that kept remedies from it.
+    pub impure: Option<String>,
     /// Time that the program waited in the avoidable trips, in nanoseconds.
     pub waited_ns: u64,
     /// What of that time the path took, in nanoseconds.

@@ -1,5 +1,5 @@
 use super::{Record, TraceError, tags};
-use crate::{Exchange, Moment, Outcome, Remedy, Statement, Steps, TransactionStatus, UnitKind};
+use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus, UnitKind};
 
 /// Two years: no trace spans more, and sums of such times do not overflow.
 const NANOS_LIMIT: u64 = 1 << 56;
@@ -73,6 +73,13 @@ impl Records {
                 settle: body.nanos()?,
                 command: body.bytes()?,
             },
+            tags::IMPURE => Record::Impure { id: body.u32()?, because: body.rest },
+            tags::DIFFERED => Record::Differed {
+                template: body.u32()?,
+                at: body.amount()?,
+                texts: [body.bytes()?, body.bytes()?, body.bytes()?],
+            },
+            tags::VERIFIED => Record::Verified { answers: body.amount()?, differed: body.amount()? },
             tags::LOST => Record::Lost { bytes: body.amount()? },
             _ => return Ok(None),
         }))
@@ -156,8 +163,8 @@ impl<'a> Cursor<'a> {
         exchange.starts_trip = flags & 1 != 0;
         exchange.may_share = flags & 2 != 0;
         let keeps_values = flags & 4 != 0;
-        let by_remedy = flags & 32 != 0;
-        exchange.status = match flags >> 3 & !4 {
+        let (by_remedy, has_obstacle) = (flags & 32 != 0, flags & 64 != 0);
+        exchange.status = match flags >> 3 & 3 {
             0 => TransactionStatus::Idle,
             1 => TransactionStatus::Active,
             2 => TransactionStatus::Failed,
@@ -167,6 +174,12 @@ impl<'a> Cursor<'a> {
             let place = usize::from(self.u8()?).checked_sub(1);
             let remedy = place.and_then(|place| Remedy::ALL.get(place)).ok_or("a remedy is undefined")?;
             exchange.remedy = Some(*remedy);
+        }
+        if has_obstacle {
+            let place = usize::from(self.u8()?).checked_sub(1);
+            let obstacle =
+                place.and_then(|place| Obstacle::TOLD.get(place)).ok_or("an obstacle is undefined")?;
+            exchange.obstacle = Some(*obstacle);
         }
         exchange.outcome = self.outcome()?;
         exchange.sent_at = self.moment()?;

@@ -1,5 +1,5 @@
 use super::tags;
-use crate::{Exchange, Moment, Outcome, Remedy, Statement};
+use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement};
 
 /// Encodes the records of one stream into a block.
 ///
@@ -100,6 +100,28 @@ impl StreamEncoder {
         });
     }
 
+    /// Why statements of a template are not known to only read; once per template.
+    pub fn impure(&mut self, id: u32, because: &str) {
+        self.definition(tags::IMPURE, id, because.as_bytes());
+    }
+
+    /// An answer from memory differed from the server's at this byte: the unit, the answer and the server's.
+    pub fn differed(&mut self, template: u32, at: u64, texts: [&[u8]; 3]) {
+        self.record(tags::DIFFERED, |out| {
+            put_varint(out, template.into());
+            put_varint(out, at);
+            texts.into_iter().for_each(|text| put_bytes(out, text));
+        });
+    }
+
+    /// Answers from memory that were run for real as well, and how many of them differed.
+    pub fn verified(&mut self, answers: u64, differed: u64) {
+        self.record(tags::VERIFIED, |out| {
+            put_varint(out, answers);
+            put_varint(out, differed);
+        });
+    }
+
     /// Records that could not be kept.
     pub fn lost(&mut self, bytes: u64) {
         self.record(tags::LOST, |out| put_varint(out, bytes));
@@ -114,10 +136,15 @@ impl StreamEncoder {
                     | u8::from(exchange.may_share) << 1
                     | u8::from(!exchange.parameter_texts.is_empty()) << 2
                     | (exchange.status as u8) << 3
-                    | u8::from(exchange.remedy.is_some()) << 5,
+                    | u8::from(exchange.remedy.is_some()) << 5
+                    | u8::from(exchange.obstacle.is_some()) << 6,
             );
             if let Some(remedy) = exchange.remedy {
                 let place = Remedy::ALL.iter().position(|known| *known == remedy);
+                out.push(place.map_or(0, |place| place as u8 + 1));
+            }
+            if let Some(obstacle) = exchange.obstacle {
+                let place = Obstacle::TOLD.iter().position(|known| *known == obstacle);
                 out.push(place.map_or(0, |place| place as u8 + 1));
             }
             put_outcome(out, exchange.outcome);

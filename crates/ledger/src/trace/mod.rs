@@ -28,6 +28,9 @@ pub(crate) mod tags {
     pub(crate) const CLOSED: u8 = 8;
     pub(crate) const ORIGIN: u8 = 9;
     pub(crate) const LOST: u8 = 10;
+    pub(crate) const IMPURE: u8 = 11;
+    pub(crate) const DIFFERED: u8 = 12;
+    pub(crate) const VERIFIED: u8 = 13;
 }
 
 /// One fact of a stream. Ids are the stream's own and are defined before they are used.
@@ -46,6 +49,29 @@ pub enum Record<'a> {
         id: u32,
         /// The text, literals lifted.
         text: &'a [u8],
+    },
+    /// Why statements of a template are not known to only read.
+    Impure {
+        /// The template's id.
+        id: u32,
+        /// One phrase, without any constant of the statement.
+        because: &'a [u8],
+    },
+    /// An answer from memory that was not what the server answered.
+    Differed {
+        /// The statement's template.
+        template: u32,
+        /// Bytes up to the first difference.
+        at: u64,
+        /// The unit, the answer from memory, and the server's; empty where the trace keeps no values.
+        texts: [&'a [u8]; 3],
+    },
+    /// Answers from memory that were run for real as well, in the whole session.
+    Verified {
+        /// How many.
+        answers: u64,
+        /// How many of them differed.
+        differed: u64,
     },
     /// A scope's label.
     Scope {

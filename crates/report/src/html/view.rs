@@ -11,6 +11,7 @@ use crate::chart::{self, Size};
 use crate::clean::{clean, cut, statement_text, tied};
 use crate::number::{count, counted, duration, percent};
 use crate::proof::proof;
+use crate::remedies::{fate, remedy};
 use crate::text::{self, all_time, parts, scope_name};
 
 /// Findings shown; the rest are in the other formats.
@@ -118,6 +119,10 @@ pub(super) struct FindingView {
     scopes: String,
     driver: Option<&'static str>,
     fix: String,
+    /// What remedies took out, and what they left.
+    left: Option<String>,
+    /// What the gateway can do as the program is.
+    remedy: Option<String>,
 }
 
 impl Statement {
@@ -254,5 +259,7 @@ fn finding(finding: &Finding, rtt_ns: Option<u64>) -> FindingView {
         scopes: scopes.join(", "),
         driver: (finding.driver != Driver::Unknown).then(|| finding.driver.name()),
         fix: cut(&finding.fix, TEXT_MAX),
+        left: fate(finding).map(|text| cut(&text, TEXT_MAX)),
+        remedy: remedy(finding),
     }
 }

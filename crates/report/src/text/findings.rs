@@ -7,7 +7,8 @@ use super::{LINE_MAX, Page, scope_name};
 use crate::Report;
 use crate::clean::statement_text;
 use crate::number::{count, duration};
-use crate::proof::{proof, remedy};
+use crate::proof::proof;
+use crate::remedies::{fate, remedy};
 
 /// Findings listed; the rest are in the other formats.
 const FINDINGS_MAX: usize = 10;
@@ -92,6 +93,9 @@ fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
         driver => format!("{}: {}", driver.name(), finding.fix),
     };
     page.labelled(INDENT, "fix  ", &fix);
+    if let Some(fate) = fate(finding) {
+        page.labelled_within(INDENT, "left ", &fate, 3);
+    }
     if let Some(remedy) = remedy(finding) {
         page.labelled(INDENT, "or   ", &remedy);
     }

@@ -1,14 +1,16 @@
 //! What ran, what was counted, where the time went.
 
-use onetrip_ledger::{PathTimes, Summary};
+use onetrip_ledger::{Difference, PathTimes, Summary};
 
 use super::Page;
 use crate::Report;
-use crate::clean::clean;
+use crate::clean::{clean, cut, statement_text};
 use crate::number::{bound, bytes, count, counted, duration, percent};
 
 /// Width of the labels.
 const LABELS: usize = 11;
+/// Columns of a statement that was answered wrongly.
+const STATEMENT_MAX: usize = 60;
 /// Width of a bar that stands for everything.
 const BAR: u64 = 20;
 
@@ -46,6 +48,9 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
         facts.push(("trips", trips(summary)));
         if !summary.removed.is_empty() {
             facts.push(("removed", removed(summary)));
+        }
+        if summary.verified > 0 {
+            facts.push(("verified", verified(summary)));
         }
         facts.push(("connections", connections(summary)));
         facts.push(("statements", statements(summary)));
@@ -101,6 +106,12 @@ fn removed(summary: &Summary) -> String {
     format!("{}: {}", counted(all, "trip", "trips"), parts.join(", "))
 }
 
+/// Answers from memory that were run for real as well.
+fn verified(summary: &Summary) -> String {
+    let answers = counted(summary.verified, "answer", "answers");
+    format!("{answers} from memory run for real as well: {} differed", count(summary.differed))
+}
+
 fn connections(summary: &Summary) -> String {
     let mut text = count(summary.connections);
     let mut drivers: Vec<_> = summary.drivers.iter().collect();
@@ -135,7 +146,16 @@ fn volume(summary: &Summary) -> String {
 
 /// What keeps a count from being exact, or a reader from trusting it: one line each.
 pub(crate) fn doubts(summary: &Summary) -> Vec<String> {
-    let mut doubts = Vec::new();
+    let mut doubts: Vec<String> = summary
+        .differences
+        .iter()
+        .map(|Difference { statement, at }| {
+            let statement = cut(statement_text(statement), STATEMENT_MAX);
+            let remedy =
+                "that session got no more answers from memory; --remedies exact,-loops leaves them out";
+            format!("WRONG ANSWER from memory, from byte {} on: {statement}; {remedy}", count(*at))
+        })
+        .collect();
     let trips = summary.trips;
     if trips.may_share > 0 {
         let settle = match summary.settle_ns {

@@ -5,7 +5,7 @@ pub(crate) mod page;
 
 use onetrip_ledger::findings::advice;
 use onetrip_ledger::{
-    Code, Driver, Evidence, Finding, PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals,
+    Code, Driver, Evidence, Finding, Obstacle, PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals,
 };
 
 pub(crate) const EMPLOYEES: &str = "SELECT emp_no, first_name, last_name FROM employees ORDER BY emp_no";
@@ -33,6 +33,9 @@ pub(crate) fn finding(code: Code, driver: Driver, counts: [u64; 4], evidence: Ev
         occurrences,
         trips,
         avoidable,
+        removed: 0,
+        left: Default::default(),
+        impure: None,
         waited_ns,
         wire_ns: waited_ns / 10 * 9,
         evidence,
@@ -44,6 +47,7 @@ pub(crate) fn finding(code: Code, driver: Driver, counts: [u64; 4], evidence: Ev
 pub(crate) fn story() -> Summary {
     let walk = Evidence::Walk { sources: vec![(1, "emp_no".into())], rows: (1, 400) };
     let loop_ = finding(Code::Loop, Driver::Psycopg2, [1, 400, 399, 5_160_000_000], walk);
+    let loop_ = Finding { left: [(Obstacle::OffAtItsLevel, 400)].into(), ..loop_ };
     Summary {
         trips: TripTotals { total: 406, connect: 3, may_share: 0 },
         connections: 1,
@@ -145,7 +149,12 @@ pub(crate) fn crowded() -> Summary {
             .collect(),
         findings: vec![
             with(
-                finding(Code::Loop, Driver::Django, [12, 20_012, 20_000, 106_000_000_000], walk),
+                Finding {
+                    removed: 9_988,
+                    left: [(Obstacle::ReadCommitted, 19_000), (Obstacle::Impure, 1_012)].into(),
+                    impure: Some("function margin() is not a built-in function known to be harmless".into()),
+                    ..finding(Code::Loop, Driver::Django, [12, 20_012, 20_000, 106_000_000_000], walk)
+                },
                 &[lines, orders],
                 &["checkout/pay", "orders/list"],
             ),

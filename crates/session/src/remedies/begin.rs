@@ -177,11 +177,15 @@ impl Session {
 
     /// Whether nothing of the client's is under way in either direction.
     pub(crate) fn is_quiet(&self) -> bool {
+        self.is_answered() && !self.in_group
+    }
+
+    /// Whether all that the client has sent is answered; a Flush may have left its group open.
+    pub(crate) fn is_answered(&self) -> bool {
         self.queue.owes_session_only()
             && self.units.unanswered() == 0
             && !self.units.is_open()
             && self.server_passing == 0
-            && !self.in_group
             && !self.is_ending
             && self.begin.state != State::Sent { followed: true }
     }

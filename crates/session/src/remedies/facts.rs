@@ -1,12 +1,12 @@
 //! What is known of the session and of the database: whether a statement only reads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Needs};
+use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs};
 use onetrip_wire::pg::Values;
 
 use super::changes::Changes;
@@ -109,7 +109,12 @@ pub(crate) struct Facts {
     building: Option<(CatalogueBuilder, Moment, u64)>,
     /// By template.
     statements: Vec<Statement>,
+    /// Templates of which the trace says why they are not known to only read.
+    pub(super) told_impure: HashSet<u32, RandomState>,
 }
+
+/// What a catalogue says of a template, and which one that was.
+type Verdict = (Result<(), Arc<Impure>>, Arc<Catalogue>);
 
 /// What is known of a template.
 #[derive(Debug, Clone, Default)]
@@ -119,11 +124,10 @@ enum Statement {
     Unseen,
     Reads {
         needs: Arc<Needs>,
-        /// What the catalogue said, and which one that was.
-        verdict: Option<(bool, Arc<Catalogue>)>,
+        verdict: Option<Verdict>,
     },
     /// Its text tells that it may do more than read.
-    Unsafe,
+    Unsafe(Arc<Impure>),
 }
 
 impl Place {
@@ -193,10 +197,10 @@ impl Facts {
             self.statements.resize(position + 1, Statement::Unseen);
         }
         if let Statement::Unseen = self.statements[position] {
-            let needs = std::str::from_utf8(text).ok().and_then(|text| purity::read(text).ok());
-            self.statements[position] = match needs {
-                Some(needs) => Statement::Reads { needs: Arc::new(needs), verdict: None },
-                None => Statement::Unsafe,
+            let text = std::str::from_utf8(text).map_err(|_| Impure::NotParsed);
+            self.statements[position] = match text.and_then(purity::read) {
+                Ok(needs) => Statement::Reads { needs: Arc::new(needs), verdict: None },
+                Err(because) => Statement::Unsafe(Arc::new(because)),
             };
         }
     }
@@ -215,7 +219,16 @@ impl Facts {
     pub(crate) fn needs_of(&self, template: u32) -> Option<&Needs> {
         match self.statements.get(template as usize)? {
             Statement::Reads { needs, .. } => Some(needs),
-            Statement::Unseen | Statement::Unsafe => None,
+            Statement::Unseen | Statement::Unsafe(_) => None,
+        }
+    }
+
+    /// Why statements of this template are not proven to only read, as far as that was looked at.
+    pub(super) fn impure(&self, template: u32) -> Option<Arc<Impure>> {
+        match self.statements.get(template as usize)? {
+            Statement::Unsafe(because) => Some(Arc::clone(because)),
+            Statement::Reads { verdict, .. } => verdict.as_ref()?.0.clone().err(),
+            Statement::Unseen => None,
         }
     }
 
@@ -229,11 +242,12 @@ impl Facts {
             return false;
         };
         match verdict {
-            Some((reads, catalogue)) if Arc::ptr_eq(catalogue, &known.catalogue) => *reads,
+            Some((reads, catalogue)) if Arc::ptr_eq(catalogue, &known.catalogue) => reads.is_ok(),
             _ => {
-                let reads = known.catalogue.check(needs).is_ok();
+                let reads = known.catalogue.check(needs).map(|_| ()).map_err(Arc::new);
+                let is_pure = reads.is_ok();
                 *verdict = Some((reads, Arc::clone(&known.catalogue)));
-                reads
+                is_pure
             }
         }
     }

@@ -97,6 +97,7 @@ impl Session {
                 Ok(Verdict::Replace(message.len()))
             }
             (Some(Owner::Loops), _) => self.flight_reply(now, tag, reply, message, is_whole),
+            (Some(Owner::Verify), _) => self.check_reply(tag, message, is_whole),
             (Some(Owner::Unseen), Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
             (Some(Owner::Unseen), _) => Ok(Verdict::Replace(message.len())),
             (None, Reply::Async) => {

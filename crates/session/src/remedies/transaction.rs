@@ -102,6 +102,7 @@ impl Transaction {
 impl Session {
     /// A statement of the client's goes to the server.
     pub(crate) fn runs(&mut self, now: Moment, effect: Effect, template: u32) {
+        self.note_obstacle(now, effect, template);
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
                 self.transaction_begins();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
-use onetrip_session::{Common, Remedies, Session, SessionConfig, SessionError, Verdict};
+use onetrip_session::{Common, Remedies, Session, SessionConfig, SessionError, Verdict, Verify};
 use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 
 /// The key that clients get.
@@ -33,10 +33,10 @@ pub(crate) struct Books {
 impl Pair {
     /// A session whose client has just connected.
     pub(crate) fn opening() -> Self {
-        Self::with(Remedies::default(), Arc::default())
+        Self::with(Remedies::default(), Arc::default(), None)
     }
 
-    fn with(remedies: Remedies, common: Arc<Common>) -> Self {
+    fn with(remedies: Remedies, common: Arc<Common>, verify: Option<Verify>) -> Self {
         let hasher = ValueHasher::new();
         let config = SessionConfig {
             hasher: hasher.clone(),
@@ -44,6 +44,7 @@ impl Pair {
             keep_values: false,
             remedies,
             common,
+            verify,
             isolation: None,
             private: *b"not told",
         };
@@ -81,7 +82,16 @@ impl Pair {
         remedies: Remedies,
         in_hot_standby: Option<&str>,
     ) -> Self {
-        let mut pair = Self::with(remedies, common);
+        Self::with(remedies, common, None).let_in(packet, in_hot_standby)
+    }
+
+    /// The same, where answers from memory are verified.
+    pub(crate) fn verified(remedies: Remedies, verify: Verify) -> Self {
+        Self::with(remedies, Arc::default(), Some(verify)).let_in(&startup(), Some("off"))
+    }
+
+    fn let_in(self, packet: &[u8], in_hot_standby: Option<&str>) -> Self {
+        let mut pair = self;
         pair.client(packet).expect("a good packet");
         pair.session.path_measured(Moment(0), 13_000, 13_000);
         let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use onetrip_ledger::Remedy;
-use onetrip_session::Common;
+use onetrip_session::{Common, SessionError};
 
 use super::server::Server;
 use super::{Pair, startup};
@@ -28,14 +28,20 @@ impl Wire {
 
     /// The program sends and waits; what it is told.
     pub(crate) fn turn(&mut self, sent: &[u8]) -> Vec<u8> {
-        let mut told = self.pair.told(sent);
+        self.tries(sent).expect("good messages")
+    }
+
+    /// As [`turn`](Self::turn), where the session may end for it.
+    pub(crate) fn tries(&mut self, sent: &[u8]) -> Result<Vec<u8>, SessionError> {
+        let mut told = Vec::new();
+        let mut sent = self.pair.client(sent)?;
         for _ in 0..8 {
-            let sent = self.pair.client(b"").expect("good messages");
+            told.extend(self.pair.server(&self.server.takes(&sent))?);
+            sent = self.pair.client(b"")?;
             if sent.is_empty() {
-                return told;
+                told.extend(self.pair.server(b"")?);
+                return Ok(told);
             }
-            let said = self.server.takes(&sent);
-            told.extend(self.pair.server(&said).expect("good messages"));
         }
         panic!("the session asks again and again");
     }

@@ -126,6 +126,7 @@ impl World {
             keep_values: false,
             remedies: Remedies::default(),
             common: Default::default(),
+            verify: None,
             isolation: None,
             private: *b"not told",
         };

@@ -140,9 +140,74 @@ impl<'a> Bind<'a> {
     }
 }
 
+/// Appends a Bind whose parameters are written in place: `put` appends parameter `index` (counted from zero) and says in
+/// which format, or `None` for NULL, for which it appends nothing. On an error nothing is appended.
+///
+/// # Errors
+///
+/// Those of `put`.
+pub fn encode_bind<E>(
+    out: &mut Vec<u8>,
+    portal: &[u8],
+    statement: &[u8],
+    result_formats: Formats<'_>,
+    count: u16,
+    mut put: impl FnMut(usize, &mut Vec<u8>) -> Result<Option<Format>, E>,
+) -> Result<(), E> {
+    let start = out.len();
+    out.extend_from_slice(&[frontend::BIND, 0, 0, 0, 0]);
+    put_c_str(out, portal);
+    put_c_str(out, statement);
+    out.extend_from_slice(&count.to_be_bytes());
+    let codes = out.len();
+    out.resize(codes + 2 * usize::from(count), 0);
+    out.extend_from_slice(&count.to_be_bytes());
+    for index in 0..usize::from(count) {
+        let at = out.len();
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        match put(index, out) {
+            Ok(Some(format)) => {
+                let length = (out.len() - at - 4) as u32;
+                out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+                out[codes + 2 * index + 1] = format as u8;
+            }
+            Ok(None) => out.truncate(at + 4),
+            Err(error) => {
+                out.truncate(start);
+                return Err(error);
+            }
+        }
+    }
+    result_formats.put(out);
+    let length = (out.len() - start - 1) as u32;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bind_written_in_place_is_the_bind_of_its_values() {
+        let mut out = vec![b'x'];
+        let values = [Some(&b"one"[..]), None, Some(b"")];
+        let put = |index: usize, out: &mut Vec<u8>| -> Result<Option<Format>, ()> {
+            out.extend_from_slice(values[index].unwrap_or_default());
+            Ok(values[index].map(|_| if index == 0 { Format::Binary } else { Format::Text }))
+        };
+        encode_bind(&mut out, b"p", b"s", Formats::of_codes(&[0, 1]), 3, put).unwrap();
+        let bind = Bind::decode(&out[6..]).unwrap();
+        assert_eq!((bind.portal, bind.statement), (&b"p"[..], &b"s"[..]));
+        assert_eq!(bind.parameters.iter().collect::<Vec<_>>(), values);
+        assert_eq!(bind.parameter_formats.codes(), [0, 1, 0, 0, 0, 0]);
+        assert_eq!(bind.result_formats.codes(), [0, 1]);
+        let mut again = vec![b'x'];
+        bind.encode(&mut again);
+        assert_eq!(again, out);
+        assert_eq!(encode_bind(&mut out, b"", b"", Formats::default(), 1, |_, _| Err(7)), Err(7));
+        assert_eq!(again, out, "what failed leaves nothing");
+    }
 
     #[test]
     fn one_format_code_holds_for_all_and_none_means_text() {

@@ -290,10 +290,13 @@ impl Session {
 /// The columns that a RowDescription tells.
 pub(super) fn columns_of(body: &[u8]) -> Option<Vec<Column>> {
     let description = RowDescription::decode(body).ok()?;
-    let format = |format| match format {
+    let columns = description.columns();
+    Some(columns.map(|column| Column { oid: column.type_oid, format: format_of(column.format) }).collect())
+}
+
+pub(super) fn format_of(format: Format) -> ColumnFormat {
+    match format {
         Format::Text => ColumnFormat::Text,
         Format::Binary => ColumnFormat::Binary,
-    };
-    let columns = description.columns();
-    Some(columns.map(|column| Column { oid: column.type_oid, format: format(column.format) }).collect())
+    }
 }

@@ -14,6 +14,7 @@
 mod flight;
 mod request;
 mod serve;
+mod verify;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +27,8 @@ use smallvec::SmallVec;
 use self::flight::{InFlight, columns_of};
 use self::request::{Example, Examples, Request};
 use self::serve::keep_parse;
+use self::verify::Verifying;
+pub use self::verify::{BadVerify, Verify};
 use super::arrived::Arrived;
 use super::transaction::Isolation;
 use super::{Common, Rule};
@@ -56,6 +59,7 @@ pub(crate) struct Loops {
     contact_at: Moment,
     /// Hits up to which what was learnt has been shared.
     hits_shared: u64,
+    verifying: Verifying,
 }
 
 /// A panic elsewhere leaves what was learnt whole.
@@ -136,7 +140,12 @@ impl Session {
         // A group may bring its BEGIN along.
         let is_in_place = self.status == TransactionStatus::Active
             || self.status == TransactionStatus::Idle && header.tag != frontend::QUERY;
-        if !self.may_remedy(Remedy::Loops) || !is_sure || !is_in_place || !self.is_quiet() {
+        if !self.may_remedy(Remedy::Loops)
+            || self.loops.verifying.has_failed()
+            || !is_sure
+            || !is_in_place
+            || !self.is_answered()
+        {
             return None;
         }
         let unit = Arrived::peek(input)?;
@@ -154,17 +163,19 @@ impl Session {
             all_rows: true,
             nothing_ahead: true,
         };
-        match self.loops.buffer.ask(&request.key, &asking) {
-            Answer::Serve(ticket, reply) => {
+        // In a group that a Flush left open nothing is served: it ends with a Sync of which the server has to know.
+        let answer = self.is_quiet().then(|| self.loops.buffer.ask(&request.key, &asking));
+        match answer {
+            Some(Answer::Serve(ticket, reply)) => {
                 let reply = reply.to_vec();
                 Some(self.serve(now, unit, &request, ticket, &reply))
             }
-            Answer::Wait(ticket) if self.queue.owes(Owner::Loops) => {
+            Some(Answer::Wait(ticket)) if self.queue.owes(Owner::Loops) => {
                 let flight = self.loops.in_flight.flight_of(ticket);
                 self.loops.held.get_or_insert((now, flight));
                 Some(Verdict::Hold)
             }
-            Answer::Wait(_) | Answer::Forward(_) => {
+            Some(Answer::Wait(_) | Answer::Forward(_)) | None => {
                 self.loops.held = None;
                 let verdict = self.show_unseen(header.tag, input);
                 if verdict.is_none() {

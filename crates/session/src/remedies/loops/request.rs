@@ -9,13 +9,15 @@ use foldhash::fast::RandomState;
 use onetrip_loops::{Column, Form, Guess, Template, Value};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_sql::{Lifter, LiteralKind};
-use onetrip_wire::pg::{Bind, Execute, Format, Oid, Parse, StatementOrPortal, frontend};
+use onetrip_wire::pg::{Bind, Execute, Format, Formats, Oid, Parse, StatementOrPortal, frontend};
 use smallvec::SmallVec;
 
+use super::flight::format_of;
 use crate::client::SOURCE_BYTES_MAX;
 use crate::remedies::Effect;
 use crate::remedies::arrived::Arrived;
 use crate::session::Session;
+use crate::statements::Learned;
 
 /// Statements of one session that are told apart.
 const STATEMENTS_MAX: usize = 1024;
@@ -134,7 +136,8 @@ impl Examples {
         Some(Request { example, key: simple_key(text), values, begins: false })
     }
 
-    /// An extended group that binds `bind` to a statement with this text.
+    /// An extended group that binds `bind` to a statement with this text; `types` are those that its Parse declares,
+    /// `learned` is what the server has told of it.
     fn extended<'a>(
         &mut self,
         text: &[u8],
@@ -142,15 +145,21 @@ impl Examples {
         bind: &Bind<'a>,
         describes: bool,
         template: u32,
+        learned: Option<&Learned>,
     ) -> Option<Request<'a>> {
         if bind.parameters.len() > VALUES_MAX {
             return None;
         }
+        let told = learned.map_or(&[][..], |learned| &learned.types);
+        let type_of = |types: &[Oid], position| types.get(position).copied().filter(|oid| *oid != 0);
         let mut values = SmallVec::new();
         for (position, bytes) in bind.parameters.iter().enumerate() {
             let form = match bind.parameter_formats.of(position) {
                 Format::Text => Form::Text,
-                Format::Binary => Form::Binary(types.get(position).copied().unwrap_or(0)),
+                Format::Binary => {
+                    let declared = type_of(&types, position).or_else(|| type_of(told, position));
+                    Form::Binary(declared.unwrap_or(0))
+                }
             };
             values.push(Value { bytes, form });
         }
@@ -163,10 +172,31 @@ impl Examples {
         };
         let mut name = Vec::with_capacity(text.len() + 64);
         way.put_name(&mut name);
-        let example = self.place(&name, template, way)?;
+        let id = self.place(&name, template, way)?;
+        if let Some(example) = self.list.get_mut(id as usize) {
+            example.described(learned);
+        }
         let mut key = name;
         put_values(&mut key, bind.parameters.iter());
-        Some(Request { example, key, values, begins: false })
+        Some(Request { example: id, key, values, begins: false })
+    }
+}
+
+impl Example {
+    /// Takes the columns of a result that was described before it was asked for.
+    fn described(&mut self, learned: Option<&Learned>) {
+        let types = learned.and_then(|learned| learned.columns.as_ref());
+        if let (true, Some(types), Way::Extended { result_codes, .. }) =
+            (self.columns.is_empty(), types, &self.way)
+        {
+            let formats = Formats::of_codes(result_codes);
+            let columns = types.iter().enumerate();
+            let column = |(position, oid): (usize, &Oid)| Column {
+                oid: *oid,
+                format: format_of(formats.of(position)),
+            };
+            self.columns = columns.map(column).collect();
+        }
     }
 }
 
@@ -265,7 +295,8 @@ impl Session {
                 let is_read =
                     effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
                 is_read.then_some(())?;
-                self.loops.examples.extended(parse.text, types, &bind, group.describes, template)
+                let learned = self.learned.get(template as usize);
+                self.loops.examples.extended(parse.text, types, &bind, group.describes, template, learned)
             }
         };
         request.map(|request| Request { begins: group.begins, ..request })
@@ -298,7 +329,8 @@ impl Session {
         let prepared = self.prepared.get(bind.statement)?;
         let (text, types) = (prepared.text.clone(), prepared.types.clone());
         (text.effect == Effect::Read).then_some(())?;
-        self.loops.examples.extended(&source, types, bind, describes, text.template)
+        let learned = self.learned.get(text.template as usize);
+        self.loops.examples.extended(&source, types, bind, describes, text.template, learned)
     }
 }
 

@@ -31,6 +31,7 @@ impl Session {
         let reply_at = self.to_client.len();
         self.put_answer(unit, b"", reply, WireStatus::Active); // a description is in front of its rows
         let length = self.to_client.len() - reply_at;
+        let is_verified = self.verify(unit, self.loops.template_of(request), reply_at);
         self.book_served(number, unit, reply);
         // Units that wait for one flight wait for one trip.
         let is_trip = held.is_some_and(|(_, flight)| flight > self.loops.waited_for);
@@ -43,7 +44,7 @@ impl Session {
         self.units.bytes_received(number, length, now);
         self.book_answered(now);
         if !request.key.starts_with(b"Q") {
-            self.loops.unseen = Some(without_sync(unit));
+            self.loops.unseen = (!is_verified).then(|| without_sync(unit));
         }
         self.loops.predictor.served(since_start(now), ticket);
         self.plan_flight(now);
@@ -100,6 +101,11 @@ impl Session {
 }
 
 impl Loops {
+    /// The session's number of a request's template.
+    fn template_of(&self, request: &Request<'_>) -> u32 {
+        self.examples.get(request.example).map_or(0, |example| example.template)
+    }
+
     /// The program's unnamed statement is made anew.
     pub(crate) fn forget_unseen(&mut self) {
         self.unseen = None;

@@ -1,0 +1,85 @@
+import java.lang.management.ManagementFactory;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+
+/** The lab's work in pgjdbc: statement by statement, and with addBatch, which reorders it: first all inserts, then all updates. */
+public final class Lab {
+    public static void main(String[] arguments) throws SQLException {
+        String workload = arguments[0];
+        String mode = arguments[1];
+        int count = Integer.parseInt(arguments[2]);
+        int rounds = Integer.parseInt(arguments[3]) + 1;
+        String url = "jdbc:postgresql://" + System.getenv("PGHOST") + ":" + System.getenv("PGPORT") + "/"
+            + System.getenv("PGDATABASE") + "?sslmode=disable&prepareThreshold=1";
+        try (Connection connection = DriverManager.getConnection(url, System.getenv("PGUSER"), System.getenv("PGPASSWORD"))) {
+            Lab lab = new Lab(connection, count);
+            for (int turn = 0; turn < rounds; turn++) {
+                long began = System.nanoTime();
+                long used = cpu();
+                long rows = workload.equals("pipeline-read") ? lab.read() : lab.write(mode.equals("batch"), turn);
+                System.out.printf("{\"rows\": %d, \"ns\": %d, \"cpu_ns\": %d}%n", rows, System.nanoTime() - began, cpu() - used);
+            }
+        }
+    }
+
+    private final Connection connection;
+    private final int count;
+    private final PreparedStatement select;
+    private final PreparedStatement insert;
+    private final PreparedStatement update;
+
+    private Lab(Connection connection, int count) throws SQLException {
+        this.connection = connection;
+        this.count = count;
+        select = connection.prepareStatement("SELECT id, note FROM items WHERE id = ?");
+        insert = connection.prepareStatement("INSERT INTO orders VALUES (?, 0)");
+        update = connection.prepareStatement("UPDATE stock SET quantity = quantity + 1 WHERE id = ?");
+    }
+
+    private long read() throws SQLException {
+        long rows = 0;
+        for (int n = 0; n < count; n++) {
+            select.setInt(1, 1 + (int) (n * 7919L % 10000));
+            try (ResultSet found = select.executeQuery()) {
+                while (found.next()) {
+                    found.getString(2);
+                    rows++;
+                }
+            }
+        }
+        return rows;
+    }
+
+    private long write(boolean batch, int turn) throws SQLException {
+        connection.setAutoCommit(false);
+        for (int unit = 0; unit < count; unit++) {
+            insert.setInt(1, turn * count + unit);
+            run(insert, batch);
+            for (int line = 0; line < 4; line++) {
+                update.setInt(1, 1 + (unit * 4 + line) % 100);
+                run(update, batch);
+            }
+        }
+        if (batch) {
+            insert.executeBatch();
+            update.executeBatch();
+        }
+        connection.commit();
+        return 0;
+    }
+
+    private static void run(PreparedStatement statement, boolean batch) throws SQLException {
+        if (batch) {
+            statement.addBatch();
+        } else {
+            statement.executeUpdate();
+        }
+    }
+
+    private static long cpu() {
+        return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
+    }
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""The lab's work in asyncpg: statement by statement, and with executemany and fetchmany.
+
+executemany reorders the work: first all inserts, then all updates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, units
+
+
+async def read(connection: asyncpg.Connection, mode: str, count: int, turn: int) -> None:
+    statement = SELECT.format("$1")
+    with Round() as this:
+        if mode == "blocking":
+            for key in keys(count):
+                this.rows += len(await connection.fetch(statement, key))
+        else:
+            this.rows = len(await connection.fetchmany(statement, [(key,) for key in keys(count)]))
+
+
+async def write(connection: asyncpg.Connection, mode: str, count: int, turn: int) -> None:
+    insert, update = INSERT.format("$1"), UPDATE.format("$1")
+    with Round():
+        async with connection.transaction():
+            work = units(count, turn)
+            if mode == "many":
+                await connection.executemany(insert, [(order,) for order, _ in work])
+                await connection.executemany(update, [(stock,) for _, stocks in work for stock in stocks])
+                return
+            for order, stocks in work:
+                await connection.execute(insert, order)
+                for stock in stocks:
+                    await connection.execute(update, stock)
+
+
+async def main() -> None:
+    workload, mode, count, rounds = arguments(("blocking", "many"))
+    work = {"pipeline-read": read, "pipeline-dml": write}[workload]
+    connection = await asyncpg.connect()
+    try:
+        for turn in range(rounds):
+            await work(connection, mode, count, turn)
+    finally:
+        await connection.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

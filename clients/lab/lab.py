@@ -1,0 +1,41 @@
+"""What the lab's Python programs share: arguments, the work, and a line for each round."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+SELECT = "SELECT id, note FROM items WHERE id = {}"
+INSERT = "INSERT INTO orders VALUES ({}, 0)"
+UPDATE = "UPDATE stock SET quantity = quantity + 1 WHERE id = {}"
+
+
+def arguments(modes: tuple[str, ...]) -> tuple[str, str, int, int]:
+    """Workload, mode, N and the rounds with the warm-up."""
+    if len(sys.argv) != 5 or sys.argv[2] not in modes:
+        sys.exit(f"usage: {sys.argv[0]} pipeline-read|pipeline-dml {'|'.join(modes)} N ROUNDS")
+    return sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]) + 1
+
+
+def keys(count: int) -> list[int]:
+    return [1 + (n * 7919) % 10000 for n in range(count)]
+
+
+def units(count: int, turn: int) -> list[tuple[int, list[int]]]:
+    """An order's number and the four stocks that it changes."""
+    return [(turn * count + unit, [1 + (unit * 4 + line) % 100 for line in range(4)]) for unit in range(count)]
+
+
+class Round:
+    """Prints its line when it ends well."""
+
+    def __enter__(self) -> Round:
+        self.rows = 0
+        self.began, self.used = time.perf_counter_ns(), time.process_time_ns()
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            ns, cpu_ns = time.perf_counter_ns() - self.began, time.process_time_ns() - self.used
+            print(json.dumps({"rows": self.rows, "ns": ns, "cpu_ns": cpu_ns}), flush=True)

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""The lab's work in psycopg 3: statement by statement, and in its pipeline mode."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import psycopg
+from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, units
+
+
+def read(connection: psycopg.Connection, mode: str, count: int, turn: int) -> None:
+    statement = SELECT.format("%s")
+    with Round() as this:
+        if mode == "blocking":
+            for key in keys(count):
+                this.rows += len(connection.execute(statement, (key,), prepare=True).fetchall())
+        else:
+            with connection.pipeline():
+                cursors = [connection.execute(statement, (key,), prepare=True) for key in keys(count)]
+                this.rows = sum(len(cursor.fetchall()) for cursor in cursors)
+
+
+def write(connection: psycopg.Connection, mode: str, count: int, turn: int) -> None:
+    insert, update = INSERT.format("%s"), UPDATE.format("%s")
+    with Round(), connection.pipeline() if mode == "pipeline" else nullcontext(), connection.transaction():
+        for order, stocks in units(count, turn):
+            connection.execute(insert, (order,), prepare=True)
+            for stock in stocks:
+                connection.execute(update, (stock,), prepare=True)
+
+
+def main() -> None:
+    workload, mode, count, rounds = arguments(("blocking", "pipeline"))
+    work = {"pipeline-read": read, "pipeline-dml": write}[workload]
+    with psycopg.connect(autocommit=True) as connection:
+        for turn in range(rounds):
+            work(connection, mode, count, turn)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+use std::str::FromStr;
+
+use onetrip_target::{Conninfo, Environment, Host, Secret, passfile};
+use onetrip_wire::pg::{PROTOCOL_3_0, ProtocolVersion};
+
+use crate::ConnectError;
+use crate::core::{Limits, Login};
+
+const PROTOCOL_3_2: ProtocolVersion = ProtocolVersion { major: 3, minor: 2 };
+
+/// Which of several servers will do: libpq's `target_session_attrs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TargetSession {
+    /// The first that answers.
+    #[default]
+    Any,
+    /// One whose sessions may write.
+    ReadWrite,
+    /// One whose sessions may not.
+    ReadOnly,
+    /// One that is not in recovery.
+    Primary,
+    /// One that is.
+    Standby,
+    /// A standby if there is one, else any.
+    PreferStandby,
+}
+
+impl TargetSession {
+    const ALL: [Self; 6] =
+        [Self::Any, Self::ReadWrite, Self::ReadOnly, Self::Primary, Self::Standby, Self::PreferStandby];
+
+    /// The word libpq uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::ReadWrite => "read-write",
+            Self::ReadOnly => "read-only",
+            Self::Primary => "primary",
+            Self::Standby => "standby",
+            Self::PreferStandby => "prefer-standby",
+        }
+    }
+
+    /// Whether a server with these two traits will do.
+    pub(crate) fn accepts(self, is_standby: bool, is_read_only: bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::ReadWrite => !is_read_only,
+            Self::ReadOnly => is_read_only,
+            Self::Primary => !is_standby,
+            Self::Standby | Self::PreferStandby => is_standby,
+        }
+    }
+}
+
+/// How to connect, and what the connection may take.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the server is and who logs in, by libpq's rules.
+    pub conninfo: Conninfo,
+    /// Pipelining, the statement cache, and bounds.
+    pub limits: Limits,
+    /// Settings that the session starts with, such as `search_path`.
+    pub settings: Vec<(String, String)>,
+}
+
+impl FromStr for Config {
+    type Err = ConnectError;
+
+    /// Reads a URL or keyword/value text; the rest comes from the service file, PG* variables and libpq's defaults.
+    ///
+    /// Two keywords are onetrip's own: `pipelining` (`on`, `off`) and `statement_cache` (a number of statements).
+    fn from_str(text: &str) -> Result<Self, ConnectError> {
+        Self::of(Conninfo::parse(text, &Environment::of_this_process())?)
+    }
+}
+
+impl Config {
+    /// What a libpq program without connection text would use.
+    ///
+    /// # Errors
+    /// Variables or files that cannot be understood.
+    pub fn from_environment() -> Result<Self, ConnectError> {
+        Self::of(Conninfo::from_environment(&Environment::of_this_process())?)
+    }
+
+    /// With settings that were read elsewhere.
+    ///
+    /// # Errors
+    /// A value of onetrip's own keywords that does not exist.
+    pub fn of(conninfo: Conninfo) -> Result<Self, ConnectError> {
+        let mut limits = Limits::default();
+        match conninfo.extra.get_nonempty("pipelining") {
+            None | Some("on") => {}
+            Some("off") => limits.pipelining = false,
+            Some(_) => return Err(ConnectError::Value { keyword: "pipelining", expected: "on or off" }),
+        }
+        if let Some(count) = conninfo.extra.get_nonempty("statement_cache") {
+            let wrong =
+                |_| ConnectError::Value { keyword: "statement_cache", expected: "a number of statements" };
+            limits.statements = count.parse().map_err(wrong)?;
+        }
+        Ok(Self { conninfo, limits, settings: Vec::new() })
+    }
+
+    /// Which of several servers will do.
+    ///
+    /// # Errors
+    /// A word that libpq does not know either.
+    pub fn target_session(&self) -> Result<TargetSession, ConnectError> {
+        let Some(word) = self.conninfo.extra.get_nonempty("target_session_attrs") else {
+            return Ok(TargetSession::Any);
+        };
+        let expected = "any, read-write, read-only, primary, standby or prefer-standby";
+        let wrong = ConnectError::Value { keyword: "target_session_attrs", expected };
+        TargetSession::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(wrong)
+    }
+
+    /// Who logs in at a host.
+    ///
+    /// # Errors
+    /// A password file that cannot be used, or values that do not exist.
+    pub fn login(&self, host: &Host) -> Result<Login, ConnectError> {
+        let conninfo = &self.conninfo;
+        let extra = |keyword: &str| conninfo.extra.get_nonempty(keyword);
+        let password: Option<Secret> = match &conninfo.password {
+            Some(password) => Some(password.clone()),
+            None => passfile::password_for(conninfo, host)?,
+        };
+        let name = conninfo.application_name.as_deref().or_else(|| extra("fallback_application_name"));
+        let encoding = ("client_encoding", Some("UTF8"));
+        let pairs = [
+            ("database", conninfo.dbname.as_deref()),
+            encoding,
+            ("application_name", name),
+            ("options", conninfo.options.as_deref()),
+            ("replication", extra("replication")),
+        ];
+        let named = pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        let oldest = version(extra("min_protocol_version"), "min_protocol_version")?.unwrap_or(PROTOCOL_3_0);
+        let newest = version(extra("max_protocol_version"), "max_protocol_version")?;
+        Ok(Login {
+            user: conninfo.user.clone().unwrap_or_default(),
+            password,
+            parameters: named.chain(self.settings.iter().cloned()).collect(),
+            versions: (oldest, newest.unwrap_or(PROTOCOL_3_0).max(oldest)),
+            required: crate::core::Required::parse(extra("require_auth").unwrap_or_default()),
+            binding: match extra("channel_binding") {
+                None | Some("prefer") => crate::core::Binding::Prefer,
+                Some("disable") => crate::core::Binding::Disable,
+                Some("require") => crate::core::Binding::Require,
+                Some(_) => {
+                    let expected = "disable, prefer or require";
+                    return Err(ConnectError::Value { keyword: "channel_binding", expected });
+                }
+            },
+        })
+    }
+}
+
+fn version(word: Option<&str>, keyword: &'static str) -> Result<Option<ProtocolVersion>, ConnectError> {
+    match word {
+        None => Ok(None),
+        Some("3.0") => Ok(Some(PROTOCOL_3_0)),
+        Some("3.2" | "latest") => Ok(Some(PROTOCOL_3_2)),
+        Some(_) => Err(ConnectError::Value { keyword, expected: "3.0, 3.2 or latest" }),
+    }
+}

@@ -1,0 +1,250 @@
+//! The connection without its socket: requests in, bytes out; bytes in, events out.
+//!
+//! ```text
+//!   Opening --(let in)--> Connection
+//!                           |  submit, push, sync, flush          requests: encoded into the output, booked in the queue
+//!                           |  output, sent                       bytes for the socket
+//!                           |  input_space, received, lost        bytes from the socket
+//!                           '  next_event, row, outcome           what the server said
+//! ```
+//!
+//! Replies come in the order of the requests, so one queue ([`queue`]) knows whose each is. After an error the server
+//! skips everything up to the next Sync; the entries up to there are dropped in one place ([`receive`]).
+//!
+//! Nothing here waits, reads a clock or knows a socket: a caller that moves the bytes gets the same conversation on
+//! a virtual clock, blocking, or in any event loop.
+
+mod auth;
+mod block;
+mod control;
+mod end_point;
+mod event;
+mod fetch;
+mod opening;
+mod pace;
+mod pipeline;
+mod prefetch;
+mod queue;
+mod receive;
+mod request;
+mod statements;
+mod stream;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
+
+pub use block::{Done, OnError, Outcome};
+pub use event::{Event, Notification, RowSpan};
+pub use fetch::{Fetch, Window};
+pub use opening::{Login, Opening, Security, Step};
+pub use prefetch::Prefetch;
+pub use request::{Limits, Request};
+
+use crate::{Columns, Error, ServerError};
+pub(crate) use auth::{Binding, Required};
+use block::Block;
+pub(crate) use control::is_copy;
+pub(crate) use pace::SendPace;
+use queue::Awaited;
+use statements::{Slot, Statements};
+use stream::Stream;
+
+/// An operation of a connection. Later ones have greater ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub(crate) u64);
+
+impl OperationId {
+    /// The number: operations of one connection are counted from one.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}
+
+/// What interrupts a session's work from another connection.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CancelKey {
+    pub(crate) process_id: u32,
+    pub(crate) key: Vec<u8>,
+}
+
+impl CancelKey {
+    /// The packet to send on a connection of its own, which the server then closes.
+    pub fn packet(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode_cancel_request(&mut out, CancelRequest { process_id: self.process_id, key: &self.key });
+        out
+    }
+
+    /// Process id of the backend.
+    pub fn process_id(&self) -> u32 {
+        self.process_id
+    }
+}
+
+impl fmt::Debug for CancelKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("CancelKey").field("process_id", &self.process_id).finish_non_exhaustive()
+    }
+}
+
+/// One session with a server.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    limits: Limits,
+    queue: VecDeque<Awaited>,
+    statements: Statements,
+    /// The statements that shield the operations of a pipeline; they stay prepared.
+    shield_slots: Option<[Slot; 3]>,
+    portals_to_close: Vec<String>,
+    block: Block,
+    status: TransactionStatus,
+    last_id: u64,
+    /// Set from an error until the server is ready again: who failed.
+    skipping: Option<receive::Skipping>,
+    /// Something was sent that no Sync follows.
+    is_unsynced: bool,
+    /// Something was sent whose reply the server may keep back.
+    is_unflushed: bool,
+    lost: Option<Error>,
+    simple_columns: Columns,
+    settings: HashMap<String, String>,
+    key: Option<CancelKey>,
+    notices: VecDeque<ServerError>,
+    notifications: VecDeque<Notification>,
+    /// Notices and notifications that were dropped because nobody took them.
+    unheard: u64,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream, limits: Limits) -> Self {
+        Self {
+            stream,
+            queue: VecDeque::new(),
+            statements: Statements::new(limits.statements),
+            limits,
+            shield_slots: None,
+            portals_to_close: Vec::new(),
+            block: Block::default(),
+            status: TransactionStatus::Idle,
+            last_id: 0,
+            skipping: None,
+            is_unsynced: false,
+            is_unflushed: false,
+            lost: None,
+            simple_columns: Columns::default(),
+            settings: HashMap::new(),
+            key: None,
+            notices: VecDeque::new(),
+            notifications: VecDeque::new(),
+            unheard: 0,
+        }
+    }
+
+    /// What is to be sent now; tell [`sent`](Self::sent) how much of it was.
+    pub fn output(&mut self) -> &[u8] {
+        self.stream.output()
+    }
+
+    /// Whether [`output`](Self::output) has something.
+    pub fn has_output(&self) -> bool {
+        self.stream.has_output()
+    }
+
+    /// Bytes of requests that wait to be sent.
+    pub fn output_bytes(&self) -> usize {
+        self.stream.pending()
+    }
+
+    /// The operating system took this many bytes of the output.
+    pub fn sent(&mut self, count: usize) {
+        self.stream.sent(count);
+    }
+
+    /// Where to put what arrives; tell [`received`](Self::received) how much it was. Rows given out before are void.
+    pub fn input_space(&mut self) -> &mut [u8] {
+        self.stream.input_space()
+    }
+
+    /// This many bytes arrived.
+    ///
+    /// # Errors
+    /// TLS that does not check; the connection is lost then.
+    pub fn received(&mut self, count: usize) -> Result<(), Error> {
+        self.stream.received(count).map_err(|error| {
+            let cause = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+            self.lost(Some(cause));
+            Error::Protocol("TLS does not check")
+        })
+    }
+
+    /// The connection has ended: every operation that was not answered fails, each with what is known about it.
+    pub fn lost(&mut self, cause: Option<std::io::Error>) {
+        if self.lost.is_none() {
+            self.lost = Some(Error::Lost { retry: crate::Retry::Unknown, cause: cause.map(Into::into) });
+        }
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Whether all that was asked has been answered.
+    pub fn is_settled(&self) -> bool {
+        self.queue.is_empty() && self.skipping.is_none()
+    }
+
+    /// How many replies are awaited.
+    pub fn depth(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The limits of this connection.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Where the session stood when the server was last ready.
+    pub fn transaction_status(&self) -> TransactionStatus {
+        self.status
+    }
+
+    /// A setting that the server reports, such as `server_version`.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    /// What interrupts this session's work; `None` with servers that have no such thing.
+    pub fn cancel_key(&self) -> Option<&CancelKey> {
+        self.key.as_ref()
+    }
+
+    /// The oldest notice that nobody took.
+    pub fn take_notice(&mut self) -> Option<ServerError> {
+        self.notices.pop_front()
+    }
+
+    /// The oldest notification that nobody took.
+    pub fn take_notification(&mut self) -> Option<Notification> {
+        self.notifications.pop_front()
+    }
+
+    /// Notices and notifications that were dropped since the connection began, because too many waited.
+    pub fn unheard(&self) -> u64 {
+        self.unheard
+    }
+
+    fn next_id(&mut self) -> OperationId {
+        self.last_id += 1;
+        OperationId(self.last_id)
+    }
+}

@@ -1,0 +1,218 @@
+use std::sync::Arc;
+
+use onetrip_wire::Reader;
+use onetrip_wire::pg::{Format, Oid, RowDescription};
+use postgres_types::{FromSql, Kind, Type};
+
+use crate::Error;
+
+/// One column of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its type, with the name where it is one of PostgreSQL's own.
+    pub ty: Type,
+    /// Type modifier, such as the n of varchar(n) plus four.
+    pub type_modifier: i32,
+    /// Size of the type in bytes; negative is variable.
+    pub type_len: i16,
+    /// Table that it comes from, or zero.
+    pub table: Oid,
+    /// Attribute number in that table, or zero.
+    pub attribute: i16,
+}
+
+/// The columns of a result; none for a statement that returns no rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Columns {
+    list: Arc<[Column]>,
+}
+
+impl Columns {
+    pub(crate) fn of(description: &RowDescription<'_>) -> Self {
+        let column = |column: onetrip_wire::pg::Column<'_>| Column {
+            name: String::from_utf8_lossy(column.name).into(),
+            ty: type_of(column.type_oid),
+            type_modifier: column.type_modifier,
+            type_len: column.type_len,
+            table: column.table,
+            attribute: column.attribute,
+        };
+        Self { list: description.columns().map(column).collect() }
+    }
+
+    /// The position of the first column with this name.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.list.iter().position(|column| &*column.name == name)
+    }
+}
+
+impl std::ops::Deref for Columns {
+    type Target = [Column];
+
+    fn deref(&self) -> &[Column] {
+        &self.list
+    }
+}
+
+/// One row, borrowed from where the bytes of the server arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    columns: &'a Columns,
+    format: Format,
+    /// The body of a DataRow.
+    body: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn new(columns: &'a Columns, format: Format, body: &'a [u8]) -> Self {
+        Self { columns, format, body }
+    }
+
+    pub(crate) fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    /// The columns of the result.
+    pub fn columns(&self) -> &'a Columns {
+        self.columns
+    }
+
+    /// How the values are written.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        Reader::new(self.body).count().map_or(0, usize::from)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All values in order, as they were sent; `None` is NULL.
+    pub fn values(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
+        let mut reader = Reader::new(self.body);
+        let count = reader.count().unwrap_or_default();
+        (0..count).map_while(move |_| reader.value().ok())
+    }
+
+    /// One value as it was sent; `None` is NULL.
+    ///
+    /// # Errors
+    /// A position that the row does not have.
+    pub fn value(&self, index: usize) -> Result<Option<&'a [u8]>, Error> {
+        self.values().nth(index).ok_or_else(|| column_error(index, "the row has fewer columns"))
+    }
+
+    /// One value as a type of Rust.
+    ///
+    /// # Errors
+    /// A position that the row does not have, NULL for a type without it, or a type that does not fit the column's.
+    pub fn get<T: FromSql<'a>>(&self, index: usize) -> Result<T, Error> {
+        let value = self.value(index)?;
+        let ty = self.columns.get(index).map_or(&Type::UNKNOWN, |column| &column.ty);
+        if !T::accepts(ty) {
+            return Err(column_error(index, &format!("its type is {ty}, which the Rust type does not take")));
+        }
+        if self.format == Format::Text && *ty != Type::TEXT {
+            return Err(column_error(
+                index,
+                "it came as text: take it by `text`, or ask for the binary format",
+            ));
+        }
+        T::from_sql_nullable(ty, value).map_err(|error| column_error(index, &error.to_string()))
+    }
+
+    /// One value by the name of its column.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), and a name that no column has.
+    pub fn get_by_name<T: FromSql<'a>>(&self, name: &str) -> Result<T, Error> {
+        let index = self.columns.index_of(name);
+        self.get(index.ok_or_else(|| column_error(usize::MAX, &format!("no column is called {name}")))?)
+    }
+
+    /// One value that is text by its type or its format; `None` is NULL.
+    ///
+    /// # Errors
+    /// A position that the row does not have, or bytes that are not UTF-8.
+    pub fn text(&self, index: usize) -> Result<Option<&'a str>, Error> {
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| column_error(index, "it is not UTF-8"));
+        self.value(index)?.map(text).transpose()
+    }
+}
+
+/// A result that is kept: the rows of a query in a pipeline.
+#[derive(Debug, Clone, Default)]
+pub struct ResultSet {
+    columns: Columns,
+    format: Format,
+    /// Bodies of DataRows, each with its Int32 length in front.
+    bytes: Vec<u8>,
+    rows: usize,
+}
+
+impl ResultSet {
+    pub(crate) fn new(columns: Columns, format: Format) -> Self {
+        Self { columns, format, bytes: Vec::new(), rows: 0 }
+    }
+
+    pub(crate) fn push(&mut self, body: &[u8]) {
+        self.bytes.extend_from_slice(&(body.len() as u32).to_ne_bytes());
+        self.bytes.extend_from_slice(body);
+        self.rows += 1;
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Memory that the rows take, in bytes.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// The rows in order.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        let mut at = 0;
+        std::iter::from_fn(move || self.row_at(&mut at))
+    }
+
+    /// The row at a position in bytes, which moves on behind it.
+    pub(crate) fn row_at(&self, at: &mut usize) -> Option<Row<'_>> {
+        let (length, bytes) = self.bytes.get(*at..)?.split_first_chunk::<4>()?;
+        let body = bytes.get(..u32::from_ne_bytes(*length) as usize)?;
+        *at += 4 + body.len();
+        Some(Row::new(&self.columns, self.format, body))
+    }
+
+    /// Whether no row follows a position.
+    pub(crate) fn is_end(&self, at: usize) -> bool {
+        at >= self.bytes.len()
+    }
+}
+
+/// A type by its id; one that is not PostgreSQL's own has its id for a name.
+fn type_of(oid: Oid) -> Type {
+    Type::from_oid(oid).unwrap_or_else(|| Type::new(format!("type {oid}"), oid, Kind::Simple, String::new()))
+}
+
+fn column_error(index: usize, problem: &str) -> Error {
+    Error::Column { index, problem: problem.into() }
+}

@@ -1,0 +1,89 @@
+//! A warm connection allocates nothing per statement: neither for the pipeline's, nor for those that travel alone, nor
+//! for their rows.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::Server;
+use onetrip_client::OnError;
+use onetrip_client::blocking::Client;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    ALLOCATIONS.with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of this thread that needs
+// no allocation and no destructor.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer comes from `System.alloc` with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the pointer comes from `System.alloc` with this layout, the caller answers for the size.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn counted(work: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+fn block(client: &mut Client, on_error: OnError) {
+    let mut pipeline = client.pipeline(on_error).unwrap();
+    pipeline.begin().unwrap();
+    for id in 0..100 {
+        pipeline.execute("INSERT INTO warm VALUES ($1, $2)", &[&id, &"some text"]).unwrap();
+        for _ in 0..4 {
+            pipeline.execute("UPDATE warm SET b = $2 WHERE a = $1", &[&id, &"other text"]).unwrap();
+        }
+    }
+    let commit = pipeline.commit().unwrap();
+    pipeline.end().unwrap().take(commit).unwrap();
+}
+
+#[test]
+fn a_warm_connection_allocates_nothing_per_statement() {
+    let mut client = Client::connect(&Server::shared().url()).unwrap();
+    client.script("CREATE TEMP TABLE warm (a int, b text)").unwrap();
+    for on_error in [OnError::Abort, OnError::Continue] {
+        for _ in 0..3 {
+            block(&mut client, on_error);
+        }
+        assert_eq!(counted(|| block(&mut client, on_error)), 0, "502 operations, {on_error:?}");
+    }
+    let mut read = |expected: i64| {
+        let mut rows = client.query("SELECT a::int8, b FROM warm WHERE a < $1", &[&100]).unwrap();
+        let mut sum = 0;
+        while let Some(row) = rows.next_row().unwrap() {
+            sum += row.get::<i64>(0).unwrap();
+            assert_eq!(row.get::<&str>(1).unwrap(), "other text");
+        }
+        assert_eq!(sum, expected);
+    };
+    let sum = 8 * (99 * 100 / 2);
+    read(sum);
+    assert_eq!(counted(|| read(sum)), 0, "800 rows");
+}

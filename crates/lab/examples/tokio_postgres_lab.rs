@@ -1,0 +1,112 @@
+//! The lab's work in tokio-postgres: statement by statement, and as futures that are joined, which it pipelines.
+//!
+//! `tokio_postgres_lab WORKLOAD MODE N ROUNDS`, as `clients/lab/README.md` says of all such programs.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use rustix::time::{ClockId, clock_gettime};
+use tokio_postgres::{Client, NoTls, Statement};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [workload, mode, count, rounds] = arguments.as_slice() else {
+        return Err("usage: tokio_postgres_lab pipeline-read|pipeline-dml blocking|joined N ROUNDS".into());
+    };
+    let (count, rounds): (i32, i32) = (count.parse()?, rounds.parse()?);
+    let is_joined = mode == "joined";
+    let (client, connection) = config()?.connect(NoTls).await?;
+    let connection = tokio::spawn(connection);
+    let work = Work::prepare(&client, workload == "pipeline-read").await?;
+    for turn in 0..=rounds {
+        let (began, used) = (Instant::now(), cpu());
+        let rows = match &work {
+            Work::Read(select) => read(&client, select, count, is_joined).await?,
+            Work::Write(insert, update) => write(&client, (insert, update), (count, turn), is_joined).await?,
+        };
+        let (ns, cpu_ns) = (began.elapsed().as_nanos(), cpu().saturating_sub(used).as_nanos());
+        println!("{{\"rows\": {rows}, \"ns\": {ns}, \"cpu_ns\": {cpu_ns}}}");
+    }
+    drop(client);
+    connection.await??;
+    Ok(())
+}
+
+enum Work {
+    Read(Statement),
+    Write(Statement, Statement),
+}
+
+impl Work {
+    async fn prepare(client: &Client, is_read: bool) -> Result<Self, tokio_postgres::Error> {
+        if is_read {
+            return client.prepare("SELECT id, note FROM items WHERE id = $1").await.map(Self::Read);
+        }
+        let insert = client.prepare("INSERT INTO orders VALUES ($1, 0)").await?;
+        let update = client.prepare("UPDATE stock SET quantity = quantity + 1 WHERE id = $1").await?;
+        Ok(Self::Write(insert, update))
+    }
+}
+
+async fn read(
+    client: &Client,
+    select: &Statement,
+    count: i32,
+    is_joined: bool,
+) -> Result<usize, tokio_postgres::Error> {
+    let keys: Vec<i32> = (0..i64::from(count)).map(|n| 1 + (n * 7919 % 10_000) as i32).collect();
+    if is_joined {
+        let found =
+            try_join_all(keys.iter().map(|key| async move { client.query(select, &[key]).await })).await?;
+        return Ok(found.iter().map(Vec::len).sum());
+    }
+    let mut rows = 0;
+    for key in &keys {
+        rows += client.query(select, &[key]).await?.len();
+    }
+    Ok(rows)
+}
+
+async fn write(
+    client: &Client,
+    (insert, update): (&Statement, &Statement),
+    (count, turn): (i32, i32),
+    is_joined: bool,
+) -> Result<usize, tokio_postgres::Error> {
+    let mut work = Vec::new();
+    for unit in 0..count {
+        work.push((insert, turn * count + unit));
+        work.extend((0..4).map(|line| (update, 1 + (unit * 4 + line) % 100)));
+    }
+    if is_joined {
+        let together = try_join_all(
+            work.iter().map(|(statement, key)| async move { client.execute(*statement, &[key]).await }),
+        );
+        let (begun, done, committed) =
+            tokio::join!(client.batch_execute("BEGIN"), together, client.batch_execute("COMMIT"));
+        return begun.and(done).and(committed).map(|()| 0);
+    }
+    client.batch_execute("BEGIN").await?;
+    for (statement, key) in &work {
+        client.execute(*statement, &[key]).await?;
+    }
+    client.batch_execute("COMMIT").await.map(|()| 0)
+}
+
+fn config() -> Result<tokio_postgres::Config, Box<dyn Error>> {
+    let mut config = tokio_postgres::Config::new();
+    config.host(std::env::var("PGHOST")?).port(std::env::var("PGPORT")?.parse()?);
+    config.user(std::env::var("PGUSER")?).dbname(std::env::var("PGDATABASE")?);
+    if let Ok(password) = std::env::var("PGPASSWORD") {
+        config.password(password);
+    }
+    Ok(config)
+}
+
+/// CPU time of this process.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

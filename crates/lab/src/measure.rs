@@ -1,0 +1,103 @@
+//! The numbers of a cell that can be looked at, and how each is written.
+
+use onetrip_report::{count, duration};
+use serde::{Deserialize, Serialize};
+
+use crate::samples::Cell;
+use crate::statistics::Summary;
+
+/// A number of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Median wall time of a round.
+    Time,
+    /// The same by operation.
+    TimePerOperation,
+    /// Operations in a second, by the median round.
+    Throughput,
+    /// Trips of a round.
+    Trips,
+    /// Median CPU time of the clients by operation.
+    CpuPerOperation,
+    /// Most bytes that one client held at once.
+    Memory,
+    /// Median of the write-ahead log written in a round.
+    Wal,
+    /// What 99 in 100 statements of the session beside did not take longer than.
+    BesideP99,
+    /// Bytes in both directions.
+    Bytes,
+}
+
+impl Measure {
+    /// The cell's number; `None` where it was not measured.
+    pub fn of(self, cell: &Cell) -> Option<f64> {
+        let median = |numbers: &[u64]| (!numbers.is_empty()).then(|| Summary::of(numbers).median as f64);
+        let operations = cell.operations.max(1) as f64;
+        match self {
+            Self::Time => median(&cell.rounds_ns),
+            Self::TimePerOperation => median(&cell.rounds_ns).map(|time| time / operations),
+            Self::Throughput => median(&cell.rounds_ns).map(|time| operations * 1e9 / time.max(1.0)),
+            Self::Trips => Some(cell.trips as f64),
+            Self::CpuPerOperation => median(&cell.cpu_ns).map(|time| time / operations),
+            Self::Memory => (cell.memory_max > 0).then_some(cell.memory_max as f64),
+            Self::Wal => median(&cell.wal_bytes),
+            Self::BesideP99 => (!cell.beside_ns.is_empty()).then(|| Summary::of(&cell.beside_ns).p99 as f64),
+            Self::Bytes => Some((cell.bytes_sent + cell.bytes_received) as f64),
+        }
+    }
+
+    /// The number as people read it.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Self::Time | Self::TimePerOperation | Self::CpuPerOperation | Self::BesideP99 => {
+                duration(value.round() as u64)
+            }
+            Self::Throughput => format!("{}/s", count(value.round() as u64)),
+            Self::Trips => count(value.round() as u64),
+            Self::Memory | Self::Wal | Self::Bytes => bytes(value.round() as u64),
+        }
+    }
+
+    /// What an axis with it is called.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Time => "time of a round, median",
+            Self::TimePerOperation => "time per operation, median",
+            Self::Throughput => "operations per second, median",
+            Self::Trips => "trips of a round",
+            Self::CpuPerOperation => "client CPU per operation, median",
+            Self::Memory => "bytes held by a client, peak",
+            Self::Wal => "write-ahead log of a round, median",
+            Self::BesideP99 => "wait of the session beside, p99",
+            Self::Bytes => "bytes of a round, both ways",
+        }
+    }
+}
+
+/// Three digits and a decimal unit: `912 B`, `12.3 kB`.
+pub(crate) fn bytes(number: u64) -> String {
+    let mut scaled = number as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if scaled < 999.5 || unit == "GB" {
+            return match unit {
+                "B" => format!("{number} B"),
+                _ => format!("{} {unit}", digits(scaled)),
+            };
+        }
+        scaled /= 1e3;
+    }
+    count(number)
+}
+
+/// Three digits: `1.23`, `12.3`, `123`.
+pub(crate) fn digits(value: f64) -> String {
+    if value < 9.995 {
+        format!("{value:.2}")
+    } else if value < 99.95 {
+        format!("{value:.1}")
+    } else {
+        count(value.round() as u64)
+    }
+}

@@ -1,0 +1,317 @@
+//! From steps to requests: everything that can be worked out before the clock starts.
+
+use std::num::NonZeroU32;
+
+use minijinja::value::Value;
+
+use crate::formula::{Formulas, Variables};
+use crate::workload::{FetchStep, Formula, RepeatStep, RunStep, Step, Sum};
+
+/// Requests of one plan, at most: beyond it a workload's file is wrong.
+const REQUESTS_MAX: usize = 5_000_000;
+
+/// What a session does in a round.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plan {
+    /// Texts of statements, each once.
+    pub(crate) statements: Vec<String>,
+    pub(crate) acts: Vec<Act>,
+    requests: usize,
+}
+
+/// What is done before the next thing is.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// These requests leave in one write; then all replies are awaited.
+    Flight(Vec<Request>),
+    /// A result in pieces.
+    Fetch(Fetch),
+    /// A request for each of the first kept rows, so many in a flight.
+    ForEach { request: Request, rows_max: usize, per_trip: usize },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Fetch {
+    pub(crate) request: Request,
+    /// Rows of a piece; `None` for all.
+    pub(crate) piece: Option<NonZeroU32>,
+    /// What is run for a row after its piece.
+    pub(crate) each: Vec<Request>,
+    /// Every how many rows.
+    pub(crate) every: usize,
+}
+
+/// One statement to be run.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) kind: Kind,
+    pub(crate) keep: bool,
+    pub(crate) sum: Option<Sum>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Query(String),
+    Execute {
+        /// Index into [`Plan::statements`].
+        statement: usize,
+        parameters: Vec<Parameter>,
+        /// Prepare it anew each time.
+        uncached: bool,
+        binary: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Parameter {
+    Fixed(Box<str>),
+    /// This column of the row that the request is for.
+    Column(usize),
+    /// This column of all rows that were kept, as an array.
+    Kept(usize),
+    /// First value of the reply before.
+    Last,
+}
+
+/// Makes plans for one cell.
+pub(crate) struct Planner<'a> {
+    pub(crate) formulas: &'a Formulas,
+    pub(crate) variables: Variables,
+}
+
+impl Planner<'_> {
+    /// The plan for these steps.
+    pub(crate) fn plan(&mut self, steps: &[Step]) -> Result<Plan, String> {
+        let mut plan = Plan::default();
+        self.add_all(&mut plan, steps)?;
+        Ok(plan)
+    }
+
+    /// A formula's number.
+    pub(crate) fn number(&self, formula: &Formula) -> Result<i64, String> {
+        match formula {
+            Formula::Number(number) => Ok(*number),
+            Formula::Expression(text) => {
+                self.formulas.number(text, &self.variables).map_err(|error| told(&error))
+            }
+        }
+    }
+
+    /// A template's text.
+    pub(crate) fn fill(&self, template: &str) -> Result<String, String> {
+        self.formulas.fill(template, &self.variables).map_err(|error| told(&error))
+    }
+
+    /// Whether a condition holds; one that is not there does.
+    pub(crate) fn holds(&self, condition: Option<&String>) -> Result<bool, String> {
+        let Some(condition) = condition else { return Ok(true) };
+        Ok(self.formulas.number(condition, &self.variables).map_err(|error| told(&error))? != 0)
+    }
+
+    fn add_all(&mut self, plan: &mut Plan, steps: &[Step]) -> Result<(), String> {
+        for step in steps {
+            match step {
+                Step::Query(step) => {
+                    if self.holds(step.when.as_ref())? {
+                        let request = query(self.fill(&step.query)?);
+                        plan.push(Act::Flight(vec![request]), 1)?;
+                    }
+                }
+                Step::Run(step) => self.add_run(plan, step)?,
+                Step::Fetch(step) => self.add_fetch(plan, step)?,
+                Step::Repeat(step) => self.add_repeat(plan, step)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_run(&mut self, plan: &mut Plan, step: &RunStep) -> Result<(), String> {
+        if !self.holds(step.when.as_ref())? {
+            return Ok(());
+        }
+        let per_trip = self.count(step.per_trip.as_ref(), 1)?.max(1);
+        if let Some(limit) = &step.for_each {
+            let rows_max = self.count(Some(limit), 0)?;
+            let request = self.request(plan, step)?;
+            return plan.push(Act::ForEach { request, rows_max, per_trip }, 1);
+        }
+        let times = self.count(step.times.as_ref(), 1)?;
+        let mut flight = Vec::new();
+        for turn in 0..times {
+            if let Some(name) = &step.as_ {
+                self.variables.insert(name.clone(), Value::from(turn));
+            }
+            flight.push(self.request(plan, step)?);
+            if flight.len() == per_trip {
+                plan.push(Act::Flight(std::mem::take(&mut flight)), per_trip)?;
+            }
+        }
+        let rest = flight.len();
+        if rest > 0 { plan.push(Act::Flight(flight), rest) } else { Ok(()) }
+    }
+
+    fn add_fetch(&mut self, plan: &mut Plan, step: &FetchStep) -> Result<(), String> {
+        let as_run = RunStep {
+            run: step.fetch.clone(),
+            with: Vec::new(),
+            times: None,
+            as_: None,
+            for_each: None,
+            per_trip: None,
+            keep: false,
+            uncached: false,
+            binary: step.binary,
+            sum: step.sum,
+            when: None,
+        };
+        let request = self.request(plan, &as_run)?;
+        let piece = NonZeroU32::new(self.count(Some(&step.rows), 0)? as u32);
+        let mut each = Vec::new();
+        for run in &step.each {
+            if self.holds(run.when.as_ref())? {
+                each.push(self.request(plan, run)?);
+            }
+        }
+        let every = self.count(step.every.as_ref(), 1)?.max(1);
+        plan.push(Act::Fetch(Fetch { request, piece, each, every }), 1)
+    }
+
+    fn add_repeat(&mut self, plan: &mut Plan, step: &RepeatStep) -> Result<(), String> {
+        let per_trip = self.count(step.per_trip.as_ref(), 0)?;
+        let first = plan.acts.len();
+        for turn in 0..self.count(Some(&step.repeat), 0)? {
+            self.variables.insert(step.as_.clone(), Value::from(turn));
+            self.add_all(plan, &step.steps)?;
+        }
+        if per_trip > 0 { plan.join(first, per_trip) } else { Ok(()) }
+    }
+
+    fn request(&self, plan: &mut Plan, step: &RunStep) -> Result<Request, String> {
+        let statement = plan.statement(self.fill(&step.run)?);
+        let parameters = step.with.iter().map(|with| self.parameter(with)).collect::<Result<_, _>>()?;
+        let kind = Kind::Execute { statement, parameters, uncached: step.uncached, binary: step.binary };
+        Ok(Request { kind, keep: step.keep, sum: step.sum })
+    }
+
+    fn parameter(&self, with: &str) -> Result<Parameter, String> {
+        if with == "last" {
+            return Ok(Parameter::Last);
+        }
+        for (word, parameter) in
+            [("column ", Parameter::Column as fn(usize) -> Parameter), ("kept ", Parameter::Kept)]
+        {
+            if let Some(column) = with.strip_prefix(word) {
+                return column.parse().map(parameter).map_err(|_| format!("{with:?} names no column"));
+            }
+        }
+        let text = self.formulas.text_of(with, &self.variables).map_err(|error| told(&error))?;
+        Ok(Parameter::Fixed(text.into()))
+    }
+
+    fn count(&self, formula: Option<&Formula>, default: usize) -> Result<usize, String> {
+        let Some(formula) = formula else { return Ok(default) };
+        let number = self.number(formula)?;
+        usize::try_from(number).map_err(|_| format!("{formula} is {number}"))
+    }
+}
+
+impl Plan {
+    fn statement(&mut self, text: String) -> usize {
+        // Few texts, so that the newest are found at once.
+        if let Some(place) = self.statements.iter().rposition(|known| *known == text) {
+            return place;
+        }
+        self.statements.push(text);
+        self.statements.len() - 1
+    }
+
+    fn push(&mut self, act: Act, requests: usize) -> Result<(), String> {
+        self.requests += requests;
+        if self.requests > REQUESTS_MAX {
+            return Err(format!("more than {REQUESTS_MAX} requests in a round"));
+        }
+        self.acts.push(act);
+        Ok(())
+    }
+
+    /// Joins the flights from `first` on into flights of this many requests.
+    fn join(&mut self, first: usize, per_trip: usize) -> Result<(), String> {
+        let mut requests = Vec::new();
+        for act in self.acts.drain(first..) {
+            match act {
+                Act::Flight(flight) => requests.extend(flight),
+                Act::Fetch(_) | Act::ForEach { .. } => {
+                    return Err("what depends on a reply cannot share its trip".to_owned());
+                }
+            }
+        }
+        let mut requests = requests.into_iter().peekable();
+        while requests.peek().is_some() {
+            self.acts.push(Act::Flight(requests.by_ref().take(per_trip).collect()));
+        }
+        Ok(())
+    }
+}
+
+/// A statement by the simple protocol.
+pub(crate) fn query(text: String) -> Request {
+    Request { kind: Kind::Query(text), keep: false, sum: None }
+}
+
+/// A template engine's error with its cause, on one line.
+pub(crate) fn told(error: &minijinja::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan_of(steps: &str) -> Result<Plan, String> {
+        #[derive(serde::Deserialize)]
+        struct Steps {
+            steps: Vec<Step>,
+        }
+        let steps: Steps = toml::from_str(steps).unwrap();
+        Planner { formulas: &Formulas::new(), variables: Variables::new() }.plan(&steps.steps)
+    }
+
+    fn flights(plan: &Plan) -> Vec<usize> {
+        let length = |act: &Act| match act {
+            Act::Flight(requests) => requests.len(),
+            Act::Fetch(_) | Act::ForEach { .. } => 0,
+        };
+        plan.acts.iter().map(length).collect()
+    }
+
+    #[test]
+    fn a_repeated_step_leaves_in_as_many_flights_as_it_is_told() {
+        let plan =
+            plan_of("steps = [{ run = 'SELECT $1', with = ['i * 2'], times = 7, as = 'i', per_trip = 3 }]")
+                .unwrap();
+        assert_eq!(flights(&plan), [3, 3, 1]);
+        assert_eq!(plan.statements, ["SELECT $1"]);
+        let Act::Flight(last) = &plan.acts[2] else { panic!("no flight") };
+        let Kind::Execute { parameters, .. } = &last[0].kind else { panic!("no execution") };
+        assert_eq!(parameters, &[Parameter::Fixed("12".into())]);
+    }
+
+    #[test]
+    fn a_repeated_group_can_share_its_trips_unless_it_waits_for_a_reply() {
+        let group = "steps = [{ query = 'BEGIN' }, { run = 'SELECT 1', times = 4 }, { query = 'COMMIT' }]";
+        let alone = plan_of(&format!("steps = [{{ repeat = 2, as = 'turn', {group} }}]")).unwrap();
+        assert_eq!(flights(&alone), [1; 12]);
+        let together =
+            plan_of(&format!("steps = [{{ repeat = 2, as = 'turn', per_trip = 100, {group} }}]")).unwrap();
+        assert_eq!(flights(&together), [12]);
+        let waiting =
+            "steps = [{ repeat = 2, as = 'turn', per_trip = 9, steps = [{ fetch = 'SELECT 1', rows = 2 }] }]";
+        assert!(plan_of(waiting).is_err());
+    }
+}

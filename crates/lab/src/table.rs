@@ -1,0 +1,124 @@
+//! Samples as tables: for a terminal, and as Markdown.
+
+use onetrip_report::{count, duration};
+
+use crate::measure::{Measure, bytes};
+use crate::samples::{Cell, Samples};
+use crate::statistics::Summary;
+
+/// What stands above each number.
+const NUMBERS: [&str; 12] =
+    ["n", "sum", "min", "mean", "median", "p99", "max", "trips", "sent", "received", "CPU/op", "memory"];
+/// Numbers that only some workloads have.
+const WAL: &str = "WAL";
+const BESIDE: &str = "beside p99";
+
+/// A table with its head, as texts.
+pub(crate) struct Table {
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+    /// Leading columns that are names.
+    pub(crate) names: usize,
+}
+
+impl Table {
+    /// A row for each cell.
+    pub(crate) fn of(samples: &Samples) -> Self {
+        let first = samples.cells.first().map(|cell| cell.at.as_slice()).unwrap_or_default();
+        let axes: Vec<&str> = first.iter().map(|(axis, _)| axis.as_str()).collect();
+        // An axis with one value says nothing.
+        let axes: Vec<&str> =
+            axes.into_iter().filter(|axis| *axis == "way" || samples.values_of(axis).len() > 1).collect();
+        let has = |measure: Measure| {
+            samples.cells.iter().any(|cell| measure.of(cell).is_some_and(|value| value > 0.0))
+        };
+        let has_beside = has(Measure::BesideP99);
+        let has_wal = has_beside && has(Measure::Wal);
+        let mut head: Vec<String> = axes.iter().chain(&NUMBERS).map(|name| (*name).to_owned()).collect();
+        head.extend(has_wal.then(|| WAL.to_owned()));
+        head.extend(has_beside.then(|| BESIDE.to_owned()));
+        let row = |cell: &Cell| {
+            let names = axes.iter().map(|axis| cell.on(axis).unwrap_or_default().to_owned());
+            let mut row: Vec<String> = names.chain(numbers(cell)).collect();
+            row.extend(has_wal.then(|| shown(cell, Measure::Wal)));
+            row.extend(has_beside.then(|| shown(cell, Measure::BesideP99)));
+            row
+        };
+        Self { names: axes.len(), rows: samples.cells.iter().map(row).collect(), head }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let width = |column: usize| {
+            let cells = self.rows.iter().chain([&self.head]);
+            cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
+        };
+        (0..self.head.len()).map(width).collect()
+    }
+
+    /// Names on the left, numbers on the right.
+    fn line(&self, row: &[String], widths: &[usize]) -> String {
+        let pad = |(column, cell): (usize, &String)| {
+            let blanks = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
+            if column < self.names { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
+        };
+        let cells: Vec<String> = row.iter().enumerate().map(pad).collect();
+        cells.join("  ").trim_end().to_owned()
+    }
+
+    /// The table as Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rule: Vec<String> = (0..self.head.len())
+            .map(|column| if column < self.names { "---" } else { "--:" }.to_owned())
+            .collect();
+        let mut out = line(&self.head) + &line(&rule);
+        out.extend(self.rows.iter().map(|row| line(row)));
+        out
+    }
+}
+
+/// The samples for a terminal: table, what was left out, and the verdict.
+pub fn text(samples: &Samples) -> String {
+    let table = Table::of(samples);
+    let widths = table.widths();
+    let mut out = format!("{}\n\n{}\n", samples.title, table.line(&table.head, &widths));
+    for row in &table.rows {
+        out.push_str(&table.line(row, &widths));
+        out.push('\n');
+    }
+    for left_out in &samples.left_out {
+        out.push_str(&format!("left out: {left_out}\n"));
+    }
+    out.push_str(&format!("\n{}\n", samples.verdict));
+    out
+}
+
+fn numbers(cell: &Cell) -> Vec<String> {
+    let times = Summary::of(&cell.rounds_ns);
+    let mut out = vec![count(times.count)];
+    out.extend([times.sum, times.min, times.mean, times.median, times.p99, times.max].map(duration));
+    out.push(count(cell.trips));
+    out.extend([cell.bytes_sent, cell.bytes_received].map(bytes));
+    out.extend([shown(cell, Measure::CpuPerOperation), shown(cell, Measure::Memory)]);
+    out
+}
+
+fn shown(cell: &Cell, measure: Measure) -> String {
+    measure.of(cell).map(|value| measure.show(value)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::tests::samples_of;
+
+    #[test]
+    fn a_table_has_a_row_for_each_cell_and_ends_with_the_verdict() {
+        let samples = samples_of(&[("1", "slow", 900), ("2", "slow", 1_800)]);
+        let shown = text(&samples);
+        assert!(shown.contains("n  way   n"), "{shown}");
+        assert!(shown.lines().any(|line| line.starts_with("2  slow") && line.contains("1.80 µs")), "{shown}");
+        assert!(shown.ends_with("\nSaid.\n"));
+        assert_eq!(Table::of(&samples).markdown().lines().count(), 4);
+    }
+}

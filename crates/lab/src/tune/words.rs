@@ -1,0 +1,59 @@
+//! Settings in the words of the drivers that have them.
+//!
+//! Sources: pgjdbc's documentation of `defaultRowFetchSize` and cursor-based results; psycopg 3's and psycopg 2's of
+//! server-side cursors; Oracle's JDBC developer's guide, "Prefetching of LOB data".
+
+use super::{Choice, Prefetch, Task};
+
+/// A line for each driver: its name, and what to write.
+pub fn settings(task: &Task, choice: &Choice) -> Vec<(&'static str, String)> {
+    let fetch = choice.fetch;
+    let all = fetch >= task.rows;
+    let or_all = if all { " (or leave it: everything at once is its default)" } else { "" };
+    let mut lines = vec![
+        ("pgjdbc", format!("connection.setAutoCommit(false); statement.setFetchSize({fetch}){or_all}")),
+        ("psycopg", format!("cursor = connection.cursor(\"name\"); cursor.itersize = {fetch}{or_all}")),
+        ("Oracle JDBC", format!("statement.setFetchSize({fetch})")),
+    ];
+    if task.lob_bytes > 0 {
+        let (size, how) = match choice.prefetch {
+            Prefetch::Nothing => {
+                ("-1".to_owned(), "SELECT the key only, and the content of a row when it is asked for")
+            }
+            Prefetch::Length => (
+                "0".to_owned(),
+                "SELECT the key and octet_length(content), and the content of a row when it is asked for",
+            ),
+            Prefetch::Whole => (task.lob_bytes.to_string(), "SELECT the content with the row"),
+        };
+        lines.push(("Oracle JDBC", format!("((OracleStatement) statement).setLobPrefetchSize({size})")));
+        lines.push(("PostgreSQL, any driver", how.to_owned()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn settings_are_what_a_programmer_can_write_down() {
+        let task = Task {
+            rows: 1_000,
+            row_bytes: 20,
+            lob_bytes: 4_000,
+            share_percent: 100,
+            rtt: Duration::from_millis(1),
+            bits_per_second: 1_000_000_000,
+            memory: 1 << 20,
+        };
+        let lines = settings(&task, &task.predict(100, Prefetch::Whole));
+        assert!(
+            lines.iter().any(|(driver, line)| *driver == "pgjdbc" && line.ends_with("setFetchSize(100)"))
+        );
+        assert!(lines.iter().any(|(_, line)| line.contains("setLobPrefetchSize(4000)")));
+        let plain = Task { lob_bytes: 0, ..task };
+        assert_eq!(settings(&plain, &plain.predict(100, Prefetch::Nothing)).len(), 3);
+    }
+}

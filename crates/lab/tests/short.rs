@@ -1,0 +1,136 @@
+//! Every workload in its short form: answers, trips and what is made of them. No time is looked at.
+
+use std::sync::atomic::AtomicBool;
+
+use onetrip_lab::workload::{Engine, Extent, Workload, find};
+use onetrip_lab::{Cell, LabError, NO_VERDICT, RunOptions, Samples, run, text, write_files, write_page};
+
+fn short(name: &str) -> Samples {
+    let workload = find(name).unwrap();
+    let samples = measure(&workload, &[]).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    assert!(samples.left_out.iter().all(|left_out| left_out.contains("--clients")), "{:?}", samples.left_out);
+    let directory = tempfile::tempdir().unwrap();
+    write_files(directory.path(), &samples).unwrap();
+    write_page(directory.path(), &workload, &samples).unwrap();
+    // The short form has other distances: charts of those that it leaves out are not drawn.
+    let has_all =
+        |(axis, value): (&String, &String)| samples.cells.iter().any(|cell| cell.on(axis) == Some(value));
+    for chart in workload.charts.iter().filter(|chart| chart.only.iter().all(has_all)) {
+        let file = format!("{name}-{}.svg", chart.name);
+        assert!(directory.path().join(&file).exists(), "nothing is drawn for {file}");
+    }
+    assert_ne!(samples.verdict, NO_VERDICT, "{name}");
+    assert!(text(&samples).ends_with(&format!("\n{}\n", samples.verdict)));
+    samples
+}
+
+fn measure(workload: &Workload, engines: &[Engine]) -> Result<Samples, LabError> {
+    let options = RunOptions { extent: Extent::Short, engines: engines.to_vec(), ..RunOptions::default() };
+    run(workload, &options, &AtomicBool::new(false), &|_| ())
+}
+
+fn cell<'s>(samples: &'s Samples, at: &[(&str, &str)]) -> &'s Cell {
+    let is_there = |cell: &&Cell| at.iter().all(|(axis, value)| cell.on(axis) == Some(value));
+    samples.cells.iter().find(is_there).unwrap_or_else(|| panic!("no cell at {at:?}"))
+}
+
+#[test]
+fn a_loop_takes_a_trip_for_each_row_and_its_cures_take_one_or_two() {
+    let samples = short("loop");
+    let trips = |way| cell(&samples, &[("way", way)]).trips;
+    assert_eq!((trips("as is"), trips("ANY"), trips("JOIN")), (203, 2, 1));
+    let gateway = cell(&samples, &[("way", "through the gateway")]);
+    assert!(gateway.trips < 203 && gateway.removed > 0, "{} {}", gateway.trips, gateway.removed);
+}
+
+#[test]
+fn rows_fetched_in_pieces_take_a_trip_for_each_piece_and_hold_only_that() {
+    let samples = short("fetch");
+    let at = |fetch| cell(&samples, &[("engine", "postgresql"), ("fetch", fetch), ("way", "portal")]);
+    assert_eq!([at("10").trips, at("100").trips, at("0").trips], [53, 8, 3]);
+    let embedded = cell(&samples, &[("engine", "embedded"), ("fetch", "100"), ("way", "portal")]);
+    assert_eq!(embedded.trips, 8);
+}
+
+#[test]
+fn a_wrong_answer_or_a_wrong_count_has_no_time() {
+    let mut workload = find("fetch").unwrap();
+    workload.ways[0].expect.sum = Some(onetrip_lab::workload::Formula::Number(1));
+    let error = measure(&workload, &[Engine::Embedded]).unwrap_err();
+    assert!(matches!(error, LabError::WrongAnswer { .. }), "{error}");
+    let mut workload = find("fetch").unwrap();
+    workload.ways[0].expect.trips = Some(onetrip_lab::workload::Formula::Number(9));
+    let error = measure(&workload, &[Engine::Embedded]).unwrap_err();
+    assert!(matches!(error, LabError::WrongAnswer { .. } | LabError::WrongTrips { .. }), "{error}");
+}
+
+#[test]
+fn a_run_that_is_stopped_ends_at_once() {
+    let options =
+        RunOptions { extent: Extent::Full, engines: vec![Engine::Embedded], ..RunOptions::default() };
+    let stopped = run(&find("fetch").unwrap(), &options, &AtomicBool::new(true), &|_| ());
+    assert!(matches!(stopped, Err(LabError::Stopped)), "{stopped:?}");
+}
+
+#[test]
+fn lines_take_a_trip_each_or_one_for_all_and_the_session_s_buffer_gives_the_same() {
+    let samples = short("lines");
+    for engine in samples.cells.iter().filter_map(|cell| cell.on("engine")) {
+        let trips = |way| cell(&samples, &[("engine", engine), ("way", way)]).trips;
+        assert_eq!((trips("one by one"), trips("at once")), (11, 2), "{engine}");
+        assert_eq!((trips("one by one, uncached"), trips("one by one, fetch size 10")), (11, 13), "{engine}");
+    }
+}
+
+#[test]
+fn a_batch_takes_a_trip_for_each_statement_and_another_session_waits_beside_it() {
+    let samples = short("batch");
+    let at = |rows, way| cell(&samples, &[("rows_per_statement", rows), ("way", way)]);
+    assert_eq!([at("1", "commit each").trips, at("10", "commit each").trips], [1000, 100]);
+    assert_eq!([at("1", "one commit").trips, at("10", "one commit").trips], [1002, 102]);
+    assert!(at("1", "one commit").beside_ns.iter().all(|wait| *wait > 0));
+    assert!(at("1", "commit each").wal_bytes.iter().all(|bytes| *bytes > 0));
+    assert!(at("1000", "commit each").memory_max > at("1", "commit each").memory_max);
+}
+
+#[test]
+fn a_large_object_takes_two_trips_one_or_none_by_what_comes_with_its_row() {
+    let samples = short("lob");
+    for store in ["large object", "bytea"] {
+        let trips = |way| cell(&samples, &[("store", store), ("share", "1"), ("way", way)]).trips;
+        let found = ["nothing", "length", "half", "whole"].map(trips);
+        assert_eq!(found, [87, 47, 47, 7], "{store}");
+    }
+    let part = |way| cell(&samples, &[("store", "bytea"), ("share", "0.1"), ("way", way)]).trips;
+    assert_eq!([part("nothing"), part("whole")], [15, 7]);
+}
+
+#[test]
+fn very_large_objects_take_as_many_trips_as_others() {
+    let samples = short("lob-large");
+    let at = |way| cell(&samples, &[("store", "large object"), ("way", way)]);
+    assert_eq!([at("nothing").trips, at("8000").trips, at("whole").trips], [24, 14, 4]);
+    assert!(at("whole").memory_max > 640_000 && at("nothing").memory_max < 640_000);
+}
+
+#[test]
+fn every_session_that_asks_for_a_value_takes_its_own_trips() {
+    let samples = short("values");
+    let at =
+        |sessions| cell(&samples, &[("engine", "embedded"), ("sessions", sessions), ("way", "VALUES (1)")]);
+    assert_eq!([at("1").trips, at("2").trips], [50, 100]);
+    assert_eq!([at("1").rows, at("2").rows], [50, 100]);
+}
+
+#[test]
+fn statements_in_pipelines_share_trips_whatever_they_are() {
+    let samples = short("pipeline-read");
+    let trips = |way| cell(&samples, &[("sessions", "2"), ("way", way)]).trips;
+    assert_eq!([trips("blocking"), trips("16 in a trip"), trips("all in a trip")], [128, 8, 2]);
+    let samples = short("pipeline-dml");
+    let trips = |way| cell(&samples, &[("way", way)]).trips;
+    assert_eq!([trips("blocking"), trips("a unit in a trip"), trips("all in a trip")], [17, 5, 1]);
+    let samples = short("pipeline-oltp");
+    let trips = |way| cell(&samples, &[("sessions", "2"), ("way", way)]).trips;
+    assert_eq!([trips("blocking"), trips("10 in a trip")], [40, 4]);
+}

@@ -1,0 +1,181 @@
+//! Answers from memory that the server is asked for as well, and that have to be the same.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
+
+use crate::remedies::arrived::Arrived;
+use crate::reply_queue::{Due, Expect, Owner};
+use crate::session::{Session, SessionError, Verdict};
+
+/// Answers under way to be verified; with more, the next ones are not.
+const CHECKS_MAX: usize = 64;
+/// Bytes of the server's answer that are kept beyond those that were expected, for the record.
+const EXCESS_MAX: usize = 1024;
+
+/// How many of the answers from memory are verified: one in so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verify(NonZeroU32);
+
+/// The text is not `1/n`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not 1/n: 1/1 verifies every answer from memory, 1/100 one in a hundred")]
+pub struct BadVerify(String);
+
+impl FromStr for Verify {
+    type Err = BadVerify;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let every = text.strip_prefix("1/").and_then(|every| every.parse().ok());
+        every.map(Self).ok_or_else(|| BadVerify(text.to_owned()))
+    }
+}
+
+/// What one session verifies.
+#[derive(Debug, Default)]
+pub(super) struct Verifying {
+    /// Answers from memory so far.
+    answers: u32,
+    checks: VecDeque<Check>,
+    verified: u64,
+    differed: u64,
+    spare: Vec<Check>,
+}
+
+/// One answer that is also asked for.
+#[derive(Debug, Default)]
+struct Check {
+    template: u32,
+    asked: Vec<u8>,
+    expected: Vec<u8>,
+    got: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Verifying {
+    /// Whether an answer was wrong: from then on the session gets none from memory.
+    pub(super) fn has_failed(&self) -> bool {
+        self.differed > 0
+    }
+
+    /// Whether the next answer is one that is verified.
+    fn is_due(&mut self, verify: Option<Verify>) -> bool {
+        let Some(Verify(every)) = verify else { return false };
+        self.answers = self.answers.wrapping_add(1);
+        self.answers % every == 0 && self.checks.len() < CHECKS_MAX
+    }
+}
+
+impl Session {
+    /// Runs a unit for real, the answer to which was put at `reply_at`, if it is this one's turn.
+    pub(super) fn verify(&mut self, unit: Arrived<'_>, template: u32, reply_at: usize) -> bool {
+        let verifying = &mut self.loops.verifying;
+        if !verifying.is_due(self.config.verify) {
+            return false;
+        }
+        let mut check = verifying.spare.pop().unwrap_or_default();
+        check.template = template;
+        check.expected.extend_from_slice(self.to_client.get(reply_at..).unwrap_or_default());
+        for (tag, body) in unit.messages() {
+            frame(&mut check.asked, tag, |out| out.extend_from_slice(body));
+            let expect = match tag {
+                frontend::QUERY => Expect::Query,
+                frontend::PARSE => Expect::Parse,
+                frontend::BIND => Expect::Bind,
+                frontend::DESCRIBE => Expect::DescribePortal,
+                frontend::EXECUTE => Expect::Execute,
+                _ => Expect::Sync,
+            };
+            self.queue.sent(Due::own(Owner::Verify, expect));
+        }
+        self.to_server.extend_from_slice(&check.asked);
+        verifying.checks.push_back(check);
+        true
+    }
+
+    /// The server answers what was answered from memory.
+    pub(crate) fn check_reply(
+        &mut self,
+        tag: u8,
+        message: &[u8],
+        is_whole: bool,
+    ) -> Result<Verdict, SessionError> {
+        let verifying = &mut self.loops.verifying;
+        if let Some(check) = verifying.checks.front_mut() {
+            let has_room = check.got.len() + message.len() <= check.expected.len() + EXCESS_MAX;
+            check.is_cut |= !is_whole || !has_room;
+            if !check.is_cut {
+                check.got.extend_from_slice(message);
+            }
+        }
+        if tag == backend::READY_FOR_QUERY {
+            self.check_ends(&message[HEADER_BYTES..])?;
+        }
+        Ok(Verdict::Replace(message.len()))
+    }
+
+    fn check_ends(&mut self, status: &[u8]) -> Result<(), SessionError> {
+        let Some(mut check) = self.loops.verifying.checks.pop_front() else { return Ok(()) };
+        self.loops.verifying.verified += 1;
+        if check.is_cut || check.got != check.expected {
+            self.differed(&check);
+        }
+        if status != b"T" {
+            let message = "onetrip answered from memory, and the server fails at the same statement";
+            let hint =
+                "The transaction is over. Connect again; leave the remedy out by --remedies exact,-loops.";
+            self.refuse("08006", message, Some(hint));
+            return Err(SessionError::VerifyFailed);
+        }
+        check.asked.clear();
+        check.expected.clear();
+        check.got.clear();
+        self.loops.verifying.spare.push(check);
+        Ok(())
+    }
+
+    /// An answer was wrong: the trace says which one, and there are no more of them in this session.
+    fn differed(&mut self, check: &Check) {
+        self.loops.verifying.differed += 1;
+        self.loops.flush();
+        let equal =
+            check.expected.iter().zip(&check.got).take_while(|(expected, got)| expected == got).count();
+        let texts: [&[u8]; 3] = match self.config.keep_values {
+            true => [&check.asked, &check.expected, &check.got],
+            false => [b"", b"", b""],
+        };
+        self.stream.differed(check.template, equal as u64, texts);
+    }
+
+    /// Puts what was verified into the books.
+    pub(crate) fn book_verified(&mut self) {
+        let Verifying { verified, differed, .. } = self.loops.verifying;
+        if verified > 0 {
+            self.stream.verified(verified, differed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_n_is_written_as_a_fraction() {
+        assert!("1/1".parse::<Verify>().is_ok() && "1/4294967295".parse::<Verify>().is_ok());
+        for bad in ["", "1", "1/0", "2/3", "1/-1", "1/x", "0.1"] {
+            assert_eq!(bad.parse::<Verify>(), Err(BadVerify(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn every_nth_answer_is_verified() {
+        let verify = Some("1/3".parse().unwrap());
+        let mut verifying = Verifying::default();
+        let due: Vec<bool> = (0..6).map(|_| verifying.is_due(verify)).collect();
+        assert_eq!(due, [false, false, true, false, false, true]);
+        assert!(!verifying.is_due(None));
+    }
+}

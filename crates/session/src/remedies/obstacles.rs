@@ -1,0 +1,54 @@
+//! What kept remedies from a unit that went to the server: the report says it of every pattern that is left.
+
+use onetrip_ledger::{Moment, Obstacle, Remedy, TransactionStatus};
+
+use super::transaction::{Effect, Isolation};
+use crate::session::Session;
+
+impl Session {
+    /// A statement of the client's goes to the server: notes why its unit was not answered.
+    pub(crate) fn note_obstacle(&mut self, now: Moment, effect: Effect, template: u32) {
+        let obstacle = match effect {
+            Effect::Read if self.may_remedy(Remedy::Loops) => self.obstacle_of_read(now, template),
+            Effect::End if self.may_remedy(Remedy::Commit) => self.obstacle_of_end(),
+            _ => return,
+        };
+        let unit = self.units.newest();
+        if let Some(exchange) = self.units.exchange_mut(unit) {
+            exchange.obstacle = Some(obstacle);
+        }
+    }
+
+    fn obstacle_of_read(&mut self, now: Moment, template: u32) -> Obstacle {
+        if self.status == TransactionStatus::Idle && !self.transaction.is_seen {
+            return Obstacle::NoTransaction;
+        }
+        match self.transaction.isolation {
+            Isolation::ReadCommitted => return Obstacle::ReadCommitted,
+            Isolation::Serializable => return Obstacle::Serializable,
+            Isolation::Unknown => return Obstacle::LevelUnknown,
+            Isolation::RepeatableRead => {}
+        }
+        let only_reads = self.only_reads(now, template);
+        if let Some(because) = self.facts.impure(template) {
+            if self.facts.told_impure.insert(template) {
+                self.stream.impure(template, &because.to_string());
+            }
+            return Obstacle::Impure;
+        }
+        match (self.facts.is_known(), only_reads) {
+            (false, _) => Obstacle::StateUnknown,
+            (true, false) => Obstacle::Impure,
+            (true, true) => Obstacle::Unforeseen,
+        }
+    }
+
+    fn obstacle_of_end(&self) -> Obstacle {
+        match self.transaction.isolation {
+            Isolation::Serializable => Obstacle::Serializable,
+            Isolation::Unknown => Obstacle::LevelUnknown,
+            _ if !self.facts.is_known() => Obstacle::Wrote,
+            _ => Obstacle::Unforeseen,
+        }
+    }
+}
