@@ -38,6 +38,9 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
         Evidence::Prepares { .. } => {
             Some("--remedies exact prepares in the trip of the run, as the program is".to_owned())
         }
+        Evidence::Fetches { .. } => {
+            Some("--remedies exact reads the next pieces ahead, as the program is".to_owned())
+        }
         Evidence::Walk { .. } => switch(finding),
         _ => None,
     }
