@@ -42,7 +42,7 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
             if finding.left.contains_key(&Obstacle::OffAtItsLevel)
                 || finding.left.contains_key(&Obstacle::Off) =>
         {
-            Some("--remedies exact reads ahead, as the program is".to_owned())
+            Some("--remedies exact reads the next pieces ahead, as the program is".to_owned())
         }
         Evidence::Walk { .. } => switch(finding),
         _ => None,
