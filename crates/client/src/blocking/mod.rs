@@ -375,13 +375,24 @@ impl Client {
     /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that
     /// breaks is told to the core.
     pub(crate) fn exchange(&mut self) {
-        if let Err(error) = self.try_exchange() {
+        if let Err(error) = self.try_exchange(true) {
             self.core.lost(Some(error));
         }
     }
 
-    fn try_exchange(&mut self) -> io::Result<()> {
+    /// Sends what can be sent; where there is no room, waits for some and reads meanwhile. It does not wait for
+    /// answers: the server may keep them back until it is asked for them.
+    pub(crate) fn send_some(&mut self) {
+        if let Err(error) = self.try_exchange(false) {
+            self.core.lost(Some(error));
+        }
+    }
+
+    fn try_exchange(&mut self, wants_answers: bool) -> io::Result<()> {
         let is_sent = self.try_send()?;
+        if is_sent && !wants_answers {
+            return Ok(());
+        }
         if is_sent && self.deadline.is_none() {
             return self.try_receive(true);
         }
