@@ -70,6 +70,14 @@ fn no_depth_blocks_both_ends() {
         let outcomes = pipeline.end().await.unwrap();
         outcomes.check().unwrap();
         assert_eq!(outcomes.iter().count(), 200);
+        client.script("CREATE TEMP TABLE large (a text)").await.unwrap();
+        let larger = "x".repeat(700_000);
+        let mut pipeline = client.pipeline(OnError::Abort).await.unwrap();
+        for _ in 0..10 {
+            // The server keeps these answers back until the end.
+            pipeline.execute("INSERT INTO large VALUES ($1)", &[&larger]).await.unwrap();
+        }
+        pipeline.end().await.unwrap().check().unwrap();
     });
 }
 

@@ -175,6 +175,25 @@ fn no_depth_and_no_size_blocks_both_ends() {
 }
 
 #[test]
+fn large_requests_with_small_answers_are_not_waited_for() {
+    let mut client = client();
+    client.script("CREATE TEMP TABLE large (a text)").unwrap();
+    let large = "x".repeat(700_000);
+    let mut pipeline = client.pipeline(OnError::Abort).unwrap();
+    for _ in 0..10 {
+        // The server keeps these answers back until the end: nobody may wait for them before.
+        pipeline.execute("INSERT INTO large VALUES ($1)", &[&large]).unwrap();
+    }
+    pipeline.end().unwrap().check().unwrap();
+    let mut copy = client.copy_in("COPY large FROM STDIN").unwrap();
+    let row = format!("{large}\n");
+    for _ in 0..10 {
+        copy.send(row.as_bytes()).unwrap();
+    }
+    assert_eq!(copy.finish().unwrap(), 10);
+}
+
+#[test]
 fn a_call_that_takes_too_long_is_cancelled() {
     let mut client = client();
     client.set_timeout(Some(std::time::Duration::from_millis(50)));

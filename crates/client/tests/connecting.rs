@@ -110,6 +110,25 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
+fn a_server_of_an_older_protocol_is_met_where_it_is() {
+    let url = Server::shared().url();
+    let mut client = Client::connect(&format!("{url}&max_protocol_version=latest")).unwrap();
+    assert_eq!(client.core().cancel_key().unwrap().packet().len(), 16, "the short key of protocol 3.0");
+    assert_eq!(client.execute("SELECT 1", &[]).unwrap(), 1);
+    let refused = failure(&format!("{url}&min_protocol_version=3.2"));
+    assert!(refused.contains("no version of the protocol"), "{refused}");
+    let newer = Server::start(&["--version", "18", "--auth", "trust"]);
+    let mut client = Client::connect(&format!("{}&min_protocol_version=3.2", newer.url())).unwrap();
+    assert!(client.core().cancel_key().unwrap().packet().len() > 16, "the longer key of 3.2");
+    client.set_timeout(Some(std::time::Duration::from_millis(50)));
+    assert_eq!(
+        client.execute("SELECT pg_sleep(60)", &[]).unwrap_err().sqlstate(),
+        Some("57014"),
+        "it cancels"
+    );
+}
+
+#[test]
 fn settings_reach_the_session() {
     let mut config = Config::from_str(&format!("{}&application_name=shop", Server::shared().url())).unwrap();
     config.settings.push(("search_path".to_owned(), "pg_catalog".to_owned()));

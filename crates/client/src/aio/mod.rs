@@ -232,7 +232,14 @@ impl Client {
     /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that
     /// breaks is told to the core.
     async fn exchange(&mut self) {
-        if let Err(error) = self.socket.exchange(&mut self.core).await {
+        if let Err(error) = self.socket.exchange(&mut self.core, true).await {
+            self.core.lost(Some(error));
+        }
+    }
+
+    /// Sends what can be sent; where there is no room, waits for some and reads meanwhile. It does not wait for answers.
+    async fn send_some(&mut self) {
+        if let Err(error) = self.socket.exchange(&mut self.core, false).await {
             self.core.lost(Some(error));
         }
     }

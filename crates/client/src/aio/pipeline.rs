@@ -124,7 +124,8 @@ impl<'c> Pipeline<'c> {
             while self.client.core.next_event()?.is_some() {}
         }
         while SendPace::must_wait(&self.client.core) {
-            self.step().await?;
+            self.client.send_some().await;
+            while self.client.core.next_event()?.is_some() {}
         }
         if SendPace::is_too_deep(&self.client.core) {
             self.client.core.request_replies();

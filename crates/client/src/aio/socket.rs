@@ -27,9 +27,12 @@ impl Socket {
         }
     }
 
-    pub(super) async fn exchange(&self, core: &mut Connection) -> io::Result<()> {
-        let interest =
-            if self.send(core)? { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
+    pub(super) async fn exchange(&self, core: &mut Connection, wants_answers: bool) -> io::Result<()> {
+        let is_sent = self.send(core)?;
+        if is_sent && !wants_answers {
+            return Ok(());
+        }
+        let interest = if is_sent { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
         match self {
             Self::Tcp(stream) => stream.ready(interest).await?,
             Self::Unix(stream) => stream.ready(interest).await?,

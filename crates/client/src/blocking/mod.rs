@@ -26,7 +26,7 @@ pub use pipeline::{Outcomes, Pipeline};
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{CancelKey, Connection, Event, Notification, OnError, Request};
+use crate::core::{CancelKey, Connection, Event, Notification, OnError, Outcome, Request};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
@@ -168,6 +168,26 @@ impl Client {
         self.settle()?;
         self.core.begin_block(on_error)?;
         Ok(Pipeline::new(self))
+    }
+
+    /// Runs one statement with many sets of parameters, in one block; returns how many rows they changed together.
+    /// Outside of a transaction all of it is kept, or nothing.
+    ///
+    /// # Errors
+    /// The first error of a set; as [`pipeline`](Self::pipeline).
+    pub fn execute_many<'p>(
+        &mut self,
+        statement: &str,
+        sets: impl IntoIterator<Item = &'p [&'p dyn Param]>,
+    ) -> Result<u64, Error> {
+        let mut pipeline = self.pipeline(OnError::Abort)?;
+        for parameters in sets {
+            pipeline.execute(statement, parameters)?;
+        }
+        let outcomes = pipeline.end()?;
+        outcomes.check()?;
+        let count = |outcome: &Outcome| if let Outcome::Done(done) = outcome { done.count() } else { 0 };
+        Ok(outcomes.iter().map(|(_, outcome)| count(outcome)).sum())
     }
 
     /// Begins a transaction. It is a trip of its own; in a pipeline it is none.
@@ -355,13 +375,24 @@ impl Client {
     /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that
     /// breaks is told to the core.
     pub(crate) fn exchange(&mut self) {
-        if let Err(error) = self.try_exchange() {
+        if let Err(error) = self.try_exchange(true) {
             self.core.lost(Some(error));
         }
     }
 
-    fn try_exchange(&mut self) -> io::Result<()> {
+    /// Sends what can be sent; where there is no room, waits for some and reads meanwhile. It does not wait for
+    /// answers: the server may keep them back until it is asked for them.
+    pub(crate) fn send_some(&mut self) {
+        if let Err(error) = self.try_exchange(false) {
+            self.core.lost(Some(error));
+        }
+    }
+
+    fn try_exchange(&mut self, wants_answers: bool) -> io::Result<()> {
         let is_sent = self.try_send()?;
+        if is_sent && !wants_answers {
+            return Ok(());
+        }
         if is_sent && self.deadline.is_none() {
             return self.try_receive(true);
         }

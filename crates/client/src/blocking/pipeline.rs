@@ -175,7 +175,8 @@ impl<'c> Pipeline<'c> {
             while self.client.core.next_event()?.is_some() {}
         }
         while SendPace::must_wait(&self.client.core) {
-            self.step()?;
+            self.client.send_some();
+            while self.client.core.next_event()?.is_some() {}
         }
         if SendPace::is_too_deep(&self.client.core) {
             self.client.core.request_replies();

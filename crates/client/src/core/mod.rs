@@ -8,8 +8,8 @@
 //!                           '  next_event, row, outcome           what the server said
 //! ```
 //!
-//! Replies come in the order of the requests, so one queue ([`queue`]) knows whose each is. After an error the server
-//! skips everything up to the next Sync; the entries up to there are dropped in one place ([`receive`]).
+//! Replies come in the order of the requests, so one queue knows whose each is. After an error the server
+//! skips everything up to the next Sync; the entries up to there are dropped in one place.
 //!
 //! Nothing here waits, reads a clock or knows a socket: a caller that moves the bytes gets the same conversation on
 //! a virtual clock, blocking, or in any event loop.
