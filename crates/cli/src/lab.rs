@@ -75,7 +75,7 @@ enum LabCommand {
         /// Where charts and page go
         #[arg(long, short, value_name = "DIRECTORY", default_value = "onetrip-lab")]
         output: PathBuf,
-        /// Also write the workload's page, its charts and its samples into this directory
+        /// Also write the workload's page into this directory, in the words that the workload has now
         #[arg(long, value_name = "DIRECTORY")]
         write: Option<PathBuf>,
     },
@@ -144,11 +144,13 @@ fn list() -> Result<ExitCode> {
 }
 
 fn chart(path: &Path, output: &Path, write: Option<&Path>) -> Result<ExitCode> {
-    let samples = Samples::read(path)?;
-    onetrip_lab::write_files(output, &samples)?;
+    let mut samples = Samples::read(path)?;
     if let Some(folder) = write {
-        onetrip_lab::write_page(folder, &onetrip_lab::workload::find(&samples.workload)?, &samples)?;
+        let workload = onetrip_lab::workload::find(&samples.workload)?;
+        samples.follow(&workload);
+        onetrip_lab::write_page(folder, &workload, &samples)?;
     }
+    onetrip_lab::write_files(output, &samples)?;
     println!("{}", onetrip_lab::text(&samples));
     Ok(ExitCode::SUCCESS)
 }
