@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Self
 
 SELECT = "SELECT id, note FROM items WHERE id = {}"
 INSERT = "INSERT INTO orders VALUES ({}, 0)"
@@ -30,7 +31,7 @@ def units(count: int, turn: int) -> list[tuple[int, list[int]]]:
 class Round:
     """Prints its line when it ends well."""
 
-    def __enter__(self) -> Round:
+    def __enter__(self) -> Self:
         self.rows = 0
         self.began, self.used = time.perf_counter_ns(), time.process_time_ns()
         return self

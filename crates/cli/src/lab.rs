@@ -75,7 +75,7 @@ enum LabCommand {
         /// Where charts and page go
         #[arg(long, short, value_name = "DIRECTORY", default_value = "onetrip-lab")]
         output: PathBuf,
-        /// Also write the workload's page, its charts and its samples into this directory
+        /// Also write the workload's page into this directory, in the words that the workload has now
         #[arg(long, value_name = "DIRECTORY")]
         write: Option<PathBuf>,
     },
@@ -144,11 +144,13 @@ fn list() -> Result<ExitCode> {
 }
 
 fn chart(path: &Path, output: &Path, write: Option<&Path>) -> Result<ExitCode> {
-    let samples = Samples::read(path)?;
-    onetrip_lab::write_files(output, &samples)?;
+    let mut samples = Samples::read(path)?;
     if let Some(folder) = write {
-        onetrip_lab::write_page(folder, &onetrip_lab::workload::find(&samples.workload)?, &samples)?;
+        let workload = onetrip_lab::workload::find(&samples.workload)?;
+        samples.follow(&workload);
+        onetrip_lab::write_page(folder, &workload, &samples)?;
     }
+    onetrip_lab::write_files(output, &samples)?;
     println!("{}", onetrip_lab::text(&samples));
     Ok(ExitCode::SUCCESS)
 }
@@ -199,8 +201,8 @@ fn tune(options: &TuneOptions) -> Result<ExitCode> {
         memory: usize::from(options.memory) as u64,
     };
     let choice = task.choose();
-    let (trips, memory) = (count(choice.trips), ByteSize(choice.memory as usize));
-    println!("fetch size {}, with each row {}", choice.fetch, words(&task, choice.prefetch));
+    let (trips, memory) = (count(choice.trips), onetrip_lab::bytes(choice.memory));
+    println!("fetch size {}, {}", choice.fetch, words(&task, choice.prefetch));
     println!("model: {trips} trips, {} on the path, {memory} held", shown(choice.time));
     if choice.memory > task.memory {
         println!("nothing fits into {}: this is what holds least", options.memory);
@@ -226,7 +228,7 @@ fn print_check(task: &Task, choice: &Choice, checked: &Checked) {
         let is_chosen = *fetch == choice.fetch.min(checked.rows) && *prefetch == choice.prefetch;
         let mark = if is_chosen { "  <- chosen" } else { "" };
         let time = onetrip_report::duration(*time);
-        println!("  {fetch:>7} rows, {:<12} {time:>9}{mark}", words(task, *prefetch));
+        println!("  {fetch:>7} rows, {:<17} {time:>9}{mark}", words(task, *prefetch));
     }
     if let Some(regret) = checked.regret_percent(choice) {
         println!("the choice takes {regret} % longer than the fastest of them");
@@ -235,10 +237,10 @@ fn print_check(task: &Task, choice: &Choice, checked: &Checked) {
 
 fn words(task: &Task, prefetch: Prefetch) -> &'static str {
     match prefetch {
-        _ if task.lob_bytes == 0 => "nothing else",
-        Prefetch::Nothing => "nothing else",
-        Prefetch::Length => "the length",
-        Prefetch::Whole => "the value",
+        _ if task.lob_bytes == 0 => "plain rows",
+        Prefetch::Nothing => "rows alone",
+        Prefetch::Length => "rows with lengths",
+        Prefetch::Whole => "rows with values",
     }
 }
 

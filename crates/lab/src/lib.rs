@@ -24,9 +24,9 @@ pub mod workload;
 
 pub use chart::{ChartKind, ChartSpec, Theme, png, svg};
 pub use error::LabError;
-pub use measure::Measure;
+pub use measure::{Measure, bytes};
 pub use page::{write_files, write_page};
-pub use run::{NO_VERDICT, RunOptions, run};
-pub use samples::{Cell, Machine, SAMPLES_FORMAT, Samples};
+pub use run::{RunOptions, run};
+pub use samples::{Cell, Machine, NO_VERDICT, SAMPLES_FORMAT, Samples};
 pub use statistics::Summary;
 pub use table::text;

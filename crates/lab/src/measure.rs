@@ -77,7 +77,7 @@ impl Measure {
 }
 
 /// Three digits and a decimal unit: `912 B`, `12.3 kB`.
-pub(crate) fn bytes(number: u64) -> String {
+pub fn bytes(number: u64) -> String {
     let mut scaled = number as f64;
     for unit in ["B", "kB", "MB", "GB"] {
         if scaled < 999.5 || unit == "GB" {

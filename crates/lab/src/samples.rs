@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 use crate::chart::ChartSpec;
-use crate::workload::Extent;
+use crate::verdict::verdict;
+use crate::workload::{Extent, Workload};
 
+/// What is said where cells are missing that the verdict is about.
+pub const NO_VERDICT: &str = "Without all of the workload's distances and servers there is no verdict.";
 /// Version of the files that this lab writes, and the only one that it reads.
 pub const SAMPLES_FORMAT: u32 = 1;
 
@@ -134,6 +137,14 @@ impl Samples {
             reason: error.to_string(),
         })?;
         fs::write(path, text + "\n").map_err(LabError::file(path))
+    }
+
+    /// Takes title, charts and verdict from the workload, as it says them now.
+    pub fn follow(&mut self, workload: &Workload) {
+        self.title.clone_from(&workload.title);
+        self.charts.clone_from(&workload.charts);
+        // Other distances than the workload's own may leave out what its sentence is about.
+        self.verdict = verdict(&workload.verdict, self).unwrap_or_else(|_| NO_VERDICT.to_owned());
     }
 
     /// Values of an axis in the order in which they ran.

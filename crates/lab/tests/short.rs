@@ -1,7 +1,9 @@
 //! Every workload in its short form: answers, trips and what is made of them. No time is looked at.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use onetrip_lab::tune::{Prefetch, Task, check};
 use onetrip_lab::workload::{Engine, Extent, Workload, find};
 use onetrip_lab::{Cell, LabError, NO_VERDICT, RunOptions, Samples, run, text, write_files, write_page};
 
@@ -133,4 +135,27 @@ fn statements_in_pipelines_share_trips_whatever_they_are() {
     let samples = short("pipeline-oltp");
     let trips = |way| cell(&samples, &[("sessions", "2"), ("way", way)]).trips;
     assert_eq!([trips("blocking"), trips("10 in a trip")], [40, 4]);
+}
+
+#[test]
+fn what_tune_predicts_of_trips_is_what_the_gateway_counts() {
+    let task = Task {
+        rows: 60,
+        row_bytes: 20,
+        lob_bytes: 4_000,
+        share_percent: 50,
+        rtt: Duration::from_micros(100),
+        bits_per_second: 1_000_000_000,
+        memory: 100_000,
+    };
+    let choice = task.choose();
+    assert_eq!((choice.fetch, choice.prefetch), (20, Prefetch::Whole));
+    let checked = check(&task, &choice, None, &AtomicBool::new(false), &|_| ()).unwrap();
+    assert_eq!((checked.rows, checked.times.len()), (60, 9));
+    assert!(checked.regret_percent(&choice).is_some());
+    for (fetch, prefetch, _) in &checked.times {
+        let way = ["nothing", "length", "whole"][*prefetch as usize];
+        let found = cell(&checked.samples, &[("fetch", &fetch.to_string()), ("way", way)]).trips;
+        assert_eq!(found, task.predict(*fetch, *prefetch).trips, "{fetch} {way}");
+    }
 }

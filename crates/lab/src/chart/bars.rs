@@ -29,7 +29,7 @@ pub(super) fn draw(data: &Data<'_>) -> (u32, u32, String) {
         if bars.is_empty() {
             continue;
         }
-        let heading = format!("{} {}", data.x_label, name);
+        let heading = format!("{} {}", data.x_label.replace('_', " "), name);
         let _ = writeln!(
             svg,
             "<text class=\"title\" x=\"16\" y=\"{:.1}\">{}</text>",

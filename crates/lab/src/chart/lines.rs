@@ -40,7 +40,7 @@ pub(super) fn draw(data: &Data<'_>) -> (u32, u32, String) {
         let _ =
             writeln!(svg, "<text class=\"middle\" x=\"{at:.1}\" y=\"{:.1}\">{name}</text>", bottom + 18.0);
     }
-    let (x_label, y_label) = (markup(data.x_label), markup(&data.y_label));
+    let (x_label, y_label) = (markup(&data.x_label.replace('_', " ")), markup(&data.y_label));
     let _ = writeln!(svg, "<text class=\"end\" x=\"{right}\" y=\"{:.1}\">{x_label}</text>", bottom + 38.0);
     let _ = writeln!(svg, "<text x=\"16\" y=\"48\">{y_label}</text>");
     for (place, row) in data.values.iter().enumerate() {

@@ -171,7 +171,7 @@ impl Bench<'_> {
                 break;
             }
             self.before_round(prepared)?;
-            let beside = Beside::start(self.database, &prepared.beside, self.stopped)?;
+            let beside = Beside::start(self.database, &prepared.beside)?;
             let wal = self.wal(&mut gauge)?;
             let played = play_round(&mut players, &prepared.plans)?;
             let wal = self.wal(&mut gauge)?.zip(wal).map(|(after, before)| after.saturating_sub(before));

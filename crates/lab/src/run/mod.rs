@@ -19,14 +19,10 @@ use crate::database::Database;
 use crate::formula::Formulas;
 use crate::plan::Planner;
 use crate::samples::{Machine, SAMPLES_FORMAT, Samples};
-use crate::verdict::verdict;
 use crate::workload::{Engine, Extent, Workload};
 use cell::Bench;
 use matrix::{Place, places, variables_of};
 use progress::Progress;
-
-/// What is said where cells are missing that the verdict is about.
-pub const NO_VERDICT: &str = "Without all of the workload's distances and servers there is no verdict.";
 
 /// How a workload is run.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +54,7 @@ pub fn run(
     let mut samples = Samples {
         format: SAMPLES_FORMAT,
         workload: workload.name.clone(),
-        title: workload.title.clone(),
+        title: String::new(),
         extent: options.extent,
         began,
         onetrip: env!("CARGO_PKG_VERSION").to_owned(),
@@ -66,7 +62,7 @@ pub fn run(
         engines: Vec::new(),
         left_out: Vec::new(),
         cells: Vec::new(),
-        charts: workload.charts.clone(),
+        charts: Vec::new(),
         verdict: String::new(),
     };
     let engines = workload.setup.keys().copied();
@@ -101,8 +97,7 @@ pub fn run(
         let reason = "nothing of it can be run here".to_owned();
         return Err(LabError::Workload { workload: workload.name.clone(), reason });
     }
-    // Other distances than the workload's own may leave out what its sentence is about.
-    samples.verdict = verdict(&workload.verdict, &samples).unwrap_or_else(|_| NO_VERDICT.to_owned());
+    samples.follow(workload);
     Ok(samples)
 }
 

@@ -101,3 +101,37 @@ fn read_lines(mut output: std::fs::File) -> Result<Vec<Played>, String> {
         .map(|line| serde_json::from_str(line).map_err(|error| format!("{line:?}: {error}")))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(script: &str) -> Result<Vec<Played>, LabError> {
+        let words = ["sh", "-c", script].map(str::to_owned);
+        let peer = Peer::find(&words, Some(Path::new("."))).unwrap();
+        let login = Login { user: "ann".into(), database: "shop".into(), password: None, schema: None };
+        peer.play(([127, 0, 0, 1], 7).into(), &login, 2, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn a_program_finds_its_database_in_the_environment_and_tells_of_its_rounds() {
+        let played = play(r#"echo "{\"rows\": $PGPORT, \"ns\": 5, \"cpu_ns\": 3}""#).unwrap();
+        assert_eq!(
+            played.iter().map(|round| (round.rows, round.ns, round.cpu_ns)).collect::<Vec<_>>(),
+            [(7, 5, 3)]
+        );
+    }
+
+    #[test]
+    fn a_program_that_fails_or_says_something_else_ends_the_run() {
+        assert!(play("exit 3").unwrap_err().to_string().contains('3'));
+        assert!(play("echo hello").unwrap_err().to_string().contains("hello"));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_left_out() {
+        let words = ["target/lab/no_such_program".to_owned()];
+        assert!(Peer::find(&words, Some(Path::new("."))).is_err_and(|why| why.contains("not built")));
+        assert!(Peer::find(&words, None).is_err_and(|why| why.contains("--clients")));
+    }
+}

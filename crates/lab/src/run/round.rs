@@ -1,19 +1,21 @@
 //! A round: all sessions play their plans at once, and another one does its own work beside them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::LabError;
-use crate::client::{Answer, Player};
+use crate::client::{Answer, Client, Player};
 use crate::database::Database;
 use crate::plan::Plan;
 
-/// Times of the session beside that are kept for each round.
-const BESIDE_MAX: usize = 10_000;
+/// How often the session beside has something to do.
+const BESIDE_INTERVAL: Duration = Duration::from_millis(5);
+/// Times of it that are kept for each round: more than eight minutes.
+const BESIDE_MAX: usize = 100_000;
 
 /// What a round came to.
 pub(super) struct Round {
@@ -74,43 +76,58 @@ fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// A session without distance that does its work again and again until the round is over.
+/// A session without distance that does its own work at a fixed rate until the round is over.
+///
+/// The rate stays when a statement has to wait: what was due meanwhile is counted from when it was due. Otherwise one long wait
+/// would be one sample among thousands of short ones, and a percentile would hide it.
 pub(super) struct Beside {
-    is_over: Arc<AtomicBool>,
+    end: Arc<OnceLock<Instant>>,
     thread: Option<JoinHandle<Result<Vec<u64>, LabError>>>,
 }
 
 impl Beside {
     /// Starts it; with an empty plan there is none.
-    pub(super) fn start(database: &Database, plan: &Plan, stopped: &AtomicBool) -> Result<Self, LabError> {
-        let is_over = Arc::new(AtomicBool::new(stopped.load(Ordering::Relaxed)));
+    pub(super) fn start(database: &Database, plan: &Plan) -> Result<Self, LabError> {
+        let end = Arc::new(OnceLock::new());
         if plan.acts.is_empty() {
-            return Ok(Self { is_over, thread: None });
+            return Ok(Self { end, thread: None });
         }
         let session = database.session()?;
-        let (over, plan) = (Arc::clone(&is_over), plan.clone());
-        let thread = thread::Builder::new().name("onetrip-beside".into()).spawn(move || {
-            let never = AtomicBool::new(false);
-            let mut player = Player::new(session, &never);
-            let mut times = Vec::new();
-            for act in (0..plan.acts.len()).cycle() {
-                if over.load(Ordering::Relaxed) || times.len() == BESIDE_MAX {
-                    break;
-                }
-                let began = Instant::now();
-                player.play_act(&plan, act)?;
-                times.push(began.elapsed().as_nanos() as u64);
-            }
-            player.close();
-            Ok(times)
-        });
-        Ok(Self { is_over, thread: Some(thread.map_err(LabError::Connection)?) })
+        let (known_end, plan) = (Arc::clone(&end), plan.clone());
+        let thread = thread::Builder::new().name("onetrip-beside".into());
+        let thread = thread.spawn(move || work_beside(session, &plan, &known_end));
+        Ok(Self { end, thread: Some(thread.map_err(LabError::Connection)?) })
     }
 
-    /// Ends it and returns what each of its acts took, in nanoseconds.
-    pub(super) fn finish(self) -> Result<Vec<u64>, LabError> {
-        self.is_over.store(true, Ordering::Relaxed);
-        let Some(thread) = self.thread else { return Ok(Vec::new()) };
+    /// Lets it do what is due, ends it, and returns what each of its acts took from when it was due, in nanoseconds.
+    pub(super) fn finish(mut self) -> Result<Vec<u64>, LabError> {
+        self.end.get_or_init(Instant::now);
+        let Some(thread) = self.thread.take() else { return Ok(Vec::new()) };
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // After an error there is nobody to join it; it ends by itself.
+        self.end.get_or_init(Instant::now);
+    }
+}
+
+fn work_beside(session: Client, plan: &Plan, end: &OnceLock<Instant>) -> Result<Vec<u64>, LabError> {
+    let never = AtomicBool::new(false);
+    let mut player = Player::new(session, &never);
+    let mut times = Vec::new();
+    let mut due = Instant::now();
+    for act in (0..plan.acts.len()).cycle().take(BESIDE_MAX) {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if end.get().is_some_and(|end| due > *end) {
+            break;
+        }
+        player.play_act(plan, act)?;
+        times.push(due.elapsed().as_nanos() as u64);
+        due += BESIDE_INTERVAL;
+    }
+    player.close();
+    Ok(times)
 }
