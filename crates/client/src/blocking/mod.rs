@@ -8,6 +8,7 @@ mod cursor;
 mod pipeline;
 mod pool;
 mod rows;
+mod run;
 mod socket;
 
 use std::io;

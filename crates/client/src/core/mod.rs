@@ -20,6 +20,7 @@ mod control;
 mod end_point;
 mod event;
 mod fetch;
+mod gather;
 mod opening;
 mod pipeline;
 mod queue;
@@ -36,6 +37,7 @@ use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 pub use block::{Done, OnError, Outcome};
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
+pub use gather::Gather;
 pub use opening::{Login, Opening, Security, Step};
 pub use request::{Limits, Request};
 
