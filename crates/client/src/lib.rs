@@ -14,6 +14,7 @@ mod config;
 pub mod core;
 mod error;
 mod param;
+mod place;
 mod row;
 mod tag;
 
@@ -22,6 +23,7 @@ pub use core::{Done, Notification, OnError, OperationId, Outcome};
 pub use error::{ConnectError, Error, Retry, ServerError, Usage};
 pub use onetrip_wire::pg::{Format, Oid, TransactionStatus};
 pub use param::{Param, Typed, Written};
+pub use place::Place;
 pub use postgres_types as types;
 pub use row::{Column, Columns, ResultSet, Row};
 pub use tag::CommandTag;

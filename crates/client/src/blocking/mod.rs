@@ -9,6 +9,7 @@ mod lob;
 mod pipeline;
 mod pool;
 mod rows;
+mod run;
 mod socket;
 
 use std::io;

@@ -1,0 +1,108 @@
+//! Results of statements outside of blocks, kept whole.
+
+use super::{Connection, Event, Request};
+use crate::{CommandTag, Done, Error, OperationId, ResultSet, TransactionStatus};
+
+/// Takes a call's events and keeps what its statements did, one [`Done`] for each.
+#[derive(Debug, Default)]
+pub struct Gather {
+    done: Vec<Done>,
+    coming: Option<Box<ResultSet>>,
+    failed: Option<Error>,
+}
+
+impl Gather {
+    /// Takes the next event of `core`. Rows are copied out of the input buffer.
+    pub fn take(&mut self, core: &mut Connection, event: Event) {
+        match event {
+            Event::Bound { .. } => {
+                let columns = core.front_columns().clone();
+                let has_rows = !columns.is_empty();
+                self.coming = has_rows.then(|| Box::new(ResultSet::new(columns, core.front_format())));
+            }
+            Event::Row { row, .. } => {
+                if let Some(rows) = &mut self.coming {
+                    rows.push(core.row(row).body());
+                }
+            }
+            Event::Complete { tag, .. } => self.complete(tag, false),
+            Event::Suspended { .. } => self.complete(CommandTag::new(b""), true),
+            Event::Failed { error, .. } => {
+                self.coming = None;
+                // The first tells most: the others did not run because of it.
+                self.failed.get_or_insert(error);
+            }
+            // Only a script can get here with a COPY: other calls refuse it before it is sent.
+            Event::CopyIn { .. } => core.copy_fail("this call has no data for COPY"),
+            Event::CopyData { .. } | Event::Ready(_) => {}
+        }
+    }
+
+    /// What the statements did, in their order.
+    ///
+    /// # Errors
+    /// The first that failed.
+    pub fn finish(self) -> Result<Vec<Done>, Error> {
+        self.failed.map_or(Ok(self.done), Err)
+    }
+
+    fn complete(&mut self, tag: CommandTag, has_more: bool) {
+        self.done.push(Done { tag, rows: self.coming.take(), has_more });
+    }
+}
+
+impl Connection {
+    /// Asks for one statement, with BEGIN in the same flight if asked for and no transaction is open. Says whether
+    /// BEGIN was sent: its [`Done`] comes first then.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit). A BEGIN that was written by then is sent along with the next call.
+    pub fn submit_in_transaction(
+        &mut self,
+        request: &Request<'_>,
+        begins: bool,
+    ) -> Result<(bool, OperationId), Error> {
+        let begins = self.submit_begin(begins)?;
+        let operation = self.submit(request)?;
+        self.sync();
+        Ok((begins, operation))
+    }
+
+    /// The same for statements by the simple protocol.
+    ///
+    /// # Errors
+    /// As [`submit_script`](Self::submit_script).
+    pub fn submit_script_in_transaction(
+        &mut self,
+        text: &str,
+        begins: bool,
+    ) -> Result<(bool, OperationId), Error> {
+        let begins = self.submit_begin(begins)?;
+        Ok((begins, self.submit_script(text)?))
+    }
+
+    fn submit_begin(&mut self, begins: bool) -> Result<bool, Error> {
+        let begins = begins && self.transaction_status() == TransactionStatus::Idle;
+        if begins {
+            self.submit(&Request::new("BEGIN", &[]))?;
+        }
+        Ok(begins)
+    }
+
+    /// Whether a block is open.
+    pub fn is_in_block(&self) -> bool {
+        self.block.is_open
+    }
+
+    /// How the values of the operation at the front are written.
+    fn front_format(&self) -> onetrip_wire::pg::Format {
+        self.queue.front().map_or_else(Default::default, |front| front.format)
+    }
+}
+
+impl OperationId {
+    /// The id with this number; it may be no operation's.
+    pub(crate) fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+}

@@ -1,0 +1,114 @@
+//! The result of one statement.
+
+use onetrip_client::{Done, Place, ResultSet, Row};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::adapters::Loader;
+
+/// What a statement did, and its rows; values are made when they are asked for.
+#[pyclass(module = "onetrip._native")]
+pub(crate) struct Answer {
+    done: Done,
+    loaders: Vec<Loader>,
+    place: Place,
+}
+
+impl Answer {
+    /// Wraps what a statement did.
+    pub(crate) fn new(py: Python<'_>, done: Done) -> PyResult<Self> {
+        let mut loaders = Vec::new();
+        if let Some(rows) = &done.rows {
+            for column in rows.columns().iter() {
+                loaders.push(Loader::of(py, &column.ty)?);
+            }
+        }
+        Ok(Self { done, loaders, place: Place::default() })
+    }
+
+    fn next<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(rows) = &self.done.rows else { return Ok(None) };
+        let Some(row) = rows.next_row(&mut self.place) else { return Ok(None) };
+        tuple(py, row, &self.loaders).map(Some)
+    }
+}
+
+fn tuple<'py>(py: Python<'py>, row: Row<'_>, loaders: &[Loader]) -> PyResult<Bound<'py, PyTuple>> {
+    let mut values = Vec::with_capacity(loaders.len());
+    for (value, loader) in row.values().zip(loaders) {
+        values.push(match value {
+            Some(bytes) => loader.load(py, bytes)?,
+            None => py.None().into_bound(py),
+        });
+    }
+    PyTuple::new(py, values)
+}
+
+#[pymethods]
+impl Answer {
+    /// The command tag, as the server words it.
+    #[getter]
+    fn tag(&self) -> &str {
+        self.done.tag.as_str()
+    }
+
+    /// Rows that were returned or changed; -1 for a statement that counts none.
+    #[getter]
+    fn count(&self) -> i64 {
+        let counts = self.tag().ends_with(|sign: char| sign.is_ascii_digit());
+        if counts { i64::try_from(self.done.count()).unwrap_or(i64::MAX) } else { -1 }
+    }
+
+    /// Name, type id, type name, type modifier and size of each column; `None` for a statement without rows.
+    #[getter]
+    fn columns(&self) -> Option<Vec<(&str, u32, &str, i32, i16)>> {
+        let rows = self.done.rows.as_ref()?;
+        let columns = rows.columns().iter();
+        Some(
+            columns
+                .map(|column| {
+                    let ty = &column.ty;
+                    (&*column.name, ty.oid(), ty.name(), column.type_modifier, column.type_len)
+                })
+                .collect(),
+        )
+    }
+
+    /// How many rows were read.
+    #[getter]
+    fn at(&self) -> usize {
+        self.place.row()
+    }
+
+    fn __len__(&self) -> usize {
+        self.done.rows.as_ref().map_or(0, |rows| rows.len())
+    }
+
+    /// The next row, or None.
+    fn one<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.next(py)
+    }
+
+    /// At most so many of the next rows.
+    fn many<'py>(&mut self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        while list.len() < most {
+            let Some(row) = self.next(py)? else { break };
+            list.append(row)?;
+        }
+        Ok(list)
+    }
+
+    /// Goes to where so many rows were read.
+    fn seek(&mut self, row: usize) {
+        let rows: Option<&ResultSet> = self.done.rows.as_deref();
+        if row < self.place.row() {
+            self.place = Place::default();
+        }
+        while self.place.row() < row {
+            if rows.and_then(|rows| rows.next_row(&mut self.place)).is_none() {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Operations of a pipeline's block.
+
+use onetrip_client::blocking::Client;
+use onetrip_client::core::Request;
+use onetrip_client::{Done, Error, Format, Oid, OnError, OperationId, Outcome, Usage};
+use pyo3::prelude::*;
+
+use crate::parameters::{Parameters, references};
+use crate::query::Query;
+use crate::session::{Asked, Session};
+
+/// What an operation's failure does to the others.
+pub(crate) fn mode(goes_on: bool) -> OnError {
+    if goes_on { OnError::Continue } else { OnError::Abort }
+}
+
+/// Adds a statement; its operation's number.
+pub(crate) fn push(
+    client: &mut Client,
+    asked: &Asked,
+    goes_on: Option<bool>,
+    begin: bool,
+) -> Result<u64, Error> {
+    let mut pipeline = client.open_pipeline()?;
+    if begin {
+        pipeline.begin()?;
+    }
+    let id = asked.request(|request| pipeline.push(request, goes_on.map(mode)))?;
+    Ok(id.number())
+}
+
+/// Adds an execution for each row of parameters. The GIL is released after each `batch`.
+pub(crate) fn push_many(
+    session: &Session,
+    py: Python<'_>,
+    query: &Query,
+    rows: &Bound<'_, PyAny>,
+    batch: usize,
+) -> PyResult<()> {
+    let mut parameters = Parameters::default();
+    let (mut types, mut count) = (Vec::new(), 0);
+    for row in rows.try_iter()? {
+        parameters.add(query, &row?)?;
+        count += 1;
+        if count == batch {
+            send(session, py, query, &mut parameters, &mut types, count)?;
+            count = 0;
+        }
+    }
+    send(session, py, query, &mut parameters, &mut types, count)
+}
+
+fn send(
+    session: &Session,
+    py: Python<'_>,
+    query: &Query,
+    parameters: &mut Parameters,
+    types: &mut Vec<Oid>,
+    count: usize,
+) -> PyResult<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let width = parameters.written().len() / count;
+    parameters.unify(types, width);
+    session.with(py, |client| {
+        let written = parameters.written();
+        let references = references(&written);
+        let mut pipeline = client.open_pipeline()?;
+        for at in 0..count {
+            let plain = Request::new(&query.text, &references[at * width..(at + 1) * width]);
+            pipeline.push(&Request { format: Format::Text, ..plain }, None)?;
+        }
+        Ok(())
+    })?;
+    parameters.clear();
+    Ok(())
+}
+
+/// The rows that all operations of a block changed, and their results if wanted.
+pub(crate) fn take_all(client: &mut Client, begins: bool, keeps: bool) -> Result<(i64, Vec<Done>), Error> {
+    let mut outcomes = client.outcomes();
+    outcomes.check()?;
+    if keeps {
+        let ids: Vec<OperationId> = outcomes.iter().skip(usize::from(begins)).map(|(id, _)| id).collect();
+        let done: Vec<Done> = ids.into_iter().map(|id| outcomes.take(id)).collect::<Result<_, _>>()?;
+        let count: u64 = done.iter().map(Done::count).sum();
+        return Ok((i64::try_from(count).unwrap_or(i64::MAX), done));
+    }
+    let counts = outcomes.iter().skip(usize::from(begins)).map(|(_, outcome)| match outcome {
+        Outcome::Done(done) => done.count(),
+        _ => 0,
+    });
+    Ok((i64::try_from(counts.sum::<u64>()).unwrap_or(i64::MAX), Vec::new()))
+}
+
+/// Waits until an operation is answered.
+pub(crate) fn process(client: &mut Client, operation: u64) -> Result<(), Error> {
+    let mut pipeline = client.open_pipeline()?;
+    let id = pipeline.operation(operation).ok_or(Usage::UnknownOperation)?;
+    pipeline.process(id)
+}
+
+/// Takes the result of an operation that was answered.
+pub(crate) fn take(client: &mut Client, operation: u64) -> Result<Done, Error> {
+    let mut outcomes = client.outcomes();
+    let id = outcomes.operation(operation).ok_or(Usage::UnknownOperation)?;
+    outcomes.take(id)
+}
+
+/// The first operation that did not run: one that failed, before those that it took along.
+pub(crate) fn first_failed(client: &mut Client) -> Option<u64> {
+    let outcomes = client.outcomes();
+    let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+    let is_bad = |outcome: &Outcome| matches!(outcome, Outcome::Aborted { .. } | Outcome::Undone { .. });
+    let first = |is: &dyn Fn(&Outcome) -> bool| outcomes.iter().find(|(_, outcome)| is(outcome));
+    first(&is_failed).or_else(|| first(&is_bad)).map(|(id, _)| id.number())
+}

@@ -1,0 +1,27 @@
+//! The Python package's inside: conversions between Python and `onetrip_client`, and nothing that decides.
+//!
+//! Whoever waits for the server waits without the GIL: values are written to bytes before, and made from bytes after.
+
+mod adapters;
+mod answer;
+mod arrays;
+mod block;
+mod errors;
+mod parameters;
+mod query;
+mod session;
+
+use pyo3::prelude::*;
+
+/// The functions and classes that `onetrip` is made of.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::adapters::set_adapters;
+    #[pymodule_export]
+    use super::answer::Answer;
+    #[pymodule_export]
+    use super::errors::set_errors;
+    #[pymodule_export]
+    use super::session::Session;
+}

@@ -1,0 +1,214 @@
+//! Python's values as parameters: written to bytes while the GIL is held, sent without it.
+
+use onetrip_client::types::Type;
+use onetrip_client::{Format, Oid, Param, Written};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+
+use crate::adapters;
+use crate::errors::misuse;
+use crate::query::{Placeholders, Query};
+
+/// The parameters of one or more executions of a statement.
+#[derive(Debug, Default)]
+pub(crate) struct Parameters {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    type_oid: Oid,
+    format: Format,
+    start: usize,
+    /// Less than `start` is NULL.
+    end: usize,
+    is_null: bool,
+}
+
+impl Parameters {
+    /// The parameters of one execution.
+    ///
+    /// # Errors
+    /// Parameters that do not fit the placeholders, or values that stand for none of the server's.
+    pub(crate) fn of(query: &Query, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut parameters = Self::default();
+        parameters.add(query, given)?;
+        Ok(parameters)
+    }
+
+    /// Forgets all executions; the memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Adds the parameters of an execution.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(crate) fn add(&mut self, query: &Query, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        match &query.placeholders {
+            Placeholders::Positions(count) => self.add_positions(*count, given),
+            Placeholders::Names(names) => self.add_names(names, given),
+        }
+    }
+
+    fn add_positions(&mut self, count: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let before = self.spans.len();
+        if let Ok(values) = given.cast::<PyTuple>() {
+            values.iter_borrowed().try_for_each(|value| self.add_value(&value))?;
+        } else if let Ok(values) = given.cast::<PyList>() {
+            values.iter().try_for_each(|value| self.add_value(&value))?;
+        } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
+            let problem = "parameters have to be a sequence or a mapping: write (value,) for one";
+            return Err(pyo3::exceptions::PyTypeError::new_err(problem));
+        } else if given.is_instance_of::<PyDict>() && count > 0 {
+            let problem = "the statement has placeholders by position, and parameters by name were given";
+            return Err(pyo3::exceptions::PyTypeError::new_err(problem));
+        } else if !given.is_instance_of::<PyDict>() {
+            given.try_iter()?.try_for_each(|value| self.add_value(&value?))?;
+        }
+        let got = self.spans.len() - before;
+        if got != count {
+            let problem = format!("the statement has {count} placeholders, and {got} parameters were given");
+            return Err(misuse(given.py(), "usage", &problem));
+        }
+        Ok(())
+    }
+
+    fn add_names(&mut self, names: &[String], given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Ok(values) = given.cast::<PyMapping>() else {
+            let problem = "the statement has placeholders by name: parameters have to be a mapping";
+            return Err(pyo3::exceptions::PyTypeError::new_err(problem));
+        };
+        for name in names {
+            let Ok(value) = values.get_item(name) else {
+                let problem =
+                    format!("the statement has a placeholder {name}, for which no parameter was given");
+                return Err(misuse(given.py(), "usage", &problem));
+            };
+            self.add_value(&value)?;
+        }
+        Ok(())
+    }
+
+    fn add_value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if value.is_none() {
+            self.push(0, Format::Text, None);
+        } else if let Ok(text) = value.cast::<PyString>() {
+            self.push(0, Format::Text, Some(text.to_cow()?.as_bytes()));
+        } else if let Ok(value) = value.cast::<PyBool>() {
+            self.push(Type::BOOL.oid(), Format::Binary, Some(&[u8::from(value.is_true())]));
+        } else if let Ok(value) = value.cast::<PyInt>() {
+            self.add_int(value)?;
+        } else if let Ok(value) = value.cast::<PyFloat>() {
+            self.push(Type::FLOAT8.oid(), Format::Binary, Some(&value.value().to_be_bytes()));
+        } else if let Ok(value) = value.cast::<PyBytes>() {
+            self.push(Type::BYTEA.oid(), Format::Binary, Some(value.as_bytes()));
+        } else {
+            let (type_oid, written) = adapters::dump(value)?;
+            match written.cast::<PyBytes>() {
+                Ok(bytes) => self.push(type_oid, Format::Binary, Some(bytes.as_bytes())),
+                Err(_) => {
+                    self.push(type_oid, Format::Text, Some(written.cast::<PyString>()?.to_cow()?.as_bytes()))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// As the narrowest of int4, int8 and numeric that holds it, so that functions and operators are found.
+    fn add_int(&mut self, value: &Bound<'_, PyInt>) -> PyResult<()> {
+        match value.extract::<i64>() {
+            Ok(value) => match i32::try_from(value) {
+                Ok(value) => self.push(Type::INT4.oid(), Format::Binary, Some(&value.to_be_bytes())),
+                Err(_) => self.push(Type::INT8.oid(), Format::Binary, Some(&value.to_be_bytes())),
+            },
+            Err(_) => self.push(Type::NUMERIC.oid(), Format::Text, Some(value.str()?.to_cow()?.as_bytes())),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, type_oid: Oid, format: Format, value: Option<&[u8]>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.spans.push(Span { type_oid, format, start, end: self.bytes.len(), is_null: value.is_none() });
+    }
+
+    /// Gives executions of one statement the same types, so that one prepared statement serves all: `known` are those
+    /// of the executions before, and becomes those of these. A type that says nothing (NULL) yields to one that does.
+    pub(crate) fn unify(&mut self, known: &mut Vec<Oid>, width: usize) {
+        if width == 0 {
+            return;
+        }
+        known.resize(width, 0);
+        for row in self.spans.chunks(width) {
+            for (known, span) in known.iter_mut().zip(row) {
+                *known = common(*known, span.type_oid);
+            }
+        }
+        for at in 0..self.spans.len() {
+            let (span, wanted) = (self.spans[at], known[at % width]);
+            if span.type_oid != wanted && (span.is_null || is_widened(span.type_oid, wanted)) {
+                self.retype(at, wanted);
+            }
+        }
+    }
+
+    fn retype(&mut self, at: usize, wanted: Oid) {
+        let span = self.spans[at];
+        self.spans[at].type_oid = wanted;
+        if span.is_null {
+            return;
+        }
+        let value = self.int(span);
+        let start = self.bytes.len();
+        if wanted == Type::INT8.oid() {
+            self.bytes.extend_from_slice(&value.to_be_bytes());
+        } else {
+            self.bytes.extend_from_slice(value.to_string().as_bytes());
+            self.spans[at].format = Format::Text;
+        }
+        (self.spans[at].start, self.spans[at].end) = (start, self.bytes.len());
+    }
+
+    fn int(&self, span: Span) -> i64 {
+        let bytes = &self.bytes[span.start..span.end];
+        if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {
+            return i32::from_be_bytes(bytes).into();
+        }
+        <[u8; 8]>::try_from(bytes).map_or(0, i64::from_be_bytes)
+    }
+
+    /// All of them as the client wants them.
+    pub(crate) fn written(&self) -> Vec<Written<'_>> {
+        let written = |span: &Span| Written {
+            type_oid: span.type_oid,
+            format: span.format,
+            bytes: (!span.is_null).then(|| &self.bytes[span.start..span.end]),
+        };
+        self.spans.iter().map(written).collect()
+    }
+}
+
+/// References to parameters, as requests hold them.
+pub(crate) fn references<'a>(written: &'a [Written<'a>]) -> Vec<&'a dyn Param> {
+    written.iter().map(|written| written as &dyn Param).collect()
+}
+
+fn rank(oid: Oid) -> Option<usize> {
+    [Type::INT4, Type::INT8, Type::NUMERIC].iter().position(|ty| ty.oid() == oid)
+}
+
+fn common(one: Oid, other: Oid) -> Oid {
+    match (rank(one), rank(other)) {
+        (Some(first), Some(second)) if second > first => other,
+        _ if one == 0 => other,
+        _ => one,
+    }
+}
+
+fn is_widened(from: Oid, to: Oid) -> bool {
+    matches!((rank(from), rank(to)), (Some(from), Some(to)) if from < to && from < 2)
+}

@@ -1,0 +1,330 @@
+//! A connection that waits, with the GIL released.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use onetrip_client::blocking::{Canceller, Client};
+use onetrip_client::{Config, ConnectError, Done, Error, Format, OnError, TransactionStatus};
+use onetrip_target::{Conninfo, Environment, Settings};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::answer::Answer;
+use crate::block;
+use crate::errors::{exception, fields, misuse};
+use crate::parameters::{Parameters, references};
+use crate::query::{Queries, Query, may_be_several};
+
+/// Executions whose parameters are written before the GIL is released and they are sent.
+const BATCH: usize = 512;
+
+/// One connection with a server, as the classes of `onetrip` use it. Threads may share it: each call has it for itself.
+#[pyclass(frozen, module = "onetrip._native")]
+pub(crate) struct Session {
+    client: Mutex<Option<Client>>,
+    canceller: Option<Canceller>,
+    queries: Mutex<Queries>,
+}
+
+/// Connection text and keywords as settings of the client.
+pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Arc<Config>> {
+    let config = || -> Result<Config, ConnectError> {
+        let is_empty = text.trim().is_empty();
+        let mut settings = if is_empty { Settings::default() } else { Settings::parse(text)? };
+        for (keyword, value) in keywords {
+            settings.set(&keyword, value);
+        }
+        let mut config = Config::of(Conninfo::complete(settings, &Environment::of_this_process())?)?;
+        // Dates are read in this style only; the order of day and month in what is written stays as it is.
+        config.settings.push(("DateStyle".to_owned(), "ISO".to_owned()));
+        Ok(config)
+    };
+    config().map(Arc::new).map_err(|error| exception(py, &error.into()))
+}
+
+/// A lock that a panic elsewhere does not take away.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a call asks for.
+pub(crate) enum Asked {
+    /// Statements without parameters.
+    Script(String),
+    /// One statement with parameters.
+    One(Arc<Query>, Parameters),
+    /// One statement without.
+    Plain(String),
+}
+
+impl Asked {
+    /// The statement's text.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Script(text) | Self::Plain(text) => text,
+            Self::One(query, _) => &query.text,
+        }
+    }
+
+    /// Makes a request of it, whose rows come as text.
+    pub(crate) fn request<T>(&self, with: impl FnOnce(&onetrip_client::core::Request<'_>) -> T) -> T {
+        let written = match self {
+            Self::One(_, parameters) => parameters.written(),
+            _ => Vec::new(),
+        };
+        let references = references(&written);
+        let plain = onetrip_client::core::Request::new(self.text(), &references);
+        with(&onetrip_client::core::Request { format: Format::Text, ..plain })
+    }
+}
+
+/// Translates a statement and writes its parameters.
+pub(crate) fn asked(
+    queries: &Mutex<Queries>,
+    py: Python<'_>,
+    text: &str,
+    given: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Asked> {
+    let Some(given) = given else {
+        let text = text.to_owned();
+        return Ok(if may_be_several(&text) { Asked::Script(text) } else { Asked::Plain(text) });
+    };
+    let query = translated(queries, py, text)?;
+    let parameters = Parameters::of(&query, given)?;
+    Ok(Asked::One(query, parameters))
+}
+
+fn translated(queries: &Mutex<Queries>, py: Python<'_>, text: &str) -> PyResult<Arc<Query>> {
+    let query = locked(queries).get(text);
+    query.map_err(|problem| misuse(py, "usage", &problem))
+}
+
+impl Session {
+    /// Calls with the client and without the GIL.
+    pub(crate) fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| match locked(&self.client).as_mut() {
+            Some(client) => call(client),
+            None => Err(Error::Closed),
+        });
+        done.map_err(|error| exception(py, &error))
+    }
+
+    /// Translates a statement and writes its parameters.
+    pub(crate) fn asked(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        given: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Asked> {
+        asked(&self.queries, py, text, given)
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Connects.
+    #[staticmethod]
+    fn connect(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Self> {
+        let config = config(py, text, keywords)?;
+        let client = py.detach(|| Client::connect_with(config)).map_err(|error| exception(py, &error))?;
+        Ok(Self {
+            canceller: client.canceller(),
+            client: Mutex::new(Some(client)),
+            queries: Mutex::new(Queries::default()),
+        })
+    }
+
+    /// Runs a statement, or several where there are no parameters; with `begins`, BEGIN travels along.
+    #[pyo3(signature = (text, given, begins, /))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        given: Option<&Bound<'_, PyAny>>,
+        begins: bool,
+    ) -> PyResult<Vec<Answer>> {
+        let asked = self.asked(py, text, given)?;
+        let done: Vec<Done> = self.with(py, |client| match &asked {
+            Asked::Script(text) => client.run_script(text, begins),
+            asked => asked.request(|request| client.run(request, begins)).map(|done| vec![done]),
+        })?;
+        done.into_iter().map(|done| Answer::new(py, done)).collect()
+    }
+
+    /// Runs a statement once for each row of parameters, in one block; returns the rows that were changed, and the
+    /// results if they are wanted.
+    fn run_many(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        rows: &Bound<'_, PyAny>,
+        begins: bool,
+        keeps: bool,
+    ) -> PyResult<(i64, Vec<Answer>)> {
+        let query = translated(&self.queries, py, text)?;
+        let begins = self.with(py, |client| {
+            let begins = begins && client.transaction_status() == TransactionStatus::Idle;
+            let mut pipeline = client.pipeline(OnError::Abort)?;
+            if begins {
+                pipeline.begin()?;
+            }
+            Ok(begins)
+        })?;
+        let sent = block::push_many(self, py, &query, rows, BATCH);
+        // What was pushed before a mistake in a later row is not to hold: it is answered, and undone where it can be.
+        let done = self.with(py, |client| client.open_pipeline()?.end().map(drop));
+        sent?;
+        done?;
+        let (count, done) = self.with(py, |client| block::take_all(client, begins, keeps))?;
+        let answers: PyResult<_> = done.into_iter().map(|done| Answer::new(py, done)).collect();
+        Ok((count, answers?))
+    }
+
+    /// Opens a block.
+    fn begin_block(&self, py: Python<'_>, goes_on: bool) -> PyResult<()> {
+        self.with(py, |client| client.pipeline(block::mode(goes_on)).map(drop))
+    }
+
+    /// Adds a statement to the block; its operation's number. `begin` adds BEGIN before it.
+    #[pyo3(signature = (text, given, goes_on, begin, /))]
+    fn push(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        given: Option<&Bound<'_, PyAny>>,
+        goes_on: Option<bool>,
+        begin: bool,
+    ) -> PyResult<u64> {
+        let asked = self.asked(py, text, given)?;
+        self.with(py, |client| block::push(client, &asked, goes_on, begin))
+    }
+
+    /// Waits until an operation is answered.
+    fn process(&self, py: Python<'_>, operation: u64) -> PyResult<()> {
+        self.with(py, |client| block::process(client, operation))
+    }
+
+    /// Ends the block.
+    fn end_block(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |client| client.open_pipeline()?.end().map(drop))
+    }
+
+    /// Takes the result of an operation, or raises its error.
+    fn take(&self, py: Python<'_>, operation: u64) -> PyResult<Answer> {
+        let done = self.with(py, |client| block::take(client, operation))?;
+        Answer::new(py, done)
+    }
+
+    /// The first operation of the last block that did not run, if there is one.
+    fn first_failed(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.with(py, |client| Ok(block::first_failed(client)))
+    }
+
+    /// Copies data in, piece by piece as `pieces` gives them; how many rows.
+    fn copy_in(&self, py: Python<'_>, text: &str, data: &[u8], begins: bool) -> PyResult<u64> {
+        self.with(py, |client| {
+            if begins && client.transaction_status() == TransactionStatus::Idle {
+                client.begin()?;
+            }
+            let mut copy = client.copy_in(text)?;
+            copy.send(data)?;
+            copy.finish()
+        })
+    }
+
+    /// All data of a COPY TO.
+    fn copy_out(&self, py: Python<'_>, text: &str, begins: bool) -> PyResult<Vec<Vec<u8>>> {
+        self.with(py, |client| {
+            if begins && client.transaction_status() == TransactionStatus::Idle {
+                client.begin()?;
+            }
+            let mut copy = client.copy_out(text)?;
+            let mut pieces = Vec::new();
+            while let Some(piece) = copy.next_piece()? {
+                pieces.push(piece.to_vec());
+            }
+            Ok(pieces)
+        })
+    }
+
+    /// Where the session stands: libpq's numbers for idle, in a transaction, in a failed one, unknown.
+    #[getter]
+    fn status(&self, py: Python<'_>) -> i32 {
+        let status = py.detach(|| {
+            let client = locked(&self.client);
+            client.as_ref().filter(|client| !client.is_closed()).map(Client::transaction_status)
+        });
+        match status {
+            Some(TransactionStatus::Idle) => 0,
+            Some(TransactionStatus::Active) => 2,
+            Some(TransactionStatus::Failed) => 3,
+            None => 4,
+        }
+    }
+
+    /// A setting that the server reports.
+    fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        self.with(py, |client| Ok(client.setting(name).map(str::to_owned)))
+    }
+
+    /// Process id of the backend.
+    #[getter]
+    fn backend(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        self.with(py, |client| Ok(client.core().cancel_key().map(|key| key.process_id())))
+    }
+
+    /// Whether the connection has ended.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        py.detach(|| locked(&self.client).as_ref().is_none_or(Client::is_closed))
+    }
+
+    /// Ends the session.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            if let Some(client) = locked(&self.client).take() {
+                client.close();
+            }
+        });
+    }
+
+    /// Interrupts what runs, from another thread.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(canceller) = &self.canceller else { return Ok(()) };
+        py.detach(|| canceller.cancel()).map_err(|error| exception(py, &error))
+    }
+
+    /// Longest wait of a call, in seconds.
+    fn set_timeout(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+        let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        self.with(py, |client| {
+            client.set_timeout(timeout);
+            Ok(())
+        })
+    }
+
+    /// The notices that nobody took: their fields.
+    fn notices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let notices = self.with(py, |client| {
+            let mut notices = Vec::new();
+            while let Some(notice) = client.take_notice() {
+                notices.push(notice);
+            }
+            Ok(notices)
+        })?;
+        let made: PyResult<Vec<Bound<'py, PyDict>>> =
+            notices.iter().map(|notice| fields(py, notice)).collect();
+        PyList::new(py, made?)
+    }
+
+    /// The next notification: channel, payload, process id. Waits for one, at most so many seconds.
+    fn notification(&self, py: Python<'_>, seconds: f64) -> PyResult<Option<(String, String, u32)>> {
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let heard = self.with(py, |client| client.notification(wait))?;
+        Ok(heard.map(|heard| (heard.channel, heard.payload, heard.process_id)))
+    }
+}

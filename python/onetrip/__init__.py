@@ -1,0 +1,57 @@
+"""A PostgreSQL client that spends as few round trips as the work allows: DB-API 2.0, and pipelines.
+
+    with onetrip.connect("postgres://ann@db.example/shop") as connection:
+        connection.execute("UPDATE item SET price = %s WHERE id = %s", (7, 1))
+"""
+
+from __future__ import annotations
+
+from onetrip import _native, errors
+
+_native.set_errors(errors.from_native)
+
+from onetrip.adapt import Json, Jsonb, register_dumper, register_loader  # noqa: E402
+from onetrip.connection import Connection, Notify, TransactionStatus, connect  # noqa: E402
+from onetrip.cursor import Cursor  # noqa: E402
+from onetrip.dbapi import (  # noqa: E402
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Column,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+    apilevel,
+    paramstyle,
+    threadsafety,
+)
+from onetrip.errors import (  # noqa: E402
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    PipelineAborted,
+    PipelineUndone,
+    ProgrammingError,
+    Warning,
+)
+from onetrip.pipeline import Operation, Pipeline  # noqa: E402
+
+__all__ = [
+    "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Column", "Connection", "Cursor", "DataError",
+    "DatabaseError", "Date", "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json",
+    "Jsonb", "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
+    "PipelineUndone", "ProgrammingError", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
+    "TransactionStatus", "Warning", "apilevel", "connect", "errors", "paramstyle", "register_dumper",
+    "register_loader", "threadsafety",
+]  # fmt: skip

@@ -1,0 +1,205 @@
+"""The connection of DB-API 2.0."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from onetrip import _native, errors
+from onetrip.cursor import Cursor, Params
+from onetrip.errors import Diagnostic, InterfaceError, ProgrammingError
+from onetrip.pipeline import OnError, Pipeline
+
+
+class TransactionStatus(enum.IntEnum):
+    """Where a session stands; libpq's numbers."""
+
+    IDLE = 0
+    INTRANS = 2
+    INERROR = 3
+    UNKNOWN = 4
+
+
+class Notify(NamedTuple):
+    """Somebody used NOTIFY on a channel that this session listens to."""
+
+    channel: str
+    payload: str
+    pid: int
+
+
+class Connection:
+    """A session with a server. Unless `autocommit` is on, the first statement begins a transaction: BEGIN travels
+    with it and costs no trip."""
+
+    # DB-API's optional extension: the exceptions, for code that has only the connection.
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(self, session: _native.Session, *, autocommit: bool = False) -> None:
+        self._native: _native.Session | None = session
+        self._begins = not autocommit
+        self._pipeline: Pipeline | None = None
+
+    def cursor(self) -> Cursor:
+        """A new cursor."""
+        self._session()
+        return Cursor(self)
+
+    def execute(self, statement: str, params: Params = None) -> Cursor:
+        """Runs a statement by a new cursor, and returns that."""
+        return Cursor(self).execute(statement, params)
+
+    def executemany(self, statement: str, rows: Iterable[Any]) -> Cursor:
+        """Runs a statement once for each of `rows` by a new cursor, and returns that."""
+        cursor = Cursor(self)
+        cursor.executemany(statement, rows)
+        return cursor
+
+    def pipeline(self, on_error: OnError = "abort") -> Pipeline:
+        """A block of operations that travel together. After an error, with "abort" those behind it do not run; with
+        "continue" they do, and those before it hold."""
+        self._session()
+        return Pipeline(self, on_error)
+
+    def commit(self) -> None:
+        """Commits the transaction, if there is one."""
+        self._end_transaction("COMMIT")
+
+    def rollback(self) -> None:
+        """Rolls the transaction back, if there is one."""
+        self._end_transaction("ROLLBACK")
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction, or a savepoint within one: kept at the end of the block, undone if it raises."""
+        session = self._session()
+        outermost = session.status == TransactionStatus.IDLE
+        name = f"onetrip_{id(object())}"
+        session.run("BEGIN" if outermost else f"SAVEPOINT {name}", None, False)
+        begins, self._begins = self._begins, False
+        try:
+            yield self
+        except BaseException:
+            if not self.closed:
+                self._undo(None if outermost else name)
+            raise
+        else:
+            session.run("COMMIT" if outermost else f"RELEASE SAVEPOINT {name}", None, False)
+        finally:
+            self._begins = begins
+
+    def copy_in(self, statement: str, data: str | bytes) -> int:
+        """Runs a COPY ... FROM STDIN with its data; how many rows."""
+        encoded = data.encode() if isinstance(data, str) else bytes(data)
+        return self._session().copy_in(statement, encoded, self._begins)
+
+    def copy_out(self, statement: str) -> list[bytes]:
+        """Runs a COPY ... TO STDOUT; its data, in the text formats a row each."""
+        return [bytes(piece) for piece in self._session().copy_out(statement, self._begins)]
+
+    def cancel(self) -> None:
+        """Interrupts what another thread runs on this connection."""
+        self._session().cancel()
+
+    def notices(self) -> list[Diagnostic]:
+        """The notices that came since the last call."""
+        return [Diagnostic(dict(fields)) for fields in self._session().notices()]
+
+    def notifies(self, timeout: float = 0.0) -> Iterator[Notify]:
+        """The notifications that have come; waits for each, at most `timeout` seconds."""
+        while (heard := self._session().notification(timeout)) is not None:
+            yield Notify(*heard)
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """Longest wait of a call: then the server is asked to cancel, which raises `errors.QueryCanceled`."""
+        self._session().set_timeout(seconds)
+
+    def parameter_status(self, name: str) -> str | None:
+        """A setting that the server reports, such as "server_version"."""
+        return self._session().setting(name)
+
+    @property
+    def backend_pid(self) -> int | None:
+        """Process id of the server's side."""
+        return self._session().backend
+
+    @property
+    def transaction_status(self) -> TransactionStatus:
+        """Where the session stood when the server was last ready."""
+        return TransactionStatus(self._native.status) if self._native else TransactionStatus.UNKNOWN
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement is a transaction of its own."""
+        return not self._begins
+
+    @autocommit.setter
+    def autocommit(self, on: bool) -> None:
+        if self._session().status != TransactionStatus.IDLE:
+            raise ProgrammingError("autocommit cannot change within a transaction: commit or roll back first")
+        self._begins = not on
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended."""
+        return self._native is None or self._native.closed
+
+    def close(self) -> None:
+        """Ends the session; an open transaction is rolled back by the server."""
+        if self._native is not None:
+            self._native.close()
+            self._native = None
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commits, or rolls back after an exception; and closes."""
+        try:
+            if kind is None:
+                if self._native is not None:
+                    self.commit()
+            elif not self.closed:
+                with contextlib.suppress(errors.Error):  # the exception on its way tells more
+                    self.rollback()
+        finally:
+            self.close()
+
+    def _session(self) -> _native.Session:
+        if self._native is None:
+            raise InterfaceError("the connection is closed")
+        return self._native
+
+    def _end_transaction(self, statement: str) -> None:
+        session = self._session()
+        if self._pipeline is not None:
+            raise ProgrammingError("a pipeline is open: use its commit and rollback, or end it first")
+        if session.status != TransactionStatus.IDLE:
+            session.run(statement, None, False)
+
+    def _undo(self, savepoint: str | None) -> None:
+        session = self._session()
+        if savepoint is None:
+            if session.status != TransactionStatus.IDLE:
+                session.run("ROLLBACK", None, False)
+        else:
+            session.run(f"ROLLBACK TO SAVEPOINT {savepoint}; RELEASE SAVEPOINT {savepoint}", None, False)
+
+
+def connect(conninfo: str = "", *, autocommit: bool = False, **keywords: Any) -> Connection:
+    """Connects by a URL or libpq's keywords, as text or as arguments; PG* variables say what these leave open.
+
+    Two keywords are onetrip's own: `pipelining` ("on", "off") and `statement_cache` (how many stay prepared)."""
+    pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
+    return Connection(_native.Session.connect(conninfo, pairs), autocommit=autocommit)

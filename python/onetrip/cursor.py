@@ -1,0 +1,164 @@
+"""The cursor of DB-API 2.0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onetrip.dbapi import Column
+from onetrip.errors import InterfaceError, ProgrammingError
+
+if TYPE_CHECKING:
+    from onetrip._native import Answer
+    from onetrip.connection import Connection
+
+Row = tuple[Any, ...]
+Params = Sequence[Any] | Mapping[str, Any] | None
+
+
+class Cursor:
+    """Runs statements and gives out their rows. The rows of a statement are fetched in its one trip."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._answers: list[Answer] = []
+        self._at = 0
+        self._answer: Answer | None = None
+        self._count = -1
+        self._closed = False
+
+    def execute(self, statement: str, params: Params = None) -> Cursor:
+        """Runs a statement. Without parameters it may be several, whose results `nextset` steps through."""
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
+        self._take([])
+        connection = self.connection
+        self._take(connection._session().run(statement, params, connection._begins))
+        return self
+
+    def executemany(
+        self, statement: str, rows: Iterable[Sequence[Any] | Mapping[str, Any]], *, returning: bool = False
+    ) -> None:
+        """Runs a statement once for each of `rows`, in one block: all of them or, after an error, none outside of a
+        transaction. With `returning`, `nextset` steps through their results."""
+        self._check()
+        self._take([])
+        connection = self.connection
+        session = connection._session()
+        self._count, answers = session.run_many(statement, rows, connection._begins, returning)
+        if returning and answers:
+            self._take(answers)
+
+    def fetchone(self) -> Row | None:
+        """The next row; None at the end."""
+        answer = self._answer
+        if answer is None or self._closed:
+            raise self._no_rows()
+        return answer.one()
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next `size` rows (`arraysize` unless given), fewer at the end."""
+        return self._rows().many(self.arraysize if size is None else size)
+
+    def fetchall(self) -> list[Row]:
+        """All rows that are left."""
+        return self._rows().many(len(self._rows()))
+
+    def __iter__(self) -> Iterator[Row]:
+        rows = self._rows()
+        while (row := rows.one()) is not None:
+            yield row
+
+    def scroll(self, value: int, mode: str = "relative") -> None:
+        """Moves to another row of the result."""
+        rows = self._rows()
+        if mode not in ("relative", "absolute"):
+            raise ValueError(f"mode has to be 'relative' or 'absolute', not {mode!r}")
+        target = value if mode == "absolute" else rows.at + value
+        if not 0 <= target < max(len(rows), 1):
+            raise IndexError("position out of bound")
+        rows.seek(target)
+
+    def nextset(self) -> bool | None:
+        """Steps to the result of the next statement; None where there is none."""
+        self._check()
+        if self._at + 1 >= len(self._answers):
+            return None
+        self._show(self._at + 1)
+        return True
+
+    def callproc(self, name: str, args: Sequence[Any] = ()) -> Sequence[Any]:
+        """Calls a function; its result can be fetched. Returns `args`: PostgreSQL's functions do not change them."""
+        marks = ", ".join(["%s"] * len(args))
+        self.execute(f"SELECT * FROM {name}({marks})", tuple(args))
+        return args
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Does nothing, as DB-API allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Does nothing, as DB-API allows."""
+
+    def close(self) -> None:
+        """Gives the rows back."""
+        self._take([])
+        self._closed = True
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
+    def description(self) -> list[Column] | None:
+        """The columns of the result; None where there is none."""
+        columns = self._answer.columns if self._answer is not None else None
+        return None if columns is None else [Column(*column) for column in columns]
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that were returned or changed; -1 where the statement counts none."""
+        return self._answer.count if self._answer is not None else self._count
+
+    @property
+    def rownumber(self) -> int | None:
+        """Position of the next row, from zero."""
+        return None if self._answer is None or self._answer.columns is None else self._answer.at
+
+    @property
+    def statusmessage(self) -> str | None:
+        """What the server says that it did, such as "INSERT 0 1"."""
+        return self._answer.tag if self._answer is not None else None
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, answers: list[Answer]) -> None:
+        self._answers = answers
+        self._at = 0
+        self._answer = answers[0] if answers else None
+        if not answers:
+            self._count = -1
+
+    def _show(self, at: int) -> None:
+        self._at = at
+        self._answer = self._answers[at]
+
+    def _check(self) -> None:
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
+        self.connection._session()
+
+    def _rows(self) -> Answer:
+        if self._closed or self._answer is None or self._answer.columns is None:
+            raise self._no_rows()
+        return self._answer
+
+    def _no_rows(self) -> Exception:
+        if self._closed:
+            return InterfaceError("the cursor is closed")
+        return ProgrammingError("there are no rows: the last statement returned none, or none was run")

@@ -1,0 +1,122 @@
+"""What DB-API 2.0 asks of a module: its attributes, type objects and constructors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from typing import NamedTuple
+
+apilevel = "2.0"
+threadsafety = 2
+paramstyle = "pyformat"
+
+# Type objects compare equal to the type codes of a description.
+
+
+class TypeObject:
+    """A kind of types; equal to the code of each of them."""
+
+    def __init__(self, name: str, *oids: int) -> None:
+        self.name = name
+        self.oids = frozenset(oids)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TypeObject):
+            return self.oids == other.oids
+        return other in self.oids
+
+    def __hash__(self) -> int:
+        return hash(self.oids)
+
+    def __repr__(self) -> str:
+        return f"onetrip.{self.name}"
+
+
+STRING = TypeObject("STRING", 18, 19, 25, 1042, 1043)
+BINARY = TypeObject("BINARY", 17)
+NUMBER = TypeObject("NUMBER", 20, 21, 23, 700, 701, 790, 1700)
+DATETIME = TypeObject("DATETIME", 1082, 1083, 1114, 1184, 1186, 1266)
+ROWID = TypeObject("ROWID", 26)
+
+Date = dt.date
+Time = dt.time
+Timestamp = dt.datetime
+Binary = bytes
+
+
+def DateFromTicks(ticks: float) -> dt.date:  # noqa: N802 (DB-API's name)
+    """The local date of seconds since 1970."""
+    return Date(*time.localtime(ticks)[:3])
+
+
+def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802
+    """The local time of day of seconds since 1970."""
+    return Time(*time.localtime(ticks)[3:6])
+
+
+def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802
+    """The local date and time of seconds since 1970."""
+    return Timestamp(*time.localtime(ticks)[:6])
+
+
+class Column(tuple):  # type: ignore[type-arg]
+    """A column of a description: DB-API's seven items, and their names."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, oid: int, _type_name: str, modifier: int, size: int) -> Column:
+        """Of what the server says of it."""
+        shape = _shape(oid, modifier)
+        internal = size if size > 0 else None
+        return tuple.__new__(cls, (name, oid, shape.display, internal, shape.precision, shape.scale, None))
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self[0]
+
+    @property
+    def type_code(self) -> int:
+        """The id of its type."""
+        return self[1]
+
+    @property
+    def display_size(self) -> int | None:
+        """Longest value in characters, where the type says it."""
+        return self[2]
+
+    @property
+    def internal_size(self) -> int | None:
+        """Bytes of a value, for types of one size."""
+        return self[3]
+
+    @property
+    def precision(self) -> int | None:
+        """Digits of a numeric."""
+        return self[4]
+
+    @property
+    def scale(self) -> int | None:
+        """Digits of a numeric behind the point."""
+        return self[5]
+
+    @property
+    def null_ok(self) -> None:
+        """Not known."""
+        return self[6]
+
+
+class _Shape(NamedTuple):
+    display: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+
+
+def _shape(oid: int, modifier: int) -> _Shape:
+    if modifier < 4:
+        return _Shape()
+    if oid in (1042, 1043):
+        return _Shape(display=modifier - 4)
+    if oid == 1700:
+        return _Shape(precision=(modifier - 4) >> 16, scale=(modifier - 4) & 0x7FF)
+    return _Shape()
