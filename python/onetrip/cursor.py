@@ -55,7 +55,10 @@ class Cursor:
         answer = self._answer
         if answer is None or self._closed:
             raise self._no_rows()
-        return answer.one()
+        row = answer.one()
+        if row is None and answer.columns is None:
+            raise self._no_rows()
+        return row
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (`arraysize` unless given), fewer at the end."""

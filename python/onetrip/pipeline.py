@@ -58,7 +58,10 @@ class Operation:
         return f"<Operation {self.id}>"
 
     def _done(self) -> Answer:
-        return self._answer or self.result()._done()
+        if self._answer is None:
+            self.result()
+        assert self._answer is not None
+        return self._answer
 
 
 class Pipeline:

@@ -107,12 +107,3 @@ pub(crate) fn take(client: &mut Client, operation: u64) -> Result<Done, Error> {
     let id = outcomes.operation(operation).ok_or(Usage::UnknownOperation)?;
     outcomes.take(id)
 }
-
-/// The first operation that did not run: one that failed, before those that it took along.
-pub(crate) fn first_failed(client: &mut Client) -> Option<u64> {
-    let outcomes = client.outcomes();
-    let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
-    let is_bad = |outcome: &Outcome| matches!(outcome, Outcome::Aborted { .. } | Outcome::Undone { .. });
-    let first = |is: &dyn Fn(&Outcome) -> bool| outcomes.iter().find(|(_, outcome)| is(outcome));
-    first(&is_failed).or_else(|| first(&is_bad)).map(|(id, _)| id.number())
-}

@@ -10,6 +10,7 @@ mod errors;
 mod parameters;
 mod query;
 mod session;
+mod wire;
 
 use pyo3::prelude::*;
 
@@ -24,4 +25,6 @@ mod _native {
     use super::errors::set_errors;
     #[pymodule_export]
     use super::session::Session;
+    #[pymodule_export]
+    use super::wire::{Candidate, Wire, addresses};
 }

@@ -221,7 +221,7 @@ impl Session {
 
     /// The first operation of the last block that did not run, if there is one.
     fn first_failed(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.with(py, |client| Ok(block::first_failed(client)))
+        self.with(py, |client| Ok(client.core().first_failed().map(|id| id.number())))
     }
 
     /// Copies data in, piece by piece as `pieces` gives them; how many rows.

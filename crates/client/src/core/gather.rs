@@ -99,10 +99,3 @@ impl Connection {
         self.queue.front().map_or_else(Default::default, |front| front.format)
     }
 }
-
-impl OperationId {
-    /// The id with this number; it may be no operation's.
-    pub(crate) fn of_number(number: u64) -> Self {
-        Self(number)
-    }
-}

@@ -21,6 +21,7 @@ mod end_point;
 mod event;
 mod fetch;
 mod gather;
+mod numbers;
 mod opening;
 mod pace;
 mod pipeline;

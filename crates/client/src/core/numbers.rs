@@ -1,0 +1,30 @@
+//! Operations by their numbers, for bindings whose other side cannot hold an [`OperationId`].
+
+use super::{Connection, OperationId, Outcome};
+
+impl OperationId {
+    /// The id with this number; it may be no operation's.
+    pub(crate) fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl Connection {
+    /// Whether an operation of the block has been answered for good.
+    pub fn is_answered_number(&self, number: u64) -> bool {
+        self.is_answered(OperationId::of_number(number))
+    }
+
+    /// Takes the outcome of an operation that was answered; `None` for one that is not of the block.
+    pub fn take_outcome_number(&mut self, number: u64) -> Option<Outcome> {
+        self.take_outcome(OperationId::of_number(number))
+    }
+
+    /// The operation of the last block that failed, or else the first that did not run or was undone.
+    pub fn first_failed(&self) -> Option<OperationId> {
+        let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+        let is_bad = |outcome: &Outcome| matches!(outcome, Outcome::Aborted { .. } | Outcome::Undone { .. });
+        let first = |is: &dyn Fn(&Outcome) -> bool| self.outcomes().find(|(_, outcome)| is(outcome));
+        first(&is_failed).or_else(|| first(&is_bad)).map(|(id, _)| id)
+    }
+}

@@ -1,0 +1,34 @@
+"""What the package's tests share: one throw-away server, and connections to it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import onetrip
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+from pgserver import PgServer
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[dict[str, object]]:
+    """Keywords of a connection to PostgreSQL 15."""
+    with PgServer(auth="scram-sha-256") as at:
+        yield {
+            "host": at.host,
+            "port": at.port,
+            "user": at.user,
+            "password": at.password,
+            "dbname": at.dbname,
+        }
+
+
+@pytest.fixture
+def connection(server: dict[str, object]) -> Iterator[onetrip.Connection]:
+    """A connection; what it has not committed is rolled back."""
+    connection = onetrip.connect(**server)
+    yield connection
+    connection.close()
