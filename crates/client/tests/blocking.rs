@@ -4,7 +4,7 @@ mod common;
 
 use common::Server;
 use onetrip_client::blocking::Client;
-use onetrip_client::{Error, OnError, Outcome, Usage};
+use onetrip_client::{Config, Error, OnError, Outcome, Retry, Usage};
 
 fn client() -> Client {
     Client::connect(&Server::shared().url()).expect("the server lets us in")
@@ -191,6 +191,29 @@ fn large_requests_with_small_answers_are_not_waited_for() {
         copy.send(row.as_bytes()).unwrap();
     }
     assert_eq!(copy.finish().unwrap(), 10);
+}
+
+#[test]
+fn rows_that_a_block_cannot_keep_are_thrown_away_and_it_says_so() {
+    let mut config: Config = Server::shared().url().parse().unwrap();
+    config.limits.bytes = 1 << 20;
+    let mut client = Client::connect_with(config).unwrap();
+    let mut pipeline = client.pipeline(OnError::Abort).unwrap();
+    let large = pipeline.execute("SELECT repeat('x', 1000) FROM generate_series(1, 5000)", &[]).unwrap();
+    let small = pipeline.execute("SELECT 1", &[]).unwrap();
+    let mut outcomes = pipeline.end().unwrap();
+    let error = outcomes.take(large).unwrap_err();
+    assert!(matches!(error, Error::RowsTooLarge { limit: 0x10_0000 }), "{error}");
+    assert_eq!(error.retry(), Retry::Ran);
+    assert_eq!(outcomes.take(small).unwrap().count(), 1);
+    let mut pipeline = client.pipeline(OnError::Abort).unwrap();
+    let large = pipeline.execute("SELECT repeat('x', 1000) FROM generate_series(1, 5000)", &[]).unwrap();
+    pipeline.execute("SELECT 1/0", &[]).unwrap();
+    let error = pipeline.end().unwrap().take(large).unwrap_err();
+    assert!(matches!(error, Error::Undone { .. }), "it ran, and was undone: {error}");
+    let error = client.execute("SELECT $1::text", &[&"x".repeat(2 << 20)]).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }) && error.retry() == Retry::Safe, "{error}");
+    assert_eq!(client.execute("SELECT 1", &[]).unwrap(), 1);
 }
 
 #[test]

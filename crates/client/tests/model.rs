@@ -52,6 +52,9 @@ struct Model {
     in_block: bool,
     has_failed: bool,
     skips: bool,
+    executes: usize,
+    /// Which Execute, counted from one, a cancel request hits.
+    interrupted: usize,
 }
 
 type Refused = &'static str;
@@ -138,6 +141,10 @@ impl Model {
 
     fn execute(&mut self) -> Result<(), Refused> {
         let (text, number) = self.bound.clone().ok_or("34000")?;
+        self.executes += 1;
+        if self.executes == self.interrupted {
+            return Err("57014");
+        }
         self.check_failed(&text)?;
         let mut tag = text.split(' ').next().unwrap().to_owned();
         let current = self.working.get_or_insert_with(|| self.committed.clone()).clone();
@@ -266,6 +273,43 @@ fn mode() -> impl Strategy<Value = OnError> {
     prop_oneof![Just(OnError::Abort), Just(OnError::Continue)]
 }
 
+/// Runs a block against the model; what is left open is committed, or rolled back where that cannot be.
+fn run(
+    acts: &[(Act, Option<OnError>)],
+    block: OnError,
+    cache: usize,
+    pieces: &[(usize, usize)],
+    flushes: u16,
+    model: &mut Model,
+) -> Vec<Outcome> {
+    let mut core = open(cache);
+    let mut pieces = pieces.iter().copied().cycle();
+    core.begin_block(block).unwrap();
+    let mut operations = Vec::new();
+    for (number, (act, own)) in (0..).zip(acts) {
+        if core.needs_barrier(*own) {
+            core.put_barrier();
+            settle(&mut core, model, &mut pieces);
+        }
+        operations.push(push(&mut core, *act, number, *own));
+        if flushes & 1 << number != 0 {
+            core.request_replies();
+            let (sent, received) = pieces.next().unwrap();
+            turn(&mut core, model, sent, received);
+        }
+    }
+    core.end_block().unwrap();
+    settle(&mut core, model, &mut pieces);
+    model.interrupted = 0;
+    if core.transaction_status() != TransactionStatus::Idle {
+        let text = if core.transaction_status() == TransactionStatus::Failed { "ROLLBACK" } else { "COMMIT" };
+        core.submit(&Request::new(text, &[])).unwrap();
+        core.sync();
+        settle(&mut core, model, &mut pieces);
+    }
+    operations.iter().map(|id| core.outcome(*id).unwrap().clone()).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -278,33 +322,23 @@ proptest! {
         flushes in any::<u16>(),
     ) {
         let acts = fitting(acts);
-        let (mut core, mut model) = (open(cache), Model::default());
-        let mut pieces = pieces.into_iter().cycle();
-        core.begin_block(block).unwrap();
-        let mut operations = Vec::new();
-        for (number, (act, own)) in (0..).zip(&acts) {
-            if core.needs_barrier(*own) {
-                core.put_barrier();
-                settle(&mut core, &mut model, &mut pieces);
-            }
-            operations.push(push(&mut core, *act, number, *own));
-            if flushes & 1 << number != 0 {
-                core.request_replies();
-                let (sent, received) = pieces.next().unwrap();
-                turn(&mut core, &mut model, sent, received);
-            }
-        }
-        core.end_block().unwrap();
-        settle(&mut core, &mut model, &mut pieces);
-        if core.transaction_status() != TransactionStatus::Idle {
-            let text = if core.transaction_status() == TransactionStatus::Failed { "ROLLBACK" } else { "COMMIT" };
-            core.submit(&Request::new(text, &[])).unwrap();
-            core.sync();
-            settle(&mut core, &mut model, &mut pieces);
-        }
-        // Once more through the operations: what holds is what was done, and committed where that was asked for.
-        let outcomes: Vec<Outcome> = operations.iter().map(|id| core.outcome(*id).unwrap().clone()).collect();
+        let mut model = Model::default();
+        let outcomes = run(&acts, block, cache, &pieces, flushes, &mut model);
         check(&acts, block, &outcomes, &model.committed)?;
+    }
+
+    #[test]
+    fn outcomes_are_true_whatever_a_cancel_hits(
+        acts in proptest::collection::vec((act(), proptest::option::weighted(0.2, mode())), 1..14),
+        block in mode(),
+        cache in 0usize..4,
+        pieces in proptest::collection::vec((1usize..60, 1usize..60), 1..20),
+        interrupted in 1usize..40,
+    ) {
+        let acts = fitting(acts);
+        let mut model = Model { interrupted, ..Model::default() };
+        let outcomes = run(&acts, block, cache, &pieces, 0, &mut model);
+        check_claims(&acts, block, &outcomes, &model.committed)?;
     }
 }
 
@@ -370,4 +404,60 @@ fn check(
     }
     prop_assert_eq!(committed, &expected, "{:?} {:?} {:?}", block, acts, outcomes);
     Ok(())
+}
+
+/// Whatever happened: an operation that claims to hold is in the table, and one that claims not to is not.
+fn check_claims(
+    acts: &[(Act, Option<OnError>)],
+    block: OnError,
+    outcomes: &[Outcome],
+    committed: &BTreeSet<u32>,
+) -> Result<(), TestCaseError> {
+    // Done in the explicit transaction that is open; and in the implicit one, which a BEGIN takes in.
+    let mut open: Option<BTreeSet<u32>> = None;
+    let mut implicit = BTreeSet::new();
+    for (number, ((act, own), outcome)) in (0..).zip(acts.iter().zip(outcomes)) {
+        let is_done = matches!(outcome, Outcome::Done(_));
+        let is_write = matches!(act, Act::Write | Act::WriteAnew);
+        let goes_on = own.unwrap_or(block) == OnError::Continue;
+        prop_assert!(!matches!(outcome, Outcome::Waiting(_) | Outcome::Taken), "{number}: {outcomes:?}");
+        prop_assert!(
+            is_done || !committed.contains(&number),
+            "{number} holds: {block:?} {acts:?} {outcomes:?}"
+        );
+        if open.is_none() && goes_on {
+            implicit.clear();
+        }
+        match act {
+            Act::Begin if is_done => open = Some(std::mem::take(&mut implicit)),
+            Act::Commit | Act::Rollback => {
+                // One that did not run leaves the transaction open, for whoever comes next.
+                let ended = open.take().filter(|_| is_done);
+                let holds = *act == Act::Commit;
+                let is_true = ended.into_iter().flatten().all(|number| committed.contains(&number) == holds);
+                prop_assert!(is_true, "up to {number}: {block:?} {acts:?} {outcomes:?} {committed:?}");
+            }
+            _ if is_write && is_done => {
+                let is_taken = open.is_some() || (!goes_on && is_taken_in(acts, outcomes, number));
+                let is_lasting = is_taken || committed.contains(&number);
+                prop_assert!(
+                    is_lasting,
+                    "{number} does not hold: {block:?} {acts:?} {outcomes:?} {committed:?}"
+                );
+                match &mut open {
+                    Some(open) => drop(open.insert(number)),
+                    None if !goes_on => drop(implicit.insert(number)),
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a BEGIN after the operation may have taken it into its transaction.
+fn is_taken_in(acts: &[(Act, Option<OnError>)], outcomes: &[Outcome], number: u32) -> bool {
+    let later = acts.iter().zip(outcomes).skip(number as usize);
+    later.into_iter().any(|((act, _), outcome)| *act == Act::Begin && matches!(outcome, Outcome::Done(_)))
 }
