@@ -88,7 +88,8 @@ pub struct Cell {
     /// Write-ahead log written in each round, in bytes; empty where there is none.
     #[serde(default)]
     pub wal_bytes: Vec<u64>,
-    /// What another session waited for its own statements meanwhile, in nanoseconds.
+    /// What another session waited for its own statements meanwhile, in nanoseconds, in order of size; of more than a
+    /// thousand only so many, evenly chosen.
     #[serde(default)]
     pub beside_ns: Vec<u64>,
 }

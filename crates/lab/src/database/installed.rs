@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -190,7 +191,8 @@ fn spawn(
     }
     postgres.args(["-c", &format!("port={port}")]);
     postgres.args(["-c", &format!("unix_socket_directories={}", directory.display())]);
-    postgres.stdout(log).stderr(errors);
+    // A group of its own: Ctrl-C is for the lab, which ends the server when it has tidied up.
+    postgres.stdout(log).stderr(errors).process_group(0);
     postgres.spawn().map_err(|error| LabError::Database(format!("postgres cannot be run: {error}")))
 }
 

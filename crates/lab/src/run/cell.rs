@@ -185,6 +185,7 @@ impl Bench<'_> {
             cell.rounds_ns.push(nanoseconds(played.time));
             cell.cpu_ns.push(nanoseconds(played.cpu));
         }
+        cell.beside_ns = thinned(std::mem::take(&mut cell.beside_ns));
         cell.memory_max = players.iter().map(Player::memory_max).max().unwrap_or(0) as u64;
         players.into_iter().for_each(Player::close);
         gauge.close();
@@ -351,6 +352,8 @@ impl Bench<'_> {
     }
 }
 
+/// Waits of the session beside that a cell keeps.
+const BESIDE_KEPT: usize = 1_000;
 /// Most sessions at once.
 const SESSIONS_MAX: i64 = 150;
 
@@ -371,6 +374,32 @@ fn address_of(gateway: &Gateway) -> Result<SocketAddr, LabError> {
     }
 }
 
+/// The numbers in order of size, and of many only so many, evenly chosen: their quantiles stay.
+fn thinned(mut numbers: Vec<u64>) -> Vec<u64> {
+    numbers.sort_unstable();
+    let all = numbers.len();
+    if all <= BESIDE_KEPT {
+        return numbers;
+    }
+    (0..BESIDE_KEPT).map(|place| numbers[(2 * place + 1) * all / (2 * BESIDE_KEPT)]).collect()
+}
+
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Summary;
+
+    #[test]
+    fn many_waits_are_thinned_to_some_with_the_same_quantiles() {
+        let thin = thinned((0..100_000).rev().collect());
+        assert_eq!(thin.len(), BESIDE_KEPT);
+        assert!(
+            Summary::of(&thin).p99.abs_diff(99_000) < 200 && Summary::of(&thin).median.abs_diff(50_000) < 200
+        );
+        assert_eq!(thinned(vec![3, 1, 2]), [1, 2, 3]);
+    }
 }

@@ -11,7 +11,7 @@ mod progress;
 mod round;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::LabError;
@@ -81,6 +81,8 @@ pub fn run(
         let done = run_on(workload, options, &database, stopped, &mut samples);
         let closed = database.close();
         match done {
+            // Whatever failed then failed because of that: programs and servers hear Ctrl-C as well.
+            Err(_) if stopped.load(Ordering::Relaxed) => return Err(LabError::Stopped),
             // An extension is somebody else's package.
             Err(LabError::Refused { statement, message, .. })
                 if statement.starts_with("CREATE EXTENSION") =>
