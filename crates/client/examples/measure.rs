@@ -50,7 +50,7 @@ fn block(client: &mut Client, on_error: OnError) -> Result<(i32, u64), onetrip_c
         }
     }
     pipeline.commit()?;
-    let mut outcomes = pipeline.end()?;
+    let outcomes = pipeline.end()?;
     outcomes.check()?;
     let counts = outcomes.iter().map(|(_, outcome)| match outcome {
         onetrip_client::Outcome::Done(done) => done.count(),

@@ -180,6 +180,14 @@ pub enum Error {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// An operation of a pipeline ran, and its rows were more than the connection keeps. They were thrown away.
+    #[error(
+        "it ran, but its rows were more than the {limit} bytes that the connection keeps: use query or a cursor"
+    )]
+    RowsTooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
     /// The wait took longer than was allowed, and so did the server's answer to the cancel request.
     #[error("no answer in time ({})", retry_words(*.retry))]
     TimedOut {
@@ -345,6 +353,10 @@ impl Error {
         }
     }
 
+    pub(crate) fn is_about_a_stale_statement(&self) -> bool {
+        self.server().is_some_and(ServerError::is_about_a_stale_statement)
+    }
+
     /// Whether the operation may be done again. About an operation in a transaction this speaks of the operation
     /// alone: a transaction that was lost or rolled back took its earlier operations with it.
     pub fn retry(&self) -> Retry {
@@ -353,7 +365,7 @@ impl Error {
             Self::Protocol(_) | Self::Wire(_) => Retry::Unknown,
             // The session has ended by it, perhaps while the operation was being finished.
             Self::Server(error) if error.is_fatal() => Retry::Unknown,
-            Self::Column { .. } => Retry::Ran,
+            Self::Column { .. } | Self::RowsTooLarge { .. } => Retry::Ran,
             _ => Retry::Safe,
         }
     }

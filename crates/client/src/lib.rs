@@ -1,12 +1,14 @@
 //! A pipelining PostgreSQL client: as few trips, as little CPU and as little memory as the work allows, and types
 //! that say what ran and what did not.
 //!
-//! [`core`] is the connection without a socket. [`blocking`] puts a socket around it. Both speak of the same things:
+//! [`core`] is the connection without a socket. [`blocking`] puts a socket around it, [`aio`] one of tokio's. Both speak of the same things:
 //! a [`core::Request`] becomes an operation with an [`OperationId`]; operations travel alone or in the block of a
 //! pipeline; an [`Error`] says by [`Error::retry`] whether its operation may be done again.
 //!
 //! Not in scope: other databases, and mapping rows to objects.
 
+#[cfg(feature = "aio")]
+pub mod aio;
 pub mod blocking;
 mod config;
 pub mod core;
@@ -25,3 +27,8 @@ pub use place::Place;
 pub use postgres_types as types;
 pub use row::{Column, Columns, ResultSet, Row};
 pub use tag::CommandTag;
+
+/// The tutorial's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+struct Tutorial;

@@ -4,7 +4,7 @@ mod common;
 
 use common::Server;
 use onetrip_client::blocking::Client;
-use onetrip_client::{Error, OnError, Outcome, Usage};
+use onetrip_client::{Config, Error, OnError, Outcome, Retry, Usage};
 
 fn client() -> Client {
     Client::connect(&Server::shared().url()).expect("the server lets us in")
@@ -175,6 +175,48 @@ fn no_depth_and_no_size_blocks_both_ends() {
 }
 
 #[test]
+fn large_requests_with_small_answers_are_not_waited_for() {
+    let mut client = client();
+    client.script("CREATE TEMP TABLE large (a text)").unwrap();
+    let large = "x".repeat(700_000);
+    let mut pipeline = client.pipeline(OnError::Abort).unwrap();
+    for _ in 0..10 {
+        // The server keeps these answers back until the end: nobody may wait for them before.
+        pipeline.execute("INSERT INTO large VALUES ($1)", &[&large]).unwrap();
+    }
+    pipeline.end().unwrap().check().unwrap();
+    let mut copy = client.copy_in("COPY large FROM STDIN").unwrap();
+    let row = format!("{large}\n");
+    for _ in 0..10 {
+        copy.send(row.as_bytes()).unwrap();
+    }
+    assert_eq!(copy.finish().unwrap(), 10);
+}
+
+#[test]
+fn rows_that_a_block_cannot_keep_are_thrown_away_and_it_says_so() {
+    let mut config: Config = Server::shared().url().parse().unwrap();
+    config.limits.bytes = 1 << 20;
+    let mut client = Client::connect_with(config).unwrap();
+    let mut pipeline = client.pipeline(OnError::Abort).unwrap();
+    let large = pipeline.execute("SELECT repeat('x', 1000) FROM generate_series(1, 5000)", &[]).unwrap();
+    let small = pipeline.execute("SELECT 1", &[]).unwrap();
+    let mut outcomes = pipeline.end().unwrap();
+    let error = outcomes.take(large).unwrap_err();
+    assert!(matches!(error, Error::RowsTooLarge { limit: 0x10_0000 }), "{error}");
+    assert_eq!(error.retry(), Retry::Ran);
+    assert_eq!(outcomes.take(small).unwrap().count(), 1);
+    let mut pipeline = client.pipeline(OnError::Abort).unwrap();
+    let large = pipeline.execute("SELECT repeat('x', 1000) FROM generate_series(1, 5000)", &[]).unwrap();
+    pipeline.execute("SELECT 1/0", &[]).unwrap();
+    let error = pipeline.end().unwrap().take(large).unwrap_err();
+    assert!(matches!(error, Error::Undone { .. }), "it ran, and was undone: {error}");
+    let error = client.execute("SELECT $1::text", &[&"x".repeat(2 << 20)]).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }) && error.retry() == Retry::Safe, "{error}");
+    assert_eq!(client.execute("SELECT 1", &[]).unwrap(), 1);
+}
+
+#[test]
 fn a_call_that_takes_too_long_is_cancelled() {
     let mut client = client();
     client.set_timeout(Some(std::time::Duration::from_millis(50)));
@@ -189,6 +231,8 @@ fn notices_and_notifications_arrive() {
     let mut client = client();
     client.execute("DO $$ BEGIN RAISE NOTICE 'hear this'; END $$", &[]).unwrap();
     assert_eq!(client.take_notice().unwrap().message(), "hear this");
+    client.execute("DO $$ BEGIN FOR i IN 1..3 LOOP RAISE NOTICE 'line %', i; END LOOP; END $$", &[]).unwrap();
+    assert_eq!(client.lines(), ["line 1", "line 2", "line 3"]);
     client.script("LISTEN news").unwrap();
     let mut other = self::client();
     other.execute("SELECT pg_notify('news', 'something')", &[]).unwrap();

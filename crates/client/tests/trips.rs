@@ -51,6 +51,20 @@ fn a_block_is_one_trip_whatever_happens_to_errors() {
 }
 
 #[test]
+fn many_sets_of_parameters_are_one_trip_and_all_or_nothing() {
+    let turns = Turns::before(Server::shared());
+    let mut client = client(&turns);
+    client.script("CREATE TEMP TABLE many (a int PRIMARY KEY, b text)").unwrap();
+    let insert = "INSERT INTO many VALUES ($1, $2)";
+    let sets: Vec<[&dyn onetrip_client::Param; 2]> = vec![[&1, &"one"], [&2, &"two"], [&3, &None::<&str>]];
+    let sets = || sets.iter().map(|set| &set[..]);
+    assert_eq!(turns.of(|| assert_eq!(client.execute_many(insert, sets()).unwrap(), 3)), 1);
+    client.execute("DELETE FROM many WHERE a < 3", &[]).unwrap();
+    assert_eq!(client.execute_many(insert, sets()).unwrap_err().sqlstate(), Some("23505"));
+    assert_eq!(client.execute("SELECT FROM many", &[]).unwrap(), 1, "the first two are undone");
+}
+
+#[test]
 fn a_cursor_reads_ahead_as_far_as_memory_goes() {
     let turns = Turns::before(Server::shared());
     let mut client = client(&turns);

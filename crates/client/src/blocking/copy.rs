@@ -32,7 +32,7 @@ impl CopyIn<'_> {
                 self.hear()?;
             }
             while self.client.core.output_bytes() > 4 * SEND_BYTES && self.failed.is_none() {
-                self.client.exchange();
+                self.client.send_some();
                 self.hear()?;
             }
         }

@@ -5,6 +5,7 @@
 mod connect;
 mod copy;
 mod cursor;
+mod lob;
 mod pipeline;
 mod pool;
 mod rows;
@@ -21,12 +22,15 @@ use onetrip_target::address::Address;
 
 pub use copy::{CopyIn, CopyOut};
 pub use cursor::Cursor;
+pub use lob::{Lob, LobReader, LobSource, LobWriter};
 pub use pipeline::{Outcomes, Pipeline};
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{CancelKey, Connection, Event, Notification, OnError, Request};
+use crate::core::{CancelKey, Connection, Event, Notification, OnError, Outcome, Request};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
+#[cfg(feature = "aio")]
+pub(crate) use socket::Socket as RawSocket;
 use socket::Socket;
 
 /// How long the server has for its answer to a cancel request, before the connection is given up.
@@ -111,7 +115,7 @@ impl Client {
             self.core.submit(request)?;
             self.core.sync();
             match self.finish() {
-                Err(error) if repeats && is_stale(&error) => may_repeat = false,
+                Err(error) if repeats && error.is_about_a_stale_statement() => may_repeat = false,
                 done => return done,
             }
         }
@@ -135,7 +139,7 @@ impl Client {
         let mut operation = self.core.submit(request)?;
         self.core.sync();
         if let Err(error) = self.bound() {
-            if !(repeats && is_stale(&error)) {
+            if !(repeats && error.is_about_a_stale_statement()) {
                 return Err(error);
             }
             self.settle()?;
@@ -165,6 +169,26 @@ impl Client {
         self.settle()?;
         self.core.begin_block(on_error)?;
         Ok(Pipeline::new(self))
+    }
+
+    /// Runs one statement with many sets of parameters, in one block; returns how many rows they changed together.
+    /// Outside of a transaction all of it is kept, or nothing.
+    ///
+    /// # Errors
+    /// The first error of a set; as [`pipeline`](Self::pipeline).
+    pub fn execute_many<'p>(
+        &mut self,
+        statement: &str,
+        sets: impl IntoIterator<Item = &'p [&'p dyn Param]>,
+    ) -> Result<u64, Error> {
+        let mut pipeline = self.pipeline(OnError::Abort)?;
+        for parameters in sets {
+            pipeline.execute(statement, parameters)?;
+        }
+        let outcomes = pipeline.end()?;
+        outcomes.check()?;
+        let count = |outcome: &Outcome| if let Outcome::Done(done) = outcome { done.count() } else { 0 };
+        Ok(outcomes.iter().map(|(_, outcome)| count(outcome)).sum())
     }
 
     /// Begins a transaction. It is a trip of its own; in a pipeline it is none.
@@ -232,6 +256,12 @@ impl Client {
         self.core.take_notice()
     }
 
+    /// What statements have printed since the last call, a line each: the texts of all notices. They came along with the
+    /// answers, so that this takes no trip.
+    pub fn lines(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.core.take_notice()).map(|notice| notice.message().to_owned()).collect()
+    }
+
     /// The next notification; waits for one, at most this long.
     ///
     /// # Errors
@@ -255,6 +285,12 @@ impl Client {
     pub fn canceller(&self) -> Option<Canceller> {
         let key = self.core.cancel_key()?.clone();
         Some(Canceller { key, address: self.address.clone() })
+    }
+
+    /// The connection and its socket, for another way of waiting.
+    #[cfg(feature = "aio")]
+    pub(crate) fn into_parts(self) -> (Connection, Socket) {
+        (self.core, self.socket)
     }
 
     /// Ends the session.
@@ -340,13 +376,24 @@ impl Client {
     /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that
     /// breaks is told to the core.
     pub(crate) fn exchange(&mut self) {
-        if let Err(error) = self.try_exchange() {
+        if let Err(error) = self.try_exchange(true) {
             self.core.lost(Some(error));
         }
     }
 
-    fn try_exchange(&mut self) -> io::Result<()> {
+    /// Sends what can be sent; where there is no room, waits for some and reads meanwhile. It does not wait for
+    /// answers: the server may keep them back until it is asked for them.
+    pub(crate) fn send_some(&mut self) {
+        if let Err(error) = self.try_exchange(false) {
+            self.core.lost(Some(error));
+        }
+    }
+
+    fn try_exchange(&mut self, wants_answers: bool) -> io::Result<()> {
         let is_sent = self.try_send()?;
+        if is_sent && !wants_answers {
+            return Ok(());
+        }
         if is_sent && self.deadline.is_none() {
             return self.try_receive(true);
         }
@@ -404,10 +451,6 @@ impl Client {
             Error::Lost { retry: Retry::Safe, cause: None }
         })
     }
-}
-
-fn is_stale(error: &Error) -> bool {
-    error.server().is_some_and(ServerError::is_about_a_stale_statement)
 }
 
 /// Interrupts what a session runs, from any thread. A cancel that comes too late hits nothing of another session, but

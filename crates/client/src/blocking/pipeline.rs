@@ -1,14 +1,8 @@
 use std::num::NonZeroU32;
 
 use super::Client;
-use crate::core::{OnError, Outcome, Request};
+use crate::core::{OnError, Outcome, Request, SendPace};
 use crate::{Done, Error, OperationId, Param, Usage};
-
-/// A block's first bytes leave early, so that the server begins while the rest is still being written.
-const FIRST_SEND_BYTES: usize = 4 * 1024;
-
-/// Later ones in larger pieces.
-const SEND_BYTES: usize = 32 * 1024;
 
 /// A block of independent operations that travel together. It ends by [`end`](Self::end); dropped without that, it is
 /// ended by the client's next call, and what was pushed still runs.
@@ -29,12 +23,12 @@ const SEND_BYTES: usize = 32 * 1024;
 #[derive(Debug)]
 pub struct Pipeline<'c> {
     client: &'c mut Client,
-    send_at: usize,
+    pace: SendPace,
 }
 
 impl<'c> Pipeline<'c> {
     pub(super) fn new(client: &'c mut Client) -> Self {
-        Self { client, send_at: FIRST_SEND_BYTES }
+        Self { client, pace: SendPace::default() }
     }
 
     /// Adds a statement. Rows that it returns are kept for its outcome.
@@ -176,17 +170,17 @@ impl<'c> Pipeline<'c> {
 
     /// Sends once enough is there, and bounds what is unanswered.
     fn send(&mut self) -> Result<(), Error> {
-        if self.client.core.output_bytes() >= self.send_at {
-            self.send_at = SEND_BYTES;
+        if self.pace.is_due(&self.client.core) {
             self.client.exchange_now();
             while self.client.core.next_event()?.is_some() {}
         }
-        while self.client.core.output_bytes() > 4 * SEND_BYTES {
-            self.step()?;
+        while SendPace::must_wait(&self.client.core) {
+            self.client.send_some();
+            while self.client.core.next_event()?.is_some() {}
         }
-        if self.client.core.depth() > self.client.core.limits().depth {
+        if SendPace::is_too_deep(&self.client.core) {
             self.client.core.request_replies();
-            while self.client.core.depth() > self.client.core.limits().depth / 2 {
+            while SendPace::is_deep(&self.client.core) {
                 self.step()?;
             }
         }
@@ -223,14 +217,8 @@ impl Outcomes<'_> {
     ///
     /// # Errors
     /// The first error of an operation.
-    pub fn check(&mut self) -> Result<(), Error> {
-        let is_bad = |outcome: &Outcome| !matches!(outcome, Outcome::Done(_) | Outcome::Taken);
-        let failed = self.iter().find(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
-        let bad = failed.or_else(|| self.iter().find(|(_, outcome)| is_bad(outcome)));
-        match bad.map(|(_, outcome)| outcome.clone()) {
-            Some(outcome) => outcome.into_result().map(drop),
-            None => Ok(()),
-        }
+    pub fn check(&self) -> Result<(), Error> {
+        self.client.core.check_outcomes()
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 /// A connected socket. Its own calls never block but where they say so.
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }

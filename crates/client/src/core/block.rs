@@ -60,6 +60,15 @@ impl Done {
 }
 
 impl Outcome {
+    /// Whether the operation ran, with or without rows to show for it.
+    fn has_run(&self) -> bool {
+        match self {
+            Self::Done(_) => true,
+            Self::Failed(error) => matches!(**error, Error::RowsTooLarge { .. }),
+            _ => false,
+        }
+    }
+
     /// What the operation did.
     ///
     /// # Errors
@@ -85,8 +94,10 @@ pub(crate) struct Block {
     pub(crate) in_transaction: bool,
     /// The savepoint of a pipeline that goes on is set.
     pub(crate) is_shielded: bool,
-    /// Operations whose failure stops the others were pushed and no Sync after them, outside of a transaction.
-    pub(crate) has_abortable: bool,
+    /// The last operation whose failure stops the others, while no Sync follows it: the server itself then skips them.
+    pub(crate) abortable: Option<u64>,
+    /// The last such operation that a Sync follows: outside of a transaction the server forgets its failure there.
+    pub(crate) forgettable: Option<u64>,
     /// The operation whose failure stopped the block.
     pub(crate) stopped_by: Option<OperationId>,
     /// The first operation of the implicit transaction that the answers have reached; `None` in an explicit one.
@@ -152,13 +163,22 @@ impl Block {
         Some(taken)
     }
 
-    pub(crate) fn add_row(&mut self, id: u64, columns: &Columns, format: Format, body: &[u8]) {
-        let Some(Outcome::Waiting(rows)) = self.get_mut(id) else { return };
+    /// Keeps a row; one too many, and the operation's rows are thrown away.
+    pub(crate) fn add_row(&mut self, id: u64, columns: &Columns, format: Format, body: &[u8], limit: usize) {
+        let kept = self.bytes;
+        let Some(outcome) = self.get_mut(id) else { return };
+        let Outcome::Waiting(rows) = outcome else { return };
         let rows = rows.get_or_insert_with(|| Box::new(ResultSet::new(columns.clone(), format)));
         let before = rows.memory();
         rows.push(body);
-        let grown = rows.memory() - before;
-        self.bytes += grown;
+        let after = rows.memory();
+        let others = kept.saturating_sub(before);
+        if others + after > limit {
+            *outcome = Outcome::Failed(Box::new(Error::RowsTooLarge { limit }));
+            self.bytes = others;
+        } else {
+            self.bytes = others + after;
+        }
     }
 
     /// The operation is done. A statement with columns has rows, if only none.
@@ -185,7 +205,7 @@ impl Block {
 
     /// The operation seemed to be done, and does not hold.
     pub(crate) fn fail_done(&mut self, id: u64, error: Error) {
-        if let Some(outcome @ Outcome::Done(_)) = self.get_mut(id) {
+        if let Some(outcome) = self.get_mut(id).filter(|outcome| outcome.has_run()) {
             *outcome = Outcome::Failed(Box::new(error));
         }
     }
@@ -200,7 +220,7 @@ impl Block {
     pub(crate) fn undo_implicit(&mut self, until: u64, by: Option<OperationId>, error: Option<&Error>) {
         let Some(from) = self.implicit_from else { return };
         for id in from..until {
-            let Some(outcome @ Outcome::Done(_)) = self.get_mut(id) else { continue };
+            let Some(outcome) = self.get_mut(id).filter(|outcome| outcome.has_run()) else { continue };
             *outcome = match (by, error) {
                 (Some(by), _) => Outcome::Undone { by },
                 (None, Some(error)) => Outcome::Failed(Box::new(error.clone())),

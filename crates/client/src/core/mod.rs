@@ -8,8 +8,8 @@
 //!                           '  next_event, row, outcome           what the server said
 //! ```
 //!
-//! Replies come in the order of the requests, so one queue ([`queue`]) knows whose each is. After an error the server
-//! skips everything up to the next Sync; the entries up to there are dropped in one place ([`receive`]).
+//! Replies come in the order of the requests, so one queue knows whose each is. After an error the server
+//! skips everything up to the next Sync; the entries up to there are dropped in one place.
 //!
 //! Nothing here waits, reads a clock or knows a socket: a caller that moves the bytes gets the same conversation on
 //! a virtual clock, blocking, or in any event loop.
@@ -23,7 +23,9 @@ mod fetch;
 mod gather;
 mod numbers;
 mod opening;
+mod pace;
 mod pipeline;
+mod prefetch;
 mod queue;
 mod receive;
 mod request;
@@ -40,12 +42,14 @@ pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
 pub use opening::{Login, Opening, Security, Step};
+pub use prefetch::Prefetch;
 pub use request::{Limits, Request};
 
 use crate::{Columns, Error, ServerError};
 pub(crate) use auth::{Binding, Required};
 use block::Block;
 pub(crate) use control::is_copy;
+pub(crate) use pace::SendPace;
 use queue::Awaited;
 use statements::{Slot, Statements};
 use stream::Stream;

@@ -55,8 +55,13 @@ impl Connection {
     /// Whether the operations before have to be answered before one of this kind can be pushed. Only a change of
     /// mode outside of a transaction asks for that: the server itself could not say which of them shall still run.
     pub fn needs_barrier(&self, on_error: Option<OnError>) -> bool {
-        let goes_on = on_error.unwrap_or(self.block.on_error) == OnError::Continue;
-        goes_on && !self.block.in_transaction && self.block.has_abortable && self.block.stopped_by.is_none()
+        let block = &self.block;
+        if block.in_transaction || block.stopped_by.is_some() {
+            return false;
+        }
+        let goes_on = on_error.unwrap_or(block.on_error) == OnError::Continue;
+        let is_open = block.forgettable.is_some_and(|id| !self.is_answered(OperationId(id)));
+        is_open || (goes_on && block.abortable.is_some())
     }
 
     /// Adds an operation to the block. Nothing is waited for.
@@ -143,36 +148,38 @@ impl Connection {
                 if !ends {
                     self.drop_shield(id)?;
                 }
-                put(self, id, Kind::Operation { shielded: false })?;
+                put(self, id, Kind::Operation { shielded: goes_on && ends })?;
                 if ends {
                     self.block.in_transaction = false;
                     self.block.is_shielded = false;
-                    self.block.has_abortable = true;
                 }
-                if ends && goes_on {
-                    self.end_implicit(id);
-                }
+                self.book_mode(id, goes_on && ends);
             }
             (false, _) if control == Control::Begin => {
                 put(self, id, Kind::Operation { shielded: false })?;
                 self.block.in_transaction = true;
-                self.block.has_abortable = false;
+                self.block.abortable = Some(id);
             }
-            (false, true) => {
-                put(self, id, Kind::Operation { shielded: true })?;
-                self.end_implicit(id);
-            }
-            (false, false) => {
-                put(self, id, Kind::Operation { shielded: false })?;
-                self.block.has_abortable = true;
+            (false, _) => {
+                put(self, id, Kind::Operation { shielded: goes_on })?;
+                self.book_mode(id, goes_on);
             }
         }
         Ok(())
     }
 
-    fn end_implicit(&mut self, id: u64) {
+    /// After an operation that goes on comes a Sync; one that does not is remembered.
+    fn book_mode(&mut self, id: u64, goes_on: bool) {
+        if goes_on {
+            self.put_block_sync(id);
+        } else {
+            self.block.abortable = Some(id);
+        }
+    }
+
+    fn put_block_sync(&mut self, id: u64) {
         self.put_sync(id);
-        self.block.has_abortable = false;
+        self.block.forgettable = self.block.abortable.take().or(self.block.forgettable);
     }
 
     /// Makes sure that the savepoint is set before the next operation.
@@ -195,7 +202,7 @@ impl Connection {
     fn put_seal(&mut self, id: u64) -> Result<(), Error> {
         self.put_operation(id, Kind::Seal, &Request::new(RELEASE, &[]))?;
         self.put_operation(id, Kind::Seal, &Request::new(SAVEPOINT, &[]))?;
-        self.put_sync(id);
+        self.put_block_sync(id);
         self.put_operation(id + 1, Kind::Own, &Request::new(ROLLBACK_TO, &[]))
     }
 
@@ -224,7 +231,8 @@ impl Connection {
     pub fn put_barrier(&mut self) {
         let id = self.last_id;
         self.sync_if_needed(id);
-        self.block.has_abortable = false;
+        self.block.abortable = None;
+        self.block.forgettable = None;
     }
 
     /// Ends the block: commits what is outside of a transaction. The outcomes are final once
@@ -272,5 +280,19 @@ impl Connection {
             return self.block.get(operation.0).map(|_| Outcome::Waiting(None));
         }
         self.block.take(operation.0)
+    }
+
+    /// Says that every operation of the block ran.
+    ///
+    /// # Errors
+    /// The first error of an operation.
+    pub fn check_outcomes(&self) -> Result<(), Error> {
+        let is_bad = |outcome: &Outcome| !matches!(outcome, Outcome::Done(_) | Outcome::Taken);
+        let failed = self.outcomes().find(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
+        let bad = failed.or_else(|| self.outcomes().find(|(_, outcome)| is_bad(outcome)));
+        match bad.map(|(_, outcome)| outcome.clone()) {
+            Some(outcome) => outcome.into_result().map(drop),
+            None => Ok(()),
+        }
     }
 }

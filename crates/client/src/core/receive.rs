@@ -182,7 +182,8 @@ impl Connection {
         if self.block.holds(front.id) {
             if let Kind::Operation { .. } = front.kind {
                 let columns = &self.statements[front.slot].columns;
-                self.block.add_row(front.id, columns, front.format, self.stream.span(frame.body.clone()));
+                let body = self.stream.span(frame.body.clone());
+                self.block.add_row(front.id, columns, front.format, body, self.limits.bytes);
             }
             return Ok(None);
         }

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use onetrip_wire::pg::{Execute, Format, Formats, Parse, StatementOrPortal, encode_bind, frame, frontend};
 
 use super::control::Control;
+use super::prefetch::Prefetch;
 use super::queue::{Awaited, Due, Kind};
 use super::statements::{Slot, Standing, put_name};
 use super::{Connection, OperationId};
@@ -31,8 +32,10 @@ pub struct Limits {
     pub depth: usize,
     /// Longest request and all results that a pipeline keeps, each in bytes.
     pub bytes: usize,
-    /// Bytes of rows that cursors may fetch ahead, all together.
+    /// Bytes that may be fetched ahead: of rows by all cursors together, of large values at once.
     pub read_ahead: usize,
+    /// What is fetched of large values where neither statement nor column says otherwise.
+    pub prefetch: Prefetch,
     /// Notices, and notifications, that may wait to be taken.
     pub notices: usize,
 }
@@ -45,6 +48,7 @@ impl Default for Limits {
             depth: 10_000,
             bytes: 256 << 20,
             read_ahead: 8 << 20,
+            prefetch: Prefetch::Auto,
             notices: 1000,
         }
     }

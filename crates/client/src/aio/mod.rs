@@ -1,0 +1,267 @@
+//! The connection with a socket of tokio's around it, for programs that await.
+//!
+//! Every future may be dropped: what was sent stays sent, and the next call reads and throws away what nobody waits for.
+
+mod pipeline;
+mod rows;
+mod socket;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::core::{Connection, Event, Notification, OnError, Request};
+use crate::{CommandTag, Config, Error, Param, Retry, ServerError, TransactionStatus, blocking};
+use blocking::Canceller;
+
+pub use pipeline::{Outcomes, Pipeline};
+pub use rows::Rows;
+
+use socket::Socket;
+
+/// A session with a server.
+///
+/// ```no_run
+/// # async fn shop() -> Result<(), onetrip_client::Error> {
+/// let mut client = onetrip_client::aio::Client::connect("postgres://ann@db.example/shop").await?;
+/// let mut rows = client.query("SELECT id, name FROM item WHERE price < $1", &[&10]).await?;
+/// while let Some(row) = rows.next_row().await? {
+///     println!("{} {}", row.get::<i32>(0)?, row.get::<&str>(1)?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Client {
+    core: Connection,
+    socket: Socket,
+    config: Arc<Config>,
+    canceller: Option<Canceller>,
+}
+
+impl Client {
+    /// Connects by a URL or keyword/value text; what it leaves open comes from PG* variables, as with libpq.
+    ///
+    /// Looking names up, TLS and hashing passwords happen on a thread of tokio's for blocking work.
+    ///
+    /// # Errors
+    /// [`Error::Connect`].
+    pub async fn connect(text: &str) -> Result<Self, Error> {
+        Self::connect_with(Config::from_str(text)?).await
+    }
+
+    /// Connects by settings.
+    ///
+    /// # Errors
+    /// [`Error::Connect`].
+    pub async fn connect_with(config: impl Into<Arc<Config>>) -> Result<Self, Error> {
+        let config = config.into();
+        let for_thread = Arc::clone(&config);
+        let opened = tokio::task::spawn_blocking(move || blocking::Client::connect_with(for_thread)).await;
+        // The task ends early only where the runtime does.
+        let client = opened.map_err(|_| Error::Closed)??;
+        let canceller = client.canceller();
+        let (core, socket) = client.into_parts();
+        let failed = |error: std::io::Error| Error::Lost { retry: Retry::Safe, cause: Some(error.into()) };
+        Ok(Self { core, socket: Socket::new(socket).map_err(failed)?, config, canceller })
+    }
+
+    /// Runs one statement and returns how many rows it returned or changed. Its rows are not kept.
+    ///
+    /// # Errors
+    /// [`Error::Server`] where the server refuses it; see [`Error::retry`] for all.
+    pub async fn execute(
+        &mut self,
+        statement: &str,
+        parameters: &[&(dyn Param + Sync)],
+    ) -> Result<u64, Error> {
+        let mut may_repeat = true;
+        loop {
+            self.settle().await?;
+            let repeats = may_repeat && self.core.transaction_status() == TransactionStatus::Idle;
+            self.submit(statement, parameters)?;
+            match self.finish().await {
+                Err(error) if repeats && error.is_about_a_stale_statement() => may_repeat = false,
+                done => return done.map(|tag| tag.rows()),
+            }
+        }
+    }
+
+    /// Runs one statement; its rows come in binary, as they arrive, without being kept.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn query(
+        &mut self,
+        statement: &str,
+        parameters: &[&(dyn Param + Sync)],
+    ) -> Result<Rows<'_>, Error> {
+        self.settle().await?;
+        let repeats = self.core.transaction_status() == TransactionStatus::Idle;
+        self.submit(statement, parameters)?;
+        if let Err(error) = self.bound().await {
+            if !(repeats && error.is_about_a_stale_statement()) {
+                return Err(error);
+            }
+            self.settle().await?;
+            self.submit(statement, parameters)?;
+            self.bound().await?;
+        }
+        Ok(Rows::new(self))
+    }
+
+    /// Runs statements without parameters, separated by semicolons; they are one transaction unless they say
+    /// otherwise. Rows are thrown away.
+    ///
+    /// # Errors
+    /// The first error of a statement.
+    pub async fn script(&mut self, statements: &str) -> Result<(), Error> {
+        self.settle().await?;
+        self.core.submit_script(statements)?;
+        self.finish().await.map(drop)
+    }
+
+    /// Opens a block of operations that travel together.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] on a connection whose option `pipelining` is off.
+    pub async fn pipeline(&mut self, on_error: OnError) -> Result<Pipeline<'_>, Error> {
+        self.settle().await?;
+        self.core.begin_block(on_error)?;
+        Ok(Pipeline::new(self))
+    }
+
+    /// The next notification; waits for one.
+    ///
+    /// # Errors
+    /// A connection that has ended.
+    pub async fn notification(&mut self) -> Result<Notification, Error> {
+        self.settle().await?;
+        loop {
+            while self.core.next_event()?.is_some() {}
+            if let Some(notification) = self.core.take_notification() {
+                return Ok(notification);
+            }
+            self.exchange().await;
+        }
+    }
+
+    /// Where the session stood when the server was last ready.
+    pub fn transaction_status(&self) -> TransactionStatus {
+        self.core.transaction_status()
+    }
+
+    /// The connection without its socket, to look at.
+    pub fn core(&self) -> &Connection {
+        &self.core
+    }
+
+    /// The settings that the connection was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The oldest notice that nobody took.
+    pub fn take_notice(&mut self) -> Option<ServerError> {
+        self.core.take_notice()
+    }
+
+    /// What interrupts this session; its call blocks until the server has taken the request.
+    pub fn canceller(&self) -> Option<Canceller> {
+        self.canceller.clone()
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
+        self.core.is_lost()
+    }
+
+    fn submit(&mut self, statement: &str, parameters: &[&(dyn Param + Sync)]) -> Result<(), Error> {
+        with_params(parameters, |parameters| self.core.submit(&Request::new(statement, parameters)))?;
+        self.core.sync();
+        Ok(())
+    }
+
+    /// Waits for the answers to what was left half done, and throws them away.
+    async fn settle(&mut self) -> Result<(), Error> {
+        self.core.finish_requests();
+        while !self.core.is_settled() {
+            if self.core.next_event()?.is_none() && !self.core.is_settled() {
+                self.exchange().await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> Result<CommandTag, Error> {
+        let mut done = CommandTag::new(b"");
+        let mut failed = None;
+        loop {
+            match self.event().await? {
+                Event::Complete { tag, .. } => done = tag,
+                // The first tells most: those after it say that what followed was not answered either.
+                Event::Failed { error, .. } => failed = failed.or(Some(error)),
+                _ => {}
+            }
+            if self.core.is_settled() {
+                return failed.map_or(Ok(done), Err);
+            }
+        }
+    }
+
+    async fn bound(&mut self) -> Result<(), Error> {
+        match self.event().await? {
+            Event::Failed { error, .. } => {
+                while !self.core.is_settled() && !self.core.is_lost() {
+                    self.event().await?;
+                }
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn event(&mut self) -> Result<Event, Error> {
+        loop {
+            if let Some(event) = self.core.next_event()? {
+                return Ok(event);
+            }
+            self.exchange().await;
+        }
+    }
+
+    /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that
+    /// breaks is told to the core.
+    async fn exchange(&mut self) {
+        if let Err(error) = self.socket.exchange(&mut self.core, true).await {
+            self.core.lost(Some(error));
+        }
+    }
+
+    /// Sends what can be sent; where there is no room, waits for some and reads meanwhile. It does not wait for answers.
+    async fn send_some(&mut self) {
+        if let Err(error) = self.socket.exchange(&mut self.core, false).await {
+            self.core.lost(Some(error));
+        }
+    }
+
+    /// Sends and receives what is possible without waiting.
+    fn exchange_now(&mut self) {
+        if let Err(error) = self.socket.exchange_now(&mut self.core) {
+            self.core.lost(Some(error));
+        }
+    }
+}
+
+/// Parameters that may cross threads are parameters.
+fn with_params<T>(parameters: &[&(dyn Param + Sync)], work: impl FnOnce(&[&dyn Param]) -> T) -> T {
+    const FEW: usize = 16;
+    if parameters.len() <= FEW {
+        let mut few: [&dyn Param; FEW] = [&0i32; FEW];
+        for (place, parameter) in few.iter_mut().zip(parameters) {
+            *place = *parameter;
+        }
+        return work(&few[..parameters.len()]);
+    }
+    let many: Vec<&dyn Param> = parameters.iter().map(|parameter| *parameter as &dyn Param).collect();
+    work(&many)
+}

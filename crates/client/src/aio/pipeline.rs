@@ -1,0 +1,178 @@
+use super::{Client, with_params};
+use crate::core::{OnError, Outcome, Request, SendPace};
+use crate::{Done, Error, OperationId, Param, Usage};
+
+/// A block of independent operations that travel together: [`blocking::Pipeline`](crate::blocking::Pipeline) for
+/// programs that await. It ends by [`end`](Self::end); dropped without that, the client's next call ends it.
+#[derive(Debug)]
+pub struct Pipeline<'c> {
+    client: &'c mut Client,
+    pace: SendPace,
+}
+
+impl<'c> Pipeline<'c> {
+    pub(super) fn new(client: &'c mut Client) -> Self {
+        Self { client, pace: SendPace::default() }
+    }
+
+    /// Adds a statement. Rows that it returns are kept for its outcome.
+    ///
+    /// # Errors
+    /// Parameters that cannot be written, a block whose results have grown too large, a statement that does not fit
+    /// into a pipeline: then it is not part of the block. Errors of the server show in the outcome.
+    pub async fn execute(
+        &mut self,
+        statement: &str,
+        parameters: &[&(dyn Param + Sync)],
+    ) -> Result<OperationId, Error> {
+        self.execute_with(statement, parameters, None).await
+    }
+
+    /// Adds a statement with what its failure does to those after it, other than the block says.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_with(
+        &mut self,
+        statement: &str,
+        parameters: &[&(dyn Param + Sync)],
+        on_error: Option<OnError>,
+    ) -> Result<OperationId, Error> {
+        self.bar(on_error).await?;
+        let core = &mut self.client.core;
+        let push = |parameters: &[&dyn Param]| core.push(&Request::new(statement, parameters), on_error);
+        let id = with_params(parameters, push)?;
+        self.send().await?;
+        Ok(id)
+    }
+
+    /// Adds a `COPY … FROM STDIN` with its data.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn copy_in(&mut self, statement: &str, data: &[u8]) -> Result<OperationId, Error> {
+        self.bar(None).await?;
+        let id =
+            self.client.core.push(&Request { copy: Some(data), ..Request::new(statement, &[]) }, None)?;
+        self.send().await?;
+        Ok(id)
+    }
+
+    /// Waits until an operation and those before it are answered. The block goes on, and so does its transaction.
+    ///
+    /// # Errors
+    /// A connection that is lost; what is known of each operation is in its outcome.
+    pub async fn process(&mut self, up_to: OperationId) -> Result<(), Error> {
+        if !self.client.core.is_answered(up_to) {
+            self.client.core.request_replies();
+        }
+        while !self.client.core.is_answered(up_to) {
+            self.step().await?;
+        }
+        Ok(())
+    }
+
+    /// What became of an operation so far.
+    pub fn outcome(&self, operation: OperationId) -> Option<&Outcome> {
+        self.client.core.outcome(operation)
+    }
+
+    /// Takes the result of an operation that was answered, and with it the memory of its rows.
+    ///
+    /// # Errors
+    /// The operation's own, or [`Error::Usage`] where it has not been answered.
+    pub fn take(&mut self, operation: OperationId) -> Result<Done, Error> {
+        take(self.client, operation)
+    }
+
+    /// Ends the block: outside of a transaction what ran is committed. Waits for all answers.
+    ///
+    /// # Errors
+    /// A connection that is lost; the outcomes are to be had from [`Client::outcomes`] even then.
+    pub async fn end(mut self) -> Result<Outcomes<'c>, Error> {
+        self.client.core.end_block()?;
+        while !self.client.core.is_settled() {
+            self.step().await?;
+        }
+        Ok(Outcomes { client: self.client })
+    }
+
+    async fn bar(&mut self, on_error: Option<OnError>) -> Result<(), Error> {
+        if self.client.core.needs_barrier(on_error) {
+            self.client.core.put_barrier();
+            while !self.client.core.is_settled() {
+                self.step().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come, then waits for more.
+    async fn step(&mut self) -> Result<(), Error> {
+        let before = self.client.core.depth();
+        while self.client.core.next_event()?.is_some() {}
+        if self.client.core.depth() == before && !self.client.core.is_settled() {
+            self.client.exchange().await;
+        }
+        Ok(())
+    }
+
+    /// Sends once enough is there, and bounds what is unanswered.
+    async fn send(&mut self) -> Result<(), Error> {
+        if self.pace.is_due(&self.client.core) {
+            self.client.exchange_now();
+            while self.client.core.next_event()?.is_some() {}
+        }
+        while SendPace::must_wait(&self.client.core) {
+            self.client.send_some().await;
+            while self.client.core.next_event()?.is_some() {}
+        }
+        if SendPace::is_too_deep(&self.client.core) {
+            self.client.core.request_replies();
+            while SendPace::is_deep(&self.client.core) {
+                self.step().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What became of the operations of a block.
+#[derive(Debug)]
+pub struct Outcomes<'c> {
+    client: &'c mut Client,
+}
+
+impl Outcomes<'_> {
+    /// Every operation with its outcome, in the order of the block.
+    pub fn iter(&self) -> impl Iterator<Item = (OperationId, &Outcome)> {
+        self.client.core.outcomes()
+    }
+
+    /// Takes the result of one operation, and with it the memory of its rows.
+    ///
+    /// # Errors
+    /// The operation's own.
+    pub fn take(&mut self, operation: OperationId) -> Result<Done, Error> {
+        take(self.client, operation)
+    }
+
+    /// Says that every operation ran.
+    ///
+    /// # Errors
+    /// The first error of an operation.
+    pub fn check(&self) -> Result<(), Error> {
+        self.client.core.check_outcomes()
+    }
+}
+
+impl Client {
+    /// What became of the operations of the last block, also after the connection was lost.
+    pub fn outcomes(&mut self) -> Outcomes<'_> {
+        Outcomes { client: self }
+    }
+}
+
+fn take(client: &mut Client, operation: OperationId) -> Result<Done, Error> {
+    client.core.take_outcome(operation).ok_or(Error::Usage(Usage::UnknownOperation))?.into_result()
+}

@@ -1,0 +1,102 @@
+//! Large values: what is fetched along, what reading costs in trips, and that every byte is right.
+
+mod common;
+
+use std::io::{Read, Write};
+
+use common::{Server, Turns};
+use onetrip_client::blocking::{Client, LobSource};
+use onetrip_client::core::Prefetch;
+
+fn content(seed: u32, length: usize) -> Vec<u8> {
+    (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) ^ seed) as u8).collect()
+}
+
+fn read_all(client: &mut Client, lob: &mut onetrip_client::blocking::Lob<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    client.read_lob(lob).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_thousand_large_objects_are_two_trips() {
+    let turns = Turns::before(Server::shared());
+    let mut client = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
+    client
+        .script(
+            "CREATE TABLE lobs AS SELECT id, lo_from_bytea(0, decode(repeat(md5(id::text), 125), 'escape')) AS object
+             FROM generate_series(1, 1000) AS id",
+        )
+        .unwrap();
+    let trips = turns.of(|| {
+        let mut oids: Vec<u32> = Vec::new();
+        let mut rows = client.query("SELECT object FROM lobs ORDER BY id", &[]).unwrap();
+        while let Some(row) = rows.next_row().unwrap() {
+            oids.push(row.get(0).unwrap());
+        }
+        let sources: Vec<_> = oids.iter().map(|oid| (LobSource::Object(*oid), None)).collect();
+        let mut lobs = client.prefetch(&sources, None).unwrap();
+        let memory: usize = lobs.iter().map(|lob| lob.memory()).sum();
+        assert!(memory <= client.core().limits().read_ahead, "{memory} bytes");
+        for lob in &mut lobs {
+            assert!(lob.is_whole() && lob.length() == Some(4000));
+            assert_eq!(read_all(&mut client, lob).len(), 4000);
+            assert_eq!(lob.memory(), 0, "what was read is freed");
+        }
+    });
+    assert!(trips <= 5, "{trips} trips");
+}
+
+#[test]
+fn every_prefetch_reads_the_same() {
+    let mut client = Client::connect(&Server::shared().url()).unwrap();
+    let wanted = content(7, 1_000_003);
+    let oid = client.create_large_object().unwrap();
+    let mut writer = client.write_large_object(oid, 0).unwrap();
+    writer.write_all(&wanted).unwrap();
+    assert_eq!(writer.finish().unwrap(), wanted.len() as u64);
+    client.script("CREATE TEMP TABLE page (id int, body bytea, words text)").unwrap();
+    client
+        .execute("INSERT INTO page VALUES (1, $1, $2)", &[&wanted, &"schöne Wörter ".repeat(50_000)])
+        .unwrap();
+    let body = LobSource::Value { read: "SELECT substr(body, $2, $3) FROM page WHERE id = $1", key: &1 };
+    let words = LobSource::Value { read: "SELECT substr(words, $2, $3) FROM page WHERE id = $1", key: &1 };
+    let levels =
+        [Prefetch::Locator, Prefetch::Length, Prefetch::First(1), Prefetch::First(1000), Prefetch::Auto];
+    for level in levels {
+        for source in [LobSource::Object(oid), body] {
+            let lobs = client.prefetch(&[(source, None)], Some(level)).unwrap();
+            for mut lob in lobs {
+                match level {
+                    Prefetch::Locator => assert_eq!((lob.length(), lob.prefetched().len()), (None, 0)),
+                    Prefetch::First(size) => assert_eq!(lob.prefetched(), &wanted[..size as usize]),
+                    Prefetch::Auto => assert!(lob.is_whole()),
+                    Prefetch::Length => {}
+                }
+                assert!(read_all(&mut client, &mut lob) == wanted, "{level:?} {source:?}");
+            }
+        }
+        let mut lob = client.prefetch(&[(words, Some(level))], None).unwrap().remove(0);
+        if let Prefetch::First(1000) = level {
+            let text = std::str::from_utf8(lob.prefetched()).unwrap();
+            assert_eq!(text.chars().count(), 1000, "of text, characters are counted");
+        }
+        assert_eq!(
+            String::from_utf8(read_all(&mut client, &mut lob)).unwrap(),
+            "schöne Wörter ".repeat(50_000)
+        );
+    }
+    let known = client.prefetch(&[(LobSource::Object(oid), Some(Prefetch::Length))], None).unwrap().remove(0);
+    assert_eq!((known.length(), known.prefetched().len()), (Some(1_000_003), 0));
+}
+
+#[test]
+fn a_large_object_that_is_not_there_is_an_error_and_writing_is_all_or_nothing() {
+    let mut client = Client::connect(&Server::shared().url()).unwrap();
+    let error = client.prefetch(&[(LobSource::Object(4_000_000_000), None)], None).unwrap_err();
+    assert_eq!(error.sqlstate(), Some("42704"));
+    let mut writer = client.write_large_object(4_000_000_000, 0).unwrap();
+    writer.write_all(&content(1, 600_000)).unwrap();
+    assert_eq!(writer.finish().unwrap_err().sqlstate(), Some("42704"));
+    assert_eq!(client.execute("SELECT 1", &[]).unwrap(), 1);
+}
