@@ -1,7 +1,7 @@
 """A PostgreSQL client that spends as few round trips as the work allows: DB-API 2.0, and pipelines.
 
-    with onetrip.connect("postgres://ann@db.example/shop") as connection:
-        connection.execute("UPDATE item SET price = %s WHERE id = %s", (7, 1))
+with onetrip.connect("postgres://ann@db.example/shop") as connection:
+    connection.execute("UPDATE item SET price = %s WHERE id = %s", (7, 1))
 """
 
 from __future__ import annotations

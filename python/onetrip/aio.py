@@ -1,7 +1,7 @@
 """The connection for asyncio, over the same core: an `asyncio.Protocol`, so that every event loop will do.
 
-    async with await onetrip.aio.connect("postgres://ann@db.example/shop") as connection:
-        rows = await (await connection.execute("SELECT %s", (1,))).fetchall()
+async with await onetrip.aio.connect("postgres://ann@db.example/shop") as connection:
+    rows = await (await connection.execute("SELECT %s", (1,))).fetchall()
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class AsyncCursor:
     def description(self) -> list[Column] | None:
         """The columns of the result; None where there is none."""
         columns = self._answers[0].columns if self._answers else None
-        return None if columns is None else [Column(*column) for column in columns]
+        return None if columns is None else [Column.of(*column) for column in columns]
 
     @property
     def rowcount(self) -> int:

@@ -117,7 +117,7 @@ class Cursor:
     def description(self) -> list[Column] | None:
         """The columns of the result; None where there is none."""
         columns = self._answer.columns if self._answer is not None else None
-        return None if columns is None else [Column(*column) for column in columns]
+        return None if columns is None else [Column.of(*column) for column in columns]
 
     @property
     def rowcount(self) -> int:

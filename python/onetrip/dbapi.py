@@ -59,51 +59,23 @@ def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802
     return Timestamp(*time.localtime(ticks)[:6])
 
 
-class Column(tuple):  # type: ignore[type-arg]
-    """A column of a description: DB-API's seven items, and their names."""
+class Column(NamedTuple):
+    """A column of a description: DB-API's seven items."""
 
-    __slots__ = ()
+    name: str
+    type_code: int
+    display_size: int | None
+    internal_size: int | None
+    precision: int | None
+    scale: int | None
+    null_ok: bool | None
 
-    def __new__(cls, name: str, oid: int, _type_name: str, modifier: int, size: int) -> Column:
+    @classmethod
+    def of(cls, name: str, oid: int, _type_name: str, modifier: int, size: int) -> Column:
         """Of what the server says of it."""
         shape = _shape(oid, modifier)
         internal = size if size > 0 else None
-        return tuple.__new__(cls, (name, oid, shape.display, internal, shape.precision, shape.scale, None))
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self[0]
-
-    @property
-    def type_code(self) -> int:
-        """The id of its type."""
-        return self[1]
-
-    @property
-    def display_size(self) -> int | None:
-        """Longest value in characters, where the type says it."""
-        return self[2]
-
-    @property
-    def internal_size(self) -> int | None:
-        """Bytes of a value, for types of one size."""
-        return self[3]
-
-    @property
-    def precision(self) -> int | None:
-        """Digits of a numeric."""
-        return self[4]
-
-    @property
-    def scale(self) -> int | None:
-        """Digits of a numeric behind the point."""
-        return self[5]
-
-    @property
-    def null_ok(self) -> None:
-        """Not known."""
-        return self[6]
+        return cls(name, oid, shape.display, internal, shape.precision, shape.scale, None)
 
 
 class _Shape(NamedTuple):

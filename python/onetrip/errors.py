@@ -156,9 +156,7 @@ def lookup(sqlstate: str) -> type[DatabaseError]:
     return _BY_SQLSTATE[sqlstate]
 
 
-def from_native(
-    kind: str, message: str, fields: dict[str, str] | None, retry: str, by: int | None
-) -> Error:
+def from_native(kind: str, message: str, fields: dict[str, str] | None, retry: str, by: int | None) -> Error:
     """The exception for an error of the client."""
     sqlstate = (fields or {}).get("C")
     if sqlstate is None:

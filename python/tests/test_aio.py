@@ -31,7 +31,11 @@ def test_statements_run_and_rows_come(server: dict[str, Any], run: Run) -> None:
                 await connection.execute("SELECT 1/0")
             await connection.rollback()
             several = await connection.execute("SELECT 1; SELECT 2")
-            assert (await several.fetchall(), several.nextset(), await several.fetchall()) == ([(1,)], True, [(2,)])
+            assert (await several.fetchall(), several.nextset(), await several.fetchall()) == (
+                [(1,)],
+                True,
+                [(2,)],
+            )
         assert connection.closed
 
     run(main())

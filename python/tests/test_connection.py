@@ -82,10 +82,17 @@ def test_executemany_takes_values_of_several_sizes_and_nulls(connection: onetrip
 def test_executemany_gives_the_rows_of_returning(connection: onetrip.Connection) -> None:
     cursor = connection.cursor()
     cursor.executemany("SELECT %s + 1", [(1,), (2,)], returning=True)
-    assert (cursor.fetchone(), cursor.nextset(), cursor.fetchone(), cursor.nextset()) == ((2,), True, (3,), None)
+    assert (cursor.fetchone(), cursor.nextset(), cursor.fetchone(), cursor.nextset()) == (
+        (2,),
+        True,
+        (3,),
+        None,
+    )
 
 
-def test_executemany_that_fails_leaves_nothing_outside_of_a_transaction(connection: onetrip.Connection) -> None:
+def test_executemany_that_fails_leaves_nothing_outside_of_a_transaction(
+    connection: onetrip.Connection,
+) -> None:
     connection.autocommit = True
     connection.execute("CREATE TEMP TABLE many (id int PRIMARY KEY)")
     with pytest.raises(errors.UniqueViolation):

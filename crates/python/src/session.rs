@@ -224,7 +224,7 @@ impl Session {
         self.with(py, |client| Ok(client.core().first_failed().map(|id| id.number())))
     }
 
-    /// Copies data in, piece by piece as `pieces` gives them; how many rows.
+    /// Copies data in; how many rows.
     fn copy_in(&self, py: Python<'_>, text: &str, data: &[u8], begins: bool) -> PyResult<u64> {
         self.with(py, |client| {
             if begins && client.transaction_status() == TransactionStatus::Idle {

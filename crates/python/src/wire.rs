@@ -13,7 +13,6 @@ use pyo3::types::PyBytes;
 use crate::answer::Answer;
 use crate::block::mode;
 use crate::errors::exception;
-use crate::parameters::{Parameters, references};
 use crate::query::Queries;
 use crate::session::{Asked, asked, config, locked};
 
@@ -272,28 +271,6 @@ impl Wire {
                 core.push(&onetrip_client::core::Request::new("BEGIN", &[]), None)?;
             }
             asked.request(|request| core.push(request, None)).map(|id| id.number())
-        })
-    }
-
-    /// Adds executions of one statement to the block; how many.
-    fn push_many(&self, py: Python<'_>, text: &str, rows: Vec<Bound<'_, PyAny>>) -> PyResult<usize> {
-        let query = locked(&self.queries).get(text);
-        let query = query.map_err(|problem| crate::errors::misuse(py, "usage", &problem))?;
-        let mut parameters = Parameters::default();
-        for row in &rows {
-            parameters.add(&query, row)?;
-        }
-        let width = parameters.written().len() / rows.len().max(1);
-        parameters.unify(&mut Vec::new(), width);
-        let written = parameters.written();
-        let references = references(&written);
-        self.with(py, |state| {
-            let core = state.core()?;
-            for at in 0..rows.len() {
-                let values = &references[at * width..(at + 1) * width];
-                core.push(&onetrip_client::core::Request::new(&query.text, values), None)?;
-            }
-            Ok(rows.len())
         })
     }
 

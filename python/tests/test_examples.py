@@ -1,0 +1,37 @@
+"""The examples of docs/python.md print what it says that they print."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PRINTED = {
+    "transfer": 'refused: new row for relation "account" violates check constraint "account_balance_check"\n'
+    "[(1, 30), (2, 70)]\n",
+    "dependent": "[(3, 31), (4, 41), (5, 51)]\n",
+    "each_apart": "one: UniqueViolation\nseventeen: StringDataRightTruncation\n(3,)\n",
+    "awaiting": "(285,)\n",
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_prints_what_it_should(name: str, server: dict[str, Any]) -> None:
+    where = {
+        "PGHOST": server["host"],
+        "PGPORT": str(server["port"]),
+        "PGUSER": server["user"],
+        "PGPASSWORD": server["password"],
+        "PGDATABASE": server["dbname"],
+    }
+    example = REPOSITORY / f"examples/python/{name}.py"
+    run = subprocess.run(
+        [sys.executable, example], env=os.environ | where, capture_output=True, text=True, timeout=60
+    )
+    assert (run.returncode, run.stdout) == (0, PRINTED[name]), run.stderr
+    assert f"examples/python/{name}.py" in (REPOSITORY / "docs/python.md").read_text()
