@@ -163,8 +163,9 @@ impl Session {
             all_rows: true,
             nothing_ahead: true,
         };
-        // In a group that a Flush left open nothing is served: it ends with a Sync of which the server has to know.
-        let answer = self.is_quiet().then(|| self.loops.buffer.ask(&request.key, &asking));
+        // A statement of a name is for the server to see, and so is the Sync of a group that a Flush left open.
+        let may_ask = self.is_quiet() && !request.names;
+        let answer = may_ask.then(|| self.loops.buffer.ask(&request.key, &asking));
         match answer {
             Some(Answer::Serve(ticket, reply)) => {
                 let reply = reply.to_vec();

@@ -73,6 +73,8 @@ pub(super) struct Request<'a> {
     pub(super) values: SmallVec<[Value<'a>; 8]>,
     /// A BEGIN is in front of it.
     pub(super) begins: bool,
+    /// It leaves a prepared statement of a name behind, so that the server has to see it.
+    pub(super) names: bool,
 }
 
 impl Examples {
@@ -133,7 +135,7 @@ impl Examples {
         }
         let name = [b"Q", lifted.template()].concat();
         let example = self.place(&name, template, Way::Simple { text: text.to_vec(), literals })?;
-        Some(Request { example, key: simple_key(text), values, begins: false })
+        Some(Request { example, key: simple_key(text), values, begins: false, names: false })
     }
 
     /// An extended group that binds `bind` to a statement with this text; `types` are those that its Parse declares,
@@ -178,7 +180,7 @@ impl Examples {
         }
         let mut key = name;
         put_values(&mut key, bind.parameters.iter());
-        Some(Request { example: id, key, values, begins: false })
+        Some(Request { example: id, key, values, begins: false, names: false })
     }
 }
 
@@ -299,7 +301,8 @@ impl Session {
                 self.loops.examples.extended(parse.text, types, &bind, group.describes, template, learned)
             }
         };
-        request.map(|request| Request { begins: group.begins, ..request })
+        let names = group.parsed.is_some_and(|parse| !parse.statement.is_empty());
+        request.map(|request| Request { begins: group.begins, names, ..request })
     }
 
     fn is_begin(&mut self, group: &Group<'_>) -> bool {
@@ -346,16 +349,16 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Takes the next message; `None` if the group is not Parse, Bind, Describe, Execute of unnamed objects, or of a
-    /// prepared statement.
+    /// Takes the next message; `None` if the group is not Parse, Bind, Describe, Execute of one statement and the
+    /// unnamed portal.
     fn take(&mut self, tag: u8, body: &'a [u8]) -> Option<()> {
         match tag {
             frontend::PARSE if self.parsed.is_none() && self.bound.is_none() => {
-                self.parsed = Some(Parse::decode(body).ok().filter(|parse| parse.statement.is_empty())?);
+                self.parsed = Some(Parse::decode(body).ok()?);
             }
             frontend::BIND if self.bound.is_none() => {
                 let bind = Bind::decode(body).ok().filter(|bind| bind.portal.is_empty())?;
-                (self.parsed.is_none() || bind.statement.is_empty()).then_some(())?;
+                self.parsed.is_none_or(|parse| parse.statement == bind.statement).then_some(())?;
                 self.bound = Some(bind);
             }
             frontend::DESCRIBE if self.bound.is_some() && !self.describes => {
