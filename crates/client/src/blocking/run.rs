@@ -1,6 +1,6 @@
 //! Statements whose results are kept whole, with the transaction begun in the same trip.
 
-use super::{Client, Outcomes, Pipeline, is_stale};
+use super::{Client, Outcomes, Pipeline};
 use crate::core::{Gather, Request};
 use crate::{Done, Error, OperationId, TransactionStatus, Usage};
 
@@ -14,7 +14,7 @@ impl Client {
         let is_idle = self.core.transaction_status() == TransactionStatus::Idle;
         let done = match self.run_once(request, begins) {
             // Nothing has run: the server no longer had the statement.
-            Err(error) if is_idle && is_stale(&error) => {
+            Err(error) if is_idle && error.is_about_a_stale_statement() => {
                 if begins {
                     self.rollback()?;
                 }
