@@ -85,7 +85,7 @@ class Connection:
         """A transaction, or a savepoint within one: kept at the end of the block, undone if it raises."""
         session = self._session()
         outermost = session.status == TransactionStatus.IDLE
-        name = f"onetrip_{id(object())}"
+        name = "onetrip_transaction"  # a name means the innermost savepoint that has it
         session.run("BEGIN" if outermost else f"SAVEPOINT {name}", None, False)
         begins, self._begins = self._begins, False
         try:

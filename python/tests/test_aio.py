@@ -93,5 +93,7 @@ def test_nobody_there_is_an_operational_error(server: dict[str, Any], run: Run) 
         with pytest.raises(onetrip.OperationalError) as caught:
             await aio.connect(**{**server, "password": "wrong"})
         assert caught.value.sqlstate == "28P01"
+        with pytest.raises(onetrip.NotSupportedError):
+            await aio.connect(**server, target_session_attrs="primary")
 
     run(main())

@@ -103,6 +103,16 @@ def test_executemany_that_fails_leaves_nothing_outside_of_a_transaction(
     assert connection.execute("SELECT 1").fetchone() == (1,), "the connection goes on"
 
 
+def test_a_mistake_in_a_late_row_leaves_nothing_either(connection: onetrip.Connection) -> None:
+    connection.autocommit = True
+    connection.execute("CREATE TEMP TABLE many (id int)")
+    rows = [(id,) for id in range(5000)]
+    for wrong in [(1, 2), (object(),)]:
+        with pytest.raises(onetrip.ProgrammingError):
+            connection.executemany("INSERT INTO many VALUES (%s)", [*rows, wrong])
+        assert connection.execute("SELECT count(*) FROM many").fetchone() == (0,)
+
+
 def test_a_cursor_scrolls_and_describes(connection: onetrip.Connection) -> None:
     cursor = connection.execute("SELECT n, 'x'::varchar(7), 1.5::numeric(6,2) FROM generate_series(1, 10) n")
     assert [column.name for column in cursor.description or []] == ["n", "varchar", "numeric"]

@@ -45,12 +45,9 @@ pub(crate) enum Loader {
 impl Loader {
     /// The loader of a type; a registered function goes before what is built in.
     pub(crate) fn of(py: Python<'_>, ty: &Type) -> PyResult<Self> {
-        if let Some(function) =
-            LOADERS.get(py).map(|loaders| loaders.bind(py).get_item(ty.oid())).transpose()?
-        {
-            if let Some(function) = function {
-                return Ok(Self::Call(function.unbind()));
-            }
+        let registered = LOADERS.get(py).map(|loaders| loaders.bind(py).get_item(ty.oid()));
+        if let Some(function) = registered.transpose()?.flatten() {
+            return Ok(Self::Call(function.unbind()));
         }
         Ok(match *ty {
             Type::BOOL => Self::Bool,

@@ -6,6 +6,9 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::adapters::Loader;
 
+/// Name, type id, type name, type modifier and size of a column.
+type ColumnParts<'a> = (&'a str, u32, &'a str, i32, i16);
+
 /// What a statement did, and its rows; values are made when they are asked for.
 #[pyclass(module = "onetrip._native")]
 pub(crate) struct Answer {
@@ -61,7 +64,7 @@ impl Answer {
 
     /// Name, type id, type name, type modifier and size of each column; `None` for a statement without rows.
     #[getter]
-    fn columns(&self) -> Option<Vec<(&str, u32, &str, i32, i16)>> {
+    fn columns(&self) -> Option<Vec<ColumnParts<'_>>> {
         let rows = self.done.rows.as_ref()?;
         let columns = rows.columns().iter();
         Some(

@@ -166,17 +166,25 @@ impl Session {
         keeps: bool,
     ) -> PyResult<(i64, Vec<Answer>)> {
         let query = translated(&self.queries, py, text)?;
-        let begins = self.with(py, |client| {
-            let begins = begins && client.transaction_status() == TransactionStatus::Idle;
+        let (begins, is_implicit) = self.with(py, |client| {
+            let is_idle = client.transaction_status() == TransactionStatus::Idle;
+            let begins = begins && is_idle;
             let mut pipeline = client.pipeline(OnError::Abort)?;
             if begins {
                 pipeline.begin()?;
             }
-            Ok(begins)
+            Ok((begins, is_idle && !begins))
         })?;
         let sent = block::push_many(self, py, &query, rows, BATCH);
-        // What was pushed before a mistake in a later row is not to hold: it is answered, and undone where it can be.
-        let done = self.with(py, |client| client.open_pipeline()?.end().map(drop));
+        // After a mistake in a later row, what was pushed before is not to be committed by the end of the block.
+        let undoes = sent.is_err() && is_implicit;
+        let done = self.with(py, |client| {
+            let mut pipeline = client.open_pipeline()?;
+            if undoes {
+                pipeline.rollback()?;
+            }
+            pipeline.end().map(drop)
+        });
         sent?;
         done?;
         let (count, done) = self.with(py, |client| block::take_all(client, begins, keeps))?;

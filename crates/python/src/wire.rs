@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use onetrip_client::core::{Connection, Event, Gather, Opening, Security, Step};
-use onetrip_client::{Config, ConnectError, Done, Error, TransactionStatus, Usage};
+use onetrip_client::{Config, ConnectError, Done, Error, TargetSession, TransactionStatus, Usage};
 use onetrip_target::Host;
 use onetrip_target::address::{Address, candidates};
 use onetrip_target::tls::connector;
@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 
 use crate::answer::Answer;
 use crate::block::mode;
-use crate::errors::exception;
+use crate::errors::{exception, misuse};
 use crate::query::Queries;
 use crate::session::{Asked, asked, config, locked};
 
@@ -65,6 +65,13 @@ pub(crate) fn addresses(
     keywords: Vec<(String, String)>,
 ) -> PyResult<Vec<Candidate>> {
     let config = config(py, text, keywords)?;
+    match config.target_session() {
+        Ok(TargetSession::Any) => {}
+        Ok(_) => {
+            return Err(misuse(py, "unsupported", "onetrip.aio cannot tell servers by target_session_attrs"));
+        }
+        Err(error) => return Err(refused(py, error)),
+    }
     let found = py.detach(|| {
         let found = candidates(&config.conninfo).map(|(host, address)| {
             let config = Arc::clone(&config);
