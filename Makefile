@@ -15,6 +15,7 @@ demo: build
 test:
 	@scripts/setup test
 	$(CARGO) test --locked --workspace --no-fail-fast
+	@scripts/test-python
 	@scripts/drivers
 
 lint:
