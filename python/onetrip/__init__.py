@@ -50,7 +50,8 @@ from onetrip.pipeline import Operation, Pipeline  # noqa: E402
 __all__ = [
     "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Column", "Connection", "Cursor", "DataError",
     "DatabaseError", "Date", "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json",
-    "Jsonb", "LargeObject", "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
+    "Jsonb", "LargeObject",
+    "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
     "PipelineUndone", "ProgrammingError", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
     "TransactionStatus", "Warning", "apilevel", "connect", "errors", "paramstyle", "register_dumper",
     "register_loader", "threadsafety",
