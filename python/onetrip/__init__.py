@@ -11,7 +11,7 @@ from onetrip import _native, errors
 _native.set_errors(errors.from_native)
 
 from onetrip.adapt import Json, Jsonb, register_dumper, register_loader  # noqa: E402
-from onetrip.connection import Connection, Notify, TransactionStatus, connect  # noqa: E402
+from onetrip.connection import Connection, LargeObject, Notify, TransactionStatus, connect  # noqa: E402
 from onetrip.cursor import Cursor  # noqa: E402
 from onetrip.dbapi import (  # noqa: E402
     BINARY,
@@ -50,7 +50,8 @@ from onetrip.pipeline import Operation, Pipeline  # noqa: E402
 __all__ = [
     "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Column", "Connection", "Cursor", "DataError",
     "DatabaseError", "Date", "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json",
-    "Jsonb", "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
+    "Jsonb", "LargeObject",
+    "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
     "PipelineUndone", "ProgrammingError", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
     "TransactionStatus", "Warning", "apilevel", "connect", "errors", "paramstyle", "register_dumper",
     "register_loader", "threadsafety",

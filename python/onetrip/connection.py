@@ -30,6 +30,29 @@ class Notify(NamedTuple):
     pid: int
 
 
+class LargeObject:
+    """A large object, read from its beginning on."""
+
+    def __init__(self, connection: Connection, native: _native.Object) -> None:
+        self._connection = connection
+        self._native = native
+
+    @property
+    def length(self) -> int | None:
+        """Its length in bytes, where it is known."""
+        return self._native.length
+
+    @property
+    def memory(self) -> int:
+        """Bytes that were fetched ahead and take memory."""
+        return self._native.memory
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, all that are left unless `size` is given; fewer at the end only."""
+        most = size if size >= 0 else 2**62
+        return self._native.read(self._connection._session(), most)
+
+
 class Connection:
     """A session with a server. Unless `autocommit` is on, the first statement begins a transaction: BEGIN travels
     with it and costs no trip."""
@@ -107,6 +130,21 @@ class Connection:
     def copy_out(self, statement: str) -> list[bytes]:
         """Runs a COPY ... TO STDOUT; its data, in the text formats a row each."""
         return [bytes(piece) for piece in self._session().copy_out(statement, self._begins)]
+
+    def large_objects(self, oids: Iterable[int], prefetch: int | None = None) -> list[LargeObject]:
+        """Large objects to read, all by one trip. `prefetch` says what comes along: -1 nothing, 0 the length, n so
+        many bytes of each; None lets them share the memory for reading ahead."""
+        session = self._session()
+        found = _native.prefetch(session, list(oids), prefetch, self._begins)
+        return [LargeObject(self, one) for one in found]
+
+    def create_large_object(self, data: bytes = b"") -> int:
+        """Makes a large object of bytes; its id."""
+        return _native.create_object(self._session(), data, self._begins)
+
+    def write_large_object(self, oid: int, data: bytes, position: int = 0) -> None:
+        """Writes into a large object, from a position on."""
+        _native.write_object(self._session(), oid, position, data, self._begins)
 
     def cancel(self) -> None:
         """Interrupts what another thread runs on this connection."""

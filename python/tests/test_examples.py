@@ -30,8 +30,6 @@ def test_an_example_prints_what_it_should(name: str, server: dict[str, Any]) -> 
         "PGDATABASE": server["dbname"],
     }
     example = REPOSITORY / f"examples/python/{name}.py"
-    run = subprocess.run(
-        [sys.executable, example], env=os.environ | where, capture_output=True, text=True, timeout=60
-    )
+    run = subprocess.run([sys.executable, example], env=os.environ | where, capture_output=True, text=True, timeout=60)
     assert (run.returncode, run.stdout) == (0, PRINTED[name]), run.stderr
     assert f"examples/python/{name}.py" in (REPOSITORY / "docs/python.md").read_text()

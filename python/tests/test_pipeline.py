@@ -80,6 +80,22 @@ def test_abort_says_who_failed_and_what_did_not_run(connection: onetrip.Connecti
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
 
+def test_many_large_objects_are_one_trip(server: dict[str, Any], turns: Turns) -> None:
+    with onetrip.connect(**{**server, "port": turns.port, "sslmode": "disable"}) as connection:
+        oids = [connection.create_large_object(bytes([id]) * 4000) for id in range(50)]
+        before = turns.count
+        objects = connection.large_objects(oids, prefetch=10_000)
+        assert [one.read() for one in objects] == [bytes([id]) * 4000 for id in range(50)]
+        assert turns.count - before == 1
+        assert [one.length for one in objects] == [4000] * 50
+        connection.write_large_object(oids[0], b"abc", 3998)
+        (again,) = connection.large_objects(oids[:1], prefetch=-1)
+        assert (again.length, again.read(3998)[-1:], again.read(5), again.read()) == (None, b"\0", b"abc", b"")
+        with pytest.raises(errors.UndefinedObject):
+            connection.large_objects([1])
+        connection.rollback()
+
+
 @pytest.mark.parametrize("autocommit", [True, False])
 def test_continue_runs_all_others(connection: onetrip.Connection, autocommit: bool) -> None:
     connection.autocommit = autocommit

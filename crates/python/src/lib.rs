@@ -7,6 +7,7 @@ mod answer;
 mod arrays;
 mod block;
 mod errors;
+mod lob;
 mod parameters;
 mod query;
 mod session;
@@ -23,6 +24,8 @@ mod _native {
     use super::answer::Answer;
     #[pymodule_export]
     use super::errors::set_errors;
+    #[pymodule_export]
+    use super::lob::{Object, create_object, prefetch, write_object};
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
