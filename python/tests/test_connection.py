@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -134,6 +136,27 @@ def test_a_cancel_interrupts_and_other_threads_run_meanwhile(connection: onetrip
     with pytest.raises(errors.QueryCanceled):
         connection.execute("SELECT pg_sleep(30)")
     assert time.monotonic() - started < 25
+
+
+def test_ctrl_c_interrupts_a_wait_and_leaves_the_connection_whole(connection: onetrip.Connection) -> None:
+    connection.autocommit = True
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        connection.execute("SELECT pg_sleep(30)")
+    assert time.monotonic() - started < 25
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_signal_whose_handler_raises_nothing_interrupts_no_wait(connection: onetrip.Connection) -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    try:
+        assert connection.execute("SELECT pg_sleep(0.5), 1").fetchone() == ("", 1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [signal.SIGUSR1]
 
 
 def test_a_wait_that_is_too_long_is_cancelled(connection: onetrip.Connection) -> None:

@@ -40,8 +40,17 @@ fn a_script_keeps_the_rows_of_each_statement() {
     let error = client.run_script("SELECT 1; SELECT 1/0", false).unwrap_err();
     assert_eq!(error.sqlstate(), Some("22012"));
     client.rollback().unwrap();
-    let error = client.run_script("COPY pg_class FROM STDIN", false).unwrap_err();
-    assert!(error.sqlstate().is_some(), "a COPY without data does not wait for it: {error}");
+}
+
+#[test]
+fn a_script_with_a_copy_is_refused_and_waits_for_no_data() {
+    let mut client = client();
+    client.script("CREATE TEMP TABLE t (id int)").unwrap();
+    let copy = "SELECT 1; COPY t FROM STDIN; SELECT 2";
+    let errors = [client.script(copy).unwrap_err(), client.run_script(copy, false).unwrap_err()];
+    for error in errors {
+        assert_eq!(error.sqlstate(), Some("57014"), "{error}");
+    }
     assert_eq!(client.execute("SELECT 1", &[]).unwrap(), 1);
 }
 

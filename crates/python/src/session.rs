@@ -1,5 +1,6 @@
 //! A connection that waits, with the GIL released.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -99,6 +100,19 @@ fn translated(queries: &Mutex<Queries>, py: Python<'_>, text: &str) -> PyResult<
     query.map_err(|problem| misuse(py, "usage", &problem))
 }
 
+thread_local! {
+    /// What a signal's handler raised while this thread waited for the server.
+    static INTERRUPT: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// Runs Python's handlers of the signals that came, KeyboardInterrupt's among them; whether one of them raised.
+fn is_interrupted() -> bool {
+    let raised = Python::attach(|py| py.check_signals().err());
+    let is_raised = raised.is_some();
+    INTERRUPT.set(raised);
+    is_raised
+}
+
 impl Session {
     /// Calls with the client and without the GIL.
     pub(crate) fn with<T: Send>(
@@ -110,7 +124,11 @@ impl Session {
             Some(client) => call(client),
             None => Err(Error::Closed),
         });
-        done.map_err(|error| exception(py, &error))
+        // What a signal's handler raised goes before the error of the statement that it cancelled.
+        match INTERRUPT.take() {
+            Some(raised) => Err(raised),
+            None => done.map_err(|error| exception(py, &error)),
+        }
     }
 
     /// Translates a statement and writes its parameters.
@@ -130,7 +148,8 @@ impl Session {
     #[staticmethod]
     fn connect(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Self> {
         let config = config(py, text, keywords)?;
-        let client = py.detach(|| Client::connect_with(config)).map_err(|error| exception(py, &error))?;
+        let mut client = py.detach(|| Client::connect_with(config)).map_err(|error| exception(py, &error))?;
+        client.set_interrupt(is_interrupted);
         Ok(Self {
             canceller: client.canceller(),
             client: Mutex::new(Some(client)),

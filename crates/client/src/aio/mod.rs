@@ -200,6 +200,8 @@ impl Client {
                 Event::Complete { tag, .. } => done = tag,
                 // The first tells most: those after it say that what followed was not answered either.
                 Event::Failed { error, .. } => failed = failed.or(Some(error)),
+                // Only a script gets here with one: other calls refuse it before it is sent.
+                Event::CopyIn { .. } => self.core.copy_fail("this call has no data for COPY"),
                 _ => {}
             }
             if self.core.is_settled() {

@@ -147,14 +147,14 @@ fn attempt(
             }
             match socket.send(output).map_err(failed)? {
                 Some(count) => opening.sent(count),
-                None if socket.wait(true, deadline).map_err(failed)? => {}
+                None if socket.wait(true, deadline, None).map_err(failed)? => {}
                 None => return Err(failed(io::ErrorKind::TimedOut.into())),
             }
         }
-        if !socket.wait(false, deadline).map_err(failed)? {
+        if !socket.wait(false, deadline, None).map_err(failed)? {
             return Err(failed(io::ErrorKind::TimedOut.into()));
         }
-        let Some(count) = socket.receive(opening.input_space(), false).map_err(failed)? else { continue };
+        let Some(count) = socket.receive(opening.input_space()).map_err(failed)? else { continue };
         if opening.received(count)? == Step::Open {
             return Ok((socket, opening.into_connection()));
         }

@@ -31,7 +31,7 @@ use crate::core::{CancelKey, Connection, Event, Notification, OnError, Outcome, 
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
-use socket::Socket;
+use socket::{Interrupt, Socket};
 
 /// How long the server has for its answer to a cancel request, before the connection is given up.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -59,8 +59,9 @@ pub struct Client {
     /// Longest wait of one call.
     timeout: Option<Duration>,
     deadline: Option<Instant>,
-    /// The deadline has passed and a cancel request was sent.
+    /// The deadline has passed, or a signal came, and a cancel request was sent.
     is_cancelling: bool,
+    interrupt: Interrupt,
     cursors: cursor::Cursors,
 }
 
@@ -91,6 +92,7 @@ impl Client {
             timeout: None,
             deadline: None,
             is_cancelling: false,
+            interrupt: None,
             cursors: cursor::Cursors::default(),
         }
     }
@@ -221,6 +223,13 @@ impl Client {
         self.timeout = timeout;
     }
 
+    /// What is asked when a signal interrupts a wait. If it says true, the server is asked to cancel, and the call fails
+    /// with the server's error (SQLSTATE 57014); for the second time in one call the connection is given up. Without
+    /// it, signals interrupt no wait.
+    pub fn set_interrupt(&mut self, gives_up: fn() -> bool) {
+        self.interrupt = Some(gives_up);
+    }
+
     /// Where the session stood when the server was last ready.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.core.transaction_status()
@@ -322,6 +331,8 @@ impl Client {
                 Event::Complete { tag, .. } => done = tag,
                 // The first tells most: those after it say that what followed was not answered either.
                 Event::Failed { error, .. } => failed = failed.or(Some(self.timed(error))),
+                // Only a script gets here with one: other calls refuse it before it is sent.
+                Event::CopyIn { .. } => self.core.copy_fail("this call has no data for COPY"),
                 _ => {}
             }
             if self.core.is_settled() {
@@ -395,19 +406,29 @@ impl Client {
             return Ok(());
         }
         if is_sent && self.deadline.is_none() {
-            return self.try_receive(true);
-        }
-        while !self.socket.wait(!is_sent, self.deadline)? {
-            if self.is_cancelling {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.is_cancelling = true;
-            self.deadline = Some(Instant::now() + CANCEL_GRACE);
-            if let Some(canceller) = self.canceller() {
-                canceller.cancel_before(self.deadline)?;
+            match self.try_receive(true) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => self.ask_to_stop()?,
+                done => return done,
             }
         }
-        self.try_receive(false)
+        loop {
+            match self.socket.wait(!is_sent, self.deadline, self.interrupt) {
+                Ok(true) => return self.try_receive(false),
+                Ok(false) => self.ask_to_stop()?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => self.ask_to_stop()?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a cancel request, and leaves the server some time for its answer.
+    fn ask_to_stop(&mut self) -> io::Result<()> {
+        if self.is_cancelling {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.is_cancelling = true;
+        self.deadline = Some(Instant::now() + CANCEL_GRACE);
+        self.canceller().map_or(Ok(()), |canceller| canceller.cancel_before(self.deadline))
     }
 
     /// Sends what fits now, without waiting. Says whether that was all.
@@ -422,7 +443,11 @@ impl Client {
     }
 
     fn try_receive(&mut self, waits: bool) -> io::Result<()> {
-        match self.socket.receive(self.core.input_space(), waits)? {
+        let received = match waits {
+            true => self.socket.receive_next(self.core.input_space(), self.interrupt),
+            false => self.socket.receive(self.core.input_space()),
+        };
+        match received? {
             None => {}
             Some(0) => self.core.lost(None),
             // A failure is kept by the core, which tells every operation of it.
@@ -446,7 +471,7 @@ impl Client {
     }
 
     fn wait_readable(&mut self, deadline: Instant) -> Result<bool, Error> {
-        self.socket.wait(false, Some(deadline)).map_err(|error| {
+        self.socket.wait(false, Some(deadline), None).map_err(|error| {
             self.core.lost(Some(error));
             Error::Lost { retry: Retry::Safe, cause: None }
         })
@@ -478,13 +503,13 @@ impl Canceller {
         while sent < packet.len() {
             match socket.send(&packet[sent..])? {
                 Some(count) => sent += count,
-                None if socket.wait(true, deadline)? => {}
+                None if socket.wait(true, deadline, None)? => {}
                 None => return Err(io::ErrorKind::TimedOut.into()),
             }
         }
         // The server closes the connection once it has passed the request on.
-        while socket.wait(false, deadline)? {
-            match socket.receive(&mut [0; 16], false) {
+        while socket.wait(false, deadline, None)? {
+            match socket.receive(&mut [0; 16]) {
                 Ok(Some(0)) | Err(_) => break,
                 Ok(_) => {}
             }

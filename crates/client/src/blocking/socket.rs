@@ -12,6 +12,9 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
+/// Asked when a signal interrupts a wait: whether to give up.
+pub(crate) type Interrupt = Option<fn() -> bool>;
+
 /// A connected socket. Its own calls never block but where they say so.
 #[derive(Debug)]
 pub(crate) enum Socket {
@@ -55,13 +58,29 @@ impl Socket {
         }
     }
 
-    /// Receives what is there; `None` where nothing is. With `waits` it waits until something is.
-    pub(super) fn receive(&self, into: &mut [u8], waits: bool) -> io::Result<Option<usize>> {
-        let flags = if waits { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+    /// Receives what is there; `None` where nothing is.
+    pub(super) fn receive(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        self.receive_by(into, RecvFlags::DONTWAIT, None)
+    }
+
+    /// Waits until something is there, and receives it.
+    pub(super) fn receive_next(&self, into: &mut [u8], interrupt: Interrupt) -> io::Result<Option<usize>> {
+        self.receive_by(into, RecvFlags::empty(), interrupt)
+    }
+
+    fn receive_by(
+        &self,
+        into: &mut [u8],
+        flags: RecvFlags,
+        interrupt: Interrupt,
+    ) -> io::Result<Option<usize>> {
         loop {
             match recv(self.fd(), &mut *into, flags) {
                 Ok((_, count)) => return Ok(Some(count)),
                 Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) if interrupt.is_some_and(|gives_up| gives_up()) => {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -69,7 +88,12 @@ impl Socket {
     }
 
     /// Waits until there is something to read, or, if asked for, room to write. False when the deadline has passed.
-    pub(super) fn wait(&self, writes: bool, deadline: Option<Instant>) -> io::Result<bool> {
+    pub(super) fn wait(
+        &self,
+        writes: bool,
+        deadline: Option<Instant>,
+        interrupt: Interrupt,
+    ) -> io::Result<bool> {
         let events = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         loop {
             let timeout = match deadline {
@@ -81,6 +105,9 @@ impl Socket {
             };
             let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
             match poll(&mut fds, timeout.as_ref()) {
+                Err(Errno::INTR) if interrupt.is_some_and(|gives_up| gives_up()) => {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Ok(true),
                 Err(error) => return Err(error.into()),
