@@ -17,11 +17,14 @@ pub enum Remedy {
     Statements,
     /// A piece of a result is answered from what was read ahead.
     Cursors,
+    /// A read inside REPEATABLE READ is answered by what the same read has brought.
+    Repeats,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 5] = [Self::Begin, Self::Commit, Self::Loops, Self::Statements, Self::Cursors];
+    pub const ALL: [Self; 6] =
+        [Self::Begin, Self::Commit, Self::Loops, Self::Statements, Self::Cursors, Self::Repeats];
 
     /// Its name in options and reports.
     pub fn as_str(self) -> &'static str {
@@ -31,6 +34,7 @@ impl Remedy {
             Self::Loops => "loops",
             Self::Statements => "statements",
             Self::Cursors => "cursors",
+            Self::Repeats => "repeats",
         }
     }
 }

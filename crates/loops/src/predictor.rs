@@ -143,6 +143,12 @@ impl Predictor {
         }
     }
 
+    /// Whether the program had this answer before: by a statement of its own, or as a guess that it asked for.
+    pub fn is_repeat(&self, ticket: Ticket) -> bool {
+        let entry = self.tickets.get(ticket);
+        entry.is_none_or(|entry| matches!(entry.state, State::Program | State::Served))
+    }
+
     /// Whether the rows of this result are of use. If not, [`Predictor::result_row`] need not be called.
     pub fn wants_rows(&self, ticket: Ticket) -> bool {
         let Some(entry) = self.tickets.get(ticket) else {

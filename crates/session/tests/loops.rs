@@ -99,6 +99,26 @@ fn a_program_that_asks_before_the_answer_is_there_waits_for_it() {
     assert!(wire.turn(b"").ends_with(&pay(21, 0)));
 }
 
+/// D1.
+#[test]
+fn an_identical_read_is_answered_by_the_first_until_something_is_written() {
+    let repeats = |remedies: &[Remedy], server: Server| {
+        let mut wire = Wire::new(Arc::default(), remedies.iter().copied(), server);
+        wire.turn(&query("BEGIN"));
+        for number in [7, 20, 7, 7] {
+            assert!(wire.turn(&child(number)).ends_with(&pay(number, 0)));
+        }
+        wire.turn(&query("UPDATE salary SET pay = pay + 1"));
+        assert!(wire.turn(&child(7)).ends_with(&pay(7, 1)), "its own write is seen");
+        let ran = wire.server.ran;
+        (ran, wire.pair.books().summary.removed.get(&Remedy::Repeats).copied().unwrap_or(0))
+    };
+    let on = [Remedy::Begin, Remedy::Repeats];
+    assert_eq!(repeats(&on, repeatable()), (4, 2));
+    assert_eq!(repeats(&on, Server::default()), (6, 0), "READ COMMITTED: others may have written");
+    assert_eq!(repeats(&[Remedy::Begin, Remedy::Loops], repeatable()).1, 0, "it can be left out");
+}
+
 /// P1.
 #[test]
 fn only_a_repeatable_read_is_answered_from_memory() {

@@ -12,7 +12,8 @@ use onetrip_ledger::{Code, Obstacle, Remedy};
 /// The obstacles of all units that have one, in order.
 fn obstacles(level: &'static str, texts: &[&str]) -> Vec<Obstacle> {
     let server = Server { level, ..Server::default() };
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], server);
+    let mut wire =
+        Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops, Remedy::Repeats], server);
     for text in texts {
         wire.turn(&query(text));
     }

@@ -136,7 +136,7 @@ impl<'e> Event<'e> {
     /// The one statement that a remedy answered out of what it had read ahead.
     pub(super) fn run_from_memory(&self) -> Option<&Run<'e>> {
         match self.runs.as_slice() {
-            [only] if self.exchange.remedy == Some(Remedy::Loops) => Some(only),
+            [only] if matches!(self.exchange.remedy, Some(Remedy::Loops | Remedy::Repeats)) => Some(only),
             _ => None,
         }
     }

@@ -267,7 +267,9 @@ impl Session {
 
     /// Whether a remedy is on that depends on the level of transactions.
     pub(crate) fn needs_level(&self) -> bool {
-        self.may_remedy(Remedy::Commit) || self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Cursors)
+        [Remedy::Commit, Remedy::Loops, Remedy::Cursors, Remedy::Repeats]
+            .into_iter()
+            .any(|one| self.may_remedy(one))
     }
 
     /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.

@@ -83,6 +83,11 @@ fn since_start(now: Moment) -> Duration {
     Duration::from_nanos(now.0)
 }
 
+/// Which remedy answers by this.
+fn remedy_of(predictor: &Predictor, ticket: Ticket) -> Remedy {
+    if predictor.is_repeat(ticket) { Remedy::Repeats } else { Remedy::Loops }
+}
+
 /// Shows a row to the predictor, if that has a use for it.
 fn feed_row(predictor: &mut Predictor, example: Option<&Example>, ticket: Ticket, body: &[u8]) {
     if !predictor.wants_rows(ticket) {
@@ -140,7 +145,7 @@ impl Session {
         // A group may bring its BEGIN along.
         let is_in_place = self.status == TransactionStatus::Active
             || self.status == TransactionStatus::Idle && header.tag != frontend::QUERY;
-        if !self.may_remedy(Remedy::Loops)
+        if !self.may_answer_reads()
             || self.loops.verifying.has_failed()
             || !is_sure
             || !is_in_place
@@ -165,9 +170,10 @@ impl Session {
         };
         // A statement of a name is for the server to see, and so is the Sync of a group that a Flush left open.
         let may_ask = self.is_quiet() && !request.names;
-        let answer = may_ask.then(|| self.loops.buffer.ask(&request.key, &asking));
+        let Loops { buffer, predictor, .. } = &mut self.loops;
+        let answer = may_ask.then(|| buffer.ask(&request.key, &asking));
         match answer {
-            Some(Answer::Serve(ticket, reply)) => {
+            Some(Answer::Serve(ticket, reply)) if self.config.remedies.has(remedy_of(predictor, ticket)) => {
                 let reply = reply.to_vec();
                 Some(self.serve(now, unit, &request, ticket, &reply))
             }
@@ -176,7 +182,7 @@ impl Session {
                 self.loops.held.get_or_insert((now, flight));
                 Some(Verdict::Hold)
             }
-            Some(Answer::Wait(_) | Answer::Forward(_)) | None => {
+            _ => {
                 self.loops.held = None;
                 let verdict = self.show_unseen(header.tag, input);
                 if verdict.is_none() {
@@ -185,6 +191,11 @@ impl Session {
                 verdict
             }
         }
+    }
+
+    /// Whether a read may be answered by what was read before, ahead of the program or by itself.
+    fn may_answer_reads(&self) -> bool {
+        self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Repeats)
     }
 
     /// Whether a statement of this template may be run although nobody asked for it (rule P4): it only reads, and the
@@ -196,7 +207,7 @@ impl Session {
 
     /// A statement that may only read goes to the server: what was read ahead stays if it does.
     pub(crate) fn read_sent(&mut self, now: Moment, template: u32) {
-        if self.may_remedy(Remedy::Loops) && Rule::Pure.is_kept() && !self.only_reads(now, template) {
+        if self.may_answer_reads() && Rule::Pure.is_kept() && !self.only_reads(now, template) {
             self.loops.flush();
         }
     }
@@ -213,6 +224,7 @@ impl Session {
     fn watch(&mut self, now: Moment, request: &Request<'_>, is_pure: bool) {
         let unit = self.units.oldest(); // the next one: nothing is under way
         let may_guess = self.is_in_snapshot();
+        let runs_ahead = self.may_remedy(Remedy::Loops);
         let Some(example) = self.loops.examples.get(request.example) else { return };
         let arrival = Arrival { template: example.guessed, values: &request.values };
         let loops = &mut self.loops;
@@ -223,7 +235,7 @@ impl Session {
         } else {
             loops.predictor.source(&arrival)
         };
-        if may_guess {
+        if may_guess && runs_ahead {
             loops.predictor.plan(&mut loops.flight);
         }
         loops.running = Some(Running {
@@ -250,7 +262,8 @@ impl Session {
 
     /// Asks the predictor for more, and sends it at once.
     fn plan_flight(&mut self, now: Moment) {
-        if !self.is_in_snapshot() || !self.may_send_own() || !self.loops.flight.is_empty() {
+        let may_plan = self.may_remedy(Remedy::Loops) && self.is_in_snapshot() && self.may_send_own();
+        if !may_plan || !self.loops.flight.is_empty() {
             return;
         }
         self.loops.predictor.plan(&mut self.loops.flight);

@@ -1,6 +1,6 @@
 //! Answers from memory, and what the server has to be told about them later.
 
-use onetrip_ledger::{Moment, Remedy};
+use onetrip_ledger::Moment;
 use onetrip_loops::Ticket;
 use onetrip_wire::pg::{
     Bind, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus as WireStatus, backend,
@@ -8,7 +8,7 @@ use onetrip_wire::pg::{
 };
 
 use super::request::Request;
-use super::{Loops, SIGN_AFTER, since_start};
+use super::{Loops, SIGN_AFTER, remedy_of, since_start};
 use crate::remedies::Rule;
 use crate::remedies::arrived::Arrived;
 use crate::reply_queue::{Due, Expect, Owner};
@@ -24,6 +24,7 @@ impl Session {
         ticket: Ticket,
         reply: &[u8],
     ) -> Verdict {
+        let remedy = remedy_of(&self.loops.predictor, ticket);
         let held = self.loops.held.take();
         let arrived_at = held.map_or(now, |(arrived_at, _)| arrived_at);
         let number = self.units.oldest(); // the next one: nothing is under way
@@ -38,7 +39,7 @@ impl Session {
         if is_trip {
             self.loops.waited_for = held.map_or(0, |(_, flight)| flight);
         } else {
-            self.units.answered_by(number, Remedy::Loops);
+            self.units.answered_by(number, remedy);
         }
         self.units.bytes_sent(unit.len());
         self.units.bytes_received(number, length, now);
