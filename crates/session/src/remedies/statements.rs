@@ -331,6 +331,10 @@ impl Session {
     /// Sends the unit that runs the statement.
     fn send_behind(&mut self, now: Moment, unit: Arrived<'_>) -> Verdict {
         self.begin.is_followed();
+        if let State::Sent(sent) = &self.told.state {
+            let parse = sent.parse.clone();
+            self.watch_behind(now, unit, &parse);
+        }
         self.book_unit(now, unit, Owner::Client);
         if let State::Sent(sent) = &mut self.told.state {
             sent.behind = Some(self.units.newest());

@@ -186,7 +186,8 @@ impl Session {
                 self.loops.held = None;
                 let verdict = self.show_unseen(header.tag, input);
                 if verdict.is_none() {
-                    self.watch(now, &request, is_pure);
+                    let plans = self.is_in_snapshot();
+                    self.watch(now, &request, is_pure, plans);
                 }
                 verdict
             }
@@ -221,10 +222,9 @@ impl Session {
 
     /// A statement goes to the server: one that is known to only read may be one of a loop, the rows of others may be
     /// what a loop takes its values from.
-    fn watch(&mut self, now: Moment, request: &Request<'_>, is_pure: bool) {
+    fn watch(&mut self, now: Moment, request: &Request<'_>, is_pure: bool, plans: bool) {
         let unit = self.units.oldest(); // the next one: nothing is under way
-        let may_guess = self.is_in_snapshot();
-        let runs_ahead = self.may_remedy(Remedy::Loops);
+        let plans = plans && self.may_remedy(Remedy::Loops);
         let Some(example) = self.loops.examples.get(request.example) else { return };
         let arrival = Arrival { template: example.guessed, values: &request.values };
         let loops = &mut self.loops;
@@ -235,7 +235,7 @@ impl Session {
         } else {
             loops.predictor.source(&arrival)
         };
-        if may_guess && runs_ahead {
+        if plans {
             loops.predictor.plan(&mut loops.flight);
         }
         loops.running = Some(Running {
@@ -247,6 +247,18 @@ impl Session {
             bytes: 0,
             is_spoilt: request.begins, // the answer of BEGIN comes with it
         });
+    }
+
+    /// The unit that runs a statement goes to the server, and this Parse was answered before: it is watched as others
+    /// are. What it leads to is run ahead once it is answered.
+    pub(crate) fn watch_behind(&mut self, now: Moment, unit: Arrived<'_>, parse: &[u8]) {
+        if !self.may_answer_reads() || self.status != TransactionStatus::Active || self.units.len() > 0 {
+            return;
+        }
+        let Some(request) = self.request_behind(unit, parse) else { return };
+        let template = self.loops.examples.get(request.example).map(|example| example.template);
+        let is_pure = template.is_some_and(|template| self.may_run_ahead(now, template));
+        self.watch(now, &request, is_pure, false);
     }
 
     /// A unit of the program's has gone to the server: what was planned with it goes behind it.

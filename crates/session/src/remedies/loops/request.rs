@@ -9,7 +9,9 @@ use foldhash::fast::RandomState;
 use onetrip_loops::{Column, Form, Guess, Template, Value};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_sql::{Lifter, LiteralKind};
-use onetrip_wire::pg::{Bind, Execute, Format, Formats, Oid, Parse, StatementOrPortal, frontend};
+use onetrip_wire::pg::{
+    Bind, Execute, Format, Formats, HEADER_BYTES, Oid, Parse, StatementOrPortal, frontend,
+};
 use smallvec::SmallVec;
 
 use super::flight::format_of;
@@ -291,15 +293,7 @@ impl Session {
         let bind = group.bound.filter(|_| group.executed)?;
         let request = match group.parsed {
             None => self.prepared_request(&bind, group.describes),
-            Some(parse) => {
-                let (effect, template) = self.effect_of(parse.text);
-                let types: SmallVec<[Oid; 8]> = parse.parameter_oids().collect();
-                let is_read =
-                    effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
-                is_read.then_some(())?;
-                let learned = self.learned.get(template as usize);
-                self.loops.examples.extended(parse.text, types, &bind, group.describes, template, learned)
-            }
+            Some(parse) => self.parsed_request(&parse, &bind, group.describes),
         };
         let names = group.parsed.is_some_and(|parse| !parse.statement.is_empty());
         request.map(|request| Request { begins: group.begins, names, ..request })
@@ -325,6 +319,29 @@ impl Session {
         let (effect, template) = self.effect_of(text);
         (effect == Effect::Read).then_some(())?;
         self.loops.examples.simple(text, template)
+    }
+
+    fn parsed_request<'a>(
+        &mut self,
+        parse: &Parse<'_>,
+        bind: &Bind<'a>,
+        describes: bool,
+    ) -> Option<Request<'a>> {
+        let (effect, template) = self.effect_of(parse.text);
+        let types: SmallVec<[Oid; 8]> = parse.parameter_oids().collect();
+        let is_read = effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
+        is_read.then_some(())?;
+        let learned = self.learned.get(template as usize);
+        self.loops.examples.extended(parse.text, types, bind, describes, template, learned)
+    }
+
+    /// What a unit asks for that runs the statement of a Parse that went before it.
+    pub(super) fn request_behind<'a>(&mut self, unit: Arrived<'a>, parse: &[u8]) -> Option<Request<'a>> {
+        let parse = Parse::decode(parse.get(HEADER_BYTES..)?).ok()?;
+        let mut group = Group::default();
+        unit.messages().try_for_each(|(tag, body)| group.take(tag, body))?;
+        let bind = group.bound.filter(|_| group.executed)?;
+        self.parsed_request(&parse, &bind, group.describes)
     }
 
     fn prepared_request<'a>(&mut self, bind: &Bind<'a>, describes: bool) -> Option<Request<'a>> {
