@@ -1,16 +1,15 @@
 use std::fmt;
 
 use onetrip_target::Secret;
-use onetrip_wire::pg::{Authentication, encode_password, encode_sasl_initial, encode_sasl_response};
+use onetrip_wire::pg::{
+    Authentication, check_scram_iterations, encode_password, encode_sasl_initial, encode_sasl_response,
+};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
     ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
 
 use crate::ConnectError;
-
-/// More rounds of hashing than this are refused: they would keep us busy for longer than any wait.
-const SCRAM_ITERATIONS_MAX: u32 = 5_000_000;
 
 /// libpq's `channel_binding`: whether SCRAM is bound to the TLS connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,7 +109,7 @@ impl Authenticator {
                 self.begin_scram(request, has_tls, end_point, out)?;
             }
             (Authentication::SaslContinue(data), State::Scram { exchange, .. }) => {
-                let step = check_iterations(data).map_err(str::to_owned);
+                let step = check_scram_iterations(data).map_err(str::to_owned);
                 let step = step.and_then(|()| exchange.update(data).map_err(|error| error.to_string()));
                 let sent = step.map(|()| encode_sasl_response(out, exchange.message()));
                 sent.map_err(|what| self.nonsense(&what))?;
@@ -122,7 +121,10 @@ impl Authenticator {
                 self.state = State::ScramDone { is_bound: *is_bound };
             }
             (Authentication::Other { kind, .. }, State::Unasked) => {
-                return Err(ConnectError::Unsupported { host: self.host.clone(), method: method_name(kind) });
+                return Err(ConnectError::Unsupported {
+                    host: self.host.clone(),
+                    method: Authentication::kind_name(kind),
+                });
             }
             _ => return Err(self.nonsense("a second question about the password")),
         }
@@ -196,25 +198,6 @@ impl Authenticator {
 
     fn nonsense(&self, what: &str) -> ConnectError {
         ConnectError::Protocol { host: self.host.clone(), what: what.to_owned() }
-    }
-}
-
-/// Refuses a number of rounds (`i=` of RFC 5802's server-first-message) that would only keep us busy.
-fn check_iterations(server_first: &[u8]) -> Result<(), &'static str> {
-    let rounds = server_first.split(|byte| *byte == b',').find_map(|part| part.strip_prefix(b"i="));
-    let rounds = rounds.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
-    match rounds {
-        Some(rounds) if rounds <= SCRAM_ITERATIONS_MAX => Ok(()),
-        _ => Err("a SCRAM message with no number of iterations, or with more than five million"),
-    }
-}
-
-fn method_name(kind: u32) -> String {
-    match kind {
-        2 => "Kerberos V5".to_owned(),
-        7 | 8 => "GSSAPI".to_owned(),
-        9 => "SSPI".to_owned(),
-        kind => format!("method {kind}"),
     }
 }
 

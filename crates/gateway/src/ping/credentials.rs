@@ -2,14 +2,13 @@ use std::fmt;
 
 use onetrip_target::passfile::PassfileError;
 use onetrip_target::{Secret, Settings};
-use onetrip_wire::pg::{Authentication, frame, frontend};
+use onetrip_wire::pg::{
+    Authentication, check_scram_iterations, encode_password, encode_sasl_initial, encode_sasl_response,
+};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
 use super::error::PingError;
-
-/// More rounds of hashing than this are refused: they would keep us busy for longer than any wait.
-const SCRAM_ITERATIONS_MAX: u32 = 5_000_000;
 
 const CLEARTEXT: &str = "cleartext password";
 
@@ -93,19 +92,18 @@ impl Authenticator {
         host: &str,
     ) -> Result<Option<Vec<u8>>, PingError> {
         let nonsense = |what: &str| PingError::Protocol { host: host.to_owned(), what: what.to_owned() };
+        let mut answer = Vec::new();
         match (request, &mut self.state) {
-            (Authentication::Ok, _) => Ok(None),
+            (Authentication::Ok, _) => {}
             (Authentication::CleartextPassword, State::Unasked) => {
-                let password = self.password(host, "password", "cleartext")?;
-                let answer = c_string_message(password.as_bytes());
+                encode_password(&mut answer, self.password(host, "password", "cleartext")?.as_bytes());
                 self.state = State::Sent(CLEARTEXT);
-                Ok(Some(answer))
             }
             (Authentication::Md5Password { salt }, State::Unasked) => {
                 let password = self.password(host, "md5", "MD5")?;
                 let hash = md5_hash(self.user.as_bytes(), password.as_bytes(), salt);
+                encode_password(&mut answer, hash.as_bytes());
                 self.state = State::Sent("MD5");
-                Ok(Some(c_string_message(hash.as_bytes())))
             }
             (Authentication::Sasl { .. }, State::Unasked) => {
                 if !request.mechanisms().any(|name| name == SCRAM_SHA_256.as_bytes()) {
@@ -116,27 +114,27 @@ impl Authenticator {
                 let password = self.password(host, "scram-sha-256", "SCRAM-SHA-256")?;
                 // Without a word about channel binding, which the server accepts over TLS too.
                 let scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
-                let answer = sasl_initial_message(scram.message());
+                encode_sasl_initial(&mut answer, SCRAM_SHA_256.as_bytes(), scram.message());
                 self.state = State::Scram(Box::new(scram));
-                Ok(Some(answer))
             }
             (Authentication::SaslContinue(data), State::Scram(scram)) => {
-                check_iterations(data).map_err(nonsense)?;
+                check_scram_iterations(data).map_err(nonsense)?;
                 scram.update(data).map_err(|error| nonsense(&error.to_string()))?;
-                Ok(Some(message(scram.message())))
+                encode_sasl_response(&mut answer, scram.message());
             }
             (Authentication::SaslFinal(data), State::Scram(scram)) => {
                 if scram.finish(data).is_err() {
                     return Err(PingError::Impostor { host: host.to_owned() });
                 }
                 self.state = State::ScramDone;
-                Ok(None)
             }
             (Authentication::Other { kind, .. }, State::Unasked) => {
-                Err(PingError::Unsupported { host: host.to_owned(), method: method_name(kind) })
+                let method = Authentication::kind_name(kind);
+                return Err(PingError::Unsupported { host: host.to_owned(), method });
             }
-            _ => Err(nonsense("a second question about the password")),
+            _ => return Err(nonsense("a second question about the password")),
         }
+        Ok(Some(answer).filter(|answer| !answer.is_empty()))
     }
 
     /// Checks that being let in is enough.
@@ -175,40 +173,6 @@ impl Required {
             return Ok(());
         }
         Err(PingError::Forbidden { host: host.to_owned(), method: name })
-    }
-}
-
-fn message(data: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    frame(&mut out, frontend::PASSWORD, |out| out.extend_from_slice(data));
-    out
-}
-
-fn c_string_message(text: &[u8]) -> Vec<u8> {
-    message(&[text, b"\0"].concat())
-}
-
-fn sasl_initial_message(data: &[u8]) -> Vec<u8> {
-    let length = (data.len() as u32).to_be_bytes();
-    message(&[SCRAM_SHA_256.as_bytes(), b"\0", &length, data].concat())
-}
-
-/// Refuses a number of rounds (`i=` of RFC 5802's server-first-message) that would only keep us busy.
-fn check_iterations(server_first: &[u8]) -> Result<(), &'static str> {
-    let rounds = server_first.split(|byte| *byte == b',').find_map(|part| part.strip_prefix(b"i="));
-    let rounds = rounds.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
-    match rounds {
-        Some(rounds) if rounds <= SCRAM_ITERATIONS_MAX => Ok(()),
-        _ => Err("a SCRAM message with no number of iterations, or with more than five million"),
-    }
-}
-
-fn method_name(kind: u32) -> String {
-    match kind {
-        2 => "Kerberos V5".to_owned(),
-        7 | 8 => "GSSAPI".to_owned(),
-        9 => "SSPI".to_owned(),
-        kind => format!("method {kind}"),
     }
 }
 
@@ -257,13 +221,6 @@ mod tests {
         let mut login = authenticator(Some("secret"), "").unwrap();
         login.answer(Authentication::Sasl { mechanisms: b"SCRAM-SHA-256\0\0" }, "db").unwrap();
         assert!(matches!(login.finish("db"), Err(PingError::Impostor { .. })));
-    }
-
-    #[test]
-    fn a_server_cannot_keep_us_hashing() {
-        assert_eq!(check_iterations(b"r=abc,s=c2FsdA==,i=4096"), Ok(()));
-        assert!(check_iterations(b"r=abc,s=c2FsdA==,i=4294967295").is_err());
-        assert!(check_iterations(b"r=abc,s=c2FsdA==").is_err());
     }
 
     #[test]

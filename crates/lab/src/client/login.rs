@@ -1,7 +1,10 @@
 //! How a session proves who it is: trust, a password as it is, MD5, SCRAM-SHA-256. No TLS: the gateway speaks it.
 
 use onetrip_target::Secret;
-use onetrip_wire::pg::{Authentication, PROTOCOL_3_0, backend, encode_startup, frame, frontend};
+use onetrip_wire::pg::{
+    Authentication, PROTOCOL_3_0, backend, check_scram_iterations, encode_password, encode_sasl_initial,
+    encode_sasl_response, encode_startup,
+};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
@@ -50,8 +53,8 @@ pub(super) fn log_in(client: &mut Client, login: &Login) -> Result<(), LabError>
                 let step = Authentication::decode(client.body(&header))?;
                 let answer = answer_to(&step, login, &mut scram)?;
                 client.skip(&header);
-                if let Some(answer) = answer {
-                    frame(&mut client.output, frontend::PASSWORD, |out| out.extend_from_slice(&answer));
+                if !answer.is_empty() {
+                    client.output.extend_from_slice(&answer);
                     client.send(0)?;
                 }
             }
@@ -60,40 +63,39 @@ pub(super) fn log_in(client: &mut Client, login: &Login) -> Result<(), LabError>
     }
 }
 
+/// The message that answers a request; empty where nothing is to be said.
 fn answer_to(
     step: &Authentication<'_>,
     login: &Login,
     scram: &mut Option<ScramSha256>,
-) -> Result<Option<Vec<u8>>, LabError> {
+) -> Result<Vec<u8>, LabError> {
     let failed = |error: std::io::Error| LabError::Login(error.to_string());
     let unasked = || LabError::Login("the server goes on with an exchange that it did not begin".to_owned());
-    Ok(match step {
-        Authentication::Ok => None,
-        Authentication::CleartextPassword => Some([login.password()?.as_bytes(), b"\0"].concat()),
+    let mut answer = Vec::new();
+    match step {
+        Authentication::Ok => {}
+        Authentication::CleartextPassword => encode_password(&mut answer, login.password()?.as_bytes()),
         Authentication::Md5Password { salt } => {
             let hash = md5_hash(login.user.as_bytes(), login.password()?.as_bytes(), *salt);
-            Some([hash.as_bytes(), b"\0"].concat())
+            encode_password(&mut answer, hash.as_bytes());
         }
         Authentication::Sasl { .. } => {
             let exchange = ScramSha256::new(login.password()?.as_bytes(), ChannelBinding::unsupported());
-            let first = exchange.message();
-            let mut answer = [SCRAM_SHA_256.as_bytes(), b"\0"].concat();
-            answer.extend_from_slice(&(first.len() as u32).to_be_bytes());
-            answer.extend_from_slice(first);
+            encode_sasl_initial(&mut answer, SCRAM_SHA_256.as_bytes(), exchange.message());
             *scram = Some(exchange);
-            Some(answer)
         }
         Authentication::SaslContinue(data) => {
             let exchange = scram.as_mut().ok_or_else(unasked)?;
+            check_scram_iterations(data).map_err(|what| LabError::Login(what.to_owned()))?;
             exchange.update(data).map_err(failed)?;
-            Some(exchange.message().to_vec())
+            encode_sasl_response(&mut answer, exchange.message());
         }
         Authentication::SaslFinal(data) => {
-            scram.as_mut().ok_or_else(unasked)?.finish(data).map_err(failed)?;
-            None
+            scram.as_mut().ok_or_else(unasked)?.finish(data).map_err(failed)?
         }
         Authentication::Other { kind, .. } => {
             return Err(LabError::Login(format!("the server wants authentication of kind {kind}")));
         }
-    })
+    }
+    Ok(answer)
 }

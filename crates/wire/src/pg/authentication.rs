@@ -60,6 +60,16 @@ impl<'a> Authentication<'a> {
         list.split(|byte| *byte == 0).take_while(|name| !name.is_empty())
     }
 
+    /// What people call the way of logging in that a kind asks for, where this codec has no name of its own for it.
+    pub fn kind_name(kind: u32) -> String {
+        match kind {
+            2 => "Kerberos V5".to_owned(),
+            7 | 8 => "GSSAPI".to_owned(),
+            9 => "SSPI".to_owned(),
+            kind => format!("method {kind}"),
+        }
+    }
+
     /// Appends this message.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (kind, data): (u32, &[u8]) = match self {

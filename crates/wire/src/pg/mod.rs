@@ -40,7 +40,7 @@ pub use notification::NotificationResponse;
 pub use parameter_description::ParameterDescription;
 pub use parameter_status::ParameterStatus;
 pub use parse::Parse;
-pub use password::{encode_password, encode_sasl_initial, encode_sasl_response};
+pub use password::{check_scram_iterations, encode_password, encode_sasl_initial, encode_sasl_response};
 pub use ready_for_query::{TransactionStatus, encode_ready_for_query};
 pub use row_description::{Column, RowDescription};
 pub use startup::{

@@ -19,3 +19,32 @@ pub fn encode_sasl_initial(out: &mut Vec<u8>, mechanism: &[u8], data: &[u8]) {
 pub fn encode_sasl_response(out: &mut Vec<u8>, data: &[u8]) {
     frame(out, frontend::PASSWORD, |out| out.extend_from_slice(data));
 }
+
+/// More rounds of hashing than this are refused: they would keep a client busy for longer than any wait.
+const SCRAM_ITERATIONS_MAX: u32 = 5_000_000;
+
+/// Checks the number of rounds (`i=` of RFC 5802's server-first-message), before a client hashes as often.
+///
+/// # Errors
+///
+/// What is wrong with the message: no number, or one that would only keep the client busy.
+pub fn check_scram_iterations(server_first: &[u8]) -> Result<(), &'static str> {
+    let rounds = server_first.split(|byte| *byte == b',').find_map(|part| part.strip_prefix(b"i="));
+    let rounds = rounds.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
+    match rounds {
+        Some(rounds) if rounds <= SCRAM_ITERATIONS_MAX => Ok(()),
+        _ => Err("a SCRAM message with no number of iterations, or with more than five million"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_cannot_keep_us_hashing() {
+        assert_eq!(check_scram_iterations(b"r=abc,s=c2FsdA==,i=4096"), Ok(()));
+        assert!(check_scram_iterations(b"r=abc,s=c2FsdA==,i=4294967295").is_err());
+        assert!(check_scram_iterations(b"r=abc,s=c2FsdA==").is_err());
+    }
+}
