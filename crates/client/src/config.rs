@@ -1,6 +1,6 @@
 use std::str::FromStr;
 
-use onetrip_target::{Conninfo, Environment, Host, Secret, passfile};
+use onetrip_target::{Conninfo, Environment, Host, RequireAuth, Secret, passfile};
 use onetrip_wire::pg::{PROTOCOL_3_0, ProtocolVersion};
 
 use crate::ConnectError;
@@ -145,7 +145,7 @@ impl Config {
             password,
             parameters: named.chain(self.settings.iter().cloned()).collect(),
             versions: (oldest, newest.unwrap_or(PROTOCOL_3_0).max(oldest)),
-            required: crate::core::Required::parse(extra("require_auth").unwrap_or_default()),
+            required: RequireAuth::parse(extra("require_auth").unwrap_or_default()),
             binding: match extra("channel_binding") {
                 None | Some("prefer") => crate::core::Binding::Prefer,
                 Some("disable") => crate::core::Binding::Disable,

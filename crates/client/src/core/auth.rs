@@ -1,6 +1,6 @@
 use std::fmt;
 
-use onetrip_target::Secret;
+use onetrip_target::{RequireAuth, Secret};
 use onetrip_wire::pg::{
     Authentication, check_scram_iterations, encode_password, encode_sasl_initial, encode_sasl_response,
 };
@@ -21,33 +21,12 @@ pub(crate) enum Binding {
     Require,
 }
 
-/// libpq's `require_auth`: which methods may be used.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Required {
-    methods: Vec<String>,
-    /// The methods are the forbidden ones.
-    forbidden: bool,
-}
-
-impl Required {
-    pub(crate) fn parse(text: &str) -> Self {
-        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        let methods = words.clone().map(|word| word.trim_start_matches('!').to_owned()).collect();
-        Self { methods, forbidden: words.clone().any(|word| word.starts_with('!')) }
-    }
-
-    fn allows(&self, method: &str) -> bool {
-        let is_named = self.methods.iter().any(|named| named == method);
-        self.methods.is_empty() || is_named != self.forbidden
-    }
-}
-
 /// Answers a server's questions about who we are.
 pub(super) struct Authenticator {
     host: String,
     user: String,
     password: Option<Secret>,
-    required: Required,
+    required: RequireAuth,
     binding: Binding,
     state: State,
 }
@@ -77,7 +56,7 @@ impl Authenticator {
         host: String,
         user: String,
         password: Option<Secret>,
-        required: Required,
+        required: RequireAuth,
         binding: Binding,
     ) -> Self {
         // libpq takes an empty password for none.
@@ -207,7 +186,7 @@ mod tests {
 
     fn login(required: &str, binding: Binding) -> Authenticator {
         let password = Some(Secret::new("secret"));
-        Authenticator::new("db".to_owned(), "ann".to_owned(), password, Required::parse(required), binding)
+        Authenticator::new("db".to_owned(), "ann".to_owned(), password, RequireAuth::parse(required), binding)
     }
 
     fn answer(

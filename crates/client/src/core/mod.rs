@@ -46,7 +46,7 @@ pub use prefetch::Prefetch;
 pub use request::{Limits, Request};
 
 use crate::{Columns, Error, ServerError};
-pub(crate) use auth::{Binding, Required};
+pub(crate) use auth::Binding;
 use block::Block;
 pub(crate) use control::is_copy;
 pub(crate) use pace::SendPace;

@@ -1,13 +1,13 @@
 //! How a connection begins: TLS or not, start-up, authentication, and what the server tells of itself.
 
 use onetrip_target::tls::TlsPlan;
-use onetrip_target::{Host, Secret};
+use onetrip_target::{Host, RequireAuth, Secret};
 use onetrip_wire::pg::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, ProtocolVersion,
     TransactionStatus, backend, encode_ssl_request, encode_startup,
 };
 
-use super::auth::{Authenticator, Binding, Required};
+use super::auth::{Authenticator, Binding};
 use super::end_point;
 use super::request::Limits;
 use super::stream::{Frame, Stream};
@@ -25,7 +25,7 @@ pub struct Login {
     pub parameters: Vec<(String, String)>,
     /// Oldest and newest protocol that will do.
     pub versions: (ProtocolVersion, ProtocolVersion),
-    pub(crate) required: Required,
+    pub(crate) required: RequireAuth,
     pub(crate) binding: Binding,
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use onetrip_target::passfile::PassfileError;
-use onetrip_target::{Secret, Settings};
+use onetrip_target::{RequireAuth, Secret, Settings};
 use onetrip_wire::pg::{
     Authentication, check_scram_iterations, encode_password, encode_sasl_initial, encode_sasl_response,
 };
@@ -18,7 +18,7 @@ pub(super) struct Authenticator {
     password: Option<Secret>,
     /// Whether the password was written out, and not found in the password file.
     written_out: bool,
-    required: Required,
+    required: RequireAuth,
     unusable: Option<PassfileError>,
     state: State,
 }
@@ -39,14 +39,6 @@ enum State {
     ScramDone,
 }
 
-/// libpq's `require_auth`: which methods may be used.
-#[derive(Debug, Default)]
-struct Required {
-    methods: Vec<String>,
-    /// The methods are the forbidden ones.
-    forbidden: bool,
-}
-
 impl Authenticator {
     pub(super) fn new(
         user: String,
@@ -58,7 +50,7 @@ impl Authenticator {
         if extra.get("channel_binding") == Some("require") {
             return Err(PingError::ChannelBinding);
         }
-        let required = Required::parse(extra.get_nonempty("require_auth").unwrap_or_default());
+        let required = RequireAuth::parse(extra.get_nonempty("require_auth").unwrap_or_default());
         // libpq takes an empty password for none.
         let password = password.filter(|password| !password.reveal().is_empty());
         Ok(Self { user, password, written_out, required, unusable, state: State::Unasked })
@@ -141,13 +133,20 @@ impl Authenticator {
     pub(super) fn finish(&self, host: &str) -> Result<(), PingError> {
         match self.state {
             State::Scram(_) => Err(PingError::Impostor { host: host.to_owned() }),
-            State::Unasked => self.required.check("none", "no password", host),
+            State::Unasked => self.check_allowed("none", "no password", host),
             State::Sent(_) | State::ScramDone => Ok(()),
         }
     }
 
+    fn check_allowed(&self, method: &str, name: &'static str, host: &str) -> Result<(), PingError> {
+        match self.required.allows(method) {
+            true => Ok(()),
+            false => Err(PingError::Forbidden { host: host.to_owned(), method: name }),
+        }
+    }
+
     fn password(&self, host: &str, method: &'static str, name: &'static str) -> Result<&str, PingError> {
-        self.required.check(method, name, host)?;
+        self.check_allowed(method, name, host)?;
         match &self.password {
             Some(password) => Ok(password.reveal()),
             None => Err(PingError::NoPassword {
@@ -157,22 +156,6 @@ impl Authenticator {
                 unusable: self.unusable.as_ref().map(ToString::to_string),
             }),
         }
-    }
-}
-
-impl Required {
-    fn parse(text: &str) -> Self {
-        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        let methods = words.clone().map(|word| word.trim_start_matches('!').to_owned()).collect();
-        Self { methods, forbidden: words.clone().any(|word| word.starts_with('!')) }
-    }
-
-    fn check(&self, method: &str, name: &'static str, host: &str) -> Result<(), PingError> {
-        let is_named = self.methods.iter().any(|named| named == method);
-        if self.methods.is_empty() || is_named != self.forbidden {
-            return Ok(());
-        }
-        Err(PingError::Forbidden { host: host.to_owned(), method: name })
     }
 }
 
