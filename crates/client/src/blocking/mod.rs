@@ -20,14 +20,15 @@ use std::time::{Duration, Instant};
 use onetrip_target::Host;
 use onetrip_target::address::Address;
 
+pub use crate::Outcomes;
 pub use copy::{CopyIn, CopyOut};
 pub use cursor::Cursor;
 pub use lob::{Lob, LobReader, LobSource, LobWriter};
-pub use pipeline::{Outcomes, Pipeline};
+pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{CancelKey, Connection, Event, Notification, OnError, Outcome, Request};
+use crate::core::{CancelKey, Connection, Event, Finish, Notification, OnError, Outcome, Request};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
@@ -324,19 +325,12 @@ impl Client {
 
     /// Waits until all of one call is answered.
     fn finish(&mut self) -> Result<CommandTag, Error> {
-        let mut done = CommandTag::new(b"");
-        let mut failed = None;
+        let mut finish = Finish::default();
         loop {
-            match self.event()? {
-                Event::Complete { tag, .. } => done = tag,
-                // The first tells most: those after it say that what followed was not answered either.
-                Event::Failed { error, .. } => failed = failed.or(Some(self.timed(error))),
-                // Only a script gets here with one: other calls refuse it before it is sent.
-                Event::CopyIn { .. } => self.core.copy_fail("this call has no data for COPY"),
-                _ => {}
-            }
+            let event = self.event()?;
+            finish.take(&mut self.core, event);
             if self.core.is_settled() {
-                return failed.map_or(Ok(done), Err);
+                return finish.result().map_err(|error| self.timed(error));
             }
         }
     }

@@ -27,6 +27,7 @@ mod pace;
 mod pipeline;
 mod prefetch;
 mod queue;
+mod reading;
 mod receive;
 mod request;
 mod statements;
@@ -51,6 +52,7 @@ use block::Block;
 pub(crate) use control::is_copy;
 pub(crate) use pace::SendPace;
 use queue::Awaited;
+pub(crate) use reading::{Finish, Read, Reading};
 use statements::{Slot, Statements};
 use stream::Stream;
 
