@@ -20,7 +20,7 @@ mod row;
 mod tag;
 
 pub use config::{Config, TargetSession};
-pub use core::{Done, Notification, OnError, OperationId, Outcome};
+pub use core::{Bulk, BulkDone, BulkError, Done, Notification, OnError, OperationId, Outcome};
 pub use error::{ConnectError, Error, Retry, ServerError, Usage};
 pub use onetrip_wire::pg::{Format, Oid, TransactionStatus};
 pub use outcomes::Outcomes;

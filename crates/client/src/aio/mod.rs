@@ -2,6 +2,7 @@
 //!
 //! Every future may be dropped: what was sent stays sent, and the next call reads and throws away what nobody waits for.
 
+mod bulk;
 mod pipeline;
 mod rows;
 mod socket;

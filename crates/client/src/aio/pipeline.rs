@@ -6,7 +6,7 @@ use crate::{Done, Error, OperationId, Outcomes, Param};
 /// programs that await. It ends by [`end`](Self::end); dropped without that, the client's next call ends it.
 #[derive(Debug)]
 pub struct Pipeline<'c> {
-    client: &'c mut Client,
+    pub(super) client: &'c mut Client,
     pace: SendPace,
 }
 
@@ -118,7 +118,7 @@ impl<'c> Pipeline<'c> {
     }
 
     /// Sends once enough is there, and bounds what is unanswered.
-    async fn send(&mut self) -> Result<(), Error> {
+    pub(super) async fn send(&mut self) -> Result<(), Error> {
         if self.pace.is_due(&self.client.core) {
             self.client.exchange_now();
             while self.client.core.next_event()?.is_some() {}

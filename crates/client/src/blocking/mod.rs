@@ -2,6 +2,7 @@
 //!
 //! A [`Client`] reads whenever it writes, so that no depth of a pipeline can block both ends.
 
+mod bulk;
 mod connect;
 mod copy;
 mod cursor;
@@ -28,7 +29,7 @@ pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{CancelKey, Connection, Event, Finish, Notification, OnError, Outcome, Request};
+use crate::core::{CancelKey, Connection, Event, Finish, Notification, OnError, Request};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
@@ -172,26 +173,6 @@ impl Client {
         self.settle()?;
         self.core.begin_block(on_error)?;
         Ok(Pipeline::new(self))
-    }
-
-    /// Runs one statement with many sets of parameters, in one block; returns how many rows they changed together.
-    /// Outside of a transaction all of it is kept, or nothing.
-    ///
-    /// # Errors
-    /// The first error of a set; as [`pipeline`](Self::pipeline).
-    pub fn execute_many<'p>(
-        &mut self,
-        statement: &str,
-        sets: impl IntoIterator<Item = &'p [&'p dyn Param]>,
-    ) -> Result<u64, Error> {
-        let mut pipeline = self.pipeline(OnError::Abort)?;
-        for parameters in sets {
-            pipeline.execute(statement, parameters)?;
-        }
-        let outcomes = pipeline.end()?;
-        outcomes.check()?;
-        let count = |outcome: &Outcome| if let Outcome::Done(done) = outcome { done.count() } else { 0 };
-        Ok(outcomes.iter().map(|(_, outcome)| count(outcome)).sum())
     }
 
     /// Begins a transaction. It is a trip of its own; in a pipeline it is none.

@@ -169,7 +169,7 @@ impl<'c> Pipeline<'c> {
     }
 
     /// Sends once enough is there, and bounds what is unanswered.
-    fn send(&mut self) -> Result<(), Error> {
+    pub(super) fn send(&mut self) -> Result<(), Error> {
         if self.pace.is_due(&self.client.core) {
             self.client.exchange_now();
             while self.client.core.next_event()?.is_some() {}

@@ -16,6 +16,7 @@
 
 mod auth;
 mod block;
+mod bulk;
 mod control;
 mod end_point;
 mod event;
@@ -39,6 +40,8 @@ use std::fmt;
 use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
 pub use block::{Done, OnError, Outcome};
+pub use bulk::{Bulk, BulkDone, BulkError};
+pub(crate) use bulk::{Many, SetList};
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;

@@ -77,6 +77,19 @@ impl Connection {
         self.push_with(on_error, control, |core, id, kind| core.put_operation(id, kind, request))
     }
 
+    /// Adds an operation with something of our own before it, without which it fails.
+    pub(super) fn push_after(
+        &mut self,
+        request: &Request<'_>,
+        on_error: Option<OnError>,
+        before: impl FnOnce(&mut Self, u64),
+    ) -> Result<OperationId, Error> {
+        self.push_with(on_error, Control::None, |core, id, kind| {
+            before(core, id);
+            core.put_operation(id, kind, request)
+        })
+    }
+
     /// Adds the fetching of more rows of a portal to the block: `request` is the one that made it.
     ///
     /// # Errors
