@@ -431,6 +431,13 @@ impl Client {
         Ok(())
     }
 
+    /// Sends what fits now, and takes nothing in.
+    pub(crate) fn send_soon(&mut self) {
+        if let Err(error) = self.try_send() {
+            self.core.lost(Some(error));
+        }
+    }
+
     /// Sends and receives what is possible without waiting.
     pub(crate) fn exchange_now(&mut self) {
         let done = self.try_send().and_then(|_| self.try_receive(false));
