@@ -17,8 +17,9 @@ const WRITE_OBJECT: &str = "SELECT lo_put($1::oid, $2::int8, $3::bytea)";
 const LENGTH_OBJECT: &str = "SELECT lo_lseek64(fd, 0, 2), lo_close(fd) \
      FROM (SELECT lo_open($1::oid, 262144) AS fd OFFSET 0) AS opened";
 
-/// A piece that is read or written at once, in bytes or characters.
-const PIECE: u32 = 256 * 1024;
+/// A piece that is read or written at once, in bytes or characters. Larger ones cost the server more: its memory for
+/// each would come fresh from the operating system.
+const PIECE: u32 = 64 * 1024;
 
 /// Where a large value is.
 #[derive(Clone, Copy)]

@@ -114,17 +114,19 @@ impl<'c, 'a> LobReader<'c, 'a> {
                 self.length.0 = Some(self.client.core.submit(&Request::new(LENGTH_OBJECT, &[&oid]))?);
             }
         }
+        if self.asked.len() > self.window / 2 {
+            return Ok(());
+        }
         let is_useful = |next: u64| self.length.1.is_none_or(|length| next <= length);
-        let mut has_asked = false;
+        let before = self.asked.len();
         while self.asked.is_empty() || (self.asked.len() < self.window && is_useful(self.next)) {
             let core = &mut self.client.core;
             let operation = self.lob.asking(self.next, PIECE, |request| core.submit(request))?;
-            core.sync();
             self.asked.push_back(operation);
             self.next += u64::from(PIECE);
-            has_asked = true;
         }
-        if has_asked {
+        if self.asked.len() > before {
+            self.client.core.sync();
             self.client.send_soon();
         }
         Ok(())
