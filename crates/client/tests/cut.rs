@@ -31,7 +31,7 @@ fn open(url: &str) -> (TcpStream, Connection) {
     }
 }
 
-/// Pushes the pipeline. The operations that insert come first, then those around them.
+/// Pushes the pipeline, whose last row comes by COPY. The operations that insert come first, then those around them.
 fn push(
     core: &mut Connection,
     on_error: OnError,
@@ -39,6 +39,11 @@ fn push(
 ) -> (Vec<OperationId>, Option<OperationId>) {
     core.begin_block(on_error).unwrap();
     let mut push = |text: &str, id: Option<i32>| match id {
+        Some(id) if id == ROWS - 1 => {
+            let data = format!("{id}\n");
+            let copy = Some(data.as_bytes());
+            core.push(&Request { copy, ..Request::new("COPY cut FROM STDIN", &[]) }, None).unwrap()
+        }
         Some(id) => core.push(&Request::new(text, &[&id]), None).unwrap(),
         None => core.push(&Request::new(text, &[]), None).unwrap(),
     };

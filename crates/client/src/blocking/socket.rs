@@ -129,3 +129,16 @@ fn unix(path: &Path) -> io::Result<UnixStream> {
         _ => UnixStream::connect(path),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_requests_do_not_wait_for_acknowledgements() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap());
+        let Socket::Tcp(stream) = Socket::connect(&address, None).unwrap() else { panic!("by TCP") };
+        assert!(stream.nodelay().unwrap(), "Nagle's algorithm would cost 40 ms a trip");
+    }
+}

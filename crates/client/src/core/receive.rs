@@ -210,13 +210,13 @@ impl Connection {
 
     fn handle_complete(&mut self, tag: CommandTag) -> Handled {
         let front = *self.front()?;
+        if matches!(tag.as_bytes(), b"DEALLOCATE ALL" | b"DISCARD ALL") {
+            self.statements.forget_all();
+        }
         if front.kind == Kind::Simple {
             return Ok(Some(Event::Complete { operation: OperationId(front.id), tag }));
         }
         self.take_due(Due::EXECUTE)?;
-        if matches!(tag.as_bytes(), b"DEALLOCATE ALL" | b"DISCARD ALL") {
-            self.statements.forget_all();
-        }
         let control = self.statements[front.slot].control;
         let in_block = self.block.holds(front.id) && matches!(front.kind, Kind::Operation { .. });
         let is_event = !in_block && matches!(front.kind, Kind::Operation { .. });
