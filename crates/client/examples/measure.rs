@@ -3,7 +3,8 @@
 //! WORK is `pipeline` (100 × {insert, 4 updates} and COMMIT in one block), `continue` (the same, each operation apart)
 //! or `select` (1,000 selects of one row, one after the other), or a way of execute_many with how many rows, such as
 //! `unnest:100`, or `lobs` (every large object of the table `large`, in pieces). Prints a line per round: its seconds, the client's CPU
-//! in microseconds per statement, and the rows that the server counted.
+//! in microseconds per statement, the rows that the server counted (of large objects, the bytes), and the most memory that
+//! the process has used, in MiB.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (elapsed, cpu) = (started.elapsed(), cpu_time() - cpu);
         if round >= 2 {
             let micros = cpu.as_secs_f64() * 1e6 / f64::from(statements);
-            println!("{:.7} {micros:.4} {rows}", elapsed.as_secs_f64());
+            println!("{:.7} {micros:.4} {rows} {:.1}", elapsed.as_secs_f64(), memory_mib());
         }
     }
     Ok(())
@@ -110,6 +111,14 @@ fn large_objects(client: &mut Client) -> Result<(i32, u64), onetrip_client::Erro
         }
     }
     Ok((i32::try_from(oids.len()).unwrap_or(i32::MAX), bytes))
+}
+
+/// The most memory that this process has used, in MiB.
+fn memory_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kibibytes.unwrap_or_default() / 1024.0
 }
 
 /// What this thread has computed.
