@@ -85,6 +85,7 @@ impl Session {
         Ok(self
             .answer_begin(now, header, input)
             .or_else(|| self.answer_commit(now, input))
+            .or_else(|| self.answer_chatter(now, input))
             .or_else(|| self.answer_loops(now, header, input))
             .or_else(|| self.show_unseen(header.tag, input))
             .or_else(|| self.read_cursor(now, header, input))

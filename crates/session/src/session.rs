@@ -11,8 +11,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction,
-    Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told,
+    Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -109,6 +109,9 @@ pub enum SessionError {
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
+    /// The server answered a setting or reset otherwise than before, after it was answered. The client has been told.
+    #[error("the server answered a setting or reset otherwise than it had been answered")]
+    ChatterRefused,
     /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
     #[error("the server refused a statement whose Parse had been answered")]
     StatementRefused,
@@ -151,6 +154,7 @@ pub struct Session {
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
     pub(crate) loops: Loops,
+    pub(crate) chatter: Chatter,
     /// What the server's last ReadyForQuery said, whoever it was for.
     pub(crate) server_status: u8,
     pub(crate) told: Told,
@@ -235,6 +239,7 @@ impl Session {
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
             loops: Loops::default(),
+            chatter: Chatter::default(),
             server_status: b'I',
             told: Told::default(),
             watching: Watching::default(),

@@ -163,6 +163,11 @@ impl Facts {
         &self.place
     }
 
+    /// Whether a function that is called without its schema is the server's own if that has one.
+    pub(super) fn has_builtins_first(&self) -> bool {
+        self.place.path.starts_with(b"{pg_catalog")
+    }
+
     /// Something that may change the session's state goes to the server, as a part of this unit.
     pub(crate) fn forget(&mut self, unit: u64) {
         self.is_known = false;

@@ -3,6 +3,7 @@
 mod arrived;
 mod begin;
 mod changes;
+mod chatter;
 mod commit;
 mod cursors;
 mod descriptions;
@@ -29,6 +30,7 @@ use smallvec::SmallVec;
 
 pub(crate) use arrived::Arrived;
 pub(crate) use begin::EarlyBegin;
+pub(crate) use chatter::Chatter;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;
 pub use facts::Knowledge;

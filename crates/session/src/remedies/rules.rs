@@ -66,6 +66,14 @@ pub enum Rule {
     Shape,
     /// Only where no function knows cursors.
     Functions,
+    /// Nothing was sent since that may change the session.
+    Neutral,
+    /// A function is the server's own.
+    Builtin,
+    /// What is shown was set by the session.
+    OwnSetting,
+    /// The server must say what was answered.
+    SameAnswer,
     /// Statements to which the place of a cursor matters.
     Place,
     /// Not in SERIALIZABLE.
@@ -82,7 +90,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 41] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -120,6 +128,10 @@ impl Rule {
         Self::Contact,
         Self::Broken,
         Self::Functions,
+        Self::Neutral,
+        Self::Builtin,
+        Self::OwnSetting,
+        Self::SameAnswer,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -162,6 +174,10 @@ impl Rule {
             Self::Contact => "R7",
             Self::Broken => "R8",
             Self::Functions => "R9",
+            Self::Neutral => "K1",
+            Self::Builtin => "K2",
+            Self::OwnSetting => "K3",
+            Self::SameAnswer => "K4",
         }
     }
 
@@ -279,6 +295,18 @@ impl Rule {
             Self::Functions => {
                 "Only in a database none of whose functions has a word in its source without which it cannot open, move or close a cursor (cursor, fetch, move, open, close, CURRENT OF): it could know one by a fixed name."
             }
+            Self::Neutral => {
+                "Only outside of transactions, from PostgreSQL 14 on, and only a unit that is byte for byte one that the server has run in this session without a notice or an error, since when nothing was sent but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE, in a session whose state is known (rule C2), or housekeeping of other parameters. It holds nothing but SET and RESET of parameters that every role may set and whose check looks at nothing else, SET SESSION CHARACTERISTICS, RESET ALL, DISCARD ALL, CLOSE ALL, UNLISTEN *, pg_advisory_unlock_all(), and SHOW (rule K3). It is sent to the server all the same."
+            }
+            Self::Builtin => {
+                "pg_advisory_unlock_all() without its schema only where pg_catalog is the first schema of the search path, so that it is no function of a user."
+            }
+            Self::OwnSetting => {
+                "SHOW only of a parameter that this session has SET, since when nothing may have changed it: others change when the server reads its configuration again."
+            }
+            Self::SameAnswer => {
+                "Should the server answer otherwise than before, the program gets a FATAL 08006 that tells it, and the session ends."
+            }
         }
     }
 
@@ -322,6 +350,10 @@ impl Rule {
             Self::Contact => "a_program_that_is_served_from_memory_is_not_idle",
             Self::Broken => "a_transaction_in_another_state_ends_the_session",
             Self::Functions => "no_function_finds_a_cursor_further_on",
+            Self::Neutral => "only_what_nothing_may_have_changed_is_answered",
+            Self::Builtin => "a_function_that_may_be_a_users_waits_for_the_server",
+            Self::OwnSetting => "a_parameter_that_was_not_set_is_shown_by_the_server",
+            Self::SameAnswer => "another_answer_ends_the_session",
         }
     }
 

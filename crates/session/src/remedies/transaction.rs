@@ -4,6 +4,7 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
 use super::Rule;
+use crate::reply_queue::Owner;
 use crate::session::Session;
 
 /// The level of a transaction, as the server says it.
@@ -102,6 +103,11 @@ impl Transaction {
 impl Session {
     /// A statement of the client's goes to the server.
     pub(crate) fn runs(&mut self, now: Moment, effect: Effect, template: u32) {
+        if self.owner == Owner::Chatter {
+            return; // it was answered because it changes nothing
+        }
+        // It is known better than by its kind.
+        let effect = if self.chatter.runs(self.units.newest()) { Effect::Unknown } else { effect };
         self.note_obstacle(now, effect, template);
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
@@ -130,7 +136,11 @@ impl Session {
 
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
-        self.facts.forget(self.units.newest());
+        let unit = self.units.newest();
+        self.facts.forget(unit);
+        if Rule::Neutral.is_kept() {
+            self.chatter.forget(unit);
+        }
         self.loops.flush();
         self.watching.doubt_names();
         if may_define && !std::mem::replace(&mut self.transaction.may_define, true) {

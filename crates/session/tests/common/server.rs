@@ -41,6 +41,8 @@ pub(crate) struct Server {
     pub(crate) has_sql_statements: bool,
     /// The database has a function that knows cursors.
     pub(crate) moves_cursors: bool,
+    /// Its search path as it works out.
+    pub(crate) path: &'static str,
     /// The number of its database.
     pub(crate) database: &'static str,
     pub(crate) walks: Walks,
@@ -67,6 +69,7 @@ impl Default for Server {
             describes: HashMap::new(),
             has_sql_statements: false,
             moves_cursors: false,
+            path: "{pg_catalog,public}",
             database: "16384",
             walks: Walks::default(),
         }
@@ -286,7 +289,7 @@ impl Server {
             let is_special = self.is_special || !self.listens.is_empty();
             let special: &[u8] = if is_special { b"t" } else { b"f" };
             let number = Some(self.database.as_bytes());
-            vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special), number])]
+            vec![columns(&[Some(self.path.as_bytes()), Some(b"ann"), Some(special), number])]
         } else if text.contains("pg_prepared_statements") {
             vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
         } else {

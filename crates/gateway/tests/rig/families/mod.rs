@@ -6,5 +6,6 @@ pub(crate) mod common;
 pub(crate) mod cursors;
 pub(crate) mod loops;
 pub(crate) mod portals;
+pub(crate) mod settings;
 pub(crate) mod statements;
 pub(crate) mod timeouts;
