@@ -214,6 +214,12 @@ pub enum Usage {
     /// COPY by a call for other statements.
     #[error("COPY moves data of its own: use copy_in or copy_out")]
     UseCopy,
+    /// Many sets by unnest or COPY, of a statement that cannot be written so.
+    #[error(
+        "only INSERT INTO table (columns) VALUES ($1, $2, …), one row of parameters and nothing else, can be made \
+         of arrays or COPY: use the pipeline"
+    )]
+    NotPlainInsert,
     /// Another statement by a call for COPY.
     #[error("this call is for COPY: use execute or query")]
     NotCopy,

@@ -16,6 +16,7 @@
 
 mod auth;
 mod block;
+mod bulk;
 mod control;
 mod end_point;
 mod event;
@@ -27,6 +28,7 @@ mod pace;
 mod pipeline;
 mod prefetch;
 mod queue;
+mod reading;
 mod receive;
 mod request;
 mod statements;
@@ -38,6 +40,8 @@ use std::fmt;
 use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
 pub use block::{Done, OnError, Outcome};
+pub use bulk::{Bulk, BulkDone, BulkError};
+pub(crate) use bulk::{Many, SetList};
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
@@ -51,6 +55,7 @@ use block::Block;
 pub(crate) use control::is_copy;
 pub(crate) use pace::SendPace;
 use queue::Awaited;
+pub(crate) use reading::{Finish, Read, Reading};
 use statements::{Slot, Statements};
 use stream::Stream;
 

@@ -159,11 +159,15 @@ impl Connection {
 
     /// Now all is known of a statement.
     fn described(&mut self, columns: Columns) -> Handled {
-        let Awaited { slot, number, .. } = self.take_due(Due::COLUMNS)?;
+        let Awaited { slot, number, due, .. } = self.take_due(Due::COLUMNS)?;
         let statement = &mut self.statements[slot];
         statement.columns = columns;
         if statement.number == number && statement.standing == Standing::Asked {
             statement.standing = Standing::Ready;
+        }
+        if due.is_empty() {
+            self.statements.release(slot);
+            self.queue.pop_front();
         }
         Ok(None)
     }

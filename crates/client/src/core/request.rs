@@ -279,6 +279,20 @@ impl Connection {
         self.book(id, Kind::Own, slot, number, due, Format::Text);
     }
 
+    /// Parse and Describe of a statement whether it is prepared or not: with its Parse the server locks its tables until
+    /// the end of the transaction.
+    pub(super) fn put_prepare_anew(&mut self, id: u64, text: &str, parameters: &[&dyn Param]) {
+        let slot = self.statements.acquire(text, parameters);
+        let statement = &self.statements[slot];
+        if statement.standing != Standing::Absent && self.statements.is_caching() {
+            let number = statement.number;
+            self.statements.to_close.push(number);
+        }
+        let due = self.put_parse(slot).and(self.put_describe(slot));
+        let number = self.statements[slot].number;
+        self.book(id, Kind::Own, slot, number, due, Format::Text);
+    }
+
     fn put_parse(&mut self, slot: Slot) -> Due {
         self.statements.rename(slot);
         let statement = &self.statements[slot];
