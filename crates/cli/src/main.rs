@@ -1,6 +1,7 @@
 //! The `onetrip` command: flags to one validated value, then a library call.
 
 mod args;
+mod control;
 mod demo;
 mod distance;
 mod explain;
