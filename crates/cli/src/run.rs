@@ -1,5 +1,4 @@
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
@@ -9,6 +8,7 @@ use onetrip_target::{Environment, SslMode};
 
 use crate::args::{EXIT_JUDGED, RunOptions};
 use crate::control::{self, Control};
+use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::link;
 use crate::output::{Stream, Subject, write};
