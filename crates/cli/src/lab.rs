@@ -1,7 +1,6 @@
 //! `onetrip lab`: workloads about round trips, measured on this machine.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use onetrip_link::{BitsPerSecond, ByteSize};
 use onetrip_report::count;
 
 use crate::args::duration;
+use crate::exit::ExitCode;
 use crate::stop::Waiter;
 
 /// What shells know Ctrl-C by.

@@ -43,8 +43,12 @@ pub(crate) enum Loader {
 }
 
 impl Loader {
-    /// The loader of a type; a registered function goes before what is built in.
-    pub(crate) fn of(py: Python<'_>, ty: &Type) -> PyResult<Self> {
+    /// The loader of a type; a registered function goes before what is built in, and one of the connection's own before
+    /// that.
+    pub(crate) fn of(py: Python<'_>, ty: &Type, own: &Bound<'_, PyDict>) -> PyResult<Self> {
+        if let Some(function) = own.get_item(ty.oid())? {
+            return Ok(Self::Call(function.unbind()));
+        }
         let registered = LOADERS.get(py).map(|loaders| loaders.bind(py).get_item(ty.oid()));
         if let Some(function) = registered.transpose()?.flatten() {
             return Ok(Self::Call(function.unbind()));
@@ -57,7 +61,7 @@ impl Loader {
             _ => match ty.kind() {
                 Kind::Array(element) => {
                     let sign = if *element == Type::BOX { b';' } else { b',' };
-                    Self::Array(Box::new(Self::of(py, element)?), sign)
+                    Self::Array(Box::new(Self::of(py, element, own)?), sign)
                 }
                 _ => Self::Text,
             },

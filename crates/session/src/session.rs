@@ -447,7 +447,10 @@ impl Session {
     pub(crate) fn book_answered(&mut self, now: Moment) {
         while let Some(mut exchange) = self.units.next_answered(now) {
             exchange.status = self.status;
+            let tally = &self.config.common.tally;
+            tally.book(&exchange);
             if exchange.scope == 0 {
+                self.scopes.update(tally, &mut self.names, &mut self.stream);
                 exchange.scope = self.scopes.current();
             }
             self.stream.exchange(&exchange);

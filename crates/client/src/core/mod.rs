@@ -33,6 +33,7 @@ mod receive;
 mod request;
 mod statements;
 mod stream;
+mod trips;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -109,6 +110,8 @@ pub struct Connection {
     stream: Stream,
     limits: Limits,
     queue: VecDeque<Awaited>,
+    /// Trips of work so far.
+    trips: u64,
     statements: Statements,
     /// The statements that shield the operations of a pipeline; they stay prepared.
     shield_slots: Option<[Slot; 3]>,
@@ -137,6 +140,7 @@ impl Connection {
         Self {
             stream,
             queue: VecDeque::new(),
+            trips: 0,
             statements: Statements::new(limits.statements),
             limits,
             shield_slots: None,

@@ -53,6 +53,8 @@ pub struct Common {
     pub knowledge: Knowledge,
     /// What was answered and is not over.
     pub fence: Fence,
+    /// What its sessions have spent.
+    pub tally: crate::Tally,
     /// Which statements take their values from which results.
     pub(crate) edges: Mutex<Edges>,
     /// How its servers describe statements.

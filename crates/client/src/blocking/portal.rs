@@ -1,0 +1,9 @@
+use super::Client;
+
+impl Client {
+    /// Closes a portal, or what SQL calls a cursor, along with the next statement: that takes no trip. One that is not
+    /// there is no error.
+    pub fn close_portal(&mut self, name: &str) {
+        self.core.close_portal(name);
+    }
+}
