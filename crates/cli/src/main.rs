@@ -1,5 +1,6 @@
 //! The `onetrip` command: flags to one validated value, then a library call.
 
+mod allocator;
 mod args;
 mod demo;
 mod distance;
@@ -24,7 +25,7 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Counting = allocator::Counting;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
