@@ -13,6 +13,7 @@ use onetrip_lab::{LabError, RunOptions, Samples};
 use onetrip_link::{BitsPerSecond, ByteSize};
 use onetrip_report::count;
 
+use crate::allocator;
 use crate::args::duration;
 use crate::exit::ExitCode;
 use crate::stop::Waiter;
@@ -123,6 +124,12 @@ enum EngineName {
     Embedded,
     /// PostgreSQL
     Postgresql,
+    /// MariaDB
+    Mariadb,
+    /// Apache Derby's network server
+    Derby,
+    /// No database: bytes for bytes
+    Echo,
 }
 
 /// `onetrip lab`.
@@ -252,6 +259,9 @@ fn measure(options: &LabOptions, workload: &Workload, stopped: &AtomicBool) -> R
     let engines = options.engine.map(|engine| match engine {
         EngineName::Embedded => Engine::Embedded,
         EngineName::Postgresql => Engine::Postgresql,
+        EngineName::Mariadb => Engine::Mariadb,
+        EngineName::Derby => Engine::Derby,
+        EngineName::Echo => Engine::Echo,
     });
     let run_options = RunOptions {
         extent: match (options.short, options.full) {
@@ -263,6 +273,7 @@ fn measure(options: &LabOptions, workload: &Workload, stopped: &AtomicBool) -> R
         rtts: options.rtt.clone(),
         engines: engines.into_iter().collect(),
         clients: options.clients.clone(),
+        allocated: allocator::count().then_some(allocator::allocated),
     };
     let samples = onetrip_lab::run(workload, &run_options, stopped, &|told| eprintln!("onetrip: {told}"))?;
     println!("{}", onetrip_lab::text(&samples));

@@ -116,12 +116,52 @@ fn very_large_objects_take_as_many_trips_as_others() {
 }
 
 #[test]
-fn every_session_that_asks_for_a_value_takes_its_own_trips() {
-    let samples = short("values");
-    let at =
-        |sessions| cell(&samples, &[("engine", "embedded"), ("sessions", sessions), ("way", "VALUES (1)")]);
-    assert_eq!([at("1").trips, at("2").trips], [50, 100]);
-    assert_eq!([at("1").rows, at("2").rows], [50, 100]);
+fn every_session_that_asks_for_a_value_takes_its_own_trips_on_every_server() {
+    let workload = find("values").unwrap();
+    let samples = measure(&workload, &[]).unwrap();
+    assert!(samples.left_out.iter().all(|why| why.starts_with("derby needs")), "{:?}", samples.left_out);
+    for engine in ["embedded", "postgresql", "mariadb", "echo"] {
+        for way in ["VALUES (1)", "100 characters"] {
+            let at = |sessions| cell(&samples, &[("engine", engine), ("sessions", sessions), ("way", way)]);
+            assert_eq!([at("1").trips, at("2").trips], [50, 100], "{engine} {way}");
+            assert_eq!([at("1").rows, at("2").rows], [50, 100], "{engine} {way}");
+            assert_eq!(at("2").server_cpu_ns.len(), 1, "{engine} {way}");
+        }
+    }
+}
+
+#[test]
+fn an_echo_carries_as_many_bytes_as_postgresql_does_for_the_same_answers() {
+    let samples = measure(&find("values").unwrap(), &[Engine::Postgresql, Engine::Echo]).unwrap();
+    let bytes = |engine, way| {
+        let cell = cell(&samples, &[("engine", engine), ("sessions", "1"), ("way", way)]);
+        (cell.bytes_sent, cell.bytes_received)
+    };
+    let [short, long] = ["VALUES (1)", "100 characters"].map(|way| {
+        let (of_database, of_echo) = (bytes("postgresql", way), bytes("echo", way));
+        (of_database.0 - of_echo.0, of_database.1 - of_echo.1)
+    });
+    // PostgreSQL's also have a login and one Parse, and their answers are the same for both.
+    assert!(short.0 < 300 && long.0 < 300, "{short:?} {long:?}");
+    assert!(short.1 == long.1 && short.1 < 600, "{short:?} {long:?}");
+}
+
+#[test]
+fn derby_takes_a_trip_for_each_value_and_one_for_its_commit_and_tells_what_it_allocates() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let options = RunOptions {
+        extent: Extent::Short,
+        engines: vec![Engine::Derby],
+        clients: Some(root),
+        ..RunOptions::default()
+    };
+    let samples = run(&find("values").unwrap(), &options, &AtomicBool::new(false), &|_| ()).unwrap();
+    assert!(samples.left_out.is_empty(), "{:?}", samples.left_out);
+    for way in ["VALUES (1)", "100 characters"] {
+        let at = |sessions| cell(&samples, &[("sessions", sessions), ("way", way)]);
+        assert_eq!([at("1").trips, at("2").trips], [100, 200], "{way}");
+        assert!(at("1").allocated.unwrap().bytes > 0, "{way}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Databases that workloads run on: an embedded one, an installed PostgreSQL that is started for the run, or a given one.
 
 mod installed;
+pub(crate) mod process;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::LabError;
 use crate::client::{Client, Login};
+use crate::cpu::ServerCpu;
 use crate::workload::Engine;
 use installed::Installed;
 
@@ -27,16 +29,21 @@ pub(crate) struct Database {
     pub(crate) version: String,
     /// How people call it.
     pub(crate) description: String,
-    _kind: Kind,
+    kind: Kind,
 }
 
+/// Held so that it ends with the database.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held so that they end with the database")]
 enum Kind {
-    Embedded(Server, TempDir),
+    Embedded {
+        _server: Server,
+        _directory: TempDir,
+    },
     Installed(Installed),
     /// A schema of its own in somebody's database; the gateway speaks TLS where that is asked for.
-    Given(Gateway),
+    Given {
+        _gateway: Gateway,
+    },
 }
 
 impl Database {
@@ -48,6 +55,8 @@ impl Database {
             (Engine::Embedded, _) => Some(Self::embedded()?),
             (Engine::Postgresql, Some(url)) => Some(Self::given(url)?),
             (Engine::Postgresql, None) => Installed::start()?.map(Self::installed).transpose()?,
+            // Those do not speak its protocol.
+            (Engine::Mariadb | Engine::Derby | Engine::Echo, _) => None,
         };
         let Some(mut database) = opened else { return Ok(None) };
         let mut session = database.session()?;
@@ -66,6 +75,15 @@ impl Database {
         self.engine == Engine::Postgresql
     }
 
+    /// Where its CPU time can be read.
+    pub(crate) fn cpu(&self) -> ServerCpu {
+        match &self.kind {
+            Kind::Embedded { .. } => ServerCpu::InThisProcess,
+            Kind::Installed(server) => ServerCpu::Of(server.process()),
+            Kind::Given { .. } => ServerCpu::Elsewhere,
+        }
+    }
+
     fn embedded() -> Result<Self, LabError> {
         let failed =
             |error: &dyn std::fmt::Display| LabError::Database(format!("the embedded server: {error}"));
@@ -82,7 +100,7 @@ impl Database {
             login: Login { user: "lab".into(), database: "lab".into(), password: None, schema: None },
             version: String::new(),
             description: "an embedded database (SQLite, served as PostgreSQL)".to_owned(),
-            _kind: Kind::Embedded(server, directory),
+            kind: Kind::Embedded { _server: server, _directory: directory },
         })
     }
 
@@ -101,7 +119,7 @@ impl Database {
             },
             version: String::new(),
             description,
-            _kind: Kind::Installed(server),
+            kind: Kind::Installed(server),
         })
     }
 
@@ -135,7 +153,7 @@ impl Database {
             address,
             login,
             version: String::new(),
-            _kind: Kind::Given(gateway),
+            kind: Kind::Given { _gateway: gateway },
         })
     }
 

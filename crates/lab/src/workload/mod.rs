@@ -122,6 +122,12 @@ pub enum Engine {
     Embedded,
     /// PostgreSQL.
     Postgresql,
+    /// MariaDB, by MySQL's protocol.
+    Mariadb,
+    /// Apache Derby's network server, by DRDA.
+    Derby,
+    /// No database: as many bytes come back as one would send.
+    Echo,
 }
 
 /// One way to do the work.
@@ -194,6 +200,8 @@ pub enum Step {
     Fetch(FetchStep),
     /// Steps again and again.
     Repeat(RepeatStep),
+    /// Bytes for bytes.
+    Exchange(ExchangeStep),
 }
 
 /// See [`Step::Query`].
@@ -275,6 +283,20 @@ pub struct RepeatStep {
     pub per_trip: Option<Formula>,
 }
 
+/// See [`Step::Exchange`]; for [`Engine::Echo`] only.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeStep {
+    /// Bytes of a question.
+    pub ask: Formula,
+    /// Bytes of its answer, which counts as a row.
+    pub answer: Formula,
+    /// How often.
+    pub times: Formula,
+    /// Leave it out unless this holds.
+    pub when: Option<String>,
+}
+
 /// What of a value is summed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -313,7 +335,15 @@ impl Engine {
         match self {
             Self::Embedded => "embedded",
             Self::Postgresql => "postgresql",
+            Self::Mariadb => "mariadb",
+            Self::Derby => "derby",
+            Self::Echo => "echo",
         }
+    }
+
+    /// Whether the lab's client and the gateway can talk to it.
+    pub(crate) fn speaks_postgresql(self) -> bool {
+        matches!(self, Self::Embedded | Self::Postgresql)
     }
 }
 
