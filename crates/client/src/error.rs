@@ -94,8 +94,10 @@ impl ServerError {
 
     /// The server says that a prepared statement is not there, or that its result would have changed.
     pub(crate) fn is_about_a_stale_statement(&self) -> bool {
-        let is_changed_plan = self.sqlstate() == "0A000" && self.field(b'R') == Some("RevalidateCachedQuery");
-        self.sqlstate() == "26000" || is_changed_plan
+        // The routine is never translated; servers that are not PostgreSQL do not name it, and have the text.
+        let is_changed_plan = self.field(b'R') == Some("RevalidateCachedQuery")
+            || self.message() == "cached plan must not change result type";
+        self.sqlstate() == "26000" || (self.sqlstate() == "0A000" && is_changed_plan)
     }
 }
 

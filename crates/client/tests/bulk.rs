@@ -88,7 +88,7 @@ fn copies_and_arrays_are_a_trip_and_auto_asks_in_one_more() {
     let turns = Turns::before(Server::shared());
     let mut client = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
     client.script(TABLE).unwrap();
-    let keys: Vec<i32> = (0..400).collect();
+    let keys: Vec<i32> = (0..MANY).collect();
     for (way, first, later) in
         [(Bulk::Pipeline, 1, 1), (Bulk::Unnest, 1, 1), (Bulk::Copy, 1, 1), (Bulk::Auto, 2, 2)]
     {
@@ -99,7 +99,7 @@ fn copies_and_arrays_are_a_trip_and_auto_asks_in_one_more() {
         }
     }
     let few =
-        turns.of(|| assert_eq!(insert_keys(&mut client, Bulk::Auto, &[1000]).unwrap().way, Bulk::Pipeline));
+        turns.of(|| assert_eq!(insert_keys(&mut client, Bulk::Auto, &[MANY]).unwrap().way, Bulk::Pipeline));
     assert_eq!(few, 1, "few sets are not asked about");
     let mut fresh = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
     fresh.script(TABLE).unwrap();

@@ -10,7 +10,7 @@ mod socket;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::core::{Connection, Event, Finish, Notification, OnError, OperationId, Request};
+use crate::core::{Connection, Event, Finish, Notification, OnError, OperationId, OutputSource, Request};
 use crate::{CommandTag, Config, Error, Param, Retry, ServerError, TransactionStatus, blocking};
 use blocking::Canceller;
 
@@ -165,6 +165,36 @@ impl Client {
     /// The oldest notice that nobody took.
     pub fn take_notice(&mut self) -> Option<ServerError> {
         self.core.take_notice()
+    }
+
+    /// From now on, what statements print into the session's buffer travels with the answer of the call that printed it.
+    /// False where the server has no such buffer. It is one trip.
+    ///
+    /// # Errors
+    /// As [`pipeline`](Self::pipeline).
+    pub async fn collect_output(&mut self, source: OutputSource) -> Result<bool, Error> {
+        // In a transaction a server without it fails this operation alone.
+        let mut pipeline = self.pipeline(OnError::Continue).await?;
+        let opening = pipeline.execute(source.opening(), &[]).await?;
+        let found = match pipeline.end().await?.take(opening) {
+            Ok(_) => true,
+            // No such function, no such schema.
+            Err(error) if matches!(error.sqlstate(), Some("42883" | "3F000")) => false,
+            Err(error) => return Err(error),
+        };
+        self.core.collect_output(found.then_some(source));
+        Ok(found)
+    }
+
+    /// What statements have printed since the last call, a line each: the texts of all notices and, after
+    /// [`collect_output`](Self::collect_output), the session's output. They came along with the answers, so that this
+    /// takes no trip.
+    ///
+    /// # Errors
+    /// A connection that has ended before what was asked for had come.
+    pub async fn lines(&mut self) -> Result<Vec<String>, Error> {
+        self.settle().await?;
+        Ok(std::iter::from_fn(|| self.core.take_line()).collect())
     }
 
     /// What interrupts this session; its call blocks until the server has taken the request.

@@ -30,7 +30,7 @@ pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{CancelKey, Connection, Event, Finish, Notification, OnError, Request};
+use crate::core::{CancelKey, Connection, Event, Finish, Notification, OnError, OutputSource, Request};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
@@ -248,10 +248,34 @@ impl Client {
         self.core.take_notice()
     }
 
-    /// What statements have printed since the last call, a line each: the texts of all notices. They came along with the
-    /// answers, so that this takes no trip.
-    pub fn lines(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.core.take_notice()).map(|notice| notice.message().to_owned()).collect()
+    /// From now on, what statements print into the session's buffer travels with the answer of the call that printed it.
+    /// False where the server has no such buffer. It is one trip.
+    ///
+    /// # Errors
+    /// As [`pipeline`](Self::pipeline).
+    pub fn collect_output(&mut self, source: OutputSource) -> Result<bool, Error> {
+        // In a transaction a server without it fails this operation alone.
+        let mut pipeline = self.pipeline(OnError::Continue)?;
+        let opening = pipeline.execute(source.opening(), &[])?;
+        let found = match pipeline.end()?.take(opening) {
+            Ok(_) => true,
+            // No such function, no such schema.
+            Err(error) if matches!(error.sqlstate(), Some("42883" | "3F000")) => false,
+            Err(error) => return Err(error),
+        };
+        self.core.collect_output(found.then_some(source));
+        Ok(found)
+    }
+
+    /// What statements have printed since the last call, a line each: the texts of all notices and, after
+    /// [`collect_output`](Self::collect_output), the session's output. They came along with the answers, so that this
+    /// takes no trip.
+    ///
+    /// # Errors
+    /// A connection that has ended before what was asked for had come.
+    pub fn lines(&mut self) -> Result<Vec<String>, Error> {
+        self.settle()?;
+        Ok(std::iter::from_fn(|| self.core.take_line()).collect())
     }
 
     /// The next notification; waits for one, at most this long.
@@ -430,6 +454,13 @@ impl Client {
             Some(count) => drop(self.core.received(count)),
         }
         Ok(())
+    }
+
+    /// Sends what fits now, and takes nothing in.
+    pub(crate) fn send_soon(&mut self) {
+        if let Err(error) = self.try_send() {
+            self.core.lost(Some(error));
+        }
     }
 
     /// Sends and receives what is possible without waiting.

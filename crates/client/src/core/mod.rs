@@ -22,6 +22,7 @@ mod end_point;
 mod event;
 mod fetch;
 mod gather;
+mod lines;
 mod numbers;
 mod opening;
 mod pace;
@@ -46,6 +47,7 @@ pub(crate) use bulk::{Many, SetList};
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
+pub use lines::OutputSource;
 pub use opening::{Login, Opening, Security, Step};
 pub use prefetch::Prefetch;
 pub use request::{Limits, Request};
@@ -130,6 +132,9 @@ pub struct Connection {
     settings: HashMap<String, String>,
     key: Option<CancelKey>,
     notices: VecDeque<ServerError>,
+    /// Notices that have come since the connection began.
+    notices_heard: u64,
+    lines: lines::Lines,
     notifications: VecDeque<Notification>,
     /// Notices and notifications that were dropped because nobody took them.
     unheard: u64,
@@ -156,6 +161,8 @@ impl Connection {
             settings: HashMap::new(),
             key: None,
             notices: VecDeque::new(),
+            notices_heard: 0,
+            lines: lines::Lines::default(),
             notifications: VecDeque::new(),
             unheard: 0,
         }

@@ -264,6 +264,9 @@ impl Connection {
         }
         let id = self.last_id;
         self.sync_if_needed(id);
+        if !self.is_lost() {
+            self.put_lines(id);
+        }
         Ok(())
     }
 

@@ -183,6 +183,11 @@ impl Connection {
         if !is_simple && front.due != Due::EXECUTE {
             return Err(Error::Protocol("it sends rows before the portal is bound"));
         }
+        if front.kind == Kind::Lines {
+            let body = self.stream.span(frame.body.clone()).to_vec();
+            self.take_lines(&body);
+            return Ok(None);
+        }
         if self.block.holds(front.id) {
             if let Kind::Operation { .. } = front.kind {
                 let columns = &self.statements[front.slot].columns;
@@ -307,6 +312,12 @@ impl Connection {
                 self.skipping = Some(Skipping::By(operation));
                 Ok(None)
             }
+            Kind::Lines => {
+                self.drop_front();
+                self.skipping = Some(Skipping::By(operation));
+                self.fail_lines(error);
+                Ok(None)
+            }
             Kind::Sync => Ok(self.fail_sync(&front, error.into())),
             Kind::Simple => Ok(Some(Event::Failed { operation, error: error.into() })),
             Kind::Close => Err(error.into()),
@@ -428,6 +439,7 @@ impl Connection {
                 match front.kind {
                     Kind::Operation { .. } => self.block.fail(front.id, error),
                     Kind::Seal => self.block.fail_done(front.id, error),
+                    Kind::Lines => {}
                     // What was done before it may have been committed, or not.
                     _ => {
                         self.block.undo_implicit(front.id + 1, None, Some(&lost_with(&cause, Retry::Unknown)))
@@ -452,7 +464,7 @@ impl Connection {
         match frame.tag {
             backend::NOTICE_RESPONSE => {
                 let notice = ServerError::new(body)?;
-                self.notices.push_back(notice);
+                self.book_notice(notice);
             }
             backend::NOTIFICATION_RESPONSE => {
                 let NotificationResponse { process_id, channel, payload } =

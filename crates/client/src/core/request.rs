@@ -38,6 +38,8 @@ pub struct Limits {
     pub prefetch: Prefetch,
     /// Notices, and notifications, that may wait to be taken.
     pub notices: usize,
+    /// Lines of collected output that may wait to be taken; more stay on the server.
+    pub lines: usize,
 }
 
 impl Default for Limits {
@@ -50,6 +52,7 @@ impl Default for Limits {
             read_ahead: 8 << 20,
             prefetch: Prefetch::Auto,
             notices: 1000,
+            lines: 10_000,
         }
     }
 }
@@ -137,6 +140,7 @@ impl Connection {
         self.book(id.0, Kind::Simple, NO_SLOT, 0, Due::NONE, Format::Text);
         self.is_unsynced = false;
         self.is_unflushed = false;
+        self.put_lines(id.0);
         Ok(id)
     }
 
@@ -177,6 +181,7 @@ impl Connection {
     pub fn sync(&mut self) {
         let id = self.last_id;
         self.put_sync(id);
+        self.put_lines(id);
     }
 
     /// Lets the server send what it has, without ending anything.

@@ -21,7 +21,7 @@ use crate::{Done, Error, Outcome, Param, Usage, Written};
 use insert::Insert;
 
 /// Sets from which on `Auto` looks for another way than the pipeline.
-const AUTO_SETS_MIN: usize = 300;
+const AUTO_SETS_MIN: usize = 1000;
 
 /// What is asked about a table: whether its rows mean the same when they come by one statement, and by COPY.
 ///
