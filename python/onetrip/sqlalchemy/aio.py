@@ -40,13 +40,20 @@ class _ServerCursor(AsyncAdapt_dbapi_ss_cursor):
 
 
 class _Connection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
-    __slots__ = ()
+    __slots__ = ("schema_version",)
 
     _cursor_cls = _Cursor
     _ss_cursor_cls = _ServerCursor
 
+    def __init__(self, dbapi: Any, connection: Any) -> None:
+        super().__init__(dbapi, connection)
+        self.schema_version = 0
+
     def cursor(self, name: str = "") -> Any:
         return _ServerCursor(self, name) if name else _Cursor(self)
+
+    def forget_statements(self) -> None:
+        self._connection.forget_statements()
 
     def register_loader(self, oid: int, loader: Any) -> None:
         self._connection.register_loader(oid, loader)
