@@ -86,7 +86,7 @@ class _Module(AsyncAdapt_dbapi_module):
 
     def __init__(self) -> None:
         super().__init__(onetrip)
-        for name in onetrip.__all__:
+        for name in set(onetrip.__all__) - {"connect"}:
             setattr(self, name, getattr(onetrip, name))
         self.__version__ = onetrip.__version__
 
