@@ -2,11 +2,11 @@
 
 Left closed, because PostgreSQL has no such thing or does otherwise, whatever the driver:
 empty_inserts_executemany, fetch_percent, foreign_keys_reflect_as_index, unique_index_reflect_as_unique_constraints,
-non_updating_cascade, window_range_non_numeric, dbapi_lastrowid and the like, implicit_default_schema, denormalized_names,
-nvarchar_types, legacy_unconditional_json_extract, json_deserializer_binary.
+non_updating_cascade, window_range_non_numeric, dbapi_lastrowid and the like, implicit_default_schema,
+denormalized_names, nvarchar_types, legacy_unconditional_json_extract, json_deserializer_binary.
 
-Left closed for another reason: computed_columns, because SQLAlchemy warns of them on servers before 18, and its suite takes
-warnings for errors.
+Left closed for another reason: computed_columns, because SQLAlchemy warns of them on servers before 18, and its suite
+takes warnings for errors.
 """
 
 from __future__ import annotations

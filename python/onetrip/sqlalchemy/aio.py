@@ -21,7 +21,7 @@ from onetrip.sqlalchemy.dialect import OnetripDialect
 class _Cursor(AsyncAdapt_dbapi_cursor):
     __slots__ = ()
 
-    def nextset(self) -> bool | None:  # type: ignore[override]
+    def nextset(self) -> bool | None:
         stepped: bool | None = self._cursor.nextset()
         if stepped and self._cursor.description:
             self._rows.extend(await_only(self._cursor.fetchall()))
