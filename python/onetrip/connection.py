@@ -81,6 +81,8 @@ class Connection:
         self._begins = not autocommit
         self._pipeline: Pipeline | None = None
         self._declared = 0
+        # How much of others' DDL it has heard of: for whoever counts that.
+        self.schema_version = 0
         self.row_factory = row_factory
 
     def cursor(
@@ -165,6 +167,11 @@ class Connection:
     def write_large_object(self, oid: int, data: bytes, position: int = 0) -> None:
         """Writes into a large object, from a position on."""
         _native.write_object(self._session(), oid, position, data, self._begins)
+
+    def forget_statements(self) -> None:
+        """Prepares all statements anew when they are next used: for programs that know that another connection has
+        changed tables. It takes no trip. What this connection changes itself, it knows."""
+        self._session().forget_statements()
 
     def register_loader(self, oid: int, loader: Loader) -> None:
         """Makes values of a type by a function of their text, on this connection."""

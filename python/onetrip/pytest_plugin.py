@@ -10,7 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Generator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pytest
 
@@ -63,7 +63,7 @@ class Counter(Protocol):
 class Own:
     """The package's own connections."""
 
-    name = "the package's own connections"
+    name = "the package (which sees its own connections)"
 
     def counts(self) -> Counts:
         from onetrip import _native
@@ -77,7 +77,7 @@ class Own:
 class Gateway:
     """The gateway that pytest runs behind."""
 
-    name = "the gateway, whatever the driver"
+    name = "the gateway"
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -106,40 +106,41 @@ class Plugin:
         self.shares_gateway = shares_gateway
         self.unseen = 0
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, None, None]:
+    @pytest.hookimpl(wrapper=True)  # type: ignore[untyped-decorator]
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Books what the test and its fixtures do on its name."""
         if self.shares_gateway:
-            yield
-            return
+            return (yield)
         self.counter.set_scope(item.nodeid)
-        yield
-        self.counter.set_scope("")
+        try:
+            return (yield)
+        finally:
+            self.counter.set_scope("")
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+    @pytest.hookimpl(wrapper=True)  # type: ignore[untyped-decorator]
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Counts the test itself; fixtures are not held to its limit."""
         mark = item.get_closest_marker("trips")
         if mark is None:
-            yield
-            return
+            return (yield)
         if self.shares_gateway:
             raise pytest.UsageError("tests that run at once share the gateway's counts: run those with a limit by -n 0")
         limit = Limit.of(*mark.args, **mark.kwargs)
         before = self.counter.counts()
-        outcome = yield
+        result = yield  # a test that fails by itself ends here
         spent = self.counter.counts().since(before)
         self.unseen += spent == Counts(0, 0) and limit.trips > 0
         problem = limit.broken_by(spent)
-        if problem is not None and outcome.excinfo is None:
-            outcome.force_exception(pytest.fail.Exception(f"onetrip: {problem}", pytrace=False))
+        if problem is not None:
+            pytest.fail(f"onetrip: {problem}", pytrace=False)
+        return result
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Says who counted, where it may have been nobody."""
         if self.unseen:
             terminalreporter.write_line(
-                f"onetrip: {self.unseen} test(s) with a trips mark spent none of those that are counted, which are those "
-                f"of {self.counter.name}; `onetrip run -- pytest` counts every driver's"
+                f"onetrip: {self.unseen} test(s) with a trips mark spent none that {self.counter.name} could see; "
+                "`onetrip run -- pytest` counts every driver's"
             )
 
 

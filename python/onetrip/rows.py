@@ -43,7 +43,8 @@ def dict_row(cursor: Described) -> RowMaker:
 def namedtuple_row(cursor: Described) -> RowMaker:
     """Rows are named tuples; what cannot be a field's name in Python is made into one."""
     fields = [_field(name) for name in _names(cursor)]
-    return namedtuple("Row", fields, rename=True)._make  # type: ignore[misc]
+    kind: Any = namedtuple("Row", fields, rename=True)
+    return lambda values: kind(*values)
 
 
 def class_row(cls: type) -> RowFactory:

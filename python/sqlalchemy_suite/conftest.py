@@ -10,4 +10,5 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("sqlalchemy.testing.assertions")
 
+import sqlalchemy.dialects.postgresql.provision  # noqa: E402, F401
 from sqlalchemy.testing.plugin.pytestplugin import *  # noqa: E402, F403

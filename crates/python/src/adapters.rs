@@ -58,6 +58,8 @@ impl Loader {
             Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::XID | Type::CID => Self::Int,
             Type::FLOAT4 | Type::FLOAT8 => Self::Float,
             Type::BYTEA => Self::Bytes,
+            // Arrays by their kind, but not by how they are written.
+            Type::INT2_VECTOR | Type::OID_VECTOR => Self::Text,
             _ => match ty.kind() {
                 Kind::Array(element) => {
                     let sign = if *element == Type::BOX { b';' } else { b',' };

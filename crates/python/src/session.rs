@@ -319,6 +319,14 @@ impl Session {
         })
     }
 
+    /// Prepares all statements anew when they are next used.
+    fn forget_statements(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |client| {
+            client.forget_statements();
+            Ok(())
+        })
+    }
+
     /// A setting that the server reports.
     fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         self.with(py, |client| Ok(client.setting(name).map(str::to_owned)))

@@ -371,6 +371,14 @@ impl Wire {
         })
     }
 
+    /// Prepares all statements anew when they are next used.
+    fn forget_statements(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |state| {
+            state.core()?.forget_statements();
+            Ok(())
+        })
+    }
+
     /// A setting that the server reports.
     fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         self.with(py, |state| Ok(state.core()?.setting(name).map(str::to_owned)))

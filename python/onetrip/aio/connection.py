@@ -87,6 +87,11 @@ class AsyncConnection:
         """Writes into a large object, from a position on."""
         await write(self, oid, data, position)
 
+    def forget_statements(self) -> None:
+        """Prepares all statements anew when they are next used: for programs that know that another connection has
+        changed tables. It takes no trip. What this connection changes itself, it knows."""
+        self._wire().forget_statements()
+
     def register_loader(self, oid: int, loader: Loader) -> None:
         """Makes values of a type by a function of their text, on this connection."""
         self._wire().loaders[oid] = loader

@@ -17,9 +17,7 @@ _PIECES = 16
 
 _READ = "SELECT lo_get(%s, %s, %s)"
 # The length: a descriptor is opened for reading (INV_READ), taken to its end (SEEK_END), and closed.
-_LENGTH = (
-    "SELECT lo_lseek64(fd, 0, 2), lo_close(fd) FROM (SELECT lo_open(%s, 262144) AS fd OFFSET 0) AS opened"
-)
+_LENGTH = "SELECT lo_lseek64(fd, 0, 2), lo_close(fd) FROM (SELECT lo_open(%s, 262144) AS fd OFFSET 0) AS opened"
 
 
 class AsyncLargeObject:
@@ -63,7 +61,7 @@ class AsyncLargeObject:
         async with self._connection.pipeline() as pipeline:
             starts = [self._position + at * _PIECE_BYTES for at in range(count)]
             pieces = [await pipeline.execute(_READ, (self.oid, start, _PIECE_BYTES)) for start in starts]
-        self._took(b"".join(piece.fetchone()[0] for piece in pieces), count * _PIECE_BYTES)
+        self._took(b"".join(piece.fetchall()[0][0] for piece in pieces), count * _PIECE_BYTES)
 
     def _took(self, data: bytes, asked: int) -> None:
         self._ahead += data
@@ -86,7 +84,7 @@ async def fetch_ahead(connection: AsyncConnection, oids: list[int], prefetch: in
         else:
             found = [await pipeline.execute(_READ, (one.oid, 0, ahead)) for one in objects]
     for one, answer in zip(objects, found, strict=True):
-        value = answer.fetchone()[0]
+        value = answer.fetchall()[0][0]
         if ahead == 0:
             one._length = value
         else:
@@ -97,7 +95,7 @@ async def fetch_ahead(connection: AsyncConnection, oids: list[int], prefetch: in
 async def create(connection: AsyncConnection, data: bytes) -> int:
     """Makes a large object; its id."""
     cursor = await connection.execute("SELECT lo_from_bytea(0, %s)", (data[:_PIECE_BYTES],))
-    oid: int = (await cursor.fetchone())[0]
+    oid: int = (await cursor.fetchall())[0][0]
     await write(connection, oid, data[_PIECE_BYTES:], _PIECE_BYTES)
     return oid
 

@@ -40,7 +40,8 @@ class AsyncPool:
                 await connection.rollback()
             raise
         else:
-            await connection.commit()
+            if not connection._is_closed:
+                await connection.commit()
         finally:
             await self.give_back(connection)
 

@@ -21,7 +21,7 @@ from onetrip.sqlalchemy.dialect import OnetripDialect
 class _Cursor(AsyncAdapt_dbapi_cursor):
     __slots__ = ()
 
-    def nextset(self) -> bool | None:  # type: ignore[override]
+    def nextset(self) -> bool | None:
         stepped: bool | None = self._cursor.nextset()
         if stepped and self._cursor.description:
             self._rows.extend(await_only(self._cursor.fetchall()))
@@ -40,13 +40,20 @@ class _ServerCursor(AsyncAdapt_dbapi_ss_cursor):
 
 
 class _Connection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
-    __slots__ = ()
+    __slots__ = ("schema_version",)
 
     _cursor_cls = _Cursor
     _ss_cursor_cls = _ServerCursor
 
+    def __init__(self, dbapi: Any, connection: Any) -> None:
+        super().__init__(dbapi, connection)
+        self.schema_version = 0
+
     def cursor(self, name: str = "") -> Any:
         return _ServerCursor(self, name) if name else _Cursor(self)
+
+    def forget_statements(self) -> None:
+        self._connection.forget_statements()
 
     def register_loader(self, oid: int, loader: Any) -> None:
         self._connection.register_loader(oid, loader)
@@ -79,7 +86,7 @@ class _Module(AsyncAdapt_dbapi_module):
 
     def __init__(self) -> None:
         super().__init__(onetrip)
-        for name in onetrip.__all__:
+        for name in set(onetrip.__all__) - {"connect"}:
             setattr(self, name, getattr(onetrip, name))
         self.__version__ = onetrip.__version__
 

@@ -18,7 +18,17 @@ _INET_OIDS = (650, 869)
 
 
 class OnetripExecutionContext(_PGExecutionContext_common_psycopg):
-    """Named cursors for `stream_results`."""
+    """Named cursors for `stream_results`; and after DDL, the other connections prepare their statements anew."""
+
+    def pre_exec(self) -> None:
+        """Before each statement."""
+        dialect: Any = self.dialect
+        if self.isddl:
+            dialect._schema_version += 1
+        connection: Any = self._dbapi_connection.dbapi_connection
+        if connection.schema_version != dialect._schema_version:
+            connection.forget_statements()
+            connection.schema_version = dialect._schema_version
 
 
 class OnetripDialect(_PGDialect_common_psycopg):
@@ -41,6 +51,7 @@ class OnetripDialect(_PGDialect_common_psycopg):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(use_native_hstore=False, **keywords)
+        self._schema_version = 0
 
     @classmethod
     def import_dbapi(cls) -> Any:

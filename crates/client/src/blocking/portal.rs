@@ -6,4 +6,10 @@ impl Client {
     pub fn close_portal(&mut self, name: &str) {
         self.core.close_portal(name);
     }
+
+    /// Prepares all statements anew when they are next used: for whoever knows that tables have changed, by another
+    /// connection. It takes no trip.
+    pub fn forget_statements(&mut self) {
+        self.core.forget_statements();
+    }
 }

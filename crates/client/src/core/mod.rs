@@ -32,6 +32,7 @@ mod queue;
 mod reading;
 mod receive;
 mod request;
+mod schema;
 mod statements;
 mod stream;
 mod trips;
@@ -114,6 +115,8 @@ pub struct Connection {
     queue: VecDeque<Awaited>,
     /// Trips of work so far.
     trips: u64,
+    /// The open transaction has changed tables.
+    has_changed_tables: bool,
     statements: Statements,
     /// The statements that shield the operations of a pipeline; they stay prepared.
     shield_slots: Option<[Slot; 3]>,
@@ -146,6 +149,7 @@ impl Connection {
             stream,
             queue: VecDeque::new(),
             trips: 0,
+            has_changed_tables: false,
             statements: Statements::new(limits.statements),
             limits,
             shield_slots: None,

@@ -210,6 +210,7 @@ impl Connection {
 
     fn handle_complete(&mut self, tag: CommandTag) -> Handled {
         let front = *self.front()?;
+        self.tables_may_have_changed(tag.as_bytes());
         if front.kind == Kind::Simple {
             return Ok(Some(Event::Complete { operation: OperationId(front.id), tag }));
         }
