@@ -6,6 +6,7 @@ pub(crate) mod process;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use onetrip_client::Config;
 use onetrip_embed::{Durability, ServeOptions, Server};
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
 use onetrip_target::{Conninfo, Environment, SslMode, passfile};
@@ -68,6 +69,17 @@ impl Database {
     /// A session without distance that nobody counts.
     pub(crate) fn session(&self) -> Result<Client, LabError> {
         Client::connect(self.address, &self.login)
+    }
+
+    /// How onetrip's client library gets to it, where something that is in the way listens at this address.
+    pub(crate) fn config(&self, address: SocketAddr) -> Result<Config, LabError> {
+        let text = plain(address, &self.login.user, &self.login.database);
+        let mut conninfo = parse(&text, &Environment::default())?;
+        conninfo.password.clone_from(&self.login.password);
+        let mut config = Config::of(conninfo).map_err(|error| LabError::Database(error.to_string()))?;
+        let schema = self.login.schema.iter().map(|schema| ("search_path".to_owned(), schema.clone()));
+        config.settings.extend(schema);
+        Ok(config)
     }
 
     /// Whether it has a write-ahead log whose bytes can be asked for.
