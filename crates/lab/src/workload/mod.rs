@@ -226,6 +226,10 @@ pub enum Step {
 pub struct QueryStep {
     /// Template of the text.
     pub query: String,
+    /// Times that it is sent.
+    pub times: Option<Formula>,
+    /// What of the last column goes into the answer.
+    pub sum: Option<Sum>,
     /// Leave it out unless this holds.
     pub when: Option<String>,
 }
