@@ -17,6 +17,7 @@ mod run;
 mod serve;
 mod stop;
 mod trace;
+mod tune;
 
 use std::process::ExitCode;
 

@@ -136,24 +136,8 @@ impl Database {
     }
 
     fn given(url: &str) -> Result<Self, LabError> {
-        let refused = |error: &dyn std::fmt::Display| LabError::Database(format!("--database: {error}"));
-        let conninfo = parse(url, &Environment::of_this_process())?;
-        let gateway =
-            Gateway::start(GatewayConfig { threads: Some(1), ..GatewayConfig::new(conninfo.clone()) })?;
-        let ListenAddress::Tcp(address) = *gateway.address() else {
-            return Err(LabError::Database("the gateway listens at no port".to_owned()));
-        };
-        let mut password = None;
-        for host in &conninfo.hosts {
-            password = passfile::password_for(&conninfo, host).map_err(|error| refused(&error))?;
-            if password.is_some() {
-                break;
-            }
-        }
-        let user = conninfo.role().map_err(|error| refused(&error))?.to_owned();
-        let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
+        let Reached { gateway, address, mut login, conninfo } = reach(url)?;
         let schema = format!("onetrip_lab_{}", std::process::id());
-        let mut login = Login { user, database, password, schema: None };
         let mut session = Client::connect(address, &login)?;
         session.ask(&format!("CREATE SCHEMA {schema}"))?;
         session.close();
@@ -177,6 +161,35 @@ impl Database {
         session.close();
         Ok(())
     }
+}
+
+/// Somebody's database, with a gateway before it that speaks TLS where that is asked for.
+pub(crate) struct Reached {
+    gateway: Gateway,
+    pub(crate) address: SocketAddr,
+    pub(crate) login: Login,
+    conninfo: Conninfo,
+}
+
+/// Finds the way to a database, and who logs in there.
+pub(crate) fn reach(url: &str) -> Result<Reached, LabError> {
+    let refused = |error: &dyn std::fmt::Display| LabError::Database(format!("--database: {error}"));
+    let conninfo = parse(url, &Environment::of_this_process())?;
+    let gateway = Gateway::start(GatewayConfig { threads: Some(1), ..GatewayConfig::new(conninfo.clone()) })?;
+    let ListenAddress::Tcp(address) = *gateway.address() else {
+        return Err(LabError::Database("the gateway listens at no port".to_owned()));
+    };
+    let mut password = None;
+    for host in &conninfo.hosts {
+        password = passfile::password_for(&conninfo, host).map_err(|error| refused(&error))?;
+        if password.is_some() {
+            break;
+        }
+    }
+    let user = conninfo.role().map_err(|error| refused(&error))?.to_owned();
+    let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
+    let login = Login { user, database, password, schema: None };
+    Ok(Reached { gateway, address, login, conninfo })
 }
 
 fn plain(address: SocketAddr, user: &str, database: &str) -> String {
