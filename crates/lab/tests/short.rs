@@ -162,13 +162,15 @@ fn derby_takes_a_trip_for_each_value_and_one_for_its_commit_and_tells_what_it_al
         clients: Some(root),
         ..RunOptions::default()
     };
-    let samples = run(&find("values").unwrap(), &options, &AtomicBool::new(false), &|_| ()).unwrap();
+    let mut workload = find("values").unwrap();
+    // Each cell starts Java twice.
+    workload.ways.retain(|way| way.name == "100 characters");
+    let samples = run(&workload, &options, &AtomicBool::new(false), &|_| ()).unwrap();
     assert_eq!(samples.left_out, [String::new(); 0]);
-    for way in ["VALUES (1)", "100 characters"] {
-        let at = |sessions| cell(&samples, &[("sessions", sessions), ("way", way)]);
-        assert_eq!([at("1").trips, at("2").trips], [100, 200], "{way}");
-        assert!(at("1").allocated.unwrap().bytes > 0, "{way}");
-    }
+    let at = |sessions| cell(&samples, &[("sessions", sessions)]);
+    assert_eq!([at("1").trips, at("2").trips], [100, 200]);
+    assert_eq!([at("1").rows, at("2").rows], [50, 100]);
+    assert!(at("1").allocated.unwrap().bytes > 0);
 }
 
 #[test]
