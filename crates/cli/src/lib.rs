@@ -20,6 +20,7 @@ mod run;
 mod serve;
 mod stop;
 mod trace;
+mod tune;
 
 use std::ffi::OsString;
 

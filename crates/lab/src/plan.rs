@@ -115,8 +115,10 @@ impl Planner<'_> {
             match step {
                 Step::Query(step) => {
                     if self.holds(step.when.as_ref())? {
-                        let request = query(self.fill(&step.query)?);
-                        plan.push(Act::Flight(vec![request]), 1)?;
+                        let request = Request { sum: step.sum, ..query(self.fill(&step.query)?) };
+                        for _ in 0..self.count(step.times.as_ref(), 1)? {
+                            plan.push(Act::Flight(vec![request.clone()]), 1)?;
+                        }
                     }
                 }
                 Step::Run(step) => self.add_run(plan, step)?,

@@ -6,6 +6,7 @@ pub(crate) mod process;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use onetrip_client::Config;
 use onetrip_embed::{Durability, ServeOptions, Server};
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
 use onetrip_target::{Conninfo, Environment, SslMode, passfile};
@@ -70,6 +71,17 @@ impl Database {
         Client::connect(self.address, &self.login)
     }
 
+    /// How onetrip's client library gets to it, where something that is in the way listens at this address.
+    pub(crate) fn config(&self, address: SocketAddr) -> Result<Config, LabError> {
+        let text = plain(address, &self.login.user, &self.login.database);
+        let mut conninfo = parse(&text, &Environment::default())?;
+        conninfo.password.clone_from(&self.login.password);
+        let mut config = Config::of(conninfo).map_err(|error| LabError::Database(error.to_string()))?;
+        let schema = self.login.schema.iter().map(|schema| ("search_path".to_owned(), schema.clone()));
+        config.settings.extend(schema);
+        Ok(config)
+    }
+
     /// Whether it has a write-ahead log whose bytes can be asked for.
     pub(crate) fn has_wal(&self) -> bool {
         self.engine == Engine::Postgresql
@@ -124,24 +136,8 @@ impl Database {
     }
 
     fn given(url: &str) -> Result<Self, LabError> {
-        let refused = |error: &dyn std::fmt::Display| LabError::Database(format!("--database: {error}"));
-        let conninfo = parse(url, &Environment::of_this_process())?;
-        let gateway =
-            Gateway::start(GatewayConfig { threads: Some(1), ..GatewayConfig::new(conninfo.clone()) })?;
-        let ListenAddress::Tcp(address) = *gateway.address() else {
-            return Err(LabError::Database("the gateway listens at no port".to_owned()));
-        };
-        let mut password = None;
-        for host in &conninfo.hosts {
-            password = passfile::password_for(&conninfo, host).map_err(|error| refused(&error))?;
-            if password.is_some() {
-                break;
-            }
-        }
-        let user = conninfo.role().map_err(|error| refused(&error))?.to_owned();
-        let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
+        let Reached { gateway, address, mut login, conninfo } = reach(url)?;
         let schema = format!("onetrip_lab_{}", std::process::id());
-        let mut login = Login { user, database, password, schema: None };
         let mut session = Client::connect(address, &login)?;
         session.ask(&format!("CREATE SCHEMA {schema}"))?;
         session.close();
@@ -165,6 +161,35 @@ impl Database {
         session.close();
         Ok(())
     }
+}
+
+/// Somebody's database, with a gateway before it that speaks TLS where that is asked for.
+pub(crate) struct Reached {
+    gateway: Gateway,
+    pub(crate) address: SocketAddr,
+    pub(crate) login: Login,
+    conninfo: Conninfo,
+}
+
+/// Finds the way to a database, and who logs in there.
+pub(crate) fn reach(url: &str) -> Result<Reached, LabError> {
+    let refused = |error: &dyn std::fmt::Display| LabError::Database(format!("--database: {error}"));
+    let conninfo = parse(url, &Environment::of_this_process())?;
+    let gateway = Gateway::start(GatewayConfig { threads: Some(1), ..GatewayConfig::new(conninfo.clone()) })?;
+    let ListenAddress::Tcp(address) = *gateway.address() else {
+        return Err(LabError::Database("the gateway listens at no port".to_owned()));
+    };
+    let mut password = None;
+    for host in &conninfo.hosts {
+        password = passfile::password_for(&conninfo, host).map_err(|error| refused(&error))?;
+        if password.is_some() {
+            break;
+        }
+    }
+    let user = conninfo.role().map_err(|error| refused(&error))?.to_owned();
+    let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
+    let login = Login { user, database, password, schema: None };
+    Ok(Reached { gateway, address, login, conninfo })
 }
 
 fn plain(address: SocketAddr, user: &str, database: &str) -> String {

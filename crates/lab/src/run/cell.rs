@@ -10,9 +10,10 @@ use onetrip_link::{LinkSpec, Relay};
 use super::frame::{Frame, Prepared, Trips};
 use super::matrix::Place;
 use super::peer::{Destination, Played};
-use super::round::{Beside, Round, play_round};
+use super::round::{Beside, Round};
+use super::team::Team;
 use crate::LabError;
-use crate::client::{Client, Player};
+use crate::client::Client;
 use crate::cpu::ServerCpu;
 use crate::database::Database;
 use crate::plan::{Act, Kind, Plan};
@@ -58,14 +59,14 @@ impl Bench<'_> {
         let gateway = Gateway::start(GatewayConfig { settle, ..GatewayConfig::new(conninfo) })?;
         let (mut players, _) = self.players(prepared, address_of(&gateway)?)?;
         self.before_round(prepared)?;
-        let round = play_round(&mut players, &prepared.plans)?;
+        let round = players.play(&prepared.plans)?;
         self.look_at_answers(prepared, &round)?;
         if let Trips::Exactly(trips) = prepared.trips {
             // What the program itself sees: a second count, which the gateway has no part in.
             let flights = round.answers.iter().map(|answer| answer.flights).max().unwrap_or(0);
             prepared.compare("the number of its flights", trips as i64, flights as i64)?;
         }
-        players.into_iter().for_each(Player::close);
+        players.close();
         let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
         self.book(prepared, &summary, cell)
     }
@@ -97,7 +98,7 @@ impl Bench<'_> {
             let wal = self.wal(&mut gauge)?;
             let server = self.database.cpu();
             let (used, allocated) = (server.used(), self.allocated());
-            let played = play_round(&mut players, &prepared.plans)?;
+            let played = players.play(&prepared.plans)?;
             let server_cpu = server.since(&used, played.cpu);
             let allocated = self.allocated().zip(allocated).map(|(after, before)| after.since(before));
             let wal = self.wal(&mut gauge)?.zip(wal).map(|(after, before)| after.saturating_sub(before));
@@ -112,8 +113,8 @@ impl Bench<'_> {
             book_round(cell, &played, server_cpu);
         }
         cell.beside_ns = thinned(std::mem::take(&mut cell.beside_ns));
-        cell.memory_max = players.iter().map(Player::memory_max).max().unwrap_or(0) as u64;
-        players.into_iter().for_each(Player::close);
+        cell.memory_max = players.memory_max();
+        players.close();
         gauge.close();
         drop(relay);
         Ok(())
@@ -141,12 +142,11 @@ impl Bench<'_> {
             let (mut players, gauge) = self.players(prepared, address_of(&gateway)?)?;
             let server = self.database.cpu();
             let used = server.used();
-            let played = play_round(&mut players, &prepared.plans)?;
+            let played = players.play(&prepared.plans)?;
             let server_cpu = server.since(&used, played.cpu);
             self.look_at_answers(prepared, &played)?;
-            let memory = players.iter().map(Player::memory_max).max().unwrap_or(0) as u64;
-            cell.memory_max = cell.memory_max.max(memory);
-            players.into_iter().for_each(Player::close);
+            cell.memory_max = cell.memory_max.max(players.memory_max());
+            players.close();
             gauge.close();
             let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
             self.book(prepared, &summary, cell)?;
@@ -199,16 +199,10 @@ impl Bench<'_> {
     }
 
     /// The cell's sessions, and one beside them for what is not counted.
-    fn players(
-        &self,
-        prepared: &Prepared<'_>,
-        address: SocketAddr,
-    ) -> Result<(Vec<Player<'_>>, Client), LabError> {
-        let mut players = Vec::new();
-        for _ in &prepared.plans {
-            players.push(Player::new(Client::connect(address, &self.database.login)?, self.frame.stopped));
-        }
-        Ok((players, self.database.session()?))
+    fn players(&self, prepared: &Prepared<'_>, address: SocketAddr) -> Result<(Team<'_>, Client), LabError> {
+        let (kind, sessions) = (prepared.place.way.client, prepared.plans.len());
+        let team = Team::connect(kind, sessions, (self.database, address), self.frame.stopped)?;
+        Ok((team, self.database.session()?))
     }
 
     fn before_round(&self, prepared: &Prepared<'_>) -> Result<(), LabError> {

@@ -138,6 +138,12 @@ impl Prepared<'_> {
             .try_for_each(|round| self.compare("the number of rows", self.rows as i64, round.rows as i64))
     }
 
+    /// The same of one program that has all sessions.
+    pub(super) fn look_at_program(&self, rounds: &[Played]) -> Result<(), LabError> {
+        let rows = self.rows * self.plans.len() as u64;
+        rounds.iter().try_for_each(|round| self.compare("the number of rows", rows as i64, round.rows as i64))
+    }
+
     pub(super) fn compare(&self, what: &'static str, expected: i64, found: i64) -> Result<(), LabError> {
         if expected == found {
             return Ok(());

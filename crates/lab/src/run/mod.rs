@@ -11,6 +11,7 @@ mod matrix;
 mod peer;
 mod progress;
 mod round;
+mod team;
 mod turns;
 
 use std::sync::Arc;

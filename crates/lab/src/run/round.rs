@@ -44,11 +44,11 @@ pub(super) struct Round {
 }
 
 /// One session's part.
-struct Part {
-    began: Instant,
-    ended: Instant,
-    cpu: Duration,
-    answer: Answer,
+pub(super) struct Part {
+    pub(super) began: Instant,
+    pub(super) ended: Instant,
+    pub(super) cpu: Duration,
+    pub(super) answer: Answer,
 }
 
 /// Lets each player play its plan, all at once.
@@ -81,7 +81,7 @@ fn play(player: &mut impl Plays, plan: &Plan) -> Result<Part, LabError> {
 }
 
 impl Round {
-    fn of(parts: Vec<Part>) -> Self {
+    pub(super) fn of(parts: Vec<Part>) -> Self {
         let began = parts.iter().map(|part| part.began).min();
         let ended = parts.iter().map(|part| part.ended).max();
         Self {

@@ -141,6 +141,9 @@ pub struct Way {
     /// Remedies of the gateway that the program runs through; without any it is timed without a gateway.
     #[serde(default)]
     pub remedies: Option<String>,
+    /// Whose sessions play it.
+    #[serde(default)]
+    pub client: ClientKind,
     /// Sessions that do the same at once.
     #[serde(default)]
     pub sessions: Option<Formula>,
@@ -160,6 +163,19 @@ pub struct Way {
     pub operations: Formula,
     /// What has to come out.
     pub expect: Expect,
+}
+
+/// Whose sessions play a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientKind {
+    /// The lab's own, which sends exactly what the steps say.
+    #[default]
+    Lab,
+    /// onetrip's client library, a thread for each session. Of steps it has simple queries, and `fetch`, for which it reads ahead.
+    Blocking,
+    /// onetrip's client library, all sessions in one thread. Of steps it has those that are one request each.
+    Aio,
 }
 
 /// The answer, and what it has to cost.
@@ -210,6 +226,10 @@ pub enum Step {
 pub struct QueryStep {
     /// Template of the text.
     pub query: String,
+    /// Times that it is sent.
+    pub times: Option<Formula>,
+    /// What of the last column goes into the answer.
+    pub sum: Option<Sum>,
     /// Leave it out unless this holds.
     pub when: Option<String>,
 }

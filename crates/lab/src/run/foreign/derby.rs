@@ -14,7 +14,7 @@ use crate::database::process::{command, free_port};
 use crate::samples::Allocated;
 
 /// Rounds until Java's compiler has done what it wants to do.
-pub(super) const WARM_UP_ROUNDS: usize = 10;
+pub(super) const WARM_UP_ROUNDS: usize = 5;
 const LIBRARIES: &str = "clients/java/target/lib";
 const PROGRAM: &str = "clients/lab/DerbyServer.java";
 

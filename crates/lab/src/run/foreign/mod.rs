@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::cell::{ROUNDS_MAX, WARM_UP_MAX, book_programs, book_round, far};
 use super::frame::{Frame, Prepared};
 use super::matrix::Place;
-use super::peer::Destination;
+use super::peer::{Destination, Played};
 use super::round::{Plays, play_round};
 use super::turns::{Counted, Turns};
 use crate::LabError;
@@ -143,17 +143,18 @@ impl Foreign {
             Ok(peer) => peer,
             Err(why) => return Ok(Err(why)),
         };
-        let sessions = prepared.plans.len();
+        // One program has all sessions: so many virtual machines would compile against each other.
+        let look_at = |played: &[Played]| prepared.look_at_program(played);
         let turns = Turns::start(self.address())?;
         let destination = Destination { address: turns.address(), login: None };
-        let mut peers = peer.start(sessions, destination, frame.stopped)?;
-        prepared.look_at_programs(&peers.round()?)?;
+        let mut peers = peer.start(1, destination, frame.stopped)?;
+        look_at(&peers.round()?)?;
         let before = turns.counted();
-        prepared.look_at_programs(&peers.round()?)?;
+        look_at(&peers.round()?)?;
         book_turns(prepared, &mut cell, turns.counted().since(before))?;
         peers.finish()?;
         let (address, _relay) = far(self.address(), prepared.place.rtt)?;
-        let mut peers = peer.start(sessions, Destination { address, login: None }, frame.stopped)?;
+        let mut peers = peer.start(1, Destination { address, login: None }, frame.stopped)?;
         let began = Instant::now();
         for round in 0..prepared.rounds + derby::WARM_UP_ROUNDS {
             if began.elapsed() > ROUNDS_MAX && !cell.rounds_ns.is_empty() {
@@ -162,7 +163,7 @@ impl Foreign {
             let (used, allocated) = (self.cpu().used(), server.allocated()?);
             let played = peers.round()?;
             let server_cpu = self.cpu().since(&used, Duration::ZERO);
-            prepared.look_at_programs(&played)?;
+            look_at(&played)?;
             if round >= derby::WARM_UP_ROUNDS {
                 cell.allocated = Some(server.allocated()?.since(allocated));
                 book_programs(&mut cell, &played, server_cpu);
