@@ -109,10 +109,16 @@ impl Session {
                 self.transaction.wants_level = true;
             }
             Effect::Begin | Effect::End | Effect::Nothing | Effect::Deallocates => {}
-            Effect::Savepoint => self.loops.flush(),
+            Effect::Savepoint => {
+                self.loops.flush();
+                self.lobs.savepoint();
+            }
             Effect::Read => {
                 self.facts.read(template);
                 self.read_sent(now, template);
+                if self.may_remedy(Remedy::Lobs) && !self.leaves_descriptors(now, template) {
+                    self.lobs.flush();
+                }
             }
             Effect::WritesRows | Effect::Unknown | Effect::MayDefine => {
                 self.forget(effect == Effect::MayDefine);
@@ -123,13 +129,20 @@ impl Session {
     /// The client begins a transaction.
     pub(crate) fn transaction_begins(&mut self) {
         self.transaction.begin();
-        if self.may_remedy(Remedy::Loops) {
+        self.lobs.transaction_begins();
+        if self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs) {
             self.loops.transaction_begins(&self.config.common);
         }
     }
 
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
+        self.lobs.flush();
+        self.doubt(may_define);
+    }
+
+    /// Something that was taken to only read may have done more.
+    pub(crate) fn doubt(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
         self.loops.flush();
         self.watching.doubt_names();
@@ -159,6 +172,7 @@ impl Session {
         self.transaction.end();
         self.loops.transaction_ended(&self.config.common);
         self.cursors.transaction_over();
+        self.lobs.transaction_over();
         self.begin.savepoints_ended();
     }
 }
