@@ -296,7 +296,7 @@ impl Session {
         let is_proven =
             unproven.len() <= UNPROVEN_MAX && unproven.iter().all(|template| self.only_reads(now, *template));
         if !is_proven {
-            self.doubt(false);
+            self.forget(false);
         }
         unproven.clear();
         self.facts.unproven = unproven;

@@ -116,7 +116,7 @@ impl Session {
             Effect::Read => {
                 self.facts.read(template);
                 self.read_sent(now, template);
-                if self.may_remedy(Remedy::Lobs) && !self.leaves_descriptors(now, template) {
+                if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
                     self.lobs.flush();
                 }
             }
@@ -137,14 +137,9 @@ impl Session {
 
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
-        self.lobs.flush();
-        self.doubt(may_define);
-    }
-
-    /// Something that was taken to only read may have done more.
-    pub(crate) fn doubt(&mut self, may_define: bool) {
         self.facts.forget(self.units.newest());
         self.loops.flush();
+        self.lobs.flush();
         self.watching.doubt_names();
         if may_define && !std::mem::replace(&mut self.transaction.may_define, true) {
             self.facts.changes.begin();

@@ -43,6 +43,10 @@ enum Of {
 impl Session {
     /// The program's call goes to the server: what is read ahead goes behind it.
     pub(crate) fn plan_ahead(&mut self, now: Moment) {
+        if self.lobs.running.is_none() {
+            return;
+        }
+        let is_sure = self.numbers_are_sure(now);
         let (may_send, newest) = (self.may_send_own(), self.units.newest());
         let lobs = &mut self.lobs;
         let Some(running) = &lobs.running else { return };
@@ -56,13 +60,13 @@ impl Session {
             return;
         }
         let room = KEPT_BYTES_MAX.saturating_sub(lobs.kept());
-        let needs_proof = !lobs.is_proven(now, Function::SeekWide);
+        let needs_proof = lobs.needs_proof(now, Function::SeekWide);
         match call {
             Call::Open { .. } => {
                 let fd = lobs.free_number(true);
-                if lobs.is_sure && lobs.open.len() < super::OPEN_MAX && (lobs.usual > 0 || lobs.wants_size) {
+                if is_sure && lobs.open.len() < super::OPEN_MAX && (lobs.usual > 0 || lobs.wants_size) {
                     let bytes = lobs.ahead_of_next().min(room);
-                    lobs.put_steps(fd, needs_proof || lobs.wants_size, true, bytes);
+                    lobs.put_steps(fd, needs_proof || lobs.asks_size(), false, bytes);
                 }
             }
             Call::Read { fd, count } => {
@@ -95,11 +99,19 @@ impl Session {
         steps
     }
 
+    /// Whether the number of the next descriptor is known (rule L6): all statements of the transaction but calls that were
+    /// followed are proven to only read, now that the catalogue is known.
+    pub(super) fn numbers_are_sure(&mut self, now: Moment) -> bool {
+        self.prove(now);
+        self.lobs.is_sure && self.facts.is_known()
+    }
+
     /// Whether objects of a loop may be opened and read before the program opens them (rules L2, L3).
-    pub(crate) fn may_open_ahead(&self) -> bool {
+    pub(crate) fn may_open_ahead(&mut self, now: Moment) -> bool {
+        let is_sure = self.numbers_are_sure(now);
         let lobs = &self.lobs;
         let has_manner = lobs.usual > 0 || lobs.wants_size;
-        lobs.is_sure && !lobs.is_off && has_manner && (lobs.has_read || !Rule::Lock.is_kept())
+        is_sure && !lobs.is_off && has_manner && (lobs.has_read || !Rule::Lock.is_kept())
     }
 
     /// The calls that answer a guess at a `lo_open`.
@@ -109,7 +121,11 @@ impl Session {
         let lobs = &self.lobs;
         let fd = lobs.number_of_chains();
         let mut calls = vec![Call::Open { oid: oid as Oid, mode }];
-        if lobs.wants_size || !lobs.is_proven(now, Function::SeekWide) {
+        if lobs.proven_at[Function::TellWide as usize].is_some() && lobs.needs_proof(now, Function::TellWide)
+        {
+            calls.push(Call::Tell { fd, is_wide: true });
+        }
+        if lobs.asks_size() || lobs.needs_proof(now, Function::SeekWide) {
             calls.push(Call::Seek { fd, offset: 0, whence: Whence::End, is_wide: true });
             calls.push(Call::Seek { fd, offset: 0, whence: Whence::Start, is_wide: true });
         }
@@ -145,6 +161,9 @@ impl Session {
             return Ok(false);
         };
         self.lobs.prove(now, step.call.function());
+        if let Call::Read { count, .. } = step.call {
+            self.lobs.is_cut = value.len() as i64 == i64::from(count);
+        }
         match step.of {
             Of::Program => Ok(self.lobs.went_ahead(step.call, value)),
             Of::Chain { ticket, fd, .. } => {

@@ -81,6 +81,8 @@ pub(crate) struct Lobs {
     usual: usize,
     /// The program asks how long objects are.
     wants_size: bool,
+    /// The last object that was read ahead was longer than that.
+    is_cut: bool,
     /// Reading ahead of which nothing was used, in a row.
     in_vain: u32,
     /// The numbers of its functions cannot be what they are taken for, or one is forbidden: nothing is read ahead.
@@ -149,6 +151,11 @@ impl Lobs {
         self.held_at.is_some()
     }
 
+    /// Whether the program has any descriptor that is followed.
+    pub(crate) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Whether anything is to be read ahead.
     pub(super) fn has_steps(&self) -> bool {
         !self.steps.is_empty()
@@ -179,6 +186,17 @@ impl Lobs {
     fn is_proven(&self, now: Moment, function: Function) -> bool {
         let is_recent = |at: Moment| now.since(at) <= PROVEN_FOR.as_nanos() as u64;
         self.proven_at[function as usize].is_some_and(is_recent) || !Rule::Callable.is_kept()
+    }
+
+    /// Whether the server is to be asked again for this function before its proof is too old.
+    fn needs_proof(&self, now: Moment, function: Function) -> bool {
+        let is_old = |at: Moment| 2 * now.since(at) > PROVEN_FOR.as_nanos() as u64;
+        self.proven_at[function as usize].is_none_or(is_old)
+    }
+
+    /// Whether objects are so long that their size is not known by reading them.
+    fn asks_size(&self) -> bool {
+        self.wants_size && (self.is_cut || self.usual == 0)
     }
 
     /// The lowest number that is free, to the program or on the server.

@@ -61,7 +61,7 @@ impl Session {
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
         let is_snapshot = self.transaction.isolation == Isolation::RepeatableRead || !Rule::Ahead.is_kept();
         let request = self.loops_object(&input[HEADER_BYTES..], mode);
-        if let Some(request) = request.as_ref().filter(|_| is_snapshot && self.lobs.is_sure) {
+        if let Some(request) = request.as_ref().filter(|_| is_snapshot && self.numbers_are_sure(now)) {
             let asking = Asking {
                 now: Duration::from_nanos(now.0),
                 in_transaction: true,

@@ -114,7 +114,7 @@ impl Session {
     /// Makes room for the answer of a guess; its key, if there was room.
     fn expect_guess(&mut self, now: Moment, guess: &Guess<'_>) -> Option<Vec<u8>> {
         let key = self.loops.examples.get(guess.template).and_then(|example| example.way.key_of(guess));
-        let may_run = self.may_guess(guess);
+        let may_run = self.may_guess(now, guess);
         let loops = &mut self.loops;
         let is_kept = key
             .as_ref()
@@ -140,9 +140,10 @@ impl Session {
     }
 
     /// Whether the remedy of this guess is on, and may make it.
-    fn may_guess(&self, guess: &Guess<'_>) -> bool {
-        match self.loops.examples.get(guess.template).map(|example| &example.way) {
-            Some(Way::Object { .. }) => self.may_remedy(Remedy::Lobs) && self.may_open_ahead(),
+    fn may_guess(&mut self, now: Moment, guess: &Guess<'_>) -> bool {
+        let example = self.loops.examples.get(guess.template);
+        match example.map(|example| matches!(example.way, Way::Object { .. })) {
+            Some(true) => self.may_remedy(Remedy::Lobs) && self.may_open_ahead(now),
             _ => self.may_remedy(Remedy::Loops),
         }
     }

@@ -35,7 +35,8 @@ impl Session {
     /// An object is opened on the server, in a transaction whose reads see one snapshot: those that a loop opens next may
     /// go along.
     pub(crate) fn watch_object(&mut self, now: Moment, request: &Request<'_>) {
-        self.watch(now, request, true, self.may_open_ahead());
+        let plans = self.may_open_ahead(now);
+        self.watch(now, request, true, plans);
     }
 
     /// The client waits for an object that is under way.
