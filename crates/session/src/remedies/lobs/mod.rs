@@ -135,6 +135,7 @@ impl Lobs {
             self.close_all();
             self.is_sure = false;
             self.proven_at = Default::default();
+            self.running = None;
         }
         self.steps.clear();
     }
