@@ -21,11 +21,13 @@ pub enum Remedy {
     Repeats,
     /// Housekeeping of a session that changes nothing is answered when it arrives.
     Chatter,
+    /// A call that reads a large object is answered from what was read ahead.
+    Lobs,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Begin,
         Self::Commit,
         Self::Loops,
@@ -33,6 +35,7 @@ impl Remedy {
         Self::Cursors,
         Self::Repeats,
         Self::Chatter,
+        Self::Lobs,
     ];
 
     /// Its name in options and reports.
@@ -45,6 +48,7 @@ impl Remedy {
             Self::Cursors => "cursors",
             Self::Repeats => "repeats",
             Self::Chatter => "chatter",
+            Self::Lobs => "lobs",
         }
     }
 }

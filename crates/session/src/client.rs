@@ -79,6 +79,9 @@ impl Session {
         if self.units.is_open() {
             return Ok(self.read_cursor(now, header, input));
         }
+        if let Some(verdict) = self.answer_lob(now, header, input) {
+            return Ok(Some(verdict));
+        }
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
         }
@@ -122,7 +125,9 @@ impl Session {
             frontend::SYNC => self.sync(now),
             frontend::FLUSH => self.flush(),
             frontend::FUNCTION_CALL => {
-                self.forget(false);
+                if !self.lob_call_sent() {
+                    self.forget(false);
+                }
                 self.function_call(now, body, is_whole);
             }
             frontend::COPY_DATA if self.queue.is_copying_in() => {

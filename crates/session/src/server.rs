@@ -147,6 +147,7 @@ impl Session {
             Ok(WireStatus::Failed) => {
                 self.status = TransactionStatus::Failed;
                 self.begin.savepoints_ended();
+                self.lobs.flush();
                 self.cursors.unit_ready(due.unit, true);
             }
             Err(_) => self.undecoded += 1,

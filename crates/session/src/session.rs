@@ -11,7 +11,7 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Lobs, Loops, Remedies, Rule, Told,
     Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
@@ -119,6 +119,9 @@ pub enum SessionError {
     /// client has been told.
     #[error("a result that was read ahead cannot be gone on with")]
     CursorsBroke,
+    /// The server did not do with a large object that was read ahead as was expected. The client has been told.
+    #[error("a large object that was read ahead cannot be gone on with")]
+    LobsBroke,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
@@ -160,6 +163,7 @@ pub struct Session {
     pub(crate) told: Told,
     pub(crate) watching: Watching,
     pub(crate) cursors: Cursors,
+    pub(crate) lobs: Lobs,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
     /// Who takes the replies to what is being booked.
@@ -244,6 +248,7 @@ impl Session {
             told: Told::default(),
             watching: Watching::default(),
             cursors: Cursors::default(),
+            lobs: Lobs::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
@@ -338,7 +343,10 @@ impl Session {
 
     /// Whether the client waits for an answer: only then does a cancel have anything to cancel.
     pub fn is_waiting(&self) -> bool {
-        self.queue.owes_client() || self.units.unanswered() > 0 || self.cursors.holds_client()
+        self.queue.owes_client()
+            || self.units.unanswered() > 0
+            || self.cursors.holds_client()
+            || self.lobs.holds_client()
     }
 
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran

@@ -120,6 +120,19 @@ pub(crate) fn function_call(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
     message(frontend::FUNCTION_CALL, &body)
 }
 
+/// Calls a function by its number, everything in binary.
+pub(crate) fn call_binary(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
+    let mut body = function.to_be_bytes().to_vec();
+    body.extend_from_slice(&[0, 1, 0, 1]);
+    body.extend_from_slice(&(arguments.len() as u16).to_be_bytes());
+    for argument in arguments {
+        body.extend_from_slice(&(argument.len() as u32).to_be_bytes());
+        body.extend_from_slice(argument);
+    }
+    body.extend_from_slice(&[0, 1]);
+    message(frontend::FUNCTION_CALL, &body)
+}
+
 /// Parse, Bind, Describe, Execute of one statement.
 pub(crate) fn run_unnamed(text: &str) -> Vec<u8> {
     [parse("", text), bind("", "", &[]), describe_portal(""), execute("", 0)].concat()

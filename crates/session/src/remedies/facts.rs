@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs};
+use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs, ObjectName};
 use onetrip_wire::pg::Values;
 
 use super::changes::Changes;
@@ -202,8 +202,12 @@ impl Facts {
             self.statements.resize(position + 1, Statement::Unseen);
         }
         if let Statement::Unseen = self.statements[position] {
-            let text = std::str::from_utf8(text).map_err(|_| Impure::NotParsed);
-            self.statements[position] = match text.and_then(purity::read) {
+            let text = std::str::from_utf8(text);
+            self.statements[position] = match text.map_err(|_| Impure::NotParsed).and_then(purity::read) {
+                Ok(needs) if text.is_ok_and(|text| looks_up_objects(&needs, text)) => {
+                    let needs = Needs { relations: Default::default(), ..needs };
+                    Statement::Reads { needs: Arc::new(needs), verdict: None }
+                }
                 Ok(needs) => Statement::Reads { needs: Arc::new(needs), verdict: None },
                 Err(because) => Statement::Unsafe(Arc::new(because)),
             };
@@ -258,6 +262,15 @@ impl Facts {
     }
 }
 
+/// Whether a driver asks for the numbers of the functions of large objects, as libpq and pgjdbc do in the transaction that
+/// is the first to need them: these two catalogues are plain tables.
+fn looks_up_objects(needs: &Needs, text: &str) -> bool {
+    let is_plain = |name: &ObjectName| {
+        name.schema.as_deref() == Some("pg_catalog") && ["pg_proc", "pg_namespace"].contains(&&*name.name)
+    };
+    text.contains("'lo_open'") && needs.relations.iter().all(is_plain)
+}
+
 impl Known {
     fn is_fresh(&self, now: Moment, changes: &Changes) -> bool {
         self.epoch == changes.epoch() && now.since(self.asked_at) < FRESH.as_nanos() as u64
@@ -272,7 +285,7 @@ impl Session {
 
     /// Whether a remedy is on that depends on the level of transactions.
     pub(crate) fn needs_level(&self) -> bool {
-        [Remedy::Commit, Remedy::Loops, Remedy::Cursors, Remedy::Repeats]
+        [Remedy::Commit, Remedy::Loops, Remedy::Cursors, Remedy::Repeats, Remedy::Lobs]
             .into_iter()
             .any(|one| self.may_remedy(one))
     }

@@ -141,6 +141,7 @@ impl Session {
                 Ok(Verdict::Replace(message.len()))
             }
             (Some(Owner::Loops), _) => self.flight_reply(now, tag, reply, message, is_whole),
+            (Some(Owner::Lobs), _) => self.own_call_reply(tag, reply, message),
             (Some(Owner::Verify), _) => self.check_reply(tag, message, is_whole),
             (Some(Owner::Unseen), Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
             (Some(Owner::Unseen), _) => Ok(Verdict::Replace(message.len())),
@@ -160,6 +161,7 @@ impl Session {
             }
             (Some(Owner::Client), _) => {
                 if let Some(due) = reply.due() {
+                    self.lob_reply(now, due, tag, &message[HEADER_BYTES..])?;
                     self.watch_reply(now, due, tag, message, is_whole);
                     self.hear_chatter(due, reply, tag, message, is_whole);
                 }

@@ -86,11 +86,27 @@ pub enum Rule {
     Contact,
     /// What fails unexpectedly ends the session.
     Broken,
+    /// Only descriptors that read and cannot write.
+    ReadOnly,
+    /// Objects are opened ahead only in a snapshot.
+    Ahead,
+    /// Only where the transaction holds the locks of a reader.
+    Lock,
+    /// Descriptors are where the program believes.
+    Places,
+    /// Nothing is known of descriptors behind anything else.
+    Followed,
+    /// A descriptor has the number that was told.
+    Numbers,
+    /// Only functions that the program may call.
+    Callable,
+    /// What fails unexpectedly ends the session.
+    Expected,
 }
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 49] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -132,6 +148,14 @@ impl Rule {
         Self::Builtin,
         Self::OwnSetting,
         Self::SameAnswer,
+        Self::ReadOnly,
+        Self::Ahead,
+        Self::Lock,
+        Self::Places,
+        Self::Followed,
+        Self::Numbers,
+        Self::Callable,
+        Self::Expected,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -178,6 +202,14 @@ impl Rule {
             Self::Builtin => "K2",
             Self::OwnSetting => "K3",
             Self::SameAnswer => "K4",
+            Self::ReadOnly => "L1",
+            Self::Ahead => "L2",
+            Self::Lock => "L3",
+            Self::Places => "L4",
+            Self::Followed => "L5",
+            Self::Numbers => "L6",
+            Self::Callable => "L7",
+            Self::Expected => "L8",
         }
     }
 
@@ -307,6 +339,30 @@ impl Rule {
             Self::SameAnswer => {
                 "Should the server answer otherwise than before, the program gets a FATAL 08006 that tells it, and the session ends."
             }
+            Self::ReadOnly => {
+                "Only descriptors that are opened to read and not to write (`INV_READ` without `INV_WRITE`), by FunctionCall with everything in binary, in a transaction whose BEGIN was seen: they see the snapshot of their `lo_open` as long as they are open. One that may write reads what is committed at each read, in REPEATABLE READ as well, and goes to the server with every call."
+            }
+            Self::Ahead => {
+                "An object is opened before the program opens it only in a transaction whose level the server has told to be REPEATABLE READ: elsewhere `lo_open` takes a snapshot of its own. There the object is read behind the program's own `lo_open`, in the same write."
+            }
+            Self::Lock => {
+                "Only in a transaction that has read a large object itself, or does with the call in front: reading takes a lock on `pg_largeobject` to the end of the transaction, and ROLLBACK TO does not give it back. Opening takes none."
+            }
+            Self::Places => {
+                "Before anything goes to the server but a statement that is proven to only read, SHOW, DEALLOCATE, or the end of the transaction, each descriptor is there, with its number, and stands where the program believes it to."
+            }
+            Self::Followed => {
+                "Whatever goes to the server besides those, and besides the calls that are followed, ends what is known of all descriptors, and of the numbers to come in this transaction: it may write an object, unlink it, or open another. A savepoint does while a descriptor is open. What was read of the program's own descriptors is not used any more."
+            }
+            Self::Numbers => {
+                "Descriptors' numbers are told in advance only where all that opened or closed one in the transaction was followed: the lowest that is free. Should the server give another, what was sent ahead has read from another descriptor, and the session ends."
+            }
+            Self::Callable => {
+                "A function is answered from memory only if the server has answered a call of it in this session less than a second ago, so that REVOKE acts as elsewhere; what a transaction proves whose statements are not all proven to read is forgotten with it."
+            }
+            Self::Expected => {
+                "`lo_close` is answered and sent along. Should it or another call of the session's own fail or return something else, the program gets a FATAL 08006 that tells it, and the session ends."
+            }
         }
     }
 
@@ -354,6 +410,14 @@ impl Rule {
             Self::Builtin => "a_function_that_may_be_a_users_waits_for_the_server",
             Self::OwnSetting => "a_parameter_that_was_not_set_is_shown_by_the_server",
             Self::SameAnswer => "another_answer_ends_the_session",
+            Self::ReadOnly => "a_descriptor_that_may_write_reads_what_is_there",
+            Self::Ahead => "only_in_repeatable_read_an_object_is_opened_ahead",
+            Self::Lock => "nothing_is_read_ahead_before_the_program_has_read",
+            Self::Places => "descriptors_are_in_their_places_before_anything_can_tell",
+            Self::Followed => "an_object_that_is_unlinked_is_gone",
+            Self::Numbers => "a_descriptor_of_another_number_ends_the_session",
+            Self::Callable => "a_function_that_was_not_called_is_asked_of_the_server",
+            Self::Expected => "a_close_that_fails_ends_the_session",
         }
     }
 

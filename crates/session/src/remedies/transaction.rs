@@ -115,10 +115,16 @@ impl Session {
                 self.transaction.wants_level = true;
             }
             Effect::Begin | Effect::End | Effect::Nothing | Effect::Deallocates => {}
-            Effect::Savepoint => self.loops.flush(),
+            Effect::Savepoint => {
+                self.loops.flush();
+                self.lobs.savepoint();
+            }
             Effect::Read => {
                 self.facts.read(template);
                 self.read_sent(now, template);
+                if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
+                    self.lobs.flush();
+                }
             }
             Effect::WritesRows | Effect::Unknown | Effect::MayDefine => {
                 self.forget(effect == Effect::MayDefine);
@@ -129,7 +135,8 @@ impl Session {
     /// The client begins a transaction.
     pub(crate) fn transaction_begins(&mut self) {
         self.transaction.begin();
-        if self.may_remedy(Remedy::Loops) {
+        self.lobs.transaction_begins();
+        if self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs) {
             self.loops.transaction_begins(&self.config.common);
         }
     }
@@ -142,6 +149,7 @@ impl Session {
             self.chatter.forget(unit);
         }
         self.loops.flush();
+        self.lobs.flush();
         self.watching.doubt_names();
         if may_define && !std::mem::replace(&mut self.transaction.may_define, true) {
             self.facts.changes.begin();
@@ -169,6 +177,7 @@ impl Session {
         self.transaction.end();
         self.loops.transaction_ended(&self.config.common);
         self.cursors.transaction_over();
+        self.lobs.transaction_over();
         self.begin.savepoints_ended();
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod begins;
 pub(crate) mod commits;
 pub(crate) mod common;
 pub(crate) mod cursors;
+pub(crate) mod lobs;
 pub(crate) mod loops;
 pub(crate) mod portals;
 pub(crate) mod settings;
