@@ -97,6 +97,11 @@ impl Server {
         self.settle();
     }
 
+    /// How many transactions that wrote have been committed: [`Server::rows`] changes only with it.
+    pub fn commits(&self) -> u64 {
+        self.world.rows.now()
+    }
+
     /// The rows that a snapshot of now sees, in lines.
     pub fn rows(&self) -> Vec<String> {
         self.world.rows.shown()

@@ -243,11 +243,12 @@ impl Connection {
         }
         let state = match &prepared.statement {
             Some(Statement::Select(select)) if !select.acts() => {
-                let output = match self.backend.select(world, select, &parameters, &kinds) {
+                let mut output = match self.backend.select(world, select, &parameters, &kinds) {
                     Ok(Turn::Done(output)) => output,
                     Ok(Turn::Blocked(by)) => return Ok(Turn::Blocked(by)),
                     Err(failure) => Output { failure: Some(failure), tag: "SELECT".to_owned(), ..Output::default() },
                 };
+                output.columns = prepared.analyzed.columns.as_deref().map(Arc::from);
                 PortalState::Rows { output, at: 0, at_end: false }
             }
             _ => PortalState::Ready,

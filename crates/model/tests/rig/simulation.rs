@@ -70,6 +70,8 @@ struct Simulation {
     arrivals: BTreeMap<(bool, usize), u64>,
     taken: Vec<Taken>,
     starts: Vec<Option<(usize, usize)>>,
+    /// How many commits there were, and what the rows came to then.
+    rows: (u64, u64),
 }
 
 /// One session between a client and the server.
@@ -111,6 +113,7 @@ impl Simulation {
             arrivals: BTreeMap::new(),
             taken: Vec::new(),
             starts: Vec::new(),
+            rows: (0, 0),
         };
         (0..sessions).for_each(|_| drop(run.server.connect()));
         for number in 0..sessions {
@@ -129,7 +132,7 @@ impl Simulation {
             None => self.send(true, number, bytes.to_vec(), 0),
             Some(gate) => {
                 gate.up.extend_from_slice(bytes);
-                self.pump(number);
+                while self.pump(number) {}
             }
         }
     }
@@ -147,14 +150,14 @@ impl Simulation {
         self.events.push(Reverse((at, self.serial, is_up, number, bytes)));
     }
 
-    /// Lets a session decide about what has come from both sides.
-    fn pump(&mut self, number: usize) {
-        let Some(gate) = &mut self.gates[number] else { return };
+    /// Lets a session decide about what has come from both sides; whether it took any of it.
+    fn pump(&mut self, number: usize) -> bool {
+        let Some(gate) = &mut self.gates[number] else { return false };
         let mut for_server = std::mem::take(gate.session.to_server());
         let mut for_client = Vec::new();
         let now = Moment(self.now);
         let mut has_ended = false;
-        let mut is_pulled = true;
+        let (mut is_pulled, mut has_moved) = (true, false);
         while is_pulled && !has_ended {
             is_pulled = false;
             for is_up in [false, true] {
@@ -182,7 +185,7 @@ impl Simulation {
                         }
                     };
                     input.drain(..used);
-                    is_pulled = true;
+                    (is_pulled, has_moved) = (true, true);
                     if is_up {
                         out.append(gate.session.to_server());
                     } else {
@@ -199,6 +202,7 @@ impl Simulation {
             for_server = onetrip_model::messages::terminate();
         }
         self.send(true, number, for_server, 0);
+        has_moved
     }
 
     /// The next thing happens; false if there is none.
@@ -223,7 +227,7 @@ impl Simulation {
         } else if let Some(gate) = &mut self.gates[number] {
             gate.down.extend_from_slice(&bytes);
             // What one session learns may be what another waits for.
-            (0..self.lanes.len()).for_each(|number| self.pump(number));
+            while (0..self.lanes.len()).fold(false, |moved, number| self.pump(number) | moved) {}
         } else {
             self.lanes[number].receive(&bytes);
         }
@@ -296,9 +300,12 @@ impl Simulation {
 
     fn note(&mut self, step: &Step, outcome: Outcome, start: Option<(usize, usize)>) {
         let shown = format!("{}: {}", step.session, step.shown);
-        let mut hasher = DefaultHasher::new();
-        self.server.rows().hash(&mut hasher);
-        let rows = hasher.finish();
+        if self.rows.0 != self.server.commits() {
+            let mut hasher = DefaultHasher::new();
+            self.server.rows().hash(&mut hasher);
+            self.rows = (self.server.commits(), hasher.finish());
+        }
+        let rows = self.rows.1;
         let is_at_rest = !step.pause.is_zero() && self.events.is_empty();
         let state = is_at_rest.then(|| self.state());
         self.taken.push(Taken { shown, outcome, messages: Vec::new(), rows, state });
