@@ -40,8 +40,11 @@ fn compared(bench: &mut Bench<'_>, program: &Program) -> Result<usize, String> {
         }
         let (said, says) = (messages(one), messages(two));
         // Behind the last step of a session that waits, more may come.
-        let is_last = |taken: &Taken| !real[place + 1..].iter().any(|next| next.shown[..1] == taken.shown[..1]);
-        let length = if one.outcome == Outcome::Blocked && is_last(one) { said.len() } else { said.len().max(says.len()) };
+        let is_next = |next: &Taken| {
+            next.shown[..1] == one.shown[..1] && matches!(next.outcome, Outcome::Done | Outcome::Blocked)
+        };
+        let is_last = !real[place + 1..].iter().any(is_next);
+        let length = if one.outcome == Outcome::Blocked && is_last { said.len() } else { said.len().max(says.len()) };
         if let Some(at) = (0..length).find(|at| said.get(*at) != says.get(*at)) {
             let (one_at, two_at) = (said.get(at), says.get(at));
             return Err(format!("{}: message {at}: {one_at:?} against the model's {two_at:?}", one.shown));
@@ -50,8 +53,10 @@ fn compared(bench: &mut Bench<'_>, program: &Program) -> Result<usize, String> {
     Ok(real.len())
 }
 
+/// Without warnings of the server about itself (01000: a portal of a failed transaction is left behind).
 fn messages(taken: &Taken) -> Vec<Message> {
-    taken.messages.iter().map(comparable).collect()
+    let messages = taken.messages.iter().map(comparable);
+    messages.filter(|message| (message.tag, &message.body[..]) != (b'N', b"01000")).collect()
 }
 
 fn prove(version: &str) {

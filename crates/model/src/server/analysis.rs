@@ -54,7 +54,7 @@ pub(crate) fn analyze(statement: &Statement, declared: &[u32]) -> Result<Analyze
             types.condition(change.condition.as_ref())?;
             types.returning(change.table, &change.returning)?
         }
-        Statement::Show(name) => Some(vec![Described::plain(name, Type::Text)]),
+        Statement::Show(name) => Some(vec![Described::plain(super::settings::shown(name), Type::Text)]),
         Statement::Question(question) => Some(question_columns(question)),
         _ => None,
     };
@@ -169,8 +169,13 @@ impl Types {
                 Some(Type::Boolean)
             }
             Expression::Side(inner) => {
-                if self.of(inner)?.is_none() {
-                    self.settle(inner, Type::Int4)?;
+                match self.of(inner)? {
+                    None => drop(self.settle(inner, Type::Int4)?),
+                    Some(Type::Int4) => {}
+                    Some(kind) => {
+                        let message = format!("function side({}) does not exist", kind.name());
+                        return Err(Failure::new("42883", message));
+                    }
                 }
                 Some(Type::Int4)
             }

@@ -20,6 +20,15 @@ pub(crate) struct World {
     pub(crate) locks: Locks,
     /// In nanoseconds.
     pub(crate) now: u64,
+    turns: u64,
+}
+
+impl World {
+    /// A number for the next that waits.
+    pub(crate) fn turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
 }
 
 /// A statement that was parsed; `None` is an empty text.

@@ -128,7 +128,7 @@ impl Server {
     /// Lets those go on who waited for what is over, the first that waits first.
     fn settle(&mut self) {
         loop {
-            let waits = |number: &usize| Some((self.connections[*number].blocked.as_ref()?.1, *number));
+            let waits = |number: &usize| Some((self.connections[*number].blocked.as_ref()?.turn, *number));
             let mut waiting: Vec<_> =
                 (0..self.connections.len()).filter_map(|number| waits(&number)).collect();
             waiting.sort_unstable();
@@ -144,7 +144,7 @@ impl Server {
 
     /// Whether a session waits for itself in the end.
     fn is_deadlocked(&self, number: usize) -> bool {
-        let ahead = |of: usize| self.connections[of].blocked.as_ref().map(|(by, _)| by.clone()).unwrap_or_default();
+        let ahead = |of: usize| self.connections[of].blocked.as_ref().map_or_else(Vec::new, |blocked| blocked.by.clone());
         let mut open = ahead(number);
         let mut seen = Vec::new();
         while let Some(next) = open.pop() {
@@ -161,6 +161,6 @@ impl Server {
 }
 
 fn deadline(connection: &Connection) -> Option<u64> {
-    let (_, since) = connection.blocked.as_ref()?;
+    let since = connection.blocked.as_ref()?.since;
     Some(since + connection.backend.settings.lock_timeout()?)
 }

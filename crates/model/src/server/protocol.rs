@@ -30,10 +30,20 @@ pub(crate) struct Connection {
     skips: bool,
     /// The simple query that is being run: its statements, and how many are done.
     query: Option<(Vec<Arc<Prepared>>, usize)>,
-    /// Who is waited for, and since when.
-    pub(crate) blocked: Option<(Vec<usize>, u64)>,
+    pub(crate) blocked: Option<Blocked>,
     /// Statements that were run; those that start and end transactions are among them.
     pub(crate) ran: u64,
+}
+
+/// A message that waits.
+#[derive(Debug)]
+pub(crate) struct Blocked {
+    /// For these sessions.
+    pub(crate) by: Vec<usize>,
+    /// In nanoseconds.
+    pub(crate) since: u64,
+    /// Whose turn it is first.
+    pub(crate) turn: u64,
 }
 
 type Handled = Result<Turn<()>, Failure>;
@@ -75,11 +85,13 @@ impl Connection {
                 return;
             }
             let message: Vec<u8> = self.input[..length].to_vec();
-            let since = self.blocked.take().map_or(world.now, |(_, since)| since);
+            let was = self.blocked.take();
             match self.handle(world, header.tag, &message[HEADER_BYTES..]) {
                 Ok(Turn::Done(())) => {}
                 Ok(Turn::Blocked(by)) => {
-                    self.blocked = Some((by, since));
+                    let (since, turn) =
+                        was.map_or_else(|| (world.now, world.turn()), |was| (was.since, was.turn));
+                    self.blocked = Some(Blocked { by, since, turn });
                     return;
                 }
                 Err(failure) => self.fail(world, header.tag, &failure),
@@ -193,7 +205,7 @@ impl Connection {
             self.backend.prepared.remove(message.statement);
         }
         self.backend.transaction();
-        let mut statements = parse(&String::from_utf8_lossy(message.text))?;
+        let mut statements = self.read(message.text)?;
         if statements.len() > 1 {
             let text = "cannot insert multiple commands into a prepared statement";
             return Err(Failure::new("42601", text));
@@ -220,6 +232,15 @@ impl Connection {
         Ok(Turn::Done(()))
     }
 
+    /// The statements of a text. In a transaction that has failed, names are not looked up.
+    fn read(&self, text: &[u8]) -> Result<Vec<Statement>, Failure> {
+        let is_syntax = |failure: &Failure| failure.sqlstate == "42601";
+        parse(&String::from_utf8_lossy(text)).map_err(|failure| match self.backend.has_failed() {
+            true if !is_syntax(&failure) => Failure::aborted(),
+            _ => failure,
+        })
+    }
+
     fn bind(&mut self, world: &mut World, bind: &Bind<'_>) -> Handled {
         let prepared = self.statement(bind.statement)?;
         self.backend.transaction();
@@ -243,11 +264,7 @@ impl Connection {
         }
         let state = match &prepared.statement {
             Some(Statement::Select(select)) if !select.acts() => {
-                let mut output = match self.backend.select(world, select, &parameters, &kinds) {
-                    Ok(Turn::Done(output)) => output,
-                    Ok(Turn::Blocked(by)) => return Ok(Turn::Blocked(by)),
-                    Err(failure) => Output { failure: Some(failure), tag: "SELECT".to_owned(), ..Output::default() },
-                };
+                let mut output = done!(self.backend.select(world, select, &parameters, &kinds));
                 output.columns = prepared.analyzed.columns.as_deref().map(Arc::from);
                 PortalState::Rows { output, at: 0, at_end: false }
             }
@@ -384,7 +401,7 @@ impl Connection {
     fn query(&mut self, world: &mut World, text: &[u8]) -> Handled {
         if self.query.is_none() {
             self.backend.prepared.remove(&b""[..]);
-            let statements = parse(&String::from_utf8_lossy(text))?;
+            let statements = self.read(text)?;
             if statements.is_empty() {
                 self.put(backend::EMPTY_QUERY_RESPONSE);
                 self.get_ready();

@@ -39,7 +39,7 @@ impl Default for Settings {
 }
 
 /// How the server writes the names of those that it tells.
-fn shown(name: &str) -> &str {
+pub(crate) fn shown(name: &str) -> &str {
     if name == "timezone" { "TimeZone" } else { name }
 }
 

@@ -7,7 +7,7 @@ use super::catalogue;
 use super::evaluate::Scope;
 use super::failure::Failure;
 use super::locks::Mode;
-use super::rows::{Deed, Row, Snapshot, Standing};
+use super::rows::{Deed, Row, Standing};
 use super::schema::{self, LOG, TABLES, Table};
 use super::syntax::{
     Change, Expression, Insert, Item, Level, Rows, Select, Statement,
@@ -18,7 +18,6 @@ use super::value::{Type, Value};
 /// How far a statement has come that waits for others.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    snapshot: Snapshot,
     candidates: Vec<usize>,
     at: usize,
     count: usize,
@@ -144,6 +143,8 @@ impl Backend {
                 match self.project(world, &select.items, &scope) {
                     Ok(Turn::Done(row)) => output.rows.push(row),
                     Ok(Turn::Blocked(by)) => return Ok(Turn::Blocked(by)),
+                    // What depends on no row is worked out with the plan.
+                    Err(failure) if select.table.is_none() && !select.acts() => return Err(failure),
                     Err(failure) => {
                         output.failure = Some(failure);
                         break;
@@ -319,7 +320,7 @@ impl Backend {
             let key = |at: &usize| &world.rows.row(table, *at)[0];
             key(one).compare(key(two)).unwrap_or(std::cmp::Ordering::Equal)
         });
-        Ok(Progress { snapshot, candidates, ..Progress::default() })
+        Ok(Progress { candidates, ..Progress::default() })
     }
 
     /// The version of the next candidate that is to be changed, if it still is one.
@@ -419,9 +420,6 @@ impl Backend {
     ) -> Worked<Output> {
         self.needs_block("LOCK TABLE")?;
         let mode = if is_exclusive { Mode::AccessExclusive } else { Mode::AccessShare };
-        if is_exclusive {
-            self.refuse_read_only("LOCK TABLE")?;
-        }
         for table in tables {
             if let Turn::Blocked(by) = self.lock(world, *table, mode)? {
                 if nowait {

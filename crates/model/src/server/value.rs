@@ -67,11 +67,11 @@ impl Value {
         match (format, kind) {
             (Format::Binary, Type::Int4) => match bytes.try_into() {
                 Ok(bytes) => Ok(Self::Integer(i32::from_be_bytes(bytes).into())),
-                Err(_) => Err(Failure::new("22P03", "incorrect binary data format in bind parameter 1")),
+                Err(_) => Err(wrong_length(bytes.len() < 4)),
             },
             (Format::Binary, Type::Int8) => match bytes.try_into() {
                 Ok(bytes) => Ok(Self::Integer(i64::from_be_bytes(bytes))),
-                Err(_) => Err(Failure::new("22P03", "incorrect binary data format in bind parameter 1")),
+                Err(_) => Err(wrong_length(bytes.len() < 8)),
             },
             _ => Self::parse(&String::from_utf8_lossy(bytes), kind),
         }
@@ -129,5 +129,12 @@ impl Value {
             (Self::Boolean(one), Self::Boolean(two)) => Some(one.cmp(two)),
             _ => None,
         }
+    }
+}
+
+fn wrong_length(is_short: bool) -> Failure {
+    match is_short {
+        true => Failure::new("08P01", "insufficient data left in message"),
+        false => Failure::new("22P03", "incorrect binary data format in bind parameter 1"),
     }
 }

@@ -28,8 +28,8 @@ const FAILED_STEPS_MAX: usize = 3;
 #[derive(Debug, Clone)]
 pub(crate) enum Way {
     Direct,
-    /// Through sessions with these remedies, so far away; the seed shakes the messages' times.
-    Through { remedies: Remedies, rtt: Duration, seed: u64 },
+    /// Through sessions with these remedies, so far away; with a seed, messages of two sessions overtake each other.
+    Through { remedies: Remedies, rtt: Duration, shaken_by: Option<u64> },
 }
 
 /// What a run has shown.
@@ -65,7 +65,7 @@ struct Simulation {
     serial: u64,
     now: u64,
     one_way: u64,
-    random: Random,
+    random: Option<Random>,
     /// When the last message of each direction arrives.
     arrivals: BTreeMap<(bool, usize), u64>,
     taken: Vec<Taken>,
@@ -83,9 +83,11 @@ struct Gate {
 
 impl Simulation {
     fn open(sessions: usize, way: &Way) -> Self {
-        let (remedies, one_way, seed) = match way {
-            Way::Direct => (None, 0, 0),
-            Way::Through { remedies, rtt, seed } => (Some(remedies), rtt.as_nanos() as u64 / 2, *seed),
+        let (remedies, one_way, random) = match way {
+            Way::Direct => (None, 0, None),
+            Way::Through { remedies, rtt, shaken_by } => {
+                (Some(remedies), rtt.as_nanos() as u64 / 2, shaken_by.map(Random::new))
+            }
         };
         let common = Arc::<Common>::default();
         let gate = |number: usize| {
@@ -109,11 +111,11 @@ impl Simulation {
             serial: 0,
             now: 0,
             one_way,
-            random: Random::new(seed),
+            random,
             arrivals: BTreeMap::new(),
             taken: Vec::new(),
             starts: Vec::new(),
-            rows: (0, 0),
+            rows: (u64::MAX, 0),
         };
         (0..sessions).for_each(|_| drop(run.server.connect()));
         for number in 0..sessions {
@@ -142,7 +144,8 @@ impl Simulation {
         if bytes.is_empty() {
             return;
         }
-        let shake = if self.one_way == 0 { 0 } else { self.random.below(self.one_way as usize / 2 + 1) as u64 };
+        let half = self.one_way as usize / 2;
+        let shake = self.random.as_mut().map_or(0, |random| random.below(half + 1) as u64);
         let last = self.arrivals.entry((is_up, number)).or_default();
         let at = (self.now + after + self.one_way + shake).max(*last);
         *last = at;
@@ -306,7 +309,10 @@ impl Simulation {
             self.rows = (self.server.commits(), hasher.finish());
         }
         let rows = self.rows.1;
-        let is_at_rest = !step.pause.is_zero() && self.events.is_empty();
+        // A Parse that was answered may wait for a lock that another session has taken meanwhile.
+        let rests = |number: usize| self.server.is_idle(number) || self.lanes[number].is_blocked;
+        let is_at_rest =
+            !step.pause.is_zero() && self.events.is_empty() && (0..self.lanes.len()).all(rests);
         let state = is_at_rest.then(|| self.state());
         self.taken.push(Taken { shown, outcome, messages: Vec::new(), rows, state });
         self.starts.push(start);

@@ -108,7 +108,9 @@ impl Session {
                 self.transaction_begins();
                 self.transaction.wants_level = true;
             }
-            Effect::Begin | Effect::End | Effect::Nothing | Effect::Deallocates => {}
+            // Another transaction may follow at once: COMMIT AND CHAIN.
+            Effect::End => self.loops.transaction_ended(&self.config.common),
+            Effect::Begin | Effect::Nothing | Effect::Deallocates => {}
             Effect::Savepoint => self.loops.flush(),
             Effect::Read => {
                 self.facts.read(template);
