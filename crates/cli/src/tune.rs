@@ -1,7 +1,7 @@
 //! `onetrip lab tune`: a fetch size and a prefetch for one result, chosen and checked.
 
+use crate::exit::ExitCode;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;

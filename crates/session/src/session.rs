@@ -11,8 +11,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Lobs, Loops, Remedies, Rule, Told,
-    Transaction, Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Lobs, Loops, Remedies, Rule,
+    Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;

@@ -114,7 +114,12 @@ impl Session {
                 self.transaction_begins();
                 self.transaction.wants_level = true;
             }
-            Effect::Begin | Effect::End | Effect::Nothing | Effect::Deallocates => {}
+            // Another transaction may follow at once: COMMIT AND CHAIN.
+            Effect::End => {
+                self.loops.transaction_ended(&self.config.common);
+                self.lobs.transaction_over();
+            }
+            Effect::Begin | Effect::Nothing | Effect::Deallocates => {}
             Effect::Savepoint => {
                 self.loops.flush();
                 self.lobs.savepoint();
