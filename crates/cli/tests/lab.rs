@@ -53,8 +53,8 @@ fn a_choice_is_said_in_the_words_of_the_drivers() {
 
 #[test]
 fn a_table_tells_its_rows_and_which_column_is_the_large_one() {
-    let server = common::Server::start(&["--auth", "trust"]);
-    let url = format!("host=127.0.0.1 port={} user=onetrip dbname=postgres sslmode=disable", server.port());
+    let server = onetrip_pgserver::PgServer::start(&["--auth", "trust"]);
+    let url = format!("host=127.0.0.1 port={} user=onetrip dbname=postgres sslmode=disable", server.at.port);
     let made = std::process::Command::new("psql")
         .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", &url, "-c"])
         .arg(
