@@ -6,7 +6,7 @@ with onetrip.connect("postgres://ann@db.example/shop") as connection:
 
 from __future__ import annotations
 
-from onetrip import _native, errors
+from onetrip import _native, errors, rows
 
 _native.set_errors(errors.from_native)
 
@@ -46,13 +46,16 @@ from onetrip.errors import (  # noqa: E402
     Warning,
 )
 from onetrip.pipeline import Operation, Pipeline  # noqa: E402
+from onetrip.server_cursor import ServerCursor  # noqa: E402
+
+__version__ = _native.VERSION
 
 __all__ = [
     "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Column", "Connection", "Cursor", "DataError",
     "DatabaseError", "Date", "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json",
     "Jsonb", "LargeObject",
     "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
-    "PipelineUndone", "ProgrammingError", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
+    "PipelineUndone", "ProgrammingError", "ServerCursor", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
     "TransactionStatus", "Warning", "apilevel", "connect", "errors", "paramstyle", "register_dumper",
-    "register_loader", "threadsafety",
+    "register_loader", "rows", "threadsafety",
 ]  # fmt: skip

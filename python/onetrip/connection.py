@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onetrip import _native, errors
 from onetrip.cursor import Cursor, Params
 from onetrip.errors import Diagnostic, InterfaceError, ProgrammingError
 from onetrip.pipeline import OnError, Pipeline
+from onetrip.server_cursor import ServerCursor
+
+if TYPE_CHECKING:
+    from onetrip.adapt import Loader
+    from onetrip.rows import RowFactory
 
 
 class TransactionStatus(enum.IntEnum):
@@ -69,23 +74,40 @@ class Connection:
     ProgrammingError = errors.ProgrammingError
     NotSupportedError = errors.NotSupportedError
 
-    def __init__(self, session: _native.Session, *, autocommit: bool = False) -> None:
+    def __init__(
+        self, session: _native.Session, *, autocommit: bool = False, row_factory: RowFactory | None = None
+    ) -> None:
         self._native: _native.Session | None = session
         self._begins = not autocommit
         self._pipeline: Pipeline | None = None
+        self._declared = 0
+        # How much of others' DDL it has heard of: for whoever counts that.
+        self.schema_version = 0
+        self.row_factory = row_factory
 
-    def cursor(self) -> Cursor:
-        """A new cursor."""
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory | None = None,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> Cursor:
+        """A new cursor; with a name, one that the server keeps. Its rows are what `row_factory` makes, or that of the
+        connection."""
         self._session()
-        return Cursor(self)
+        factory = row_factory or self.row_factory
+        if name:
+            return ServerCursor(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
+        return Cursor(self, row_factory=factory)
 
     def execute(self, statement: str, params: Params = None) -> Cursor:
         """Runs a statement by a new cursor, and returns that."""
-        return Cursor(self).execute(statement, params)
+        return Cursor(self, row_factory=self.row_factory).execute(statement, params)
 
     def executemany(self, statement: str, rows: Iterable[Any]) -> Cursor:
         """Runs a statement once for each of `rows` by a new cursor, and returns that."""
-        cursor = Cursor(self)
+        cursor = Cursor(self, row_factory=self.row_factory)
         cursor.executemany(statement, rows)
         return cursor
 
@@ -146,6 +168,15 @@ class Connection:
         """Writes into a large object, from a position on."""
         _native.write_object(self._session(), oid, position, data, self._begins)
 
+    def forget_statements(self) -> None:
+        """Prepares all statements anew when they are next used: for programs that know that another connection has
+        changed tables. It takes no trip. What this connection changes itself, it knows."""
+        self._session().forget_statements()
+
+    def register_loader(self, oid: int, loader: Loader) -> None:
+        """Makes values of a type by a function of their text, on this connection."""
+        self._session().loaders[oid] = loader
+
     def cancel(self) -> None:
         """Interrupts what another thread runs on this connection."""
         self._session().cancel()
@@ -171,6 +202,11 @@ class Connection:
     def backend_pid(self) -> int | None:
         """Process id of the server's side."""
         return self._session().backend
+
+    @property
+    def trips(self) -> int:
+        """Round trips since the session was open."""
+        return self._session().trips
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -235,9 +271,12 @@ class Connection:
             session.run(f"ROLLBACK TO SAVEPOINT {savepoint}; RELEASE SAVEPOINT {savepoint}", None, False)
 
 
-def connect(conninfo: str = "", *, autocommit: bool = False, **keywords: Any) -> Connection:
+def connect(
+    conninfo: str = "", *, autocommit: bool = False, row_factory: RowFactory | None = None, **keywords: Any
+) -> Connection:
     """Connects by a URL or libpq's keywords, as text or as arguments; PG* variables say what these leave open.
 
     Two keywords are onetrip's own: `pipelining` ("on", "off") and `statement_cache` (how many stay prepared)."""
     pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
-    return Connection(_native.Session.connect(conninfo, pairs), autocommit=autocommit)
+    session = _native.Session.connect(conninfo, pairs)
+    return Connection(session, autocommit=autocommit, row_factory=row_factory)

@@ -11,17 +11,20 @@ from onetrip.errors import InterfaceError, ProgrammingError
 if TYPE_CHECKING:
     from onetrip._native import Answer
     from onetrip.connection import Connection
+    from onetrip.rows import RowFactory, RowMaker
 
-Row = tuple[Any, ...]
+Row = Any  # a tuple, unless the cursor has a row factory
 Params = Sequence[Any] | Mapping[str, Any] | None
 
 
 class Cursor:
     """Runs statements and gives out their rows. The rows of a statement are fetched in its one trip."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, row_factory: RowFactory | None = None) -> None:
         self.connection = connection
         self.arraysize = 1
+        self._factory = row_factory
+        self._maker: RowMaker | None = None
         self._answers: list[Answer] = []
         self._at = 0
         self._answer: Answer | None = None
@@ -56,22 +59,24 @@ class Cursor:
         if answer is None or self._closed:
             raise self._no_rows()
         row = answer.one()
-        if row is None and answer.columns is None:
-            raise self._no_rows()
-        return row
+        if row is None:
+            if answer.columns is None:
+                raise self._no_rows()
+            return None
+        return row if self._factory is None else self._make(row)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next `size` rows (`arraysize` unless given), fewer at the end."""
-        return self._rows().many(self.arraysize if size is None else size)
+        return self._made(self._rows().many(self.arraysize if size is None else size))
 
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
-        return self._rows().many(len(self._rows()))
+        return self._made(self._rows().many(len(self._rows())))
 
     def __iter__(self) -> Iterator[Row]:
         rows = self._rows()
         while (row := rows.one()) is not None:
-            yield row
+            yield row if self._factory is None else self._make(row)
 
     def scroll(self, value: int, mode: str = "relative") -> None:
         """Moves to another row of the result."""
@@ -82,6 +87,15 @@ class Cursor:
         if not 0 <= target < max(len(rows), 1):
             raise IndexError("position out of bound")
         rows.seek(target)
+
+    @property
+    def row_factory(self) -> RowFactory | None:
+        """What makes rows of this cursor's values; None for tuples."""
+        return self._factory
+
+    @row_factory.setter
+    def row_factory(self, factory: RowFactory | None) -> None:
+        self._factory, self._maker = factory, None
 
     def nextset(self) -> bool | None:
         """Steps to the result of the next statement; None where there is none."""
@@ -144,12 +158,24 @@ class Cursor:
         self._answers = answers
         self._at = 0
         self._answer = answers[0] if answers else None
+        self._maker = None
         if not answers:
             self._count = -1
 
     def _show(self, at: int) -> None:
         self._at = at
         self._answer = self._answers[at]
+        self._maker = None
+
+    def _make(self, row: Row) -> Row:
+        """A row by the factory."""
+        if self._maker is None:
+            assert self._factory is not None
+            self._maker = self._factory(self)
+        return self._maker(row)
+
+    def _made(self, rows: list[Row]) -> list[Row]:
+        return rows if self._factory is None else [self._make(row) for row in rows]
 
     def _check(self) -> None:
         if self._closed:

@@ -32,3 +32,9 @@ def connection(server: dict[str, object]) -> Iterator[onetrip.Connection]:
     connection = onetrip.connect(**server)
     yield connection
     connection.close()
+
+
+@pytest.fixture(scope="session")
+def command() -> Path:
+    """The `onetrip` command that the wheel installs."""
+    return Path(sys.executable).with_name("onetrip")

@@ -1,6 +1,5 @@
 //! Distances that a run is priced at, and `onetrip forecast`.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,6 +10,7 @@ use onetrip_link::BitsPerSecond;
 use onetrip_report::Report;
 
 use crate::args::duration;
+use crate::exit::ExitCode;
 use crate::output::{PageOptions, Stream, print, write_pages};
 use crate::trace::summarise;
 

@@ -1,12 +1,11 @@
 //! `onetrip explain`.
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use clap::Args;
 use onetrip_ledger::Code;
 use onetrip_ledger::findings::page;
 
+use crate::exit::ExitCode;
 use crate::output::{Stream, print};
 
 #[derive(Debug, Args)]

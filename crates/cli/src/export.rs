@@ -1,12 +1,12 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use onetrip_export::{ExportError, json_lines};
 use onetrip_ledger::TraceReader;
 
 use crate::args::{ExportFormat, ExportOptions};
+use crate::exit::ExitCode;
 
 /// `onetrip export`.
 pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode> {

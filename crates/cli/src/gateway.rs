@@ -1,5 +1,3 @@
-use std::process::ExitCode;
-
 use anyhow::Result;
 use onetrip_gateway::{Gateway, GatewayConfig};
 use onetrip_report::RunInfo;
@@ -7,6 +5,7 @@ use onetrip_target::Environment;
 use onetrip_target::launch::Upstream;
 
 use crate::args::{EXIT_JUDGED, GatewayOptions};
+use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::output::{Stream, Subject, write};
 use crate::{link, stop};

@@ -1,7 +1,6 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use onetrip_gateway::LinkOutcome;
 use onetrip_link::{HumanDuration, LinkSpec, Relay, Target};
 
 use crate::args::LinkCommandOptions;
+use crate::exit::ExitCode;
 use crate::stop;
 
 /// Wait for each of several addresses when one is chosen.

@@ -1,8 +1,7 @@
-use std::process::ExitCode;
-
 use anyhow::Result;
 
 use crate::args::{EXIT_JUDGED, ReportOptions};
+use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::output::{Stream, Subject, write};
 use crate::trace::summarise;

@@ -1,5 +1,4 @@
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
@@ -8,6 +7,8 @@ use onetrip_target::launch::{ChildExit, Program, Redirect, RedirectOptions, Upst
 use onetrip_target::{Environment, SslMode};
 
 use crate::args::{EXIT_JUDGED, RunOptions};
+use crate::control::{self, Control};
+use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::link;
 use crate::output::{Stream, Subject, write};
@@ -34,10 +35,10 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         url_variables: &options.url_variables,
         sslmode: SslMode::Disable,
     };
-    let redirect = redirect(&environment, &upstream, &redirect_options)?;
+    let mut redirect = redirect(&environment, &upstream, &redirect_options)?;
     announce(&redirect, &upstream.conninfo.address(), &address.to_string());
     link::announce(link.as_ref());
-    let exit = supervise(options, &redirect)?;
+    let exit = supervise(options, &mut redirect, &gateway)?;
     let outcome = gateway.stop();
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
@@ -85,11 +86,16 @@ fn announce(redirect: &Redirect, upstream: &str, gateway: &str) {
 }
 
 /// Runs the program to its end, with our signals passed on.
-fn supervise(options: &RunOptions, redirect: &Redirect) -> Result<ChildExit> {
+fn supervise(options: &RunOptions, redirect: &mut Redirect, gateway: &Gateway) -> Result<ChildExit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
+        let control = Control::listen(gateway.common())?;
+        redirect.set.push((control::VARIABLE.to_owned(), control.path()));
         let mut program = Program::spawn(&options.program, redirect)?;
-        program.wait().await.context("cannot tell how the program ended")
+        tokio::select! {
+            exit = program.wait() => exit.context("cannot tell how the program ended"),
+            () = control.serve() => bail!("nobody listens for tests any more"),
+        }
     })
 }
 

@@ -1,9 +1,8 @@
-use std::process::ExitCode;
-
 use anyhow::{Context, Result, bail};
 use onetrip_embed::{EmbedError, Login, ServeOptions, Server, User};
 
 use crate::args::ServeCommandOptions;
+use crate::exit::ExitCode;
 use crate::stop::Waiter;
 
 /// `onetrip serve`.

@@ -209,3 +209,35 @@ fn wrong_flags_and_files_say_what_to_do() {
     let address = taken.local_addr().unwrap().to_string();
     assert!(refused(&["gateway", "--listen", &address]).contains("something listens there already"));
 }
+
+#[test]
+fn a_test_runner_names_the_scope_and_reads_the_counts() {
+    let script = r#"python3 - <<'END'
+import json, os, socket, subprocess
+control = socket.socket(socket.AF_UNIX)
+control.connect(os.environ["ONETRIP_CONTROL"])
+lines = control.makefile("rw")
+def ask(line):
+    lines.write(line + "\n")
+    lines.flush()
+    return json.loads(lines.readline())
+assert ask("counts")["connections"] == 0
+before = ask("scope tests/test_a.py::test_it [1]")
+subprocess.run(["psql", "-qAtc", "SELECT 1", "-c", "SELECT 2"], check=True)
+after = ask("scope")
+assert (after["trips"] - before["trips"], after["statements"], after["connections"]) == (2, 2, 1), after
+assert "error" in ask("nonsense")
+lines.write("x" * 5000)
+try:
+    lines.flush()
+    assert lines.readline() == ""
+except ConnectionError:
+    pass
+END"#;
+    let report = json(&[], script);
+    let scope = &report["scopes"][0];
+    assert_eq!(
+        (scope["label"].as_str(), scope["trips"].as_u64()),
+        (Some("tests/test_a.py::test_it [1]"), Some(2))
+    );
+}

@@ -189,6 +189,11 @@ impl Gateway {
         &self.address
     }
 
+    /// What its sessions share: the counts so far are in there.
+    pub fn common(&self) -> Arc<Common> {
+        Arc::clone(&self.shared.common)
+    }
+
     /// Clients that have connected so far.
     pub fn accepted(&self) -> u64 {
         self.shared.accepted.load(Ordering::Relaxed)

@@ -43,8 +43,12 @@ pub(crate) enum Loader {
 }
 
 impl Loader {
-    /// The loader of a type; a registered function goes before what is built in.
-    pub(crate) fn of(py: Python<'_>, ty: &Type) -> PyResult<Self> {
+    /// The loader of a type; a registered function goes before what is built in, and one of the connection's own before
+    /// that.
+    pub(crate) fn of(py: Python<'_>, ty: &Type, own: &Bound<'_, PyDict>) -> PyResult<Self> {
+        if let Some(function) = own.get_item(ty.oid())? {
+            return Ok(Self::Call(function.unbind()));
+        }
         let registered = LOADERS.get(py).map(|loaders| loaders.bind(py).get_item(ty.oid()));
         if let Some(function) = registered.transpose()?.flatten() {
             return Ok(Self::Call(function.unbind()));
@@ -54,10 +58,12 @@ impl Loader {
             Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::XID | Type::CID => Self::Int,
             Type::FLOAT4 | Type::FLOAT8 => Self::Float,
             Type::BYTEA => Self::Bytes,
+            // Arrays by their kind, but not by how they are written.
+            Type::INT2_VECTOR | Type::OID_VECTOR => Self::Text,
             _ => match ty.kind() {
                 Kind::Array(element) => {
                     let sign = if *element == Type::BOX { b';' } else { b',' };
-                    Self::Array(Box::new(Self::of(py, element)?), sign)
+                    Self::Array(Box::new(Self::of(py, element, own)?), sign)
                 }
                 _ => Self::Text,
             },

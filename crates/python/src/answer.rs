@@ -2,7 +2,7 @@
 
 use onetrip_client::{Done, Place, ResultSet, Row};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::adapters::Loader;
 
@@ -19,11 +19,12 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Wraps what a statement did.
-    pub(crate) fn new(py: Python<'_>, done: Done) -> PyResult<Self> {
+    pub(crate) fn new(done: Done, own: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = own.py();
         let mut loaders = Vec::new();
         if let Some(rows) = &done.rows {
             for column in rows.columns().iter() {
-                loaders.push(Loader::of(py, &column.ty)?);
+                loaders.push(Loader::of(py, &column.ty, own)?);
             }
         }
         Ok(Self { done, loaders, place: Place::default() })

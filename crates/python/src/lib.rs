@@ -6,11 +6,13 @@ mod adapters;
 mod answer;
 mod arrays;
 mod block;
+mod command;
 mod errors;
 mod lob;
 mod parameters;
 mod query;
 mod session;
+mod spent;
 mod wire;
 
 use pyo3::prelude::*;
@@ -18,16 +20,27 @@ use pyo3::prelude::*;
 /// The functions and classes that `onetrip` is made of.
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn version(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use super::adapters::set_adapters;
     #[pymodule_export]
     use super::answer::Answer;
+    #[pymodule_export]
+    use super::command::command;
     #[pymodule_export]
     use super::errors::set_errors;
     #[pymodule_export]
     use super::lob::{Object, create_object, prefetch, write_object};
     #[pymodule_export]
     use super::session::Session;
+    #[pymodule_export]
+    use super::spent::counts;
     #[pymodule_export]
     use super::wire::{Candidate, Wire, addresses};
 }

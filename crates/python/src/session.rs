@@ -15,6 +15,7 @@ use crate::block;
 use crate::errors::{exception, fields, misuse};
 use crate::parameters::{Parameters, references};
 use crate::query::{Queries, Query, may_be_several};
+use crate::spent::{opened, spent};
 
 /// Executions whose parameters are written before the GIL is released and they are sent.
 const BATCH: usize = 512;
@@ -25,6 +26,7 @@ pub(crate) struct Session {
     client: Mutex<Option<Client>>,
     canceller: Option<Canceller>,
     queries: Mutex<Queries>,
+    loaders: Py<PyDict>,
 }
 
 /// Connection text and keywords as settings of the client.
@@ -121,7 +123,12 @@ impl Session {
         call: impl FnOnce(&mut Client) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| match locked(&self.client).as_mut() {
-            Some(client) => call(client),
+            Some(client) => {
+                let before = client.core().trips();
+                let done = call(client);
+                spent(client.core().trips() - before);
+                done
+            }
             None => Err(Error::Closed),
         });
         // What a signal's handler raised goes before the error of the statement that it cancelled.
@@ -140,6 +147,10 @@ impl Session {
     ) -> PyResult<Asked> {
         asked(&self.queries, py, text, given)
     }
+
+    fn answers(&self, py: Python<'_>, done: Vec<Done>) -> PyResult<Vec<Answer>> {
+        done.into_iter().map(|done| Answer::new(done, self.loaders.bind(py))).collect()
+    }
 }
 
 #[pymethods]
@@ -150,10 +161,12 @@ impl Session {
         let config = config(py, text, keywords)?;
         let mut client = py.detach(|| Client::connect_with(config)).map_err(|error| exception(py, &error))?;
         client.set_interrupt(is_interrupted);
+        opened();
         Ok(Self {
             canceller: client.canceller(),
             client: Mutex::new(Some(client)),
             queries: Mutex::new(Queries::default()),
+            loaders: PyDict::new(py).unbind(),
         })
     }
 
@@ -171,7 +184,7 @@ impl Session {
             Asked::Script(text) => client.run_script(text, begins),
             asked => asked.request(|request| client.run(request, begins)).map(|done| vec![done]),
         })?;
-        done.into_iter().map(|done| Answer::new(py, done)).collect()
+        self.answers(py, done)
     }
 
     /// Runs a statement once for each row of parameters, in one block; returns the rows that were changed, and the
@@ -207,8 +220,7 @@ impl Session {
         sent?;
         done?;
         let (count, done) = self.with(py, |client| block::take_all(client, begins, keeps))?;
-        let answers: PyResult<_> = done.into_iter().map(|done| Answer::new(py, done)).collect();
-        Ok((count, answers?))
+        Ok((count, self.answers(py, done)?))
     }
 
     /// Opens a block.
@@ -243,7 +255,7 @@ impl Session {
     /// Takes the result of an operation, or raises its error.
     fn take(&self, py: Python<'_>, operation: u64) -> PyResult<Answer> {
         let done = self.with(py, |client| block::take(client, operation))?;
-        Answer::new(py, done)
+        Answer::new(done, self.loaders.bind(py))
     }
 
     /// The first operation of the last block that did not run, if there is one.
@@ -293,6 +305,28 @@ impl Session {
         }
     }
 
+    /// The connection's own loaders, by type id.
+    #[getter]
+    fn loaders(&self, py: Python<'_>) -> Py<PyDict> {
+        self.loaders.clone_ref(py)
+    }
+
+    /// Closes a cursor of the server's, along with the next statement.
+    fn close_portal(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.with(py, |client| {
+            client.close_portal(name);
+            Ok(())
+        })
+    }
+
+    /// Prepares all statements anew when they are next used.
+    fn forget_statements(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |client| {
+            client.forget_statements();
+            Ok(())
+        })
+    }
+
     /// A setting that the server reports.
     fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         self.with(py, |client| Ok(client.setting(name).map(str::to_owned)))
@@ -302,6 +336,12 @@ impl Session {
     #[getter]
     fn backend(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         self.with(py, |client| Ok(client.core().cancel_key().map(|key| key.process_id())))
+    }
+
+    /// Round trips since the session was open.
+    #[getter]
+    fn trips(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |client| Ok(client.core().trips()))
     }
 
     /// Whether the connection has ended.

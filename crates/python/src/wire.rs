@@ -8,13 +8,14 @@ use onetrip_target::Host;
 use onetrip_target::address::{Address, candidates};
 use onetrip_target::tls::connector;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::answer::Answer;
 use crate::block::mode;
 use crate::errors::{exception, misuse};
 use crate::query::Queries;
 use crate::session::{Asked, asked, config, locked};
+use crate::spent::{opened, spent};
 
 /// How to connect with one of the servers that connection text names.
 #[pyclass(frozen, module = "onetrip._native")]
@@ -106,6 +107,7 @@ enum Phase {
 pub(crate) struct Wire {
     state: Mutex<State>,
     queries: Mutex<Queries>,
+    loaders: Py<PyDict>,
 }
 
 struct State {
@@ -123,6 +125,10 @@ impl State {
         }
     }
 
+    fn trips(&self) -> u64 {
+        if let Phase::Open(core) = &self.phase { core.trips() } else { 0 }
+    }
+
     fn receive(&mut self, mut data: &[u8]) -> Result<bool, Error> {
         while !data.is_empty() {
             match &mut self.phase {
@@ -133,6 +139,7 @@ impl State {
                             return Err(Error::Closed);
                         };
                         self.phase = Phase::Open(Box::new(opening.into_connection()));
+                        opened();
                     }
                 }
                 Phase::Open(core) => {
@@ -168,7 +175,11 @@ fn fill(space: &mut [u8], data: &mut &[u8]) -> usize {
 impl Wire {
     fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&mut State) -> Result<T, Error>) -> PyResult<T> {
         // Nothing here waits, so that the lock is never held for long; a loop has one thread anyway.
-        call(&mut locked(&self.state)).map_err(|error| exception(py, &error))
+        let mut state = locked(&self.state);
+        let before = state.trips();
+        let done = call(&mut state);
+        spent(state.trips() - before);
+        done.map_err(|error| exception(py, &error))
     }
 }
 
@@ -186,7 +197,8 @@ impl Wire {
         let opening = open().map_err(|error| refused(py, error))?;
         let phase = Phase::Opening(Box::new(opening));
         let state = State { phase, gather: Gather::default(), begins: false };
-        Ok(Self { state: Mutex::new(state), queries: Mutex::new(Queries::default()) })
+        let (state, queries) = (Mutex::new(state), Mutex::new(Queries::default()));
+        Ok(Self { state, queries, loaders: PyDict::new(py).unbind() })
     }
 
     /// Takes what is to be sent now.
@@ -254,7 +266,7 @@ impl Wire {
         let mut done: Vec<Done> = self.with(py, |state| std::mem::take(&mut state.gather).finish())?;
         let begins = usize::from(std::mem::take(&mut locked(&self.state).begins));
         done.drain(..begins.min(done.len()));
-        done.into_iter().map(|done| Answer::new(py, done)).collect()
+        done.into_iter().map(|done| Answer::new(done, self.loaders.bind(py))).collect()
     }
 
     /// Opens a block.
@@ -305,7 +317,7 @@ impl Wire {
             let outcome = state.core()?.take_outcome_number(operation).ok_or(Usage::UnknownOperation)?;
             outcome.into_result()
         })?;
-        Answer::new(py, done)
+        Answer::new(done, self.loaders.bind(py))
     }
 
     /// The first operation of the last block that failed.
@@ -337,6 +349,34 @@ impl Wire {
             },
             _ => 4,
         }
+    }
+
+    /// Round trips since the session was open.
+    #[getter]
+    fn trips(&self) -> u64 {
+        locked(&self.state).trips()
+    }
+
+    /// The connection's own loaders, by type id.
+    #[getter]
+    fn loaders(&self, py: Python<'_>) -> Py<PyDict> {
+        self.loaders.clone_ref(py)
+    }
+
+    /// Closes a cursor of the server's, along with the next statement.
+    fn close_portal(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.with(py, |state| {
+            state.core()?.close_portal(name);
+            Ok(())
+        })
+    }
+
+    /// Prepares all statements anew when they are next used.
+    fn forget_statements(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |state| {
+            state.core()?.forget_statements();
+            Ok(())
+        })
     }
 
     /// A setting that the server reports.

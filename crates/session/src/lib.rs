@@ -28,6 +28,7 @@ mod server;
 mod session;
 mod startup;
 mod statements;
+mod tally;
 mod units;
 
 pub use remedies::{
@@ -36,3 +37,4 @@ pub use remedies::{
 };
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};
+pub use tally::{Counts, Tally};

@@ -4,15 +4,19 @@ use onetrip_sql::{Lifted, StatementKind};
 
 use crate::canonical::Values;
 use crate::names::Names;
+use crate::tally::Tally;
 
 /// Longest label of a scope, in bytes.
-const LABEL_BYTES_MAX: usize = 200;
+pub(crate) const LABEL_BYTES_MAX: usize = 200;
 const SCOPE_SETTING: &[u8] = b"onetrip.scope";
 
-/// What work is booked on. A statement's own comment wins over `SET onetrip.scope`, and that over application_name.
+/// What work is booked on. A statement's own comment wins over `SET onetrip.scope`, that over the scope of all sessions,
+/// and that over application_name.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes {
     set: u32,
+    common: u32,
+    common_version: u64,
     application: u32,
     label: Vec<u8>,
     scratch: Vec<u8>,
@@ -21,12 +25,20 @@ pub(crate) struct Scopes {
 impl Scopes {
     /// The scope of a statement that names none itself.
     pub(crate) fn current(&self) -> u32 {
-        if self.set == 0 { self.application } else { self.set }
+        let named = [self.set, self.common].into_iter().find(|scope| *scope != 0);
+        named.unwrap_or(self.application)
     }
 
     /// The client set `onetrip.scope`; zero when it reset it.
     pub(crate) fn set(&mut self, scope: u32) {
         self.set = scope;
+    }
+
+    /// All sessions may have got another scope.
+    pub(crate) fn update(&mut self, tally: &Tally, names: &mut Names, stream: &mut StreamEncoder) {
+        if let Some(label) = tally.label_after(&mut self.common_version) {
+            self.common = names.scope(&label, stream);
+        }
     }
 
     /// The application's name became known or changed.

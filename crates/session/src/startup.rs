@@ -188,6 +188,7 @@ impl Session {
     /// than protocol 3.0 that there is no more.
     fn open(&mut self, now: Moment, message: StartupMessage<'_>) {
         self.stream.opened(now, message.parameters.iter());
+        self.config.common.tally.opened();
         if let Some(name) = message.parameters.get("application_name") {
             self.scopes.application(name, &mut self.names, &mut self.stream);
         }

@@ -12,7 +12,6 @@ mod runs;
 mod table;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -26,6 +25,7 @@ use self::database::Database;
 use self::interrupt::{Interrupted, Interruptible};
 use self::runs::{Line, Plan, Progress};
 use self::table::Table;
+use crate::exit::ExitCode;
 use crate::output::{Format, OutputOptions, PageOptions, Stream, print, write_pages};
 
 /// What shells know Ctrl-C by.

@@ -3,7 +3,6 @@ mod text;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -13,6 +12,7 @@ use onetrip_target::launch::Upstream;
 use onetrip_target::{Conninfo, Environment};
 
 use crate::args::{PingFormat, PingOptions};
+use crate::exit::ExitCode;
 use crate::stop::Stop;
 
 /// What shells know Ctrl-C by.

@@ -9,6 +9,7 @@ mod cursor;
 mod lob;
 mod pipeline;
 mod pool;
+mod portal;
 mod rows;
 mod run;
 mod socket;

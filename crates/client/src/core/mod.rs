@@ -32,8 +32,10 @@ mod queue;
 mod reading;
 mod receive;
 mod request;
+mod schema;
 mod statements;
 mod stream;
+mod trips;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -111,6 +113,10 @@ pub struct Connection {
     stream: Stream,
     limits: Limits,
     queue: VecDeque<Awaited>,
+    /// Trips of work so far.
+    trips: u64,
+    /// The open transaction has changed tables.
+    has_changed_tables: bool,
     statements: Statements,
     /// The statements that shield the operations of a pipeline; they stay prepared.
     shield_slots: Option<[Slot; 3]>,
@@ -142,6 +148,8 @@ impl Connection {
         Self {
             stream,
             queue: VecDeque::new(),
+            trips: 0,
+            has_changed_tables: false,
             statements: Statements::new(limits.statements),
             limits,
             shield_slots: None,

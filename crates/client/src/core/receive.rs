@@ -213,6 +213,7 @@ impl Connection {
         if matches!(tag.as_bytes(), b"DEALLOCATE ALL" | b"DISCARD ALL") {
             self.statements.forget_all();
         }
+        self.tables_may_have_changed(tag.as_bytes());
         if front.kind == Kind::Simple {
             return Ok(Some(Event::Complete { operation: OperationId(front.id), tag }));
         }

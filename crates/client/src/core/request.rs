@@ -356,6 +356,7 @@ impl Connection {
 
     fn book(&mut self, id: u64, kind: Kind, slot: Slot, number: u32, due: Due, format: Format) {
         let end = self.stream.position();
+        self.count_trip();
         self.queue.push_back(Awaited { id, kind, slot, number, due, format, end });
         self.is_unsynced = true;
         self.is_unflushed = true;

@@ -148,6 +148,17 @@ impl Statements {
         self.to_close.clear();
     }
 
+    /// All are prepared anew when they are next used; the server drops the old ones along with that.
+    pub(crate) fn renew_all(&mut self) {
+        let is_caching = self.is_caching();
+        for statement in self.slots.iter_mut().filter(|statement| statement.standing == Standing::Ready) {
+            statement.standing = Standing::Absent;
+            if is_caching {
+                self.to_close.push(statement.number);
+            }
+        }
+    }
+
     fn insert(&mut self, hash: u64, text: &str, parameters: &[&dyn Param]) -> Slot {
         let slot = match self.victim() {
             Some(slot) => {

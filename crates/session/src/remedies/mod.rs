@@ -3,6 +3,7 @@
 mod arrived;
 mod begin;
 mod changes;
+mod chatter;
 mod commit;
 mod cursors;
 mod descriptions;
@@ -11,6 +12,7 @@ mod fence;
 mod grammar;
 mod inquiry;
 mod isolation;
+mod lobs;
 mod loops;
 mod obstacles;
 mod own;
@@ -29,6 +31,7 @@ use smallvec::SmallVec;
 
 pub(crate) use arrived::Arrived;
 pub(crate) use begin::EarlyBegin;
+pub(crate) use chatter::Chatter;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;
 pub use facts::Knowledge;
@@ -36,6 +39,7 @@ pub use fence::Fence;
 pub(crate) use grammar::leaves_savepoints;
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
+pub(crate) use lobs::{Lobs, Step};
 pub(crate) use loops::Loops;
 pub use loops::{BadVerify, Verify};
 pub(crate) use refusal::Broken;
@@ -51,6 +55,8 @@ pub struct Common {
     pub knowledge: Knowledge,
     /// What was answered and is not over.
     pub fence: Fence,
+    /// What its sessions have spent.
+    pub tally: crate::Tally,
     /// Which statements take their values from which results.
     pub(crate) edges: Mutex<Edges>,
     /// How its servers describe statements.

@@ -1,0 +1,19 @@
+"""The connection for asyncio, over the same core: an `asyncio.Protocol`, so that every event loop will do.
+
+async with await onetrip.aio.connect("postgres://ann@db.example/shop") as connection:
+    rows = await (await connection.execute("SELECT %s", (1,))).fetchall()
+"""
+
+from __future__ import annotations
+
+from onetrip.aio.connection import AsyncConnection, connect
+from onetrip.aio.cursor import AsyncCursor
+from onetrip.aio.large_object import AsyncLargeObject
+from onetrip.aio.pipeline import AsyncOperation, AsyncPipeline
+from onetrip.aio.pool import AsyncPool
+from onetrip.aio.server_cursor import AsyncServerCursor
+
+__all__ = [
+    "AsyncConnection", "AsyncCursor", "AsyncLargeObject", "AsyncOperation", "AsyncPipeline", "AsyncPool",
+    "AsyncServerCursor", "connect",
+]  # fmt: skip

@@ -1,0 +1,234 @@
+"""The connection for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from onetrip import _native, errors
+from onetrip.aio.cursor import AsyncCursor
+from onetrip.aio.large_object import AsyncLargeObject, create, fetch_ahead, write
+from onetrip.aio.pipeline import AsyncPipeline
+from onetrip.aio.server_cursor import AsyncServerCursor
+from onetrip.aio.transport import Transport
+from onetrip.connection import Notify, TransactionStatus
+from onetrip.cursor import Params
+from onetrip.errors import InterfaceError, OperationalError, ProgrammingError
+from onetrip.pipeline import _GOES_ON, OnError
+
+if TYPE_CHECKING:
+    from onetrip.adapt import Loader
+    from onetrip.rows import RowFactory
+
+
+class AsyncConnection:
+    """A session with a server. Tasks may share it: each call waits for those before it."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        address: tuple[str, int | None],
+        autocommit: bool,
+        row_factory: RowFactory | None = None,
+    ) -> None:
+        self._transport = transport
+        self._address = address
+        self._begins = not autocommit
+        self._lock = asyncio.Lock()
+        self._is_closed = False
+        self._declared = 0
+        self.row_factory = row_factory
+
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory | None = None,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> AsyncCursor:
+        """A new cursor, as `onetrip.Connection.cursor`."""
+        factory = row_factory or self.row_factory
+        if name:
+            return AsyncServerCursor(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
+        return AsyncCursor(self, row_factory=factory)
+
+    async def execute(self, statement: str, params: Params = None) -> AsyncCursor:
+        """Runs a statement by a new cursor, and returns that."""
+        return await AsyncCursor(self, row_factory=self.row_factory).execute(statement, params)
+
+    def pipeline(self, on_error: OnError = "abort") -> AsyncPipeline:
+        """A block of operations that travel together, as `onetrip.Connection.pipeline`."""
+        if on_error not in _GOES_ON:
+            raise ValueError(f"on_error has to be 'abort' or 'continue', not {on_error!r}")
+        return AsyncPipeline(self, on_error)
+
+    async def commit(self) -> None:
+        """Commits the transaction, if there is one."""
+        if self._wire().status != TransactionStatus.IDLE:
+            await self._run("COMMIT", None, False)
+
+    async def rollback(self) -> None:
+        """Rolls the transaction back, if there is one."""
+        if self._wire().status != TransactionStatus.IDLE:
+            await self._run("ROLLBACK", None, False)
+
+    async def large_objects(self, oids: Iterable[int], prefetch: int | None = None) -> list[AsyncLargeObject]:
+        """Large objects to read, all by one trip, as `onetrip.Connection.large_objects`."""
+        return await fetch_ahead(self, list(oids), prefetch)
+
+    async def create_large_object(self, data: bytes = b"") -> int:
+        """Makes a large object of bytes; its id."""
+        return await create(self, data)
+
+    async def write_large_object(self, oid: int, data: bytes, position: int = 0) -> None:
+        """Writes into a large object, from a position on."""
+        await write(self, oid, data, position)
+
+    def forget_statements(self) -> None:
+        """Prepares all statements anew when they are next used: for programs that know that another connection has
+        changed tables. It takes no trip. What this connection changes itself, it knows."""
+        self._wire().forget_statements()
+
+    def register_loader(self, oid: int, loader: Loader) -> None:
+        """Makes values of a type by a function of their text, on this connection."""
+        self._wire().loaders[oid] = loader
+
+    async def cancel(self) -> None:
+        """Asks the server to interrupt what another task runs on this connection."""
+        packet = self._wire().cancel_packet()
+        if packet is None:
+            return
+        host, port = self._address
+        opened = asyncio.open_unix_connection(host) if port is None else asyncio.open_connection(host, port)
+        reader, writer = await opened
+        writer.write(bytes(packet))
+        await reader.read()
+        writer.close()
+
+    def notifies(self) -> list[Notify]:
+        """The notifications that have come with other answers, or by themselves."""
+        heard = []
+        while (one := self._wire().notification()) is not None:
+            heard.append(Notify(*one))
+        return heard
+
+    def parameter_status(self, name: str) -> str | None:
+        """A setting that the server reports."""
+        return self._wire().setting(name)
+
+    @property
+    def trips(self) -> int:
+        """Round trips since the session was open."""
+        return self._wire().trips
+
+    @property
+    def transaction_status(self) -> TransactionStatus:
+        """Where the session stood when the server was last ready."""
+        return TransactionStatus(self._transport.wire.status)
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement is a transaction of its own."""
+        return not self._begins
+
+    @autocommit.setter
+    def autocommit(self, on: bool) -> None:
+        if self._wire().status != TransactionStatus.IDLE:
+            raise ProgrammingError("autocommit cannot change within a transaction: commit or roll back first")
+        self._begins = not on
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended."""
+        return self._is_closed or self._transport.is_lost
+
+    async def close(self) -> None:
+        """Ends the session; an open transaction is rolled back by the server."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if not self._transport.is_lost and self._transport.transport is not None:
+            self._transport.wire.terminate()
+            self._transport.flush()
+            self._transport.transport.close()
+
+    def terminate(self) -> None:
+        """Ends the session at once, for those who cannot await."""
+        self._is_closed = True
+        if self._transport.transport is not None:
+            self._transport.transport.abort()
+
+    async def __aenter__(self) -> AsyncConnection:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commits, or rolls back after an exception; and closes."""
+        try:
+            if not self.closed:
+                await (self.commit() if kind is None else self.rollback())
+        finally:
+            await self.close()
+
+    def _wire(self) -> _native.Wire:
+        if self._is_closed:
+            raise InterfaceError("the connection is closed")
+        return self._transport.wire
+
+    async def _run(self, statement: str, params: Params, begins: bool) -> list[_native.Answer]:
+        async with self._lock:
+            wire = self._wire()
+            wire.ask(statement, params, begins)
+            try:
+                await self._transport.answered()
+            except asyncio.CancelledError:
+                # The answer is on its way and belongs to nobody: the connection cannot be used before it has come.
+                await asyncio.shield(self._abandon())
+                raise
+            return wire.answers()
+
+    async def _abandon(self) -> None:
+        with contextlib.suppress(OSError, errors.Error):
+            await self.cancel()
+            await self._transport.answered()
+
+
+async def connect(
+    conninfo: str = "", *, autocommit: bool = False, row_factory: RowFactory | None = None, **keywords: Any
+) -> AsyncConnection:
+    """Connects as `onetrip.connect` does, without blocking the event loop."""
+    pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
+    loop = asyncio.get_running_loop()
+    failed: Exception | None = None
+    for candidate in await loop.run_in_executor(None, _native.addresses, conninfo, pairs):
+        for tls in candidate.ways():
+            try:
+                transport = await asyncio.wait_for(_open(candidate, tls), candidate.timeout)
+                return AsyncConnection(transport, candidate.address, autocommit, row_factory)
+            except (OSError, asyncio.TimeoutError, errors.Error) as error:
+                failed = failed or error
+    if isinstance(failed, errors.Error):
+        raise failed
+    raise OperationalError(f"cannot connect: {failed or 'no server is named'}") from failed
+
+
+async def _open(candidate: _native.Candidate, tls: bool) -> Transport:
+    wire = _native.Wire(candidate, tls)
+    host, port = candidate.address
+    loop = asyncio.get_running_loop()
+    if port is None:
+        _, transport = await loop.create_unix_connection(lambda: Transport(wire), host)
+    else:
+        _, transport = await loop.create_connection(lambda: Transport(wire), host, port)
+    try:
+        if wire.status == TransactionStatus.UNKNOWN:
+            await transport.answered()
+        if wire.status == TransactionStatus.UNKNOWN:
+            raise OperationalError("the server closed the connection before it was open")
+    except BaseException:
+        if transport.transport is not None:
+            transport.transport.close()
+        raise
+    return transport

@@ -1,0 +1,109 @@
+"""The cursor for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Any
+
+from onetrip import _native
+from onetrip.cursor import Params, Row
+from onetrip.dbapi import Column
+from onetrip.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from onetrip.aio.connection import AsyncConnection
+    from onetrip.rows import RowFactory, RowMaker
+
+
+class AsyncCursor:
+    """Runs statements and gives out their rows, as `onetrip.Cursor`."""
+
+    def __init__(self, connection: AsyncConnection, *, row_factory: RowFactory | None = None) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._factory = row_factory
+        self._maker: RowMaker | None = None
+        self._answers: list[_native.Answer] = []
+        self._count = -1
+
+    async def execute(self, statement: str, params: Params = None) -> AsyncCursor:
+        """Runs a statement; without parameters it may be several."""
+        self._take([])
+        answers = await self.connection._run(statement, params, self.connection._begins)
+        self._take(answers)
+        return self
+
+    async def executemany(self, statement: str, rows: Iterable[Any]) -> None:
+        """Runs a statement once for each of `rows`, in one block."""
+        self._take([])
+        async with self.connection.pipeline() as pipeline:
+            operations = await pipeline._execute_many(statement, list(rows))
+        self._count = sum(max(operation.rowcount, 0) for operation in operations)
+
+    async def fetchone(self) -> Row | None:
+        """The next row; None at the end."""
+        row = self._rows().one()
+        return row if row is None or self._factory is None else self._make(row)
+
+    async def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next rows."""
+        return self._made(self._rows().many(self.arraysize if size is None else size))
+
+    async def fetchall(self) -> list[Row]:
+        """All rows that are left."""
+        return self._made(self._rows().many(len(self._rows())))
+
+    async def __aiter__(self) -> AsyncIterator[Row]:
+        while (row := self._rows().one()) is not None:
+            yield row if self._factory is None else self._make(row)
+
+    def nextset(self) -> bool | None:
+        """Steps to the result of the next statement; None where there is none."""
+        if len(self._answers) < 2:
+            return None
+        self._take(self._answers[1:])
+        return True
+
+    async def close(self) -> None:
+        """Gives the rows back."""
+        self._take([])
+
+    @property
+    def description(self) -> list[Column] | None:
+        """The columns of the result; None where there is none."""
+        columns = self._answers[0].columns if self._answers else None
+        return None if columns is None else [Column.of(*column) for column in columns]
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that were returned or changed; -1 where the statement counts none."""
+        return self._answers[0].count if self._answers else self._count
+
+    @property
+    def statusmessage(self) -> str | None:
+        """What the server says that it did."""
+        return self._answers[0].tag if self._answers else None
+
+    async def __aenter__(self) -> AsyncCursor:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _take(self, answers: list[_native.Answer]) -> None:
+        self._answers = answers
+        self._maker = None
+
+    def _make(self, row: Row) -> Row:
+        if self._maker is None:
+            assert self._factory is not None
+            self._maker = self._factory(self)
+        return self._maker(row)
+
+    def _made(self, rows: list[Row]) -> list[Row]:
+        return rows if self._factory is None else [self._make(row) for row in rows]
+
+    def _rows(self) -> _native.Answer:
+        if not self._answers or self._answers[0].columns is None:
+            raise ProgrammingError("there are no rows: the last statement returned none, or none was run")
+        return self._answers[0]

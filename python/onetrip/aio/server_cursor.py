@@ -1,0 +1,117 @@
+"""Named cursors for asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Any
+
+from onetrip.aio.cursor import AsyncCursor
+from onetrip.cursor import Params, Row
+from onetrip.errors import ProgrammingError
+from onetrip.server_cursor import ROWS_AHEAD, Declaration
+
+if TYPE_CHECKING:
+    from onetrip._native import Answer
+    from onetrip.aio.connection import AsyncConnection
+    from onetrip.rows import RowFactory
+
+
+class AsyncServerCursor(AsyncCursor):
+    """A named cursor, as `onetrip.ServerCursor`."""
+
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        name: str,
+        *,
+        row_factory: RowFactory | None = None,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> None:
+        super().__init__(connection, row_factory=row_factory)
+        self.name = name
+        self.scrollable = scrollable
+        self.withhold = withhold
+        self.itersize = ROWS_AHEAD
+        self._declaration = Declaration(name, scrollable, withhold)
+        self._number = 0
+        self._is_declared = False
+        self._is_at_end = False
+
+    async def execute(self, statement: str, params: Params = None) -> AsyncServerCursor:
+        """Declares the cursor for a query, and fetches its first `itersize` rows."""
+        self._give_back()
+        connection, declaration = self.connection, self._declaration
+        self._number = connection._declared
+        connection._declared += 1
+        async with connection.pipeline() as pipeline:
+            await pipeline.execute(declaration.declare(statement), params)
+            fetched = await pipeline.execute(declaration.fetch(self.itersize, self._number))
+        self._is_declared = True
+        self._came(fetched._done(), self.itersize)
+        return self
+
+    async def executemany(self, statement: str, rows: Iterable[Any]) -> None:
+        """Not for named cursors."""
+        raise ProgrammingError("a named cursor runs one query: use a cursor without a name")
+
+    async def fetchone(self) -> Row | None:
+        """The next row; None at the end."""
+        rows = await self._some(1)
+        return rows[0] if rows else None
+
+    async def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next rows, fewer at the end."""
+        return await self._some(self.arraysize if size is None else size)
+
+    async def fetchall(self) -> list[Row]:
+        """All rows that are left."""
+        rows = self._made(self._rows().many(self._unread()))
+        if not self._is_at_end:
+            await self._fetch(None)
+            rows += self._made(self._rows().many(self._unread()))
+        return rows
+
+    async def __aiter__(self) -> AsyncIterator[Row]:
+        while (row := await self.fetchone()) is not None:
+            yield row
+
+    async def scroll(self, value: int, mode: str = "relative") -> None:
+        """Moves the server's cursor; backwards only if it is scrollable."""
+        await self._run(self._declaration.move(value, mode, self._unread()))
+        self._is_at_end = False
+        self._rows().seek(len(self._rows()))
+
+    async def close(self) -> None:
+        """Closes it, along with the next statement."""
+        self._give_back()
+
+    async def _some(self, count: int) -> list[Row]:
+        rows = self._made(self._rows().many(count))
+        while len(rows) < count and not self._is_at_end:
+            await self._fetch(max(self.itersize, count - len(rows)))
+            rows += self._made(self._rows().many(count - len(rows)))
+        return rows
+
+    async def _fetch(self, rows: int | None) -> None:
+        self._came(await self._run(self._declaration.fetch(rows, self._number)), rows)
+
+    async def _run(self, statement: str) -> Answer:
+        if not self._is_declared:
+            raise ProgrammingError("there are no rows: no query was run")
+        (answer,) = await self.connection._run(statement, None, False)
+        return answer
+
+    def _came(self, answer: Answer, asked: int | None) -> None:
+        self._take([answer])
+        self._is_at_end = asked is None or len(answer) < asked
+
+    def _unread(self) -> int:
+        rows = self._rows()
+        return len(rows) - rows.at
+
+    def _give_back(self) -> None:
+        if self._is_declared and not self.connection.closed:
+            self.connection._wire().close_portal(self.name)
+        self._is_declared = False
+        self._take([])

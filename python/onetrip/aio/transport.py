@@ -1,0 +1,83 @@
+"""Moves the bytes of a connection: an `asyncio.Protocol`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from onetrip import _native, errors
+
+
+class Transport(asyncio.Protocol):
+    """Moves the bytes of a `Wire`."""
+
+    def __init__(self, wire: _native.Wire) -> None:
+        self.wire = wire
+        self.transport: asyncio.Transport | None = None
+        self.waiter: asyncio.Future[None] | None = None
+        self.operation: int | None = None
+        self.is_lost = False
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+        self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            is_settled = self.wire.received(data)
+            self.flush()
+            if is_settled or self._is_answered():
+                self._wake(None)
+        except errors.Error as error:
+            self._wake(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        self._may_write.set()
+        with contextlib.suppress(errors.Error):
+            self.wire.lost()
+        self._wake(None)
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    def flush(self) -> None:
+        """Sends what is to be sent."""
+        output = self.wire.output()
+        if output and self.transport is not None:
+            self.transport.write(output)
+
+    async def flushed(self) -> None:
+        """Sends, and waits while the other side does not take it."""
+        self.flush()
+        await self._may_write.wait()
+
+    async def answered(self, operation: int | None = None) -> None:
+        """Waits until all is answered, or an operation."""
+        self.operation = operation
+        self.waiter = asyncio.get_running_loop().create_future()
+        self.flush()
+        # All may have come while nobody waited.
+        is_answered = self.wire.received(b"") if operation is None else self._is_answered()
+        if self.is_lost or is_answered:
+            self._wake(None)
+        try:
+            await self.waiter
+        finally:
+            self.waiter = None
+
+    def _is_answered(self) -> bool:
+        return self.operation is not None and self.wire.is_answered(self.operation)
+
+    def _wake(self, error: Exception | None) -> None:
+        waiter = self.waiter
+        if waiter is not None and not waiter.done():
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)

@@ -1,0 +1,83 @@
+"""What a row becomes: row factories, as psycopg has them.
+
+A factory takes a cursor whose statement has run and returns what makes a row of its values:
+
+    connection.cursor(row_factory=onetrip.rows.dict_row)
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from onetrip.errors import InterfaceError
+
+if TYPE_CHECKING:
+    from onetrip.dbapi import Column
+
+
+class Described(Protocol):
+    """A cursor, as factories see it."""
+
+    @property
+    def description(self) -> list[Column] | None: ...
+
+
+RowMaker = Callable[[Sequence[Any]], Any]
+RowFactory = Callable[[Any], RowMaker]
+
+
+def tuple_row(cursor: Described) -> RowMaker:
+    """Rows are tuples, as without a factory."""
+    return tuple
+
+
+def dict_row(cursor: Described) -> RowMaker:
+    """Rows are dicts by the columns' names."""
+    names = _names(cursor)
+    return lambda values: dict(zip(names, values, strict=True))
+
+
+def namedtuple_row(cursor: Described) -> RowMaker:
+    """Rows are named tuples; what cannot be a field's name in Python is made into one."""
+    fields = [_field(name) for name in _names(cursor)]
+    kind: Any = namedtuple("Row", fields, rename=True)
+    return lambda values: kind(*values)
+
+
+def class_row(cls: type) -> RowFactory:
+    """Rows are made by a class, or any other function, from the columns as keyword arguments."""
+    return kwargs_row(cls)
+
+
+def kwargs_row(function: Callable[..., Any]) -> RowFactory:
+    """Rows are what a function makes of the columns as keyword arguments."""
+
+    def factory(cursor: Described) -> RowMaker:
+        names = _names(cursor)
+        return lambda values: function(**dict(zip(names, values, strict=True)))
+
+    return factory
+
+
+def args_row(function: Callable[..., Any]) -> RowFactory:
+    """Rows are what a function makes of the columns as arguments."""
+    return lambda cursor: lambda values: function(*values)
+
+
+def scalar_row(cursor: Described) -> RowMaker:
+    """A row is the value of its first column."""
+    if not _names(cursor):
+        raise InterfaceError("a row without columns has no first value")
+    return lambda values: values[0]
+
+
+def _names(cursor: Described) -> list[str]:
+    return [column.name for column in cursor.description or ()]
+
+
+def _field(name: str) -> str:
+    field = re.sub(r"\W", "_", name)
+    return f"f{field}" if not field or field[0] == "_" or field[0].isdigit() else field

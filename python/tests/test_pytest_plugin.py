@@ -1,0 +1,88 @@
+"""The trips mark, in runs of pytest of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+import {driver} as driver
+import pytest
+
+@pytest.fixture
+def connection():
+    connection = driver.connect(autocommit=True)
+    connection.execute("SELECT 'a fixture costs nothing'")
+    yield connection
+    connection.close()
+
+@pytest.mark.trips(2)
+def test_within(connection):
+    connection.execute("SELECT 1")
+    connection.execute("SELECT 2")
+
+@pytest.mark.trips(2)
+def test_beyond(connection):
+    for number in range(3):
+        connection.execute("SELECT 1")
+
+@pytest.mark.trips(9, connections=0)
+def test_connects(connection):
+    driver.connect().close()
+
+@pytest.mark.trips(1)
+def test_fails_by_itself(connection):
+    connection.execute("SELECT 1")
+    connection.execute("SELECT 1")
+    assert connection is None
+"""
+
+
+@pytest.fixture
+def where(server: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, keyword in {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}.items():
+        monkeypatch.setenv(f"PG{name}", str(server[keyword]))
+    monkeypatch.setenv("PGDATABASE", server["dbname"])
+    monkeypatch.delenv("ONETRIP_CONTROL", raising=False)
+
+
+def check(output: str) -> None:
+    assert "onetrip: 3 round trips, 2 allowed (it opened 0 connections)" in output
+    assert "onetrip: 1 connection opened, 0 allowed (0 round trips)" in output
+    assert "assert <" in output, "a test that fails by itself says why"
+    assert "3 failed, 1 passed" in output
+
+
+@pytest.mark.usefixtures("where")
+def test_without_a_gateway_the_packages_own_trips_are_counted(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TESTS.format(driver="onetrip"))
+    check(pytester.runpytest_subprocess("--strict-markers").stdout.str())
+
+
+@pytest.mark.usefixtures("where")
+@pytest.mark.parametrize("driver", ["onetrip", "psycopg"])
+def test_behind_a_gateway_every_drivers_trips_are_counted_and_booked_on_tests(
+    pytester: pytest.Pytester, command: Path, driver: str
+) -> None:
+    pytester.makepyfile(test_shop=TESTS.format(driver=driver))
+    run = [command, "run", "--format", "json", "-o", "report.json", "--", sys.executable, "-m", "pytest", "-v"]
+    check(pytester.run(*run).stdout.str())
+    report = json.loads((pytester.path / "report.json").read_text())
+    trips = {scope["label"]: scope["trips"] for scope in report["scopes"]}
+    assert trips["test_shop.py::test_beyond"] == trips["test_shop.py::test_within"] + 1
+
+
+@pytest.mark.usefixtures("where")
+def test_a_mark_that_nobody_can_keep_says_so(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import pytest\n\n@pytest.mark.trips(1)\ndef test_elsewhere():\n    pass\n")
+    assert "`onetrip run -- pytest` counts every driver's" in pytester.runpytest_subprocess().stdout.str()
+    pytester.makepyfile("import pytest\n\n@pytest.mark.trips(-1)\ndef test_wrong():\n    pass\n")
+    assert "takes numbers of trips" in pytester.runpytest_subprocess().stdout.str()
+    assert os.environ.get("ONETRIP_CONTROL") is None

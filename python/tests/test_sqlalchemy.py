@@ -1,0 +1,132 @@
+"""The SQLAlchemy dialects beyond the compliance suite: what a program gets, and what it costs in trips."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import onetrip
+import pytest
+from sqlalchemy import Column, Integer, MetaData, Table, Text, create_engine, insert, text
+from sqlalchemy.dialects.postgresql import INET, JSONB
+from sqlalchemy.engine import URL, Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.ext.asyncio import create_async_engine
+
+
+def url(server: dict[str, Any], driver: str = "onetrip") -> URL:
+    parts = {"username": "user", "password": "password", "host": "host", "port": "port", "database": "dbname"}
+    return URL.create(f"postgresql+{driver}", **{name: server[keyword] for name, keyword in parts.items()})
+
+
+@pytest.fixture
+def engine(server: dict[str, Any]) -> Any:
+    engine = create_engine(url(server))
+    yield engine
+    engine.dispose()
+
+
+def trips(engine: Engine, work: Any) -> int:
+    with engine.connect() as connection:
+        driver: onetrip.Connection = connection.connection.driver_connection  # type: ignore[assignment]
+    before = driver.trips
+    work()
+    return driver.trips - before
+
+
+def test_a_transaction_costs_a_trip_for_each_statement_and_one_for_its_end(engine: Engine) -> None:
+    def work() -> None:
+        with engine.begin() as connection:
+            assert connection.scalar(text("SELECT :a + 1"), {"a": 1}) == 2
+            assert connection.scalar(text("SELECT 3")) == 3
+
+    assert trips(engine, work) == 3
+
+
+def test_many_rows_are_inserted_in_one_trip(engine: Engine) -> None:
+    table = Table("many_rows", MetaData(), Column("id", Integer, primary_key=True), Column("name", Text))
+    table.create(engine)
+
+    def work() -> None:
+        with engine.begin() as connection:
+            connection.execute(insert(table), [{"id": id, "name": f"n{id}"} for id in range(500)])
+            assert connection.scalar(text("SELECT count(*) FROM many_rows")) == 500
+
+    assert trips(engine, work) == 3
+    with pytest.raises(IntegrityError), engine.begin() as connection:
+        connection.execute(insert(table), [{"id": 1, "name": "again"}])
+    table.drop(engine)
+
+
+def test_rows_are_streamed_by_named_cursors(engine: Engine) -> None:
+    with engine.connect() as connection:
+        result = connection.execution_options(yield_per=100).execute(text("SELECT generate_series(1, 350)"))
+        assert isinstance(result.cursor, onetrip.ServerCursor)
+        assert sum(row[0] for row in result) == 350 * 351 // 2
+
+
+def test_an_engine_has_its_own_json_and_inet(server: dict[str, Any]) -> None:
+    parsed: list[str] = []
+
+    def loads(written: str) -> Any:
+        parsed.append(written)
+        return json.loads(written)
+
+    engine = create_engine(url(server), json_deserializer=loads, native_inet_types=False)
+    with engine.connect() as connection:
+        query = text("SELECT '{\"a\": 1}'::jsonb AS a, '::1'::inet AS b").columns(a=JSONB, b=INET)
+        row = connection.execute(query).one()
+    assert (row.a, row.b, parsed) == ({"a": 1}, "::1", ['{"a": 1}'])
+    engine.dispose()
+
+
+def test_a_connection_that_broke_is_replaced(server: dict[str, Any]) -> None:
+    engine = create_engine(url(server), pool_pre_ping=True, isolation_level="REPEATABLE READ")
+    with engine.connect() as connection:
+        assert connection.scalar(text("SHOW transaction_isolation")) == "repeatable read"
+        pid = connection.scalar(text("SELECT pg_backend_pid()"))
+    with onetrip.connect(**server) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT pg_backend_pid()")) != pid
+    with engine.connect() as connection, pytest.raises(DBAPIError) as caught:
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert caught.value.connection_invalidated
+    engine.dispose()
+
+
+def test_other_connections_of_an_engine_hear_of_its_ddl(engine: Engine) -> None:
+    metadata = MetaData()
+    Table("widening", metadata, Column("a", Integer))
+    with engine.connect() as one, engine.connect() as other:
+        metadata.create_all(one)
+        one.commit()
+        read = text("SELECT * FROM widening")
+        assert len(other.execute(read).keys()) == 1
+        other.commit()
+        metadata.drop_all(one)
+        Table("widening", MetaData(), Column("a", Integer), Column("b", Integer)).create(one)
+        one.commit()
+        other.execute(text("SELECT 1"))
+        assert len(other.execute(read).keys()) == 2, "in the middle of a transaction"
+        other.commit()
+        metadata.drop_all(one)
+        one.commit()
+
+
+@pytest.mark.parametrize("driver", ["onetrip", "onetrip_async"])
+def test_one_url_serves_both_kinds_of_engines(server: dict[str, Any], driver: str) -> None:
+    async def main() -> None:
+        engine = create_async_engine(url(server, driver))
+        async with engine.begin() as connection:
+            assert await connection.scalar(text("SELECT :a || 'b'"), {"a": "a"}) == "ab"
+            rows = [row[0] async for row in await connection.stream(text("SELECT generate_series(1, 30)"))]
+            assert rows == list(range(1, 31))
+            with pytest.raises(DBAPIError):
+                async with connection.begin_nested():
+                    await connection.execute(text("SELECT 1/0"))
+            assert await connection.scalar(text("SELECT 1")) == 1
+        await engine.dispose()
+
+    asyncio.run(main())
