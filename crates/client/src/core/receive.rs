@@ -200,8 +200,8 @@ impl Connection {
     }
 
     fn handle_complete(&mut self, tag: CommandTag) -> Handled {
-        let front = *self.front()?;
         self.tables_may_have_changed(tag.as_bytes());
+        let front = *self.front()?;
         if front.kind == Kind::Simple {
             return Ok(Some(Event::Complete { operation: OperationId(front.id), tag }));
         }
