@@ -3,6 +3,7 @@
  *
  *   libpq pipeline ROUNDS    100 x {insert, 4 updates} and COMMIT in one pipeline
  *   libpq select ROUNDS      1,000 selects of one row, one after the other
+ *   libpq lobs ROUNDS        every bytea of the table large, a row at a time
  *
  * Prints a line per round: its seconds, the client's CPU in microseconds per statement, and the rows that the server
  * counted. Parameters are binary integers and text, as the Rust client sends them; statements are prepared before.
@@ -110,12 +111,31 @@ static uint64_t selects(PGconn *connection) {
     return found;
 }
 
+/* The bytes of every value; how many values goes into `statements`. */
+static uint64_t values_of_large(PGconn *connection, int *statements) {
+    PGresult *ids = PQexec(connection, "SELECT id FROM large ORDER BY id");
+    if (PQresultStatus(ids) != PGRES_TUPLES_OK) die(connection, "select ids");
+    uint64_t bytes = 0;
+    *statements = PQntuples(ids);
+    for (int row = 0; row < *statements; row++) {
+        const char *values[] = {PQgetvalue(ids, row, 0)};
+        const char *text = "SELECT body FROM large WHERE id = $1";
+        PGresult *result = PQexecParams(connection, text, 1, NULL, values, NULL, NULL, 1);
+        if (PQresultStatus(result) != PGRES_TUPLES_OK) die(connection, "select body");
+        bytes += (uint64_t)PQgetlength(result, 0, 0);
+        PQclear(result);
+    }
+    PQclear(ids);
+    return bytes;
+}
+
 int main(int count, char **arguments) {
     if (count != 3) {
-        fprintf(stderr, "usage: libpq pipeline|select ROUNDS\n");
+        fprintf(stderr, "usage: libpq pipeline|select|lobs ROUNDS\n");
         return 2;
     }
     int is_pipeline = strcmp(arguments[1], "pipeline") == 0, rounds = atoi(arguments[2]);
+    int is_lobs = strcmp(arguments[1], "lobs") == 0;
     PGconn *connection = PQconnectdb("");
     if (PQstatus(connection) != CONNECTION_OK) die(connection, "connect");
     run(connection, "CREATE TEMP TABLE measured (id int PRIMARY KEY, a int, b text)");
@@ -123,13 +143,16 @@ int main(int count, char **arguments) {
     prepare(connection, "commit", "COMMIT");
     prepare(connection, "insert", "INSERT INTO measured (id, a, b) VALUES ($1, $2, $3)");
     prepare(connection, "update", "UPDATE measured SET a = a + $2 WHERE id = $1");
-    prepare(connection, "select", "SELECT b FROM known WHERE id = $1");
+    if (!is_lobs) prepare(connection, "select", "SELECT b FROM known WHERE id = $1");
     for (int round = 0; round < rounds + WARM_ROUNDS; round++) {
         run(connection, "TRUNCATE measured");
         double started = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
-        uint64_t rows = is_pipeline ? pipeline(connection) : selects(connection);
+        int statements = is_pipeline ? 502 : SELECTS;
+        uint64_t rows = is_lobs       ? values_of_large(connection, &statements)
+                        : is_pipeline ? pipeline(connection)
+                                      : selects(connection);
         double elapsed = seconds(CLOCK_MONOTONIC) - started;
-        double spent = (seconds(CLOCK_THREAD_CPUTIME_ID) - cpu) * 1e6 / (is_pipeline ? 502 : SELECTS);
+        double spent = (seconds(CLOCK_THREAD_CPUTIME_ID) - cpu) * 1e6 / statements;
         if (round >= WARM_ROUNDS) printf("%.7f %.4f %llu\n", elapsed, spent, (unsigned long long)rows);
     }
     PQfinish(connection);

@@ -1,3 +1,6 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -7,16 +10,17 @@ import java.sql.SQLException;
 
 /** The lab's work in pgjdbc: statement by statement, and with addBatch, which reorders it: first all inserts, then all updates. */
 public final class Lab {
-    public static void main(String[] arguments) throws SQLException {
+    public static void main(String[] arguments) throws IOException, SQLException {
         String workload = arguments[0];
         String mode = arguments[1];
         int count = Integer.parseInt(arguments[2]);
-        int rounds = Integer.parseInt(arguments[3]) + 1;
+        int session = Integer.parseInt(arguments[3]);
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         String url = "jdbc:postgresql://" + System.getenv("PGHOST") + ":" + System.getenv("PGPORT") + "/"
             + System.getenv("PGDATABASE") + "?sslmode=disable&prepareThreshold=1";
         try (Connection connection = DriverManager.getConnection(url, System.getenv("PGUSER"), System.getenv("PGPASSWORD"))) {
-            Lab lab = new Lab(connection, count);
-            for (int turn = 0; turn < rounds; turn++) {
+            Lab lab = new Lab(connection, count, session);
+            for (int turn = 0; lines.readLine() != null; turn++) {
                 long began = System.nanoTime();
                 long used = cpu();
                 long rows = workload.equals("pipeline-read") ? lab.read() : lab.write(mode.equals("batch"), turn);
@@ -27,13 +31,15 @@ public final class Lab {
 
     private final Connection connection;
     private final int count;
+    private final int session;
     private final PreparedStatement select;
     private final PreparedStatement insert;
     private final PreparedStatement update;
 
-    private Lab(Connection connection, int count) throws SQLException {
+    private Lab(Connection connection, int count, int session) throws SQLException {
         this.connection = connection;
         this.count = count;
+        this.session = session;
         select = connection.prepareStatement("SELECT id, note FROM items WHERE id = ?");
         insert = connection.prepareStatement("INSERT INTO orders VALUES (?, 0)");
         update = connection.prepareStatement("UPDATE stock SET quantity = quantity + 1 WHERE id = ?");
@@ -42,7 +48,7 @@ public final class Lab {
     private long read() throws SQLException {
         long rows = 0;
         for (int n = 0; n < count; n++) {
-            select.setInt(1, 1 + (int) (n * 7919L % 10000));
+            select.setInt(1, 1 + (int) ((n * 7919L + session * 131L) % 10000));
             try (ResultSet found = select.executeQuery()) {
                 while (found.next()) {
                     found.getString(2);
@@ -56,10 +62,10 @@ public final class Lab {
     private long write(boolean batch, int turn) throws SQLException {
         connection.setAutoCommit(false);
         for (int unit = 0; unit < count; unit++) {
-            insert.setInt(1, turn * count + unit);
+            insert.setInt(1, session * 1_000_000 + turn * count + unit);
             run(insert, batch);
             for (int line = 0; line < 4; line++) {
-                update.setInt(1, 1 + (unit * 4 + line) % 100);
+                update.setInt(1, session * 100 + 1 + (unit * 4 + line) % 100);
                 run(update, batch);
             }
         }

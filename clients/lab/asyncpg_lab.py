@@ -9,24 +9,24 @@ from __future__ import annotations
 import asyncio
 
 import asyncpg
-from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, units
+from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, turns, units
 
 
-async def read(connection: asyncpg.Connection, mode: str, count: int, turn: int) -> None:
+async def read(connection: asyncpg.Connection, mode: str, count: int, session: int, _turn: int) -> None:
     statement = SELECT.format("$1")
     with Round() as this:
         if mode == "blocking":
-            for key in keys(count):
+            for key in keys(count, session):
                 this.rows += len(await connection.fetch(statement, key))
         else:
-            this.rows = len(await connection.fetchmany(statement, [(key,) for key in keys(count)]))
+            this.rows = len(await connection.fetchmany(statement, [(key,) for key in keys(count, session)]))
 
 
-async def write(connection: asyncpg.Connection, mode: str, count: int, turn: int) -> None:
+async def write(connection: asyncpg.Connection, mode: str, count: int, session: int, turn: int) -> None:
     insert, update = INSERT.format("$1"), UPDATE.format("$1")
     with Round():
         async with connection.transaction():
-            work = units(count, turn)
+            work = units(count, turn, session)
             if mode == "many":
                 await connection.executemany(insert, [(order,) for order, _ in work])
                 await connection.executemany(update, [(stock,) for _, stocks in work for stock in stocks])
@@ -38,12 +38,12 @@ async def write(connection: asyncpg.Connection, mode: str, count: int, turn: int
 
 
 async def main() -> None:
-    workload, mode, count, rounds = arguments(("blocking", "many"))
+    workload, mode, count, session = arguments(("blocking", "many"))
     work = {"pipeline-read": read, "pipeline-dml": write}[workload]
     connection = await asyncpg.connect()
     try:
-        for turn in range(rounds):
-            await work(connection, mode, count, turn)
+        for turn in turns():
+            await work(connection, mode, count, session, turn)
     finally:
         await connection.close()
 

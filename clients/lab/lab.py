@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from typing import Self
 
 SELECT = "SELECT id, note FROM items WHERE id = {}"
@@ -13,19 +14,27 @@ UPDATE = "UPDATE stock SET quantity = quantity + 1 WHERE id = {}"
 
 
 def arguments(modes: tuple[str, ...]) -> tuple[str, str, int, int]:
-    """Workload, mode, N and the rounds with the warm-up."""
+    """Workload, mode, N and the session's number."""
     if len(sys.argv) != 5 or sys.argv[2] not in modes:
-        sys.exit(f"usage: {sys.argv[0]} pipeline-read|pipeline-dml {'|'.join(modes)} N ROUNDS")
-    return sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]) + 1
+        sys.exit(f"usage: {sys.argv[0]} pipeline-read|pipeline-dml {'|'.join(modes)} N SESSION")
+    return sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 
-def keys(count: int) -> list[int]:
-    return [1 + (n * 7919) % 10000 for n in range(count)]
+def turns() -> Iterator[int]:
+    """Counts the rounds: there is one for each line of the input."""
+    for turn, _ in enumerate(iter(sys.stdin.readline, "")):
+        yield turn
 
 
-def units(count: int, turn: int) -> list[tuple[int, list[int]]]:
-    """An order's number and the four stocks that it changes."""
-    return [(turn * count + unit, [1 + (unit * 4 + line) % 100 for line in range(4)]) for unit in range(count)]
+def keys(count: int, session: int) -> list[int]:
+    return [1 + (n * 7919 + session * 131) % 10000 for n in range(count)]
+
+
+def units(count: int, turn: int, session: int) -> list[tuple[int, list[int]]]:
+    """An order's number and the four stocks that it changes; each session has its own."""
+    first = session * 1_000_000 + turn * count
+    stocks = [[session * 100 + 1 + (unit * 4 + line) % 100 for line in range(4)] for unit in range(count)]
+    return list(zip(range(first, first + count), stocks, strict=True))
 
 
 class Round:

@@ -14,7 +14,7 @@ static const char *const TEXTS[STATEMENTS] = {
 };
 
 static PGconn *connection;
-static int is_pipeline;
+static int is_pipeline, session;
 static long sent, rows;
 
 static void fail(const char *what) {
@@ -77,13 +77,13 @@ static void finish(void) {
 static void round_of(int is_read, int count, int turn) {
     if (is_read) {
         for (int n = 0; n < count; n++)
-            execute(SELECT_ROW, 1 + (int)(n * 7919L % 10000));
+            execute(SELECT_ROW, 1 + (int)((n * 7919L + session * 131L) % 10000));
     } else {
         plain("BEGIN");
         for (int unit = 0; unit < count; unit++) {
-            execute(INSERT_ORDER, turn * count + unit);
+            execute(INSERT_ORDER, session * 1000000 + turn * count + unit);
             for (int line = 0; line < 4; line++)
-                execute(UPDATE_STOCK, 1 + (unit * 4 + line) % 100);
+                execute(UPDATE_STOCK, session * 100 + 1 + (unit * 4 + line) % 100);
         }
         plain("COMMIT");
     }
@@ -92,8 +92,9 @@ static void round_of(int is_read, int count, int turn) {
 
 int main(int argc, char **argv) {
     if (argc != 5)
-        return fprintf(stderr, "usage: %s pipeline-read|pipeline-dml blocking|pipeline N ROUNDS\n", argv[0]), 2;
-    int is_read = strcmp(argv[1], "pipeline-read") == 0, count = atoi(argv[3]), rounds = atoi(argv[4]) + 1;
+        return fprintf(stderr, "usage: %s pipeline-read|pipeline-dml blocking|pipeline N SESSION\n", argv[0]), 2;
+    int is_read = strcmp(argv[1], "pipeline-read") == 0, count = atoi(argv[3]);
+    session = atoi(argv[4]);
     connection = PQconnectdb("");
     if (PQstatus(connection) != CONNECTION_OK)
         fail("connect");
@@ -102,12 +103,13 @@ int main(int argc, char **argv) {
     is_pipeline = strcmp(argv[2], "pipeline") == 0;
     if (is_pipeline && !PQenterPipelineMode(connection))
         fail("pipeline");
-    for (int turn = 0; turn < rounds; turn++) {
+    for (int turn = 0; getchar() != EOF; turn++) {
         long long began = now(CLOCK_MONOTONIC), used = now(CLOCK_PROCESS_CPUTIME_ID);
         rows = 0;
         round_of(is_read, count, turn);
         printf("{\"rows\": %ld, \"ns\": %lld, \"cpu_ns\": %lld}\n", rows, now(CLOCK_MONOTONIC) - began,
                now(CLOCK_PROCESS_CPUTIME_ID) - used);
+        fflush(stdout);
     }
     PQfinish(connection);
     return 0;

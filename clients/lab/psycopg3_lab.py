@@ -6,36 +6,36 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import psycopg
-from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, units
+from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, turns, units
 
 
-def read(connection: psycopg.Connection, mode: str, count: int, turn: int) -> None:
+def read(connection: psycopg.Connection, mode: str, count: int, session: int, _turn: int) -> None:
     statement = SELECT.format("%s")
     with Round() as this:
         if mode == "blocking":
-            for key in keys(count):
+            for key in keys(count, session):
                 this.rows += len(connection.execute(statement, (key,), prepare=True).fetchall())
         else:
             with connection.pipeline():
-                cursors = [connection.execute(statement, (key,), prepare=True) for key in keys(count)]
+                cursors = [connection.execute(statement, (key,), prepare=True) for key in keys(count, session)]
                 this.rows = sum(len(cursor.fetchall()) for cursor in cursors)
 
 
-def write(connection: psycopg.Connection, mode: str, count: int, turn: int) -> None:
+def write(connection: psycopg.Connection, mode: str, count: int, session: int, turn: int) -> None:
     insert, update = INSERT.format("%s"), UPDATE.format("%s")
     with Round(), connection.pipeline() if mode == "pipeline" else nullcontext(), connection.transaction():
-        for order, stocks in units(count, turn):
+        for order, stocks in units(count, turn, session):
             connection.execute(insert, (order,), prepare=True)
             for stock in stocks:
                 connection.execute(update, (stock,), prepare=True)
 
 
 def main() -> None:
-    workload, mode, count, rounds = arguments(("blocking", "pipeline"))
+    workload, mode, count, session = arguments(("blocking", "pipeline"))
     work = {"pipeline-read": read, "pipeline-dml": write}[workload]
     with psycopg.connect(autocommit=True) as connection:
-        for turn in range(rounds):
-            work(connection, mode, count, turn)
+        for turn in turns():
+            work(connection, mode, count, session, turn)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import os
 import sys
 from collections.abc import Iterable
@@ -10,10 +13,9 @@ from collections.abc import Iterable
 from story import Story, arguments
 
 
-def psycopg3(query: str, piece: int, story: Story) -> None:
-    import psycopg
-
-    with psycopg.connect("") as connection:
+def psycopg(version: str, query: str, piece: int, story: Story) -> None:
+    connect = importlib.import_module(version).connect
+    with contextlib.closing(connect("")) as connection:
         story.begin()
         with connection.cursor("walk") as cursor:
             cursor.itersize = piece
@@ -21,20 +23,6 @@ def psycopg3(query: str, piece: int, story: Story) -> None:
             take(cursor, story)
         connection.commit()
         story.end()
-
-
-def psycopg2(query: str, piece: int, story: Story) -> None:
-    import psycopg2
-
-    connection = psycopg2.connect("")
-    story.begin()
-    with connection.cursor("walk") as cursor:
-        cursor.itersize = piece
-        cursor.execute(query)
-        take(cursor, story)
-    connection.commit()
-    story.end()
-    connection.close()
 
 
 def django(query: str, piece: int, story: Story) -> None:
@@ -75,7 +63,11 @@ def take(rows: Iterable[tuple[int, str]], story: Story) -> None:
 
 
 def main() -> None:
-    drivers = {"psycopg3": psycopg3, "psycopg2": psycopg2, "django": django}
+    drivers = {
+        "psycopg3": functools.partial(psycopg, "psycopg"),
+        "psycopg2": functools.partial(psycopg, "psycopg2"),
+        "django": django,
+    }
     driver = drivers.get(sys.argv.pop(1)) if len(sys.argv) > 1 else None
     if driver is None:
         print(f"usage: {sys.argv[0]} {'|'.join(drivers)} narrow|wide ROWS", file=sys.stderr)

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -27,14 +28,14 @@ func main() {
 
 func run(ctx context.Context) error {
 	if len(os.Args) != 5 {
-		return fmt.Errorf("usage: %s pipeline-read|pipeline-dml blocking|batch N ROUNDS", os.Args[0])
+		return fmt.Errorf("usage: %s pipeline-read|pipeline-dml blocking|batch N SESSION", os.Args[0])
 	}
 	batch := os.Args[2] == "batch"
 	count, err := strconv.Atoi(os.Args[3])
 	if err != nil {
 		return err
 	}
-	rounds, err := strconv.Atoi(os.Args[4])
+	session, err := strconv.Atoi(os.Args[4])
 	if err != nil {
 		return err
 	}
@@ -43,28 +44,32 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer connection.Close(ctx)
-	for turn := 0; turn <= rounds; turn++ {
+	lines := bufio.NewScanner(os.Stdin)
+	for turn := 0; lines.Scan(); turn++ {
 		began, used := time.Now(), cpu()
 		rows := 0
 		if os.Args[1] == "pipeline-read" {
-			rows, err = read(ctx, connection, count, batch)
+			rows, err = read(ctx, connection, count, session, batch)
 		} else {
-			err = write(ctx, connection, count, turn, batch)
+			err = write(ctx, connection, work{count, session, turn}, batch)
 		}
 		if err != nil {
 			return err
 		}
 		fmt.Printf("{\"rows\": %d, \"ns\": %d, \"cpu_ns\": %d}\n", rows, time.Since(began).Nanoseconds(), cpu()-used)
 	}
-	return nil
+	return lines.Err()
 }
 
-func read(ctx context.Context, connection *pgx.Conn, count int, batch bool) (int, error) {
+// work is what a session does in a turn: keys and orders are its own.
+type work struct{ count, session, turn int }
+
+func read(ctx context.Context, connection *pgx.Conn, count, session int, batch bool) (int, error) {
 	var note string
 	var id int
 	if !batch {
 		for n := 0; n < count; n++ {
-			if err := connection.QueryRow(ctx, selectRow, 1+n*7919%10000).Scan(&id, &note); err != nil {
+			if err := connection.QueryRow(ctx, selectRow, 1+(n*7919+session*131)%10000).Scan(&id, &note); err != nil {
 				return 0, err
 			}
 		}
@@ -72,7 +77,7 @@ func read(ctx context.Context, connection *pgx.Conn, count int, batch bool) (int
 	}
 	together := &pgx.Batch{}
 	for n := 0; n < count; n++ {
-		together.Queue(selectRow, 1+n*7919%10000)
+		together.Queue(selectRow, 1+(n*7919+session*131)%10000)
 	}
 	results := connection.SendBatch(ctx, together)
 	for n := 0; n < count; n++ {
@@ -83,7 +88,7 @@ func read(ctx context.Context, connection *pgx.Conn, count int, batch bool) (int
 	return count, results.Close()
 }
 
-func write(ctx context.Context, connection *pgx.Conn, count, turn int, batch bool) error {
+func write(ctx context.Context, connection *pgx.Conn, its work, batch bool) error {
 	together := &pgx.Batch{}
 	do := func(text string, arguments ...any) error {
 		if batch {
@@ -96,12 +101,12 @@ func write(ctx context.Context, connection *pgx.Conn, count, turn int, batch boo
 	if err := do("BEGIN"); err != nil {
 		return err
 	}
-	for unit := 0; unit < count; unit++ {
-		if err := do(insertOrder, turn*count+unit); err != nil {
+	for unit := 0; unit < its.count; unit++ {
+		if err := do(insertOrder, its.session*1000000+its.turn*its.count+unit); err != nil {
 			return err
 		}
 		for line := 0; line < 4; line++ {
-			if err := do(updateStock, 1+(unit*4+line)%100); err != nil {
+			if err := do(updateStock, its.session*100+1+(unit*4+line)%100); err != nil {
 				return err
 			}
 		}

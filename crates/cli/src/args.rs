@@ -269,8 +269,8 @@ pub(crate) struct WatchOptions {
     /// Of exact there are: begin (a BEGIN, SAVEPOINT or RELEASE is answered at once), commit (so is the end of a
     /// transaction that only read), loops (inside REPEATABLE READ, statements that a loop will send are run ahead),
     /// statements (so is the Parse and Describe of a statement that the server has answered of late), cursors (a result
-    /// that is read in pieces is read ahead) and repeats (inside REPEATABLE READ, a read that was answered before is
-    /// answered by that). They rest where the database is less than 0.2 ms away. Leave one out by
+    /// that is read in pieces is read ahead), repeats (inside REPEATABLE READ, a read that was answered before is
+    /// answered by that) and lobs (a large object is read ahead when it is opened). They rest where the database is less than 0.2 ms away. Leave one out by
     /// exact,-begin.
     /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
     /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside of the

@@ -1,6 +1,7 @@
 //! The `onetrip` command: flags to one validated value, then a library call. The program and the Python package call
 //! [`main`].
 
+mod allocator;
 mod args;
 mod control;
 mod demo;
@@ -19,11 +20,13 @@ mod run;
 mod serve;
 mod stop;
 mod trace;
+mod tune;
 
 use std::ffi::OsString;
 
 use clap::Parser;
 
+pub use crate::allocator::CountingAllocator;
 use crate::args::{Cli, Command};
 use crate::exit::ExitCode;
 

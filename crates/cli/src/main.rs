@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: onetrip_command::CountingAllocator = onetrip_command::CountingAllocator;
 
 fn main() -> ExitCode {
     ExitCode::from(onetrip_command::main(std::env::args_os()))

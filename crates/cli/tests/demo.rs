@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Server, onetrip};
+use common::onetrip;
+use onetrip_pgserver::PgServer;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
@@ -50,9 +51,9 @@ fn schemas(url: &str) -> Vec<String> {
     })
 }
 
-fn server() -> (Server, String) {
-    let server = Server::start(&[]);
-    let url = format!("postgres://onetrip:onetrip-secret@127.0.0.1:{}/postgres", server.port());
+fn server() -> (PgServer, String) {
+    let server = PgServer::start(&[]);
+    let url = format!("postgres://onetrip:onetrip-secret@127.0.0.1:{}/postgres", server.at.port);
     (server, url)
 }
 

@@ -50,3 +50,31 @@ fn a_choice_is_said_in_the_words_of_the_drivers() {
     assert!(said.starts_with("fetch size 20, rows with values\n"), "{said}");
     assert!(said.contains("setFetchSize(20)") && said.contains("setLobPrefetchSize(4000)"), "{said}");
 }
+
+#[test]
+fn a_table_tells_its_rows_and_which_column_is_the_large_one() {
+    let server = onetrip_pgserver::PgServer::start(&["--auth", "trust"]);
+    let url = format!("host=127.0.0.1 port={} user=onetrip dbname=postgres sslmode=disable", server.at.port);
+    let made = std::process::Command::new("psql")
+        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", &url, "-c"])
+        .arg(
+        "CREATE TABLE \"My pictures\" (id integer PRIMARY KEY, name varchar(20) NOT NULL, content bytea NOT NULL); \
+         INSERT INTO \"My pictures\" SELECT n, repeat('n', 10), decode(repeat('ab', 5000), 'hex') \
+         FROM generate_series(100, 299) AS n",
+    )
+    .status()
+    .unwrap();
+    assert!(made.success());
+    let folder = tempfile::tempdir().unwrap();
+    let tune = |table: &str| {
+        lab(folder.path(), &["tune", "--no-check", "--database", &url, "--table", table, "--share", "10"])
+    };
+    let chosen = tune("\"My pictures\"");
+    assert!(chosen.status.success(), "{}", text(&chosen.stderr));
+    let said = text(&chosen.stdout);
+    let found =
+        "table \"My pictures\": 200 rows of 13 B, large values of 5.00 kB, 10 % of them read, 1ms away\n";
+    assert!(said.starts_with(found), "{said}");
+    let missing = tune("nothing");
+    assert!(text(&missing.stderr).contains("there is no table \"nothing\""), "{}", text(&missing.stderr));
+}

@@ -7,22 +7,23 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::{Server, onetrip};
+use common::onetrip;
+use onetrip_pgserver::PgServer;
 use serde_json::Value;
 
 const RTT_MS: u64 = 20;
 const RTT_NS: u64 = RTT_MS * 1_000_000;
 
 /// SCRAM, with TLS; it ends with this process, whose pipe it reads.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(&["--ssl"]))
+fn server() -> &'static PgServer {
+    static SERVER: OnceLock<PgServer> = OnceLock::new();
+    SERVER.get_or_init(|| PgServer::start(&["--ssl"]))
 }
 
 /// The command with the server in its environment, under a name that has several addresses on many machines.
 fn with_server(arguments: &[&str]) -> Command {
     let mut command = onetrip();
-    command.args(arguments).env("PGHOST", "localhost").env("PGPORT", server().port().to_string());
+    command.args(arguments).env("PGHOST", "localhost").env("PGPORT", server().at.port.to_string());
     command.env("PGPASSWORD", "onetrip-secret");
     command
 }
@@ -65,8 +66,8 @@ fn tls_over_the_link_is_with_the_real_host() {
     let query = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
     let target = format!(
         "host=localhost port={} sslmode=verify-full sslrootcert={}",
-        server().port(),
-        server().text("ca")
+        server().at.port,
+        server().at.ca.as_ref().expect("it has certificates").display()
     );
     let (_, report, output) =
         run(&["--rtt", "1ms", "--jitter", "1ms", "--seed", "3", "--upstream", &target], &[query]);
@@ -89,7 +90,7 @@ fn an_address_where_nobody_listens_is_told_as_without_a_link() {
 
 /// `onetrip link` in front of the server, and the port of its near end.
 fn link(options: &[&str]) -> (Child, u16) {
-    let mut command = with_server(&["link", "--to", &format!("localhost:{}", server().port())]);
+    let mut command = with_server(&["link", "--to", &format!("localhost:{}", server().at.port)]);
     command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();

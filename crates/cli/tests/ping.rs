@@ -11,8 +11,9 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Server, onetrip};
+use common::onetrip;
 use onetrip_link::{LinkSpec, Relay};
+use onetrip_pgserver::PgServer;
 use serde_json::Value;
 
 const PASSWORD: &str = "onetrip-secret";
@@ -63,13 +64,13 @@ fn ms(report: &Value, part: &str, measure: &str) -> f64 {
 }
 
 /// A server that is shared by the tests: SCRAM, with TLS. It ends when the last test has ended, with our input to it.
-fn scram_server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(&["--ssl"]))
+fn scram_server() -> &'static PgServer {
+    static SERVER: OnceLock<PgServer> = OnceLock::new();
+    SERVER.get_or_init(|| PgServer::start(&["--ssl"]))
 }
 
-fn plain_target(server: &Server) -> String {
-    format!("host=127.0.0.1 port={} sslmode=disable", server.port())
+fn plain_target(server: &PgServer) -> String {
+    format!("host=127.0.0.1 port={} sslmode=disable", server.at.port)
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn every_way_of_logging_in_costs_its_trips() {
     for (auth, method, answers) in
         [("trust", "trust", 0), ("password", "cleartext password", 1), ("md5", "MD5", 1)]
     {
-        let server = Server::start(&["--auth", auth]);
+        let server = PgServer::start(&["--auth", auth]);
         let report = report(ping(&plain_target(&server)).args(["-n", "20"]).env("PGPASSWORD", PASSWORD));
         let mut expected = vec![("tcp_connect".to_owned(), 1), ("startup".to_owned(), 1)];
         expected.extend((answers > 0).then(|| ("authentication".to_owned(), answers)));
@@ -90,12 +91,12 @@ fn every_way_of_logging_in_costs_its_trips() {
 #[test]
 fn scram_costs_two_trips_and_reports_who_answered() {
     let server = scram_server();
-    let target = format!("postgres://localhost:{}/postgres?sslmode=disable", server.port());
+    let target = format!("postgres://localhost:{}/postgres?sslmode=disable", server.at.port);
     let report = report(ping(&target).args(["-n", "50"]).env("PGPASSWORD", PASSWORD));
     let expected = [("tcp_connect", 1), ("startup", 1), ("authentication", 2)];
     assert_eq!(trips(&report), expected.map(|(name, trips)| (name.to_owned(), trips)));
     assert_eq!(report["authentication"], "SCRAM-SHA-256");
-    assert_eq!(report["address"], format!("127.0.0.1:{}", server.port()));
+    assert_eq!(report["address"], format!("127.0.0.1:{}", server.at.port));
     assert!(report["server_version"].as_str().unwrap().starts_with("15."));
     assert_eq!((&report["tls"], &report["user"]), (&Value::Null, &"onetrip".into()));
     let (trip, wire, rest) =
@@ -109,8 +110,8 @@ fn tls_is_spoken_by_the_rules_of_sslmode() {
     let server = scram_server();
     let target = format!(
         "postgres://localhost:{}/postgres?sslmode=verify-full&sslrootcert={}",
-        server.port(),
-        server.text("ca")
+        server.at.port,
+        server.at.ca.as_ref().expect("it has certificates").display()
     );
     let report = report(ping(&target).args(["-n", "5"]).env("PGPASSWORD", PASSWORD));
     assert_eq!(report["tls"], "1.3");
@@ -120,15 +121,15 @@ fn tls_is_spoken_by_the_rules_of_sslmode() {
     assert_eq!(trips(&report), expected.map(|(name, trips)| (name.to_owned(), trips)));
     let other_root = format!("{target}&sslrootcert=/nonexistent/root.crt");
     assert!(complaint(ping(&other_root).env("PGPASSWORD", PASSWORD)).contains("/nonexistent/root.crt"));
-    let without = Server::start(&["--auth", "trust"]);
-    let refused = complaint(&mut ping(&format!("host=127.0.0.1 port={} sslmode=require", without.port())));
+    let without = PgServer::start(&["--auth", "trust"]);
+    let refused = complaint(&mut ping(&format!("host=127.0.0.1 port={} sslmode=require", without.at.port)));
     assert!(refused.contains("does not support SSL"), "{refused}");
 }
 
 #[test]
 fn over_a_distance_every_trip_takes_it() {
     let server = scram_server();
-    let target = SocketAddr::from(([127, 0, 0, 1], server.port()));
+    let target = SocketAddr::from(([127, 0, 0, 1], server.at.port));
     let relay = Relay::start(LinkSpec::with_rtt(Duration::from_secs_f64(RTT_MS / 1e3)), target).unwrap();
     let target = format!("host=127.0.0.1 port={} sslmode=require", relay.local_addr().port());
     let report = report(ping(&target).args(["-n", "10"]).env("PGPASSWORD", PASSWORD));
@@ -146,7 +147,7 @@ fn over_a_distance_every_trip_takes_it() {
 #[test]
 fn a_unix_socket_has_no_wire() {
     let server = scram_server();
-    let target = format!("host={} port={}", server.text("socket_dir"), server.port());
+    let target = format!("host={} port={}", server.at.socket_dir.display(), server.at.port);
     let report = report(ping(&target).args(["-n", "5"]).env("PGPASSWORD", PASSWORD));
     assert_eq!(trips(&report)[0], ("socket_connect".to_owned(), 1));
     assert_eq!((&report["ms"]["wire"], &report["kernel_rtt_ms"]), (&Value::Null, &Value::Null));
@@ -160,10 +161,10 @@ fn the_text_fits_and_closes_with_the_ceiling() {
     for (environment, target) in [("localhost", None), ("no-such-host.invalid", Some("localhost"))] {
         let mut command = onetrip();
         command.args(["ping", "-n", "30"]).args(target).env("PGPASSWORD", PASSWORD);
-        command.env("PGHOST", environment).env("PGPORT", server.port().to_string());
+        command.env("PGHOST", environment).env("PGPORT", server.at.port.to_string());
         let output = command.output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.starts_with(&format!("PING localhost:{} (127.0.0.1:", server.port())), "{text}");
+        assert!(text.starts_with(&format!("PING localhost:{} (127.0.0.1:", server.at.port)), "{text}");
         assert!(text.contains("SELECT 1, 30 times in "), "{text}");
         assert!(text.ends_with("trips per second per session is the ceiling here.\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
@@ -178,7 +179,7 @@ fn passwords_come_from_the_password_file_too() {
     std::fs::create_dir_all(&home).unwrap();
     let file = home.join(".pgpass");
     let with_line = |password: &str| {
-        std::fs::write(&file, format!("127.0.0.1:{}:*:onetrip:{password}\n", server.port())).unwrap();
+        std::fs::write(&file, format!("127.0.0.1:{}:*:onetrip:{password}\n", server.at.port)).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     };
     let mut command = ping(&plain_target(server));
@@ -269,8 +270,8 @@ fn ping_under_way(relay: &Relay) -> std::process::Child {
     child
 }
 
-fn relay_to(server: &Server) -> Relay {
-    let target = SocketAddr::from(([127, 0, 0, 1], server.port()));
+fn relay_to(server: &PgServer) -> Relay {
+    let target = SocketAddr::from(([127, 0, 0, 1], server.at.port));
     Relay::start(LinkSpec::with_rtt(Duration::from_millis(2)), target).unwrap()
 }
 

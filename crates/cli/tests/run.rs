@@ -6,7 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use common::{Server, onetrip};
+use common::onetrip;
+use onetrip_pgserver::PgServer;
 use serde_json::Value;
 
 const LOOP: &str = "SELECT id, name FROM authors ORDER BY id;
@@ -18,9 +19,9 @@ CREATE TABLE IF NOT EXISTS books (author_id int, title text);
 TRUNCATE authors; INSERT INTO authors SELECT 101 + 7 * n, 'a' FROM generate_series(0, 3) n;";
 
 /// One server for all tests of this file.
-static SERVER: LazyLock<(u16, std::sync::Mutex<Server>)> = LazyLock::new(|| {
-    let server = Server::start(&[]);
-    let port = server.port();
+static SERVER: LazyLock<(u16, std::sync::Mutex<PgServer>)> = LazyLock::new(|| {
+    let server = PgServer::start(&[]);
+    let port = server.at.port;
     let made = psql(Command::new("psql"), port).args(["-qc", SCHEMA]).output().expect("psql runs");
     assert!(made.status.success(), "{}", text(&made.stderr));
     // Statics are never dropped; the server stops when this process's end closes its input.

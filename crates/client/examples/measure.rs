@@ -1,13 +1,14 @@
 //! What a statement costs: `measure WORK ROUNDS`, for scripts/bench-client. PG* variables say where the server is.
 //!
 //! WORK is `pipeline` (100 × {insert, 4 updates} and COMMIT in one block), `continue` (the same, each operation apart)
-//! or `select` (1,000 selects of one row, one after the other). Prints a line per round: its seconds, the client's CPU
+//! or `select` (1,000 selects of one row, one after the other), or a way of execute_many with how many rows, such as
+//! `unnest:100`, or `lobs` (every large object of the table `large`, in pieces). Prints a line per round: its seconds, the client's CPU
 //! in microseconds per statement, and the rows that the server counted.
 
 use std::time::{Duration, Instant};
 
-use onetrip_client::blocking::Client;
-use onetrip_client::{Config, OnError};
+use onetrip_client::blocking::{Client, Lob, LobSource};
+use onetrip_client::{Bulk, Config, OnError, Param};
 use rustix::time::{ClockId, clock_gettime};
 
 const INSERT: &str = "INSERT INTO measured (id, a, b) VALUES ($1, $2, $3)";
@@ -29,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "pipeline" => block(&mut client, OnError::Abort)?,
             "continue" => block(&mut client, OnError::Continue)?,
             "select" => select(&mut client)?,
-            other => return Err(format!("unknown work: {other}").into()),
+            "lobs" => large_objects(&mut client)?,
+            bulk => many(&mut client, bulk)?,
         };
         let (elapsed, cpu) = (started.elapsed(), cpu_time() - cpu);
         if round >= 2 {
@@ -59,6 +61,23 @@ fn block(client: &mut Client, on_error: OnError) -> Result<(i32, u64), onetrip_c
     Ok((502, counts.sum()))
 }
 
+/// One call of execute_many; `bulk` is the way and how many rows.
+fn many(client: &mut Client, bulk: &str) -> Result<(i32, u64), Box<dyn std::error::Error>> {
+    let (way, rows) = bulk.split_once(':').ok_or_else(|| format!("unknown work: {bulk}"))?;
+    let way = match way {
+        "auto" => Bulk::Auto,
+        "one by one" => Bulk::Pipeline,
+        "unnest" => Bulk::Unnest,
+        "copy" => Bulk::Copy,
+        other => return Err(format!("unknown way: {other}").into()),
+    };
+    let ids: Vec<i32> = (0..rows.parse()?).collect();
+    let text: &dyn Param = &"forty characters of text, more or less....";
+    let sets: Vec<[&dyn Param; 3]> = ids.iter().map(|id| [id as &dyn Param, &0, text]).collect();
+    let done = client.execute_many_by(way, INSERT, sets.iter().map(|set| &set[..]))?;
+    Ok((i32::try_from(ids.len())?, done.rows))
+}
+
 fn select(client: &mut Client) -> Result<(i32, u64), onetrip_client::Error> {
     let mut found = 0;
     for id in 0..SELECTS {
@@ -68,6 +87,29 @@ fn select(client: &mut Client) -> Result<(i32, u64), onetrip_client::Error> {
         }
     }
     Ok((SELECTS, found))
+}
+
+/// Reads every large object to its end; counts bytes.
+fn large_objects(client: &mut Client) -> Result<(i32, u64), onetrip_client::Error> {
+    let mut oids: Vec<u32> = Vec::new();
+    let mut rows = client.query("SELECT object FROM large ORDER BY id", &[])?;
+    while let Some(row) = rows.next_row()? {
+        oids.push(row.get(0)?);
+    }
+    let mut bytes = 0;
+    for oid in &oids {
+        let mut lob = Lob::new(LobSource::Object(*oid));
+        let mut reader = client.read_lob(&mut lob);
+        loop {
+            let count = reader.fill()?.len();
+            if count == 0 {
+                break;
+            }
+            bytes += count as u64;
+            reader.consume(count);
+        }
+    }
+    Ok((i32::try_from(oids.len()).unwrap_or(i32::MAX), bytes))
 }
 
 /// What this thread has computed.

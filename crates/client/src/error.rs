@@ -94,8 +94,10 @@ impl ServerError {
 
     /// The server says that a prepared statement is not there, or that its result would have changed.
     pub(crate) fn is_about_a_stale_statement(&self) -> bool {
-        let is_changed_plan = self.sqlstate() == "0A000" && self.field(b'R') == Some("RevalidateCachedQuery");
-        self.sqlstate() == "26000" || is_changed_plan
+        // The routine is never translated; servers that are not PostgreSQL do not name it, and have the text.
+        let is_changed_plan = self.field(b'R') == Some("RevalidateCachedQuery")
+            || self.message() == "cached plan must not change result type";
+        self.sqlstate() == "26000" || (self.sqlstate() == "0A000" && is_changed_plan)
     }
 }
 
@@ -214,6 +216,12 @@ pub enum Usage {
     /// COPY by a call for other statements.
     #[error("COPY moves data of its own: use copy_in or copy_out")]
     UseCopy,
+    /// Many sets by unnest or COPY, of a statement that cannot be written so.
+    #[error(
+        "only INSERT INTO table (columns) VALUES ($1, $2, …), one row of parameters and nothing else, can be made \
+         of arrays or COPY: use the pipeline"
+    )]
+    NotPlainInsert,
     /// Another statement by a call for COPY.
     #[error("this call is for COPY: use execute or query")]
     NotCopy,

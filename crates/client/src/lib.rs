@@ -13,15 +13,17 @@ pub mod blocking;
 mod config;
 pub mod core;
 mod error;
+mod outcomes;
 mod param;
 mod place;
 mod row;
 mod tag;
 
 pub use config::{Config, TargetSession};
-pub use core::{Done, Notification, OnError, OperationId, Outcome};
+pub use core::{Bulk, BulkDone, BulkError, Done, Notification, OnError, OperationId, Outcome};
 pub use error::{ConnectError, Error, Retry, ServerError, Usage};
 pub use onetrip_wire::pg::{Format, Oid, TransactionStatus};
+pub use outcomes::Outcomes;
 pub use param::{Param, Typed, Written};
 pub use place::Place;
 pub use postgres_types as types;

@@ -232,7 +232,7 @@ fn notices_and_notifications_arrive() {
     client.execute("DO $$ BEGIN RAISE NOTICE 'hear this'; END $$", &[]).unwrap();
     assert_eq!(client.take_notice().unwrap().message(), "hear this");
     client.execute("DO $$ BEGIN FOR i IN 1..3 LOOP RAISE NOTICE 'line %', i; END LOOP; END $$", &[]).unwrap();
-    assert_eq!(client.lines(), ["line 1", "line 2", "line 3"]);
+    assert_eq!(client.lines().unwrap(), ["line 1", "line 2", "line 3"]);
     client.script("LISTEN news").unwrap();
     let mut other = self::client();
     other.execute("SELECT pg_notify('news', 'something')", &[]).unwrap();

@@ -60,7 +60,7 @@ fn many_sets_of_parameters_are_one_trip_and_all_or_nothing() {
     let sets = || sets.iter().map(|set| &set[..]);
     assert_eq!(turns.of(|| assert_eq!(client.execute_many(insert, sets()).unwrap(), 3)), 1);
     client.execute("DELETE FROM many WHERE a < 3", &[]).unwrap();
-    assert_eq!(client.execute_many(insert, sets()).unwrap_err().sqlstate(), Some("23505"));
+    assert_eq!(client.execute_many(insert, sets()).unwrap_err().error.sqlstate(), Some("23505"));
     assert_eq!(client.execute("SELECT FROM many", &[]).unwrap(), 1, "the first two are undone");
 }
 

@@ -1,6 +1,6 @@
 //! The lab's work in tokio-postgres: statement by statement, and as futures that are joined, which it pipelines.
 //!
-//! `tokio_postgres_lab WORKLOAD MODE N ROUNDS`, as `clients/lab/README.md` says of all such programs.
+//! `tokio_postgres_lab WORKLOAD MODE N SESSION`, as `clients/lab/README.md` says of all such programs.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -12,19 +12,23 @@ use tokio_postgres::{Client, NoTls, Statement};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [workload, mode, count, rounds] = arguments.as_slice() else {
-        return Err("usage: tokio_postgres_lab pipeline-read|pipeline-dml blocking|joined N ROUNDS".into());
+    let [workload, mode, count, session] = arguments.as_slice() else {
+        return Err("usage: tokio_postgres_lab pipeline-read|pipeline-dml blocking|joined N SESSION".into());
     };
-    let (count, rounds): (i32, i32) = (count.parse()?, rounds.parse()?);
+    let (count, session): (i32, i32) = (count.parse()?, session.parse()?);
     let is_joined = mode == "joined";
     let (client, connection) = config()?.connect(NoTls).await?;
     let connection = tokio::spawn(connection);
     let work = Work::prepare(&client, workload == "pipeline-read").await?;
-    for turn in 0..=rounds {
+    for (turn, line) in std::io::stdin().lines().enumerate() {
+        line?;
+        let first = session * 1_000_000 + turn as i32 * count;
         let (began, used) = (Instant::now(), cpu());
         let rows = match &work {
-            Work::Read(select) => read(&client, select, count, is_joined).await?,
-            Work::Write(insert, update) => write(&client, (insert, update), (count, turn), is_joined).await?,
+            Work::Read(select) => read(&client, select, (count, session), is_joined).await?,
+            Work::Write(insert, update) => {
+                write(&client, (insert, update), (count, first, session), is_joined).await?
+            }
         };
         let (ns, cpu_ns) = (began.elapsed().as_nanos(), cpu().saturating_sub(used).as_nanos());
         println!("{{\"rows\": {rows}, \"ns\": {ns}, \"cpu_ns\": {cpu_ns}}}");
@@ -53,10 +57,11 @@ impl Work {
 async fn read(
     client: &Client,
     select: &Statement,
-    count: i32,
+    (count, session): (i32, i32),
     is_joined: bool,
 ) -> Result<usize, tokio_postgres::Error> {
-    let keys: Vec<i32> = (0..i64::from(count)).map(|n| 1 + (n * 7919 % 10_000) as i32).collect();
+    let keys: Vec<i32> =
+        (0..i64::from(count)).map(|n| 1 + ((n * 7919 + i64::from(session) * 131) % 10_000) as i32).collect();
     if is_joined {
         let found =
             try_join_all(keys.iter().map(|key| async move { client.query(select, &[key]).await })).await?;
@@ -72,13 +77,13 @@ async fn read(
 async fn write(
     client: &Client,
     (insert, update): (&Statement, &Statement),
-    (count, turn): (i32, i32),
+    (count, first, session): (i32, i32, i32),
     is_joined: bool,
 ) -> Result<usize, tokio_postgres::Error> {
     let mut work = Vec::new();
     for unit in 0..count {
-        work.push((insert, turn * count + unit));
-        work.extend((0..4).map(|line| (update, 1 + (unit * 4 + line) % 100)));
+        work.push((insert, first + unit));
+        work.extend((0..4).map(|line| (update, session * 100 + 1 + (unit * 4 + line) % 100)));
     }
     if is_joined {
         let together = try_join_all(

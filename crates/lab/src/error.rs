@@ -57,6 +57,9 @@ pub enum LabError {
     /// The database wants a proof of identity that the lab's client does not know.
     #[error("cannot log in: {0}")]
     Login(String),
+    /// A session of onetrip's client library failed.
+    #[error("the client library")]
+    Client(#[from] onetrip_client::Error),
     /// The connection failed.
     #[error("connection to the database")]
     Connection(#[source] io::Error),

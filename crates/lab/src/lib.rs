@@ -8,6 +8,7 @@
 
 mod chart;
 mod client;
+mod cpu;
 mod database;
 mod error;
 mod formula;
@@ -27,6 +28,6 @@ pub use error::LabError;
 pub use measure::{Measure, bytes};
 pub use page::{write_files, write_page};
 pub use run::{RunOptions, run};
-pub use samples::{Cell, Machine, NO_VERDICT, SAMPLES_FORMAT, Samples};
+pub use samples::{Allocated, Cell, Machine, NO_VERDICT, SAMPLES_FORMAT, Samples};
 pub use statistics::Summary;
 pub use table::text;

@@ -20,6 +20,12 @@ pub enum Measure {
     Trips,
     /// Median CPU time of the clients by operation.
     CpuPerOperation,
+    /// Median CPU time of the server by operation.
+    ServerCpuPerOperation,
+    /// Share of the time that the server's processors could have worked for the sessions and did not.
+    ServerIdle,
+    /// Bytes allocated by operation.
+    AllocatedPerOperation,
     /// Most bytes that one client held at once.
     Memory,
     /// Median of the write-ahead log written in a round.
@@ -41,6 +47,14 @@ impl Measure {
             Self::Throughput => median(&cell.rounds_ns).map(|time| operations * 1e9 / time.max(1.0)),
             Self::Trips => Some(cell.trips as f64),
             Self::CpuPerOperation => median(&cell.cpu_ns).map(|time| time / operations),
+            Self::ServerCpuPerOperation => median(&cell.server_cpu_ns).map(|time| time / operations),
+            Self::ServerIdle => {
+                let wall: u64 = cell.rounds_ns.iter().sum();
+                let used: u64 = cell.server_cpu_ns.iter().sum();
+                let all = (wall * cell.processors.max(1)) as f64;
+                (!cell.server_cpu_ns.is_empty() && wall > 0).then(|| (1.0 - used as f64 / all).max(0.0))
+            }
+            Self::AllocatedPerOperation => cell.allocated.map(|all| all.bytes as f64 / operations),
             Self::Memory => (cell.memory_max > 0).then_some(cell.memory_max as f64),
             Self::Wal => median(&cell.wal_bytes),
             Self::BesideP99 => (!cell.beside_ns.is_empty()).then(|| Summary::of(&cell.beside_ns).p99 as f64),
@@ -51,12 +65,17 @@ impl Measure {
     /// The number as people read it.
     pub fn show(self, value: f64) -> String {
         match self {
-            Self::Time | Self::TimePerOperation | Self::CpuPerOperation | Self::BesideP99 => {
-                duration(value.round() as u64)
-            }
+            Self::Time
+            | Self::TimePerOperation
+            | Self::CpuPerOperation
+            | Self::ServerCpuPerOperation
+            | Self::BesideP99 => duration(value.round() as u64),
+            Self::ServerIdle => format!("{:.0} %", value * 100.0),
             Self::Throughput => format!("{}/s", count(value.round() as u64)),
             Self::Trips => count(value.round() as u64),
-            Self::Memory | Self::Wal | Self::Bytes => bytes(value.round() as u64),
+            Self::Memory | Self::Wal | Self::Bytes | Self::AllocatedPerOperation => {
+                bytes(value.round() as u64)
+            }
         }
     }
 
@@ -68,6 +87,9 @@ impl Measure {
             Self::Throughput => "operations per second, median",
             Self::Trips => "trips of a round",
             Self::CpuPerOperation => "client CPU per operation, median",
+            Self::ServerCpuPerOperation => "server CPU per operation, median",
+            Self::ServerIdle => "server idle share",
+            Self::AllocatedPerOperation => "bytes allocated per operation",
             Self::Memory => "bytes held by a client, peak",
             Self::Wal => "write-ahead log of a round, median",
             Self::BesideP99 => "wait of the session beside, p99",

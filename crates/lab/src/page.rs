@@ -71,7 +71,10 @@ fn markdown(workload: &Workload, samples: &Samples, pictures: &str) -> String {
         let _ = writeln!(out, "- {}", bias.trim());
     }
     let _ = writeln!(out, "\n**Run.** {}\n", conditions(samples));
-    out.push_str("Times are of rounds; trips and bytes are of one round, counted by the gateway; CPU is that of the clients.\n\n");
+    out.push_str(
+        "Times are of rounds; trips and bytes are of one round, counted by the gateway; CPU is that of the clients, where it is \
+         not called the server's.\n\n",
+    );
     out.push_str(&Table::of(samples).markdown());
     if !samples.left_out.is_empty() {
         out.push_str("\nLeft out:\n\n");

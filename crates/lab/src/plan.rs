@@ -26,6 +26,8 @@ pub(crate) enum Act {
     Flight(Vec<Request>),
     /// A result in pieces.
     Fetch(Fetch),
+    /// So many times bytes for bytes.
+    Exchange { ask: usize, answer: usize, times: usize },
     /// A request for each of the first kept rows, so many in a flight.
     ForEach { request: Request, rows_max: usize, per_trip: usize },
 }
@@ -113,13 +115,22 @@ impl Planner<'_> {
             match step {
                 Step::Query(step) => {
                     if self.holds(step.when.as_ref())? {
-                        let request = query(self.fill(&step.query)?);
-                        plan.push(Act::Flight(vec![request]), 1)?;
+                        let request = Request { sum: step.sum, ..query(self.fill(&step.query)?) };
+                        for _ in 0..self.count(step.times.as_ref(), 1)? {
+                            plan.push(Act::Flight(vec![request.clone()]), 1)?;
+                        }
                     }
                 }
                 Step::Run(step) => self.add_run(plan, step)?,
                 Step::Fetch(step) => self.add_fetch(plan, step)?,
                 Step::Repeat(step) => self.add_repeat(plan, step)?,
+                Step::Exchange(step) => {
+                    if self.holds(step.when.as_ref())? {
+                        let [ask, answer, times] = [&step.ask, &step.answer, &step.times]
+                            .map(|formula| self.count(Some(formula), 0));
+                        plan.push(Act::Exchange { ask: ask?, answer: answer?, times: times? }, 1)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -240,7 +251,7 @@ impl Plan {
         for act in self.acts.drain(first..) {
             match act {
                 Act::Flight(flight) => requests.extend(flight),
-                Act::Fetch(_) | Act::ForEach { .. } => {
+                Act::Fetch(_) | Act::ForEach { .. } | Act::Exchange { .. } => {
                     return Err("what depends on a reply cannot share its trip".to_owned());
                 }
             }
@@ -285,7 +296,7 @@ mod tests {
     fn flights(plan: &Plan) -> Vec<usize> {
         let length = |act: &Act| match act {
             Act::Flight(requests) => requests.len(),
-            Act::Fetch(_) | Act::ForEach { .. } => 0,
+            Act::Fetch(_) | Act::ForEach { .. } | Act::Exchange { .. } => 0,
         };
         plan.acts.iter().map(length).collect()
     }

@@ -68,6 +68,9 @@ pub struct Cell {
     pub operations: u64,
     /// Sessions that did them.
     pub sessions: u64,
+    /// Processors that the server can use for them: one for each session, and no more than there are.
+    #[serde(default)]
+    pub processors: u64,
     /// Rows that a round reads, all sessions together.
     pub rows: u64,
     /// Trips of a round, as the gateway counts them, all sessions together.
@@ -85,6 +88,12 @@ pub struct Cell {
     pub rounds_ns: Vec<u64>,
     /// CPU time of the clients in each round, in nanoseconds.
     pub cpu_ns: Vec<u64>,
+    /// CPU time of the server in each round, in nanoseconds; empty where it cannot be told.
+    #[serde(default)]
+    pub server_cpu_ns: Vec<u64>,
+    /// What was allocated in the last round; `None` where it cannot be told.
+    #[serde(default)]
+    pub allocated: Option<Allocated>,
     /// Write-ahead log written in each round, in bytes; empty where there is none.
     #[serde(default)]
     pub wal_bytes: Vec<u64>,
@@ -92,6 +101,23 @@ pub struct Cell {
     /// thousand only so many, evenly chosen.
     #[serde(default)]
     pub beside_ns: Vec<u64>,
+}
+
+/// What a program has allocated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocated {
+    /// How often, where that is known.
+    pub count: Option<u64>,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Allocated {
+    /// What has been allocated since then.
+    pub(crate) fn since(self, before: Self) -> Self {
+        let count = self.count.zip(before.count).map(|(now, then)| now.saturating_sub(then));
+        Self { count, bytes: self.bytes.saturating_sub(before.bytes) }
+    }
 }
 
 impl Cell {

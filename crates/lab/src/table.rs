@@ -10,8 +10,13 @@ use crate::statistics::Summary;
 const NUMBERS: [&str; 12] =
     ["n", "sum", "min", "mean", "median", "p99", "max", "trips", "sent", "received", "CPU/op", "memory"];
 /// Numbers that only some workloads have.
-const WAL: &str = "WAL";
-const BESIDE: &str = "beside p99";
+const EXTRAS: [(&str, Measure); 5] = [
+    ("server CPU/op", Measure::ServerCpuPerOperation),
+    ("server idle", Measure::ServerIdle),
+    ("allocated/op", Measure::AllocatedPerOperation),
+    ("WAL", Measure::Wal),
+    ("beside p99", Measure::BesideP99),
+];
 
 /// A table with its head, as texts.
 pub(crate) struct Table {
@@ -29,19 +34,17 @@ impl Table {
         // An axis with one value says nothing.
         let axes: Vec<&str> =
             axes.into_iter().filter(|axis| *axis == "way" || samples.values_of(axis).len() > 1).collect();
-        let has = |measure: Measure| {
-            samples.cells.iter().any(|cell| measure.of(cell).is_some_and(|value| value > 0.0))
-        };
-        let has_beside = has(Measure::BesideP99);
-        let has_wal = has_beside && has(Measure::Wal);
+        let has = |measure: Measure| samples.cells.iter().any(|cell| measure.of(cell).is_some());
+        // What a workload writes is of interest where somebody waits for it.
+        let is_told = |measure: Measure| has(measure) && (measure != Measure::Wal || has(Measure::BesideP99));
+        let extras: Vec<(&str, Measure)> =
+            EXTRAS.into_iter().filter(|(_, measure)| is_told(*measure)).collect();
         let mut head: Vec<String> = axes.iter().chain(&NUMBERS).map(|name| (*name).to_owned()).collect();
-        head.extend(has_wal.then(|| WAL.to_owned()));
-        head.extend(has_beside.then(|| BESIDE.to_owned()));
+        head.extend(extras.iter().map(|(name, _)| (*name).to_owned()));
         let row = |cell: &Cell| {
             let names = axes.iter().map(|axis| cell.on(axis).unwrap_or_default().to_owned());
             let mut row: Vec<String> = names.chain(numbers(cell)).collect();
-            row.extend(has_wal.then(|| shown(cell, Measure::Wal)));
-            row.extend(has_beside.then(|| shown(cell, Measure::BesideP99)));
+            row.extend(extras.iter().map(|(_, measure)| shown(cell, *measure)));
             row
         };
         Self { names: axes.len(), rows: samples.cells.iter().map(row).collect(), head }

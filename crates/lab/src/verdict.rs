@@ -1,8 +1,9 @@
 //! The sentence that answers a workload's question, filled from its samples.
 //!
 //! A verdict is a template. `NAME(way="as is", rtt="12.9ms")` is a measure of the first cell at that place; measures are
-//! `time`, `time_each`, `rate`, `trips`, `cpu_each`, `memory`, `wal`, `beside` and `operations`. Filters write numbers for
-//! people: `ns`, `bytes`, `number`, `times` (a factor), `percent` (a ratio as a difference). `has(…)` tells whether there is a
+//! `time`, `time_each`, `rate`, `trips`, `cpu_each`, `server_cpu_each`, `server_idle`, `allocated_each`, `memory`, `wal`, `beside`
+//! and `operations`. Filters write numbers for people: `ns`, `bytes`, `number`, `times` (a factor), `percent` (a ratio as a
+//! difference), `share` (a part as per cent). `has(…)` tells whether there is a
 //! cell. `best(MEASURE, AXIS, …)` is the value of the axis with the least measure, `knee(MEASURE, AXIS, SHARE, …)` the
 //! first one that is within so many per cent of it.
 
@@ -14,12 +15,15 @@ use crate::measure::{Measure, bytes, digits};
 use crate::plan::told;
 use crate::samples::{Cell, Samples};
 
-const MEASURES: [(&str, Measure); 8] = [
+const MEASURES: [(&str, Measure); 11] = [
     ("time", Measure::Time),
     ("time_each", Measure::TimePerOperation),
     ("rate", Measure::Throughput),
     ("trips", Measure::Trips),
     ("cpu_each", Measure::CpuPerOperation),
+    ("server_cpu_each", Measure::ServerCpuPerOperation),
+    ("server_idle", Measure::ServerIdle),
+    ("allocated_each", Measure::AllocatedPerOperation),
     ("memory", Measure::Memory),
     ("wal", Measure::Wal),
     ("beside", Measure::BesideP99),
@@ -54,6 +58,7 @@ pub(crate) fn verdict(template: &str, samples: &Samples) -> Result<String, Strin
     environment.add_filter("number", |number: f64| onetrip_report::count(number.round() as u64));
     environment.add_filter("times", digits);
     environment.add_filter("percent", |ratio: f64| format!("{:.0} %", (ratio - 1.0) * 100.0));
+    environment.add_filter("share", |part: f64| Measure::ServerIdle.show(part));
     let filled = formulas.fill(template, &Variables::new()).map_err(|error| told(&error))?;
     Ok(filled.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -52,6 +52,13 @@ fn rows_fetched_in_pieces_take_a_trip_for_each_piece_and_hold_only_that() {
     assert_eq!([at("10").trips, at("100").trips, at("0").trips], [53, 8, 3]);
     let embedded = cell(&samples, &[("engine", "embedded"), ("fetch", "100"), ("way", "portal")]);
     assert_eq!(embedded.trips, 8);
+    let by = |fetch, way| cell(&samples, &[("engine", "postgresql"), ("fetch", fetch), ("way", way)]);
+    assert_eq!([by("10", "cursor").trips, by("100", "cursor").trips], [55, 10]);
+    for way in ["portal, through the gateway", "cursor, through the gateway"] {
+        let cell = by("10", way);
+        assert!(cell.trips < 25 && cell.removed > 20, "{way}: {} {}", cell.trips, cell.removed);
+    }
+    assert!(by("auto", "auto").trips <= 4 && by("auto", "auto").rows == 500);
 }
 
 #[test]
@@ -116,12 +123,54 @@ fn very_large_objects_take_as_many_trips_as_others() {
 }
 
 #[test]
-fn every_session_that_asks_for_a_value_takes_its_own_trips() {
-    let samples = short("values");
-    let at =
-        |sessions| cell(&samples, &[("engine", "embedded"), ("sessions", sessions), ("way", "VALUES (1)")]);
-    assert_eq!([at("1").trips, at("2").trips], [50, 100]);
+fn every_session_that_asks_for_a_value_takes_its_own_trips_on_every_server() {
+    let workload = find("values").unwrap();
+    let samples = measure(&workload, &[]).unwrap();
+    assert!(samples.left_out.iter().all(|why| why.starts_with("derby needs")), "{:?}", samples.left_out);
+    for engine in ["embedded", "postgresql", "mariadb", "echo"] {
+        for way in ["VALUES (1)", "100 characters"] {
+            let at = |sessions| cell(&samples, &[("engine", engine), ("sessions", sessions), ("way", way)]);
+            assert_eq!([at("1").trips, at("2").trips], [50, 100], "{engine} {way}");
+            assert_eq!([at("1").rows, at("2").rows], [50, 100], "{engine} {way}");
+            assert_eq!(at("2").server_cpu_ns.len(), 1, "{engine} {way}");
+        }
+    }
+}
+
+#[test]
+fn an_echo_carries_as_many_bytes_as_postgresql_does_for_the_same_answers() {
+    let samples = measure(&find("values").unwrap(), &[Engine::Postgresql, Engine::Echo]).unwrap();
+    let bytes = |engine, way| {
+        let cell = cell(&samples, &[("engine", engine), ("sessions", "1"), ("way", way)]);
+        (cell.bytes_sent, cell.bytes_received)
+    };
+    let [short, long] = ["VALUES (1)", "100 characters"].map(|way| {
+        let (of_database, of_echo) = (bytes("postgresql", way), bytes("echo", way));
+        (of_database.0 - of_echo.0, of_database.1 - of_echo.1)
+    });
+    // PostgreSQL's also have a login and one Parse, and their answers are the same for both.
+    assert!(short.0 < 300 && long.0 < 300, "{short:?} {long:?}");
+    assert!(short.1 == long.1 && short.1 < 600, "{short:?} {long:?}");
+}
+
+#[test]
+fn derby_takes_a_trip_for_each_value_and_one_for_its_commit_and_tells_what_it_allocates() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let options = RunOptions {
+        extent: Extent::Short,
+        engines: vec![Engine::Derby],
+        clients: Some(root),
+        ..RunOptions::default()
+    };
+    let mut workload = find("values").unwrap();
+    // Each cell starts Java twice.
+    workload.ways.retain(|way| way.name == "100 characters");
+    let samples = run(&workload, &options, &AtomicBool::new(false), &|_| ()).unwrap();
+    assert!(samples.left_out.is_empty(), "{:?}", samples.left_out);
+    let at = |sessions| cell(&samples, &[("sessions", sessions)]);
+    assert_eq!([at("1").trips, at("2").trips], [100, 200]);
     assert_eq!([at("1").rows, at("2").rows], [50, 100]);
+    assert!(at("1").allocated.unwrap().bytes > 0);
 }
 
 #[test]
@@ -129,12 +178,20 @@ fn statements_in_pipelines_share_trips_whatever_they_are() {
     let samples = short("pipeline-read");
     let trips = |way| cell(&samples, &[("sessions", "2"), ("way", way)]).trips;
     assert_eq!([trips("blocking"), trips("16 in a trip"), trips("all in a trip")], [128, 8, 2]);
+    assert_eq!(trips("non-blocking"), 128);
     let samples = short("pipeline-dml");
-    let trips = |way| cell(&samples, &[("way", way)]).trips;
-    assert_eq!([trips("blocking"), trips("a unit in a trip"), trips("all in a trip")], [17, 5, 1]);
+    for (sessions, times) in [("1", 1), ("2", 2)] {
+        let trips = |way| cell(&samples, &[("sessions", sessions), ("way", way)]).trips / times;
+        let found = ["blocking", "non-blocking", "a unit in a trip", "all in a trip"].map(trips);
+        assert_eq!(found, [17, 17, 5, 1]);
+        assert!(trips("through the gateway") <= 17);
+    }
     let samples = short("pipeline-oltp");
     let trips = |way| cell(&samples, &[("sessions", "2"), ("way", way)]).trips;
-    assert_eq!([trips("blocking"), trips("10 in a trip")], [40, 4]);
+    let found = ["blocking", "non-blocking", "10 in a trip"].map(trips);
+    assert_eq!(found, [40, 40, 4]);
+    assert!(trips("through the gateway") <= 40);
+    assert!(samples.cells.iter().all(|cell| cell.server_cpu_ns.len() == 1));
 }
 
 #[test]

@@ -19,12 +19,24 @@ pub enum Remedy {
     Cursors,
     /// A read inside REPEATABLE READ is answered by what the same read has brought.
     Repeats,
+    /// Housekeeping of a session that changes nothing is answered when it arrives.
+    Chatter,
+    /// A call that reads a large object is answered from what was read ahead.
+    Lobs,
 }
 
 impl Remedy {
     /// All remedies, each at the number that it has in a trace, less one.
-    pub const ALL: [Self; 6] =
-        [Self::Begin, Self::Commit, Self::Loops, Self::Statements, Self::Cursors, Self::Repeats];
+    pub const ALL: [Self; 8] = [
+        Self::Begin,
+        Self::Commit,
+        Self::Loops,
+        Self::Statements,
+        Self::Cursors,
+        Self::Repeats,
+        Self::Chatter,
+        Self::Lobs,
+    ];
 
     /// Its name in options and reports.
     pub fn as_str(self) -> &'static str {
@@ -35,6 +47,8 @@ impl Remedy {
             Self::Statements => "statements",
             Self::Cursors => "cursors",
             Self::Repeats => "repeats",
+            Self::Chatter => "chatter",
+            Self::Lobs => "lobs",
         }
     }
 }

@@ -44,6 +44,10 @@ pub(crate) fn remedy(finding: &Finding) -> Option<String> {
         {
             Some("--remedies exact reads the next pieces ahead, as the program is".to_owned())
         }
+        Evidence::Chatter { settings, .. } if settings > 0 && finding.removed == 0 => Some(
+            "--remedies exact answers what was set before, where nothing but reads lies between, as the program is"
+                .to_owned(),
+        ),
         Evidence::Walk { .. } => switch(finding),
         _ => None,
     }

@@ -79,12 +79,16 @@ impl Session {
         if self.units.is_open() {
             return Ok(self.read_cursor(now, header, input));
         }
+        if let Some(verdict) = self.answer_lob(now, header, input) {
+            return Ok(Some(verdict));
+        }
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
         }
         Ok(self
             .answer_begin(now, header, input)
             .or_else(|| self.answer_commit(now, input))
+            .or_else(|| self.answer_chatter(now, input))
             .or_else(|| self.answer_loops(now, header, input))
             .or_else(|| self.show_unseen(header.tag, input))
             .or_else(|| self.read_cursor(now, header, input))
@@ -121,7 +125,9 @@ impl Session {
             frontend::SYNC => self.sync(now),
             frontend::FLUSH => self.flush(),
             frontend::FUNCTION_CALL => {
-                self.forget(false);
+                if !self.lob_call_sent() {
+                    self.forget(false);
+                }
                 self.function_call(now, body, is_whole);
             }
             frontend::COPY_DATA if self.queue.is_copying_in() => {

@@ -51,15 +51,19 @@ pub enum Owner {
     Statements,
     /// The remedy `cursors`, which reads ahead.
     Cursors,
+    /// The remedy `lobs`, which puts descriptors to their places.
+    Lobs,
     /// The session, which runs for real what was answered from memory, to see that it is the same.
     Verify,
+    /// The remedy `chatter`: the client sent it and has its answer.
+    Chatter,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 10;
+const OWNERS: usize = 12;
 
 impl Due {
     /// A message of the session's own.

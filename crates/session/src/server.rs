@@ -147,6 +147,7 @@ impl Session {
             Ok(WireStatus::Failed) => {
                 self.status = TransactionStatus::Failed;
                 self.begin.savepoints_ended();
+                self.lobs.flush();
                 self.cursors.unit_ready(due.unit, true);
             }
             Err(_) => self.undecoded += 1,
@@ -249,6 +250,7 @@ impl Session {
         self.capture.active = false;
         if !self.config.remedies.is_none() {
             self.prepared.for_each(|prepared| prepared.fails_in(due.unit));
+            self.cursors.unit_failed(due.unit);
         }
         let failure = failure(body);
         if failure == Outcome::Failed(*b"0A000") {

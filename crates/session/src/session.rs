@@ -11,8 +11,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Loops, Remedies, Rule, Told, Transaction,
-    Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Lobs, Loops, Remedies, Rule,
+    Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -109,6 +109,9 @@ pub enum SessionError {
     /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
+    /// The server answered a setting or reset otherwise than before, after it was answered. The client has been told.
+    #[error("the server answered a setting or reset otherwise than it had been answered")]
+    ChatterRefused,
     /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
     #[error("the server refused a statement whose Parse had been answered")]
     StatementRefused,
@@ -116,6 +119,9 @@ pub enum SessionError {
     /// client has been told.
     #[error("a result that was read ahead cannot be gone on with")]
     CursorsBroke,
+    /// The server did not do with a large object that was read ahead as was expected. The client has been told.
+    #[error("a large object that was read ahead cannot be gone on with")]
+    LobsBroke,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]
     TooMuchKept,
@@ -151,11 +157,13 @@ pub struct Session {
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
     pub(crate) loops: Loops,
+    pub(crate) chatter: Chatter,
     /// What the server's last ReadyForQuery said, whoever it was for.
     pub(crate) server_status: u8,
     pub(crate) told: Told,
     pub(crate) watching: Watching,
     pub(crate) cursors: Cursors,
+    pub(crate) lobs: Lobs,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
     /// Who takes the replies to what is being booked.
@@ -235,10 +243,12 @@ impl Session {
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
             loops: Loops::default(),
+            chatter: Chatter::default(),
             server_status: b'I',
             told: Told::default(),
             watching: Watching::default(),
             cursors: Cursors::default(),
+            lobs: Lobs::default(),
             fence_member: config.common.fence.join(),
             owner: Owner::Client,
             is_utf8: false,
@@ -333,7 +343,10 @@ impl Session {
 
     /// Whether the client waits for an answer: only then does a cancel have anything to cancel.
     pub fn is_waiting(&self) -> bool {
-        self.queue.owes_client() || self.units.unanswered() > 0 || self.cursors.holds_client()
+        self.queue.owes_client()
+            || self.units.unanswered() > 0
+            || self.cursors.holds_client()
+            || self.lobs.holds_client()
     }
 
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran

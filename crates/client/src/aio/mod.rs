@@ -2,6 +2,7 @@
 //!
 //! Every future may be dropped: what was sent stays sent, and the next call reads and throws away what nobody waits for.
 
+mod bulk;
 mod pipeline;
 mod rows;
 mod socket;
@@ -9,11 +10,12 @@ mod socket;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::core::{Connection, Event, Notification, OnError, Request};
+use crate::core::{Connection, Event, Finish, Notification, OnError, OperationId, OutputSource, Request};
 use crate::{CommandTag, Config, Error, Param, Retry, ServerError, TransactionStatus, blocking};
 use blocking::Canceller;
 
-pub use pipeline::{Outcomes, Pipeline};
+pub use crate::Outcomes;
+pub use pipeline::Pipeline;
 pub use rows::Rows;
 
 use socket::Socket;
@@ -97,16 +99,16 @@ impl Client {
     ) -> Result<Rows<'_>, Error> {
         self.settle().await?;
         let repeats = self.core.transaction_status() == TransactionStatus::Idle;
-        self.submit(statement, parameters)?;
+        let mut operation = self.submit(statement, parameters)?;
         if let Err(error) = self.bound().await {
             if !(repeats && error.is_about_a_stale_statement()) {
                 return Err(error);
             }
             self.settle().await?;
-            self.submit(statement, parameters)?;
+            operation = self.submit(statement, parameters)?;
             self.bound().await?;
         }
-        Ok(Rows::new(self))
+        Ok(Rows::new(self, operation))
     }
 
     /// Runs statements without parameters, separated by semicolons; they are one transaction unless they say
@@ -165,6 +167,36 @@ impl Client {
         self.core.take_notice()
     }
 
+    /// From now on, what statements print into the session's buffer travels with the answer of the call that printed it.
+    /// False where the server has no such buffer. It is one trip.
+    ///
+    /// # Errors
+    /// As [`pipeline`](Self::pipeline).
+    pub async fn collect_output(&mut self, source: OutputSource) -> Result<bool, Error> {
+        // In a transaction a server without it fails this operation alone.
+        let mut pipeline = self.pipeline(OnError::Continue).await?;
+        let opening = pipeline.execute(source.opening(), &[]).await?;
+        let found = match pipeline.end().await?.take(opening) {
+            Ok(_) => true,
+            // No such function, no such schema.
+            Err(error) if matches!(error.sqlstate(), Some("42883" | "3F000")) => false,
+            Err(error) => return Err(error),
+        };
+        self.core.collect_output(found.then_some(source));
+        Ok(found)
+    }
+
+    /// What statements have printed since the last call, a line each: the texts of all notices and, after
+    /// [`collect_output`](Self::collect_output), the session's output. They came along with the answers, so that this
+    /// takes no trip.
+    ///
+    /// # Errors
+    /// A connection that has ended before what was asked for had come.
+    pub async fn lines(&mut self) -> Result<Vec<String>, Error> {
+        self.settle().await?;
+        Ok(std::iter::from_fn(|| self.core.take_line()).collect())
+    }
+
     /// What interrupts this session; its call blocks until the server has taken the request.
     pub fn canceller(&self) -> Option<Canceller> {
         self.canceller.clone()
@@ -175,10 +207,11 @@ impl Client {
         self.core.is_lost()
     }
 
-    fn submit(&mut self, statement: &str, parameters: &[&(dyn Param + Sync)]) -> Result<(), Error> {
-        with_params(parameters, |parameters| self.core.submit(&Request::new(statement, parameters)))?;
+    fn submit(&mut self, statement: &str, parameters: &[&(dyn Param + Sync)]) -> Result<OperationId, Error> {
+        let submit = |parameters: &[&dyn Param]| self.core.submit(&Request::new(statement, parameters));
+        let operation = with_params(parameters, submit)?;
         self.core.sync();
-        Ok(())
+        Ok(operation)
     }
 
     /// Waits for the answers to what was left half done, and throws them away.
@@ -193,19 +226,12 @@ impl Client {
     }
 
     async fn finish(&mut self) -> Result<CommandTag, Error> {
-        let mut done = CommandTag::new(b"");
-        let mut failed = None;
+        let mut finish = Finish::default();
         loop {
-            match self.event().await? {
-                Event::Complete { tag, .. } => done = tag,
-                // The first tells most: those after it say that what followed was not answered either.
-                Event::Failed { error, .. } => failed = failed.or(Some(error)),
-                // Only a script gets here with one: other calls refuse it before it is sent.
-                Event::CopyIn { .. } => self.core.copy_fail("this call has no data for COPY"),
-                _ => {}
-            }
+            let event = self.event().await?;
+            finish.take(&mut self.core, event);
             if self.core.is_settled() {
-                return failed.map_or(Ok(done), Err);
+                return finish.result();
             }
         }
     }

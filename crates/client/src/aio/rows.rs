@@ -1,31 +1,29 @@
 use super::Client;
-use crate::core::Event;
-use crate::{Columns, CommandTag, Error, Row};
+use crate::core::{Read, Reading};
+use crate::{Columns, CommandTag, Error, OperationId, Row};
 
 /// The rows of one statement, read as they arrive. Dropping it leaves the rest to be read and thrown away by the next
 /// call.
 #[derive(Debug)]
 pub struct Rows<'c> {
     client: &'c mut Client,
-    columns: Columns,
-    tag: Option<CommandTag>,
-    is_over: bool,
+    reading: Reading,
 }
 
 impl<'c> Rows<'c> {
-    pub(super) fn new(client: &'c mut Client) -> Self {
-        let columns = client.core.front_columns().clone();
-        Self { client, columns, tag: None, is_over: false }
+    pub(super) fn new(client: &'c mut Client, operation: OperationId) -> Self {
+        let reading = Reading::new(&client.core, operation);
+        Self { client, reading }
     }
 
     /// The columns; none for a statement that returns no rows.
     pub fn columns(&self) -> &Columns {
-        &self.columns
+        self.reading.columns()
     }
 
     /// What the statement did, once all rows are read.
     pub fn tag(&self) -> Option<CommandTag> {
-        self.tag
+        self.reading.tag()
     }
 
     /// The next row; it borrows the bytes as they came. `None` is the end: then the statement holds.
@@ -33,21 +31,15 @@ impl<'c> Rows<'c> {
     /// # Errors
     /// The statement fails, perhaps after rows of it have come.
     pub async fn next_row(&mut self) -> Result<Option<Row<'_>>, Error> {
-        while !self.is_over {
-            match self.client.event().await {
-                Ok(Event::Row { row, .. }) => return Ok(Some(self.client.core.row(row))),
-                Ok(Event::Complete { tag, .. }) => self.tag = Some(tag),
-                Ok(Event::Failed { error, .. }) => {
-                    self.is_over = true;
+        while !self.reading.is_over() {
+            let event = self.client.event().await;
+            match self.reading.take(event)? {
+                Read::Row(row) => return Ok(Some(self.client.core.row(row))),
+                Read::Failed(error) => {
                     self.client.settle().await?;
                     return Err(error);
                 }
-                Ok(Event::Ready(_)) => self.is_over = true,
-                Ok(_) => {}
-                Err(error) => {
-                    self.is_over = true;
-                    return Err(error);
-                }
+                Read::Other => {}
             }
         }
         Ok(None)

@@ -1,11 +1,15 @@
 //! Large values, read and written in pieces: large objects, and values of `bytea` and text.
 
-use std::io::{self, Read, Write};
+mod reader;
+
+use std::io::{self, Write};
 
 use super::{Client, Pipeline};
 use crate::core::{OnError, Prefetch, Request};
 use crate::types::Type;
-use crate::{Done, Error, Oid, OperationId, Param, ResultSet};
+use crate::{Done, Error, Oid, Param, ResultSet, Row};
+
+pub use reader::LobReader;
 
 const READ_OBJECT: &str = "SELECT lo_get($1::oid, $2::int8 - 1, $3::int4)";
 const WRITE_OBJECT: &str = "SELECT lo_put($1::oid, $2::int8, $3::bytea)";
@@ -13,8 +17,9 @@ const WRITE_OBJECT: &str = "SELECT lo_put($1::oid, $2::int8, $3::bytea)";
 const LENGTH_OBJECT: &str = "SELECT lo_lseek64(fd, 0, 2), lo_close(fd) \
      FROM (SELECT lo_open($1::oid, 262144) AS fd OFFSET 0) AS opened";
 
-/// A piece that is read or written at once, in bytes or characters.
-const PIECE: u32 = 256 * 1024;
+/// A piece that is read or written at once, in bytes or characters. Larger ones cost the server more: its memory for
+/// each would come fresh from the operating system.
+const PIECE: u32 = 64 * 1024;
 
 /// Where a large value is.
 #[derive(Clone, Copy)]
@@ -81,36 +86,46 @@ impl<'a> Lob<'a> {
         self.buffer.capacity()
     }
 
-    fn ask(&self, pipeline: &mut Pipeline<'_>, position: u64, count: u32) -> Result<OperationId, Error> {
+    /// Hands on the statement that reads `count` bytes or characters from a position on.
+    fn asking<T>(&self, position: u64, count: u32, ask: impl FnOnce(&Request<'_>) -> T) -> T {
         let (position, count) = (position as i64, i64::from(count));
         match self.source {
-            LobSource::Object(oid) => pipeline.execute(READ_OBJECT, &[&oid, &position, &count]),
-            LobSource::Value { read, key } => pipeline.execute(read, &[&key, &position, &count]),
+            LobSource::Object(oid) => ask(&Request::new(READ_OBJECT, &[&oid, &position, &count])),
+            LobSource::Value { read, key } => ask(&Request::new(read, &[&key, &position, &count])),
         }
+    }
+
+    /// A piece has been taken: so many bytes or characters came of those asked for, and so many bytes.
+    fn came(&mut self, units: u64, asked: u32, bytes: usize) {
+        let is_last = units < u64::from(asked);
+        if self.position == 1 && is_last {
+            self.length = Some(bytes as u64);
+        }
+        self.position += units;
+        self.is_over |= is_last;
     }
 
     /// Takes a piece that was asked for.
     fn take_piece(&mut self, done: Done, asked: u32) -> Result<(), Error> {
-        let rows = done.rows.unwrap_or_default();
-        let units = append(&rows, &mut self.buffer)?;
-        if self.position == 1 && units < u64::from(asked) {
-            self.length = Some(self.buffer.len() as u64);
-        }
-        self.position += units;
-        self.is_over |= units < u64::from(asked);
+        let rows: ResultSet = done.rows.map(|rows| *rows).unwrap_or_default();
+        let Some(row) = rows.rows().next() else {
+            self.came(0, asked, 0);
+            return Ok(());
+        };
+        let (bytes, units) = piece(&row)?;
+        self.buffer.extend_from_slice(bytes);
+        self.came(units, asked, bytes.len());
         Ok(())
     }
 }
 
-/// Appends the value of the only row, and says how many bytes or characters it has.
-fn append(rows: &ResultSet, buffer: &mut Vec<u8>) -> Result<u64, Error> {
-    let Some(row) = rows.rows().next() else { return Ok(0) };
+/// The value of the only row, and how many bytes or characters it has.
+fn piece<'r>(row: &Row<'r>) -> Result<(&'r [u8], u64), Error> {
     let bytes = row.value(0)?.unwrap_or_default();
-    buffer.extend_from_slice(bytes);
-    if rows.columns().first().is_some_and(|column| column.ty == Type::BYTEA) {
-        return Ok(bytes.len() as u64);
+    if row.columns().first().is_some_and(|column| column.ty == Type::BYTEA) {
+        return Ok((bytes, bytes.len() as u64));
     }
-    Ok(row.text(0)?.unwrap_or_default().chars().count() as u64)
+    Ok((bytes, row.text(0)?.unwrap_or_default().chars().count() as u64))
 }
 
 impl Client {
@@ -133,7 +148,11 @@ impl Client {
             let level = Prefetch::narrowest([Some(default), prefetch, *own]);
             let first = level.first_part(sources.len(), room);
             if first > 0 {
-                asked.push((index, first, lobs[index].ask(&mut pipeline, 1, first)?));
+                asked.push((
+                    index,
+                    first,
+                    lobs[index].asking(1, first, |request| pipeline.push(request, None))?,
+                ));
             } else if let (Prefetch::Length, LobSource::Object(oid)) = (level, source) {
                 asked.push((index, 0, pipeline.execute(LENGTH_OBJECT, &[oid])?));
             }
@@ -150,9 +169,10 @@ impl Client {
         Ok(lobs)
     }
 
-    /// Reads a large value: what was fetched before from memory, the rest in pieces, several to a trip.
+    /// Reads a large value: what was fetched before from memory, the rest in pieces, of which more are on their way
+    /// while one is read.
     pub fn read_lob<'c, 'a>(&'c mut self, lob: &'c mut Lob<'a>) -> LobReader<'c, 'a> {
-        LobReader { client: self, lob }
+        LobReader::new(self, lob)
     }
 
     /// Makes an empty large object.
@@ -179,68 +199,6 @@ fn length_of(done: &Done) -> Result<Option<u64>, Error> {
     let row = done.rows.as_ref().and_then(|rows| rows.rows().next());
     let length: Option<i64> = row.map(|row| row.get(0)).transpose()?;
     Ok(length.and_then(|length| u64::try_from(length).ok()))
-}
-
-/// Reads one large value from where it was left.
-#[derive(Debug)]
-pub struct LobReader<'c, 'a> {
-    client: &'c mut Client,
-    lob: &'c mut Lob<'a>,
-}
-
-impl LobReader<'_, '_> {
-    /// The next bytes, empty at the end. [`consume`](Self::consume) says how many were used.
-    ///
-    /// # Errors
-    /// As [`Client::prefetch`].
-    pub fn fill(&mut self) -> Result<&[u8], Error> {
-        if self.lob.read == self.lob.buffer.len() && !self.lob.is_over {
-            // What was read is freed before more is fetched.
-            self.lob.buffer.clear();
-            self.lob.read = 0;
-            self.fetch()?;
-        }
-        if self.lob.is_over && self.lob.read == self.lob.buffer.len() {
-            self.lob.buffer = Vec::new();
-            self.lob.read = 0;
-        }
-        Ok(self.lob.prefetched())
-    }
-
-    /// Marks bytes as read.
-    pub fn consume(&mut self, count: usize) {
-        self.lob.read = (self.lob.read + count).min(self.lob.buffer.len());
-    }
-
-    /// As many pieces as memory allows, in one trip. They are held twice for a moment.
-    fn fetch(&mut self) -> Result<(), Error> {
-        let pieces = (self.client.core.limits().read_ahead / 2 / PIECE as usize).max(1);
-        let mut pipeline = self.client.pipeline(OnError::Abort)?;
-        let mut asked = Vec::new();
-        for piece in 0..pieces as u64 {
-            let position = self.lob.position + piece * u64::from(PIECE);
-            asked.push(self.lob.ask(&mut pipeline, position, PIECE)?);
-        }
-        let mut outcomes = pipeline.end()?;
-        outcomes.check()?;
-        for operation in asked {
-            let done = outcomes.take(operation)?;
-            if !self.lob.is_over {
-                self.lob.take_piece(done, PIECE)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Read for LobReader<'_, '_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.fill().map_err(io::Error::other)?;
-        let count = bytes.len().min(into.len());
-        into[..count].copy_from_slice(&bytes[..count]);
-        self.consume(count);
-        Ok(count)
-    }
 }
 
 /// Writes one large object. Outside of a transaction all of it is kept, or nothing.

@@ -2,6 +2,7 @@
 //!
 //! A [`Client`] reads whenever it writes, so that no depth of a pipeline can block both ends.
 
+mod bulk;
 mod connect;
 mod copy;
 mod cursor;
@@ -21,14 +22,15 @@ use std::time::{Duration, Instant};
 use onetrip_target::Host;
 use onetrip_target::address::Address;
 
+pub use crate::Outcomes;
 pub use copy::{CopyIn, CopyOut};
 pub use cursor::Cursor;
 pub use lob::{Lob, LobReader, LobSource, LobWriter};
-pub use pipeline::{Outcomes, Pipeline};
+pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{CancelKey, Connection, Event, Notification, OnError, Outcome, Request};
+use crate::core::{CancelKey, Connection, Event, Finish, Notification, OnError, OutputSource, Request};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
@@ -174,26 +176,6 @@ impl Client {
         Ok(Pipeline::new(self))
     }
 
-    /// Runs one statement with many sets of parameters, in one block; returns how many rows they changed together.
-    /// Outside of a transaction all of it is kept, or nothing.
-    ///
-    /// # Errors
-    /// The first error of a set; as [`pipeline`](Self::pipeline).
-    pub fn execute_many<'p>(
-        &mut self,
-        statement: &str,
-        sets: impl IntoIterator<Item = &'p [&'p dyn Param]>,
-    ) -> Result<u64, Error> {
-        let mut pipeline = self.pipeline(OnError::Abort)?;
-        for parameters in sets {
-            pipeline.execute(statement, parameters)?;
-        }
-        let outcomes = pipeline.end()?;
-        outcomes.check()?;
-        let count = |outcome: &Outcome| if let Outcome::Done(done) = outcome { done.count() } else { 0 };
-        Ok(outcomes.iter().map(|(_, outcome)| count(outcome)).sum())
-    }
-
     /// Begins a transaction. It is a trip of its own; in a pipeline it is none.
     ///
     /// # Errors
@@ -266,10 +248,34 @@ impl Client {
         self.core.take_notice()
     }
 
-    /// What statements have printed since the last call, a line each: the texts of all notices. They came along with the
-    /// answers, so that this takes no trip.
-    pub fn lines(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.core.take_notice()).map(|notice| notice.message().to_owned()).collect()
+    /// From now on, what statements print into the session's buffer travels with the answer of the call that printed it.
+    /// False where the server has no such buffer. It is one trip.
+    ///
+    /// # Errors
+    /// As [`pipeline`](Self::pipeline).
+    pub fn collect_output(&mut self, source: OutputSource) -> Result<bool, Error> {
+        // In a transaction a server without it fails this operation alone.
+        let mut pipeline = self.pipeline(OnError::Continue)?;
+        let opening = pipeline.execute(source.opening(), &[])?;
+        let found = match pipeline.end()?.take(opening) {
+            Ok(_) => true,
+            // No such function, no such schema.
+            Err(error) if matches!(error.sqlstate(), Some("42883" | "3F000")) => false,
+            Err(error) => return Err(error),
+        };
+        self.core.collect_output(found.then_some(source));
+        Ok(found)
+    }
+
+    /// What statements have printed since the last call, a line each: the texts of all notices and, after
+    /// [`collect_output`](Self::collect_output), the session's output. They came along with the answers, so that this
+    /// takes no trip.
+    ///
+    /// # Errors
+    /// A connection that has ended before what was asked for had come.
+    pub fn lines(&mut self) -> Result<Vec<String>, Error> {
+        self.settle()?;
+        Ok(std::iter::from_fn(|| self.core.take_line()).collect())
     }
 
     /// The next notification; waits for one, at most this long.
@@ -325,19 +331,12 @@ impl Client {
 
     /// Waits until all of one call is answered.
     fn finish(&mut self) -> Result<CommandTag, Error> {
-        let mut done = CommandTag::new(b"");
-        let mut failed = None;
+        let mut finish = Finish::default();
         loop {
-            match self.event()? {
-                Event::Complete { tag, .. } => done = tag,
-                // The first tells most: those after it say that what followed was not answered either.
-                Event::Failed { error, .. } => failed = failed.or(Some(self.timed(error))),
-                // Only a script gets here with one: other calls refuse it before it is sent.
-                Event::CopyIn { .. } => self.core.copy_fail("this call has no data for COPY"),
-                _ => {}
-            }
+            let event = self.event()?;
+            finish.take(&mut self.core, event);
             if self.core.is_settled() {
-                return failed.map_or(Ok(done), Err);
+                return finish.result().map_err(|error| self.timed(error));
             }
         }
     }
@@ -455,6 +454,13 @@ impl Client {
             Some(count) => drop(self.core.received(count)),
         }
         Ok(())
+    }
+
+    /// Sends what fits now, and takes nothing in.
+    pub(crate) fn send_soon(&mut self) {
+        if let Err(error) = self.try_send() {
+            self.core.lost(Some(error));
+        }
     }
 
     /// Sends and receives what is possible without waiting.

@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 
 use super::Client;
 use crate::core::{OnError, Outcome, Request, SendPace};
-use crate::{Done, Error, OperationId, Param, Usage};
+use crate::{Done, Error, OperationId, Outcomes, Param};
 
 /// A block of independent operations that travel together. It ends by [`end`](Self::end); dropped without that, it is
 /// ended by the client's next call, and what was pushed still runs.
@@ -22,7 +22,7 @@ use crate::{Done, Error, OperationId, Param, Usage};
 /// ```
 #[derive(Debug)]
 pub struct Pipeline<'c> {
-    client: &'c mut Client,
+    pub(super) client: &'c mut Client,
     pace: SendPace,
 }
 
@@ -137,7 +137,7 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// The operation's own, or [`Error::Usage`] where it has not been answered.
     pub fn take(&mut self, operation: OperationId) -> Result<Done, Error> {
-        take(self.client, operation)
+        self.client.core.take_result(operation)
     }
 
     /// Ends the block: outside of a transaction what ran is committed. Waits for all answers.
@@ -148,7 +148,7 @@ impl<'c> Pipeline<'c> {
         self.client.core.end_block()?;
         let mut pipeline = self;
         pipeline.wait_settled()?;
-        Ok(Outcomes { client: pipeline.client })
+        Ok(pipeline.client.outcomes())
     }
 
     fn wait_settled(&mut self) -> Result<(), Error> {
@@ -169,7 +169,7 @@ impl<'c> Pipeline<'c> {
     }
 
     /// Sends once enough is there, and bounds what is unanswered.
-    fn send(&mut self) -> Result<(), Error> {
+    pub(super) fn send(&mut self) -> Result<(), Error> {
         if self.pace.is_due(&self.client.core) {
             self.client.exchange_now();
             while self.client.core.next_event()?.is_some() {}
@@ -188,47 +188,9 @@ impl<'c> Pipeline<'c> {
     }
 }
 
-/// What became of the operations of a block.
-#[derive(Debug)]
-pub struct Outcomes<'c> {
-    client: &'c mut Client,
-}
-
-impl Outcomes<'_> {
-    /// Every operation with its outcome, in the order of the block.
-    pub fn iter(&self) -> impl Iterator<Item = (OperationId, &Outcome)> {
-        self.client.core.outcomes()
-    }
-
-    /// What became of one operation.
-    pub fn get(&self, operation: OperationId) -> Option<&Outcome> {
-        self.client.core.outcome(operation)
-    }
-
-    /// Takes the result of one operation, and with it the memory of its rows.
-    ///
-    /// # Errors
-    /// The operation's own.
-    pub fn take(&mut self, operation: OperationId) -> Result<Done, Error> {
-        take(self.client, operation)
-    }
-
-    /// Says that every operation ran.
-    ///
-    /// # Errors
-    /// The first error of an operation.
-    pub fn check(&self) -> Result<(), Error> {
-        self.client.core.check_outcomes()
-    }
-}
-
 impl Client {
     /// What became of the operations of the last block, also after the connection was lost.
     pub fn outcomes(&mut self) -> Outcomes<'_> {
-        Outcomes { client: self }
+        Outcomes::of(&mut self.core)
     }
-}
-
-fn take(client: &mut Client, operation: OperationId) -> Result<Done, Error> {
-    client.core.take_outcome(operation).ok_or(Error::Usage(Usage::UnknownOperation))?.into_result()
 }

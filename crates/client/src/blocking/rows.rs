@@ -1,5 +1,5 @@
 use super::Client;
-use crate::core::Event;
+use crate::core::{Read, Reading};
 use crate::{Columns, CommandTag, Error, OperationId, Row};
 
 /// The rows of one statement, read as they arrive. Dropping it leaves the rest to be read and thrown away by the next
@@ -7,26 +7,23 @@ use crate::{Columns, CommandTag, Error, OperationId, Row};
 #[derive(Debug)]
 pub struct Rows<'c> {
     client: &'c mut Client,
-    operation: OperationId,
-    columns: Columns,
-    tag: Option<CommandTag>,
-    is_over: bool,
+    reading: Reading,
 }
 
 impl<'c> Rows<'c> {
     pub(super) fn new(client: &'c mut Client, operation: OperationId) -> Self {
-        let columns = client.core.front_columns().clone();
-        Self { client, operation, columns, tag: None, is_over: false }
+        let reading = Reading::new(&client.core, operation);
+        Self { client, reading }
     }
 
     /// The columns; none for a statement that returns no rows.
     pub fn columns(&self) -> &Columns {
-        &self.columns
+        self.reading.columns()
     }
 
     /// What the statement did, once all rows are read.
     pub fn tag(&self) -> Option<CommandTag> {
-        self.tag
+        self.reading.tag()
     }
 
     /// The next row; it borrows the bytes as they came. `None` is the end: then the statement holds.
@@ -34,24 +31,16 @@ impl<'c> Rows<'c> {
     /// # Errors
     /// The statement fails, perhaps after rows of it have come.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, Error> {
-        while !self.is_over {
-            match self.client.event() {
-                Ok(Event::Row { operation, row }) if operation == self.operation => {
-                    return Ok(Some(self.client.core.row(row)));
-                }
-                Ok(Event::Complete { tag, .. }) => self.tag = Some(tag),
-                Ok(Event::Failed { error, .. }) => {
-                    self.is_over = true;
+        while !self.reading.is_over() {
+            let event = self.client.event();
+            match self.reading.take(event)? {
+                Read::Row(row) => return Ok(Some(self.client.core.row(row))),
+                Read::Failed(error) => {
                     let error = self.client.timed(error);
                     self.client.settle()?;
                     return Err(error);
                 }
-                Ok(Event::Ready(_)) => self.is_over = true,
-                Ok(_) => {}
-                Err(error) => {
-                    self.is_over = true;
-                    return Err(error);
-                }
+                Read::Other => {}
             }
         }
         Ok(None)

@@ -1,6 +1,6 @@
 //! Statements whose results are kept whole, with the transaction begun in the same trip.
 
-use super::{Client, Outcomes, Pipeline};
+use super::{Client, Pipeline};
 use crate::core::{Gather, Request};
 use crate::{Done, Error, OperationId, TransactionStatus, Usage};
 
@@ -67,15 +67,6 @@ impl Client {
 impl Pipeline<'_> {
     /// The operation of this block with a number.
     pub fn operation(&self, number: u64) -> Option<OperationId> {
-        let id = OperationId::of_number(number);
-        self.outcome(id).map(|_| id)
-    }
-}
-
-impl Outcomes<'_> {
-    /// The operation of this block with a number.
-    pub fn operation(&self, number: u64) -> Option<OperationId> {
-        let id = OperationId::of_number(number);
-        self.get(id).map(|_| id)
+        self.client.core.operation_of_block(number)
     }
 }

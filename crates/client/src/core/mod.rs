@@ -16,17 +16,20 @@
 
 mod auth;
 mod block;
+mod bulk;
 mod control;
 mod end_point;
 mod event;
 mod fetch;
 mod gather;
+mod lines;
 mod numbers;
 mod opening;
 mod pace;
 mod pipeline;
 mod prefetch;
 mod queue;
+mod reading;
 mod receive;
 mod request;
 mod schema;
@@ -40,9 +43,12 @@ use std::fmt;
 use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
 pub use block::{Done, OnError, Outcome};
+pub use bulk::{Bulk, BulkDone, BulkError};
+pub(crate) use bulk::{Many, SetList};
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
+pub use lines::OutputSource;
 pub use opening::{Login, Opening, Security, Step};
 pub use prefetch::Prefetch;
 pub use request::{Limits, Request};
@@ -53,6 +59,7 @@ use block::Block;
 pub(crate) use control::is_copy;
 pub(crate) use pace::SendPace;
 use queue::Awaited;
+pub(crate) use reading::{Finish, Read, Reading};
 use statements::{Slot, Statements};
 use stream::Stream;
 
@@ -128,6 +135,9 @@ pub struct Connection {
     settings: HashMap<String, String>,
     key: Option<CancelKey>,
     notices: VecDeque<ServerError>,
+    /// Notices that have come since the connection began.
+    notices_heard: u64,
+    lines: lines::Lines,
     notifications: VecDeque<Notification>,
     /// Notices and notifications that were dropped because nobody took them.
     unheard: u64,
@@ -155,6 +165,8 @@ impl Connection {
             settings: HashMap::new(),
             key: None,
             notices: VecDeque::new(),
+            notices_heard: 0,
+            lines: lines::Lines::default(),
             notifications: VecDeque::new(),
             unheard: 0,
         }

@@ -10,6 +10,12 @@ impl OperationId {
 }
 
 impl Connection {
+    /// The operation of the block with a number.
+    pub(crate) fn operation_of_block(&self, number: u64) -> Option<OperationId> {
+        let id = OperationId::of_number(number);
+        self.outcome(id).map(|_| id)
+    }
+
     /// Whether an operation of the block has been answered for good.
     pub fn is_answered_number(&self, number: u64) -> bool {
         self.is_answered(OperationId::of_number(number))

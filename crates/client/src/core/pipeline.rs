@@ -22,8 +22,8 @@ use super::control::Control;
 use super::queue::Kind;
 use super::statements::{Slot, Standing};
 use super::{Connection, OnError, OperationId, Request};
-use crate::Error;
 use crate::error::Usage;
+use crate::{Done, Error};
 
 const SAVEPOINT: &str = "SAVEPOINT onetrip_pipeline";
 const RELEASE: &str = "RELEASE SAVEPOINT onetrip_pipeline";
@@ -75,6 +75,19 @@ impl Connection {
             return Err(Usage::UseCopy.into());
         }
         self.push_with(on_error, control, |core, id, kind| core.put_operation(id, kind, request))
+    }
+
+    /// Adds an operation with something of our own before it, without which it fails.
+    pub(super) fn push_after(
+        &mut self,
+        request: &Request<'_>,
+        on_error: Option<OnError>,
+        before: impl FnOnce(&mut Self, u64),
+    ) -> Result<OperationId, Error> {
+        self.push_with(on_error, Control::None, |core, id, kind| {
+            before(core, id);
+            core.put_operation(id, kind, request)
+        })
     }
 
     /// Adds the fetching of more rows of a portal to the block: `request` is the one that made it.
@@ -251,6 +264,9 @@ impl Connection {
         }
         let id = self.last_id;
         self.sync_if_needed(id);
+        if !self.is_lost() {
+            self.put_lines(id);
+        }
         Ok(())
     }
 
@@ -280,6 +296,14 @@ impl Connection {
             return self.block.get(operation.0).map(|_| Outcome::Waiting(None));
         }
         self.block.take(operation.0)
+    }
+
+    /// Takes the result of an operation that was answered.
+    ///
+    /// # Errors
+    /// The operation's own, or that it has not been answered or is not of the block.
+    pub(crate) fn take_result(&mut self, operation: OperationId) -> Result<Done, Error> {
+        self.take_outcome(operation).ok_or(Error::Usage(Usage::UnknownOperation))?.into_result()
     }
 
     /// Says that every operation of the block ran.

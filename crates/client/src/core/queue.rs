@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Own,
     /// A statement of our own without which the operation before it does not hold.
     Seal,
+    /// The question for what was printed; nothing depends on it.
+    Lines,
     /// Close of a statement.
     Close,
     /// Sync.

@@ -159,11 +159,15 @@ impl Connection {
 
     /// Now all is known of a statement.
     fn described(&mut self, columns: Columns) -> Handled {
-        let Awaited { slot, number, .. } = self.take_due(Due::COLUMNS)?;
+        let Awaited { slot, number, due, .. } = self.take_due(Due::COLUMNS)?;
         let statement = &mut self.statements[slot];
         statement.columns = columns;
         if statement.number == number && statement.standing == Standing::Asked {
             statement.standing = Standing::Ready;
+        }
+        if due.is_empty() {
+            self.statements.release(slot);
+            self.queue.pop_front();
         }
         Ok(None)
     }
@@ -178,6 +182,11 @@ impl Connection {
         let is_simple = front.kind == Kind::Simple;
         if !is_simple && front.due != Due::EXECUTE {
             return Err(Error::Protocol("it sends rows before the portal is bound"));
+        }
+        if front.kind == Kind::Lines {
+            let body = self.stream.span(frame.body.clone()).to_vec();
+            self.take_lines(&body);
+            return Ok(None);
         }
         if self.block.holds(front.id) {
             if let Kind::Operation { .. } = front.kind {
@@ -304,6 +313,12 @@ impl Connection {
                 self.skipping = Some(Skipping::By(operation));
                 Ok(None)
             }
+            Kind::Lines => {
+                self.drop_front();
+                self.skipping = Some(Skipping::By(operation));
+                self.fail_lines(error);
+                Ok(None)
+            }
             Kind::Sync => Ok(self.fail_sync(&front, error.into())),
             Kind::Simple => Ok(Some(Event::Failed { operation, error: error.into() })),
             Kind::Close => Err(error.into()),
@@ -425,6 +440,7 @@ impl Connection {
                 match front.kind {
                     Kind::Operation { .. } => self.block.fail(front.id, error),
                     Kind::Seal => self.block.fail_done(front.id, error),
+                    Kind::Lines => {}
                     // What was done before it may have been committed, or not.
                     _ => {
                         self.block.undo_implicit(front.id + 1, None, Some(&lost_with(&cause, Retry::Unknown)))
@@ -449,7 +465,7 @@ impl Connection {
         match frame.tag {
             backend::NOTICE_RESPONSE => {
                 let notice = ServerError::new(body)?;
-                self.notices.push_back(notice);
+                self.book_notice(notice);
             }
             backend::NOTIFICATION_RESPONSE => {
                 let NotificationResponse { process_id, channel, payload } =

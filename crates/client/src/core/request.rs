@@ -38,6 +38,8 @@ pub struct Limits {
     pub prefetch: Prefetch,
     /// Notices, and notifications, that may wait to be taken.
     pub notices: usize,
+    /// Lines of collected output that may wait to be taken; more stay on the server.
+    pub lines: usize,
 }
 
 impl Default for Limits {
@@ -50,6 +52,7 @@ impl Default for Limits {
             read_ahead: 8 << 20,
             prefetch: Prefetch::Auto,
             notices: 1000,
+            lines: 10_000,
         }
     }
 }
@@ -137,6 +140,7 @@ impl Connection {
         self.book(id.0, Kind::Simple, NO_SLOT, 0, Due::NONE, Format::Text);
         self.is_unsynced = false;
         self.is_unflushed = false;
+        self.put_lines(id.0);
         Ok(id)
     }
 
@@ -177,6 +181,7 @@ impl Connection {
     pub fn sync(&mut self) {
         let id = self.last_id;
         self.put_sync(id);
+        self.put_lines(id);
     }
 
     /// Lets the server send what it has, without ending anything.
@@ -276,6 +281,20 @@ impl Connection {
         let due = self.put_parse(slot);
         let number = self.statements[slot].number;
         // Released when it is answered, as an operation's.
+        self.book(id, Kind::Own, slot, number, due, Format::Text);
+    }
+
+    /// Parse and Describe of a statement whether it is prepared or not: with its Parse the server locks its tables until
+    /// the end of the transaction.
+    pub(super) fn put_prepare_anew(&mut self, id: u64, text: &str, parameters: &[&dyn Param]) {
+        let slot = self.statements.acquire(text, parameters);
+        let statement = &self.statements[slot];
+        if statement.standing != Standing::Absent && self.statements.is_caching() {
+            let number = statement.number;
+            self.statements.to_close.push(number);
+        }
+        let due = self.put_parse(slot).and(self.put_describe(slot));
+        let number = self.statements[slot].number;
         self.book(id, Kind::Own, slot, number, due, Format::Text);
     }
 

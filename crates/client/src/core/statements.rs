@@ -99,6 +99,13 @@ impl Statements {
         slot
     }
 
+    /// The types of a statement's parameters, if they are known; with `is_ready`, only while it is prepared.
+    pub(crate) fn parameters(&self, text: &str, parameters: &[&dyn Param], is_ready: bool) -> Option<&[Oid]> {
+        let statement = self.slots.iter().find(|statement| is_same(statement, text, parameters))?;
+        let is_known = statement.standing == Standing::Ready || !is_ready;
+        (is_known && statement.parameters.len() == parameters.len()).then_some(&statement.parameters)
+    }
+
     /// One more operation uses a statement.
     pub(crate) fn hold(&mut self, slot: Slot) {
         self.slots[slot as usize].in_flight += 1;

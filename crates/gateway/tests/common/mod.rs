@@ -4,9 +4,10 @@
 
 pub(crate) mod client;
 pub(crate) mod may_differ;
-pub(crate) mod messages;
 pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod replay;
 pub(crate) mod server;
 pub(crate) mod transcript;
+
+pub(crate) use onetrip_model::messages;

@@ -1,56 +1,35 @@
 //! Real PostgreSQL servers, and gateways in front of them.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::io::Write;
+use std::ops::Deref;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Remedies};
 use onetrip_link::LinkSpec;
+pub(crate) use onetrip_pgserver::repository;
+use onetrip_pgserver::{Address, PgServer};
 use onetrip_target::{Conninfo, Environment};
 
 use super::client::Endpoint;
 
-/// The repository's root.
-pub(crate) fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the crate is in a repository")
-}
-
-/// Where a server is, as `scripts/pgserver.py` tells it.
-#[derive(Debug, Clone, serde::Deserialize)]
-pub(crate) struct Address {
-    pub(crate) port: u16,
-    pub(crate) host: String,
-    pub(crate) socket_dir: PathBuf,
-    pub(crate) user: String,
-    pub(crate) password: String,
-    pub(crate) pid: u32,
-    pub(crate) ca: Option<PathBuf>,
-}
-
-/// A throw-away server; it ends when this value does, at the latest with the test process.
+/// A throw-away server.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) at: Address,
-    process: Child,
+pub(crate) struct Server(PgServer);
+
+impl Deref for Server {
+    type Target = PgServer;
+
+    fn deref(&self) -> &PgServer {
+        &self.0
+    }
 }
 
 impl Server {
     /// Starts one; `arguments` are those of `scripts/pgserver.py`.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut process = Command::new("python3")
-            .arg(repository().join("scripts/pgserver.py"))
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python3 runs");
-        let mut line = String::new();
-        let stdout = process.stdout.take().expect("its output is a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
-        let at = serde_json::from_str(&line).expect("pgserver.py prints an address (or says above why not)");
-        Self { at, process }
+        Self(PgServer::start(arguments))
     }
 
     /// PostgreSQL 15 with trust authentication and the tables of `clients/schema.sql` in the database
@@ -136,14 +115,6 @@ impl Server {
     fn remedied_config(&self) -> GatewayConfig {
         let link = LinkSpec::with_rtt(Duration::from_millis(1));
         GatewayConfig { remedies: Remedies::exact(), link: Some(link), ..config(self.upstream()) }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        // A server that does not stop is reported by pgserver.py.
-        let _ = self.process.wait();
     }
 }
 

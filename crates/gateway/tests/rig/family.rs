@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use onetrip_link::LinkSpec;
 
-use super::families::{begins, commits, common, cursors, loops, portals, statements, timeouts};
+use super::families::{
+    begins, commits, common, cursors, lobs, loops, portals, settings, statements, timeouts,
+};
 use super::random::Random;
 use super::script::{Script, interleave};
 use super::step::Program;
@@ -18,6 +20,9 @@ pub(crate) enum Family {
     Cursors,
     Statements,
     Commits,
+    Settings,
+    /// Large objects.
+    Lobs,
     /// Statements, locks and transactions that take too long.
     Timeouts,
     /// One session changes tables all the time.
@@ -41,7 +46,7 @@ pub(crate) struct Row {
 }
 
 /// Remedies that are not named in a row may remove nothing there.
-pub(crate) const FAMILIES: [Row; 9] = [
+pub(crate) const FAMILIES: [Row; 11] = [
     Row { removed_min: &[("begin", 2.0)], ..row(Family::Begins, "begins", 3, 1) },
     // Short: where a program's tables are made anew, the catalogue is read again after a second, and few last that long.
     Row { removed_min: &[("begin", 0.5), ("loops", 0.1)], ..row(Family::Loops, "loops", 4, 4) },
@@ -56,6 +61,8 @@ pub(crate) const FAMILIES: [Row; 9] = [
         jitter: Duration::from_millis(3),
         ..row(Family::Commits, "commits", 3, 1)
     },
+    Row { removed_min: &[("begin", 0.5), ("chatter", 1.0)], ..row(Family::Settings, "settings", 2, 1) },
+    Row { removed_min: &[("begin", 0.5), ("lobs", 20.0)], ..row(Family::Lobs, "lobs", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Timeouts, "timeouts", 1, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Storms, "storms", 2, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Mixed, "mixed", 2, 1) },
@@ -78,8 +85,8 @@ impl Row {
         let is_calm = random.one_in(2) && self.family != Family::Storms;
         let scripts = (0..sessions).map(|session| {
             let family = match self.family {
-                Family::Mixed => FAMILIES[random.below(6)].family,
-                Family::Storms if session != 1 => FAMILIES[1 + random.below(5)].family,
+                Family::Mixed => FAMILIES[random.below(7)].family,
+                Family::Storms if session != 1 => FAMILIES[1 + random.below(6)].family,
                 family => family,
             };
             script(family, random, Script::new(session).calm(is_calm), sessions)
@@ -105,7 +112,9 @@ pub(crate) fn script(family: Family, random: &mut Random, mut script: Script, se
         Family::Statements => statements::write(&mut script, random, sessions),
         Family::Timeouts => timeouts::write(&mut script, random, sessions),
         Family::Storms => (0..12).for_each(|_| common::ddl(&mut script, random)),
+        Family::Lobs => lobs::write(&mut script, random),
         Family::Commits => commits::write(&mut script, random, sessions),
+        Family::Settings => settings::write(&mut script, random),
     }
     script
 }

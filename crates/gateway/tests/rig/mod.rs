@@ -3,15 +3,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `random.rs` | where chance comes from |
 //! | `schema.rs` | the tables that programs use, and what is known of their rows |
-//! | `step.rs`, `script.rs` | what one session does next; how a statement is put into messages |
 //! | `families/` | generators of programs, a file for what one remedy may break |
 //! | `family.rs` | the table of families: weights, links, and how much must have been removed |
 //! | `run.rs`, `lane.rs` | the schedule; a step that waits for another session is seen to wait, and the rest goes on |
 //! | `state.rs` | tables, sequences, locks, statements, cursors and settings afterwards |
 //! | `compare.rs` | where two runs differ |
-//! | `shrink.rs`, `prove.rs` | cutting a program down; running many |
+//! | `prove.rs` | running many |
+//!
+//! Chance, steps, scripts and the cutting down of a program are those of the crate `onetrip-model`.
 //!
 //! `ONETRIP_PROGRAMS=5000` runs more, `ONETRIP_FROM=5000` others, `ONETRIP_SEED=N` the one program that a failure names, `ONETRIP_FAMILY=loops` only
 //! programs of one family, `ONETRIP_REMEDIES=exact,-begin` other remedies (without minima for what they remove), `ONETRIP_VERIFY=1/2` has
@@ -23,10 +23,8 @@ pub(crate) mod families;
 pub(crate) mod family;
 pub(crate) mod lane;
 pub(crate) mod prove;
-pub(crate) mod random;
 pub(crate) mod run;
 pub(crate) mod schema;
-pub(crate) mod script;
-pub(crate) mod shrink;
 pub(crate) mod state;
-pub(crate) mod step;
+
+pub(crate) use onetrip_model::{random, script, shrink, step};

@@ -121,8 +121,8 @@ fn locks(process: i32) -> String {
          FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE l.pid = {process} AND l.locktype NOT IN ('virtualxid', 'spectoken') \
          AND l.mode <> 'SIReadLock' \
-         AND l.classid IS DISTINCT FROM 'pg_namespace'::regclass AND n.nspname IS DISTINCT FROM \
-         'pg_catalog' AND coalesce(n.nspname, '') NOT LIKE 'pg_t%' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
+         AND l.classid IS DISTINCT FROM 'pg_namespace'::regclass AND (n.nspname IS DISTINCT FROM \
+         'pg_catalog' OR c.relname = 'pg_largeobject') AND coalesce(n.nspname, '') NOT LIKE 'pg_t%' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
     )
 }
 
@@ -146,6 +146,9 @@ pub(crate) fn closed(observer: &mut Observer) -> State {
          JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND l.locktype = 'advisory' \
          ORDER BY 2, 3, 4",
     ));
+    state.extend(
+        observer.rows("SELECT 'object', oid, md5(lo_get(oid)) FROM pg_largeobject_metadata ORDER BY oid"),
+    );
     state.extend(observer.rows("SELECT 'prepared transactions', count(*) FROM pg_prepared_xacts"));
     state.retain(|line| !line.contains(PRIVATE));
     state

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::scale::LogScale;
+use super::scale::{LogScale, Scale};
 use super::{COLORS, Data, markup};
 
 const WIDTH: f64 = 760.0;
@@ -18,10 +18,14 @@ const NAME_MAX: usize = 30;
 
 pub(super) fn draw(data: &Data<'_>) -> (u32, u32, String) {
     let (low, high) = data.range();
-    // Bars start a little below the least, so that it is still a bar.
-    let x = LogScale::new((low / 2.0, high), (LEFT, WIDTH - RIGHT));
+    // Bars start a little below the least, so that it is still a bar; a part of a whole has a whole.
+    let x = match data.is_share() {
+        true => Scale::Linear { whole: 1.0, start: LEFT, end: WIDTH - RIGHT },
+        false => Scale::Log(LogScale::new((low / 2.0, high), (LEFT, WIDTH - RIGHT))),
+    };
+    let logarithmic = if data.is_share() { "" } else { ", logarithmic" };
     let mut svg = String::new();
-    let _ = writeln!(svg, "<text x=\"16\" y=\"48\">{}, logarithmic</text>", markup(&data.y_label));
+    let _ = writeln!(svg, "<text x=\"16\" y=\"48\">{}{logarithmic}</text>", markup(&data.y_label));
     let mut at = TOP;
     for (column, name) in data.columns.iter().enumerate() {
         let bars: Vec<(usize, f64)> =
@@ -46,7 +50,7 @@ pub(super) fn draw(data: &Data<'_>) -> (u32, u32, String) {
     (WIDTH as u32, (at + BOTTOM) as u32, svg)
 }
 
-fn write_bar(svg: &mut String, data: &Data<'_>, (place, number): (usize, f64), x: &LogScale, at: f64) {
+fn write_bar(svg: &mut String, data: &Data<'_>, (place, number): (usize, f64), x: &Scale, at: f64) {
     let name: String = data.series[place].chars().take(NAME_MAX).collect();
     let (color, middle, name) = (place % COLORS, at + 13.0, markup(&name));
     let end = x.at(number).max(LEFT + 1.0);

@@ -161,6 +161,11 @@ impl<'s> Data<'s> {
         if self.relative { format!("{} ×", crate::measure::digits(value)) } else { self.measure.show(value) }
     }
 
+    /// Whether numbers are parts of a whole.
+    pub(crate) fn is_share(&self) -> bool {
+        self.measure == Measure::ServerIdle && !self.relative
+    }
+
     /// The least and the greatest number.
     pub(crate) fn range(&self) -> (f64, f64) {
         let numbers = || self.values.iter().flatten().flatten().copied();

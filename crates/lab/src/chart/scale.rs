@@ -9,6 +9,28 @@ pub(super) struct LogScale {
     end: f64,
 }
 
+/// Numbers to pixels, in either way.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scale {
+    Log(LogScale),
+    /// From zero to the whole.
+    Linear {
+        whole: f64,
+        start: f64,
+        end: f64,
+    },
+}
+
+impl Scale {
+    /// Where a number lies.
+    pub(super) fn at(&self, number: f64) -> f64 {
+        match self {
+            Self::Log(scale) => scale.at(number),
+            Self::Linear { whole, start, end } => start + (end - start) * (number / whole).clamp(0.0, 1.0),
+        }
+    }
+}
+
 impl LogScale {
     /// Numbers up from zero are shown from one on.
     pub(super) fn new((from, to): (f64, f64), (start, end): (f64, f64)) -> Self {

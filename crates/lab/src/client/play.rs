@@ -1,5 +1,6 @@
 //! Plays a plan on a session.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use onetrip_wire::pg::{CommandComplete, backend};
@@ -30,6 +31,8 @@ pub(crate) struct Player<'s> {
     reply: Rows,
     last: Vec<u8>,
     values: Vec<u8>,
+    /// Name of the statement that is being bound.
+    name: Vec<u8>,
     answer: Answer,
 }
 
@@ -49,6 +52,7 @@ impl<'s> Player<'s> {
             reply: Rows::default(),
             last: Vec::new(),
             values: Vec::new(),
+            name: Vec::new(),
             answer: Answer::default(),
         }
     }
@@ -76,6 +80,7 @@ impl<'s> Player<'s> {
         match &plan.acts[act] {
             Act::Flight(requests) => self.flight(plan, requests.iter().map(|request| (request, None))),
             Act::Fetch(fetch) => self.fetch(plan, fetch),
+            Act::Exchange { .. } => Err(LabError::Database("a database does not send bytes back".to_owned())),
             Act::ForEach { request, rows_max, per_trip } => {
                 let kept = std::mem::take(&mut self.kept);
                 let done = self.for_each(plan, request, &kept, (*rows_max, *per_trip));
@@ -140,8 +145,12 @@ impl<'s> Player<'s> {
         portal: &[u8],
     ) -> Result<(), LabError> {
         let Kind::Execute { statement, parameters, uncached, binary } = &request.kind else { return Ok(()) };
-        let name = if *uncached { String::new() } else { format!("s{statement}") };
-        self.client.put_parse(*statement, name.as_bytes(), &plan.statements[*statement]);
+        self.name.clear();
+        if !uncached {
+            // Writing into memory does not fail.
+            let _ = write!(self.name, "s{statement}");
+        }
+        self.client.put_parse(*statement, &self.name, &plan.statements[*statement]);
         self.values.clear();
         self.values.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
         for parameter in parameters {
@@ -160,7 +169,7 @@ impl<'s> Player<'s> {
             self.values.extend_from_slice(&length.to_be_bytes());
             self.values.extend_from_slice(value.unwrap_or_default());
         }
-        self.client.put_bind(portal, name.as_bytes(), &self.values, *binary)?;
+        self.client.put_bind(portal, &self.name, &self.values, *binary)?;
         self.client.put_describe(portal);
         Ok(())
     }

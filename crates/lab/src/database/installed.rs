@@ -1,18 +1,16 @@
 //! The installed PostgreSQL, started for a run in a directory of its own and gone after it.
 //!
-//! `initdb` refuses root, so as root the server runs as `postgres` or `nobody`. The kernel interrupts it when the lab dies
-//! (`setpriv --pdeathsig`), so that it cannot outlive it.
+//! `initdb` refuses root, so as root the server runs as `postgres` or `nobody`.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
-use nix::unistd::{Uid, User};
 use tempfile::TempDir;
 
+use super::process::{command, free_port, own_directory};
 use crate::LabError;
 
 /// Superuser of the clusters made here.
@@ -52,16 +50,7 @@ impl Installed {
     /// Starts the newest PostgreSQL that is installed; `None` if there is none.
     pub(super) fn start() -> Result<Option<Self>, LabError> {
         let Some(programs) = newest_programs() else { return Ok(None) };
-        let account = unprivileged_account()?;
-        let directory = tempfile::Builder::new().prefix("onetrip-lab-").tempdir();
-        let directory =
-            directory.map_err(|error| LabError::Database(format!("no temporary directory: {error}")))?;
-        if let Some(user) = &account {
-            let owner = (Some(user.uid.as_raw()), Some(user.gid.as_raw()));
-            std::os::unix::fs::chown(directory.path(), owner.0, owner.1)
-                .map_err(LabError::file(directory.path()))?;
-        }
-        let account = account.map(|user| user.name);
+        let (directory, account) = own_directory()?;
         let data = directory.path().join("data");
         initialize(&programs, account.as_deref(), directory.path(), &data)?;
         let port = free_port()?;
@@ -69,6 +58,11 @@ impl Installed {
         let mut server = Self { process, port, account, programs, _directory: directory };
         server.wait_until_ready(&data)?;
         Ok(Some(server))
+    }
+
+    /// The server's process, whose children are its sessions.
+    pub(super) fn process(&self) -> u32 {
+        self.process.id()
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -134,36 +128,8 @@ fn newest_programs() -> Option<PathBuf> {
     found.into_iter().max().map(|(_, programs)| programs)
 }
 
-/// Whom to run the server as: `None` is "as we are".
-fn unprivileged_account() -> Result<Option<User>, LabError> {
-    if !Uid::effective().is_root() {
-        return Ok(None);
-    }
-    let known = ["postgres", "nobody"].into_iter().find_map(|name| User::from_name(name).ok().flatten());
-    let missing = || LabError::Database("as root there has to be an account postgres or nobody".to_owned());
-    known.map(Some).ok_or_else(missing)
-}
-
-/// A command under that account that dies with us.
-fn command(account: Option<&str>, program: &Path, directory: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    command.arg("--pdeathsig=INT");
-    if let Some(name) = account {
-        command.args([&format!("--reuid={name}"), &format!("--regid={name}"), "--clear-groups"]);
-    }
-    command.arg("--").arg(program).current_dir(directory).stdin(Stdio::null());
-    // PG* variables would redirect it.
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("PG") {
-            command.env_remove(name);
-        }
-    }
-    command.env("LC_ALL", "C").env("HOME", directory);
-    command
-}
-
 fn initialize(programs: &Path, account: Option<&str>, directory: &Path, data: &Path) -> Result<(), LabError> {
-    let mut initdb = command(account, &programs.join("initdb"), directory);
+    let mut initdb = command("INT", account, &programs.join("initdb"), directory);
     initdb.arg("-D").arg(data).args(["-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C"]);
     initdb.args(["--no-sync", "--no-instructions"]);
     let done =
@@ -184,7 +150,7 @@ fn spawn(
     let log_path = directory.join("log");
     let log = fs::File::create(&log_path).map_err(LabError::file(&log_path))?;
     let errors = log.try_clone().map_err(LabError::file(&log_path))?;
-    let mut postgres = command(account, &programs.join("postgres"), directory);
+    let mut postgres = command("INT", account, &programs.join("postgres"), directory);
     postgres.arg("-D").arg(data);
     for setting in SETTINGS {
         postgres.args(["-c", setting]);
@@ -194,9 +160,4 @@ fn spawn(
     // A group of its own: Ctrl-C is for the lab, which ends the server when it has tidied up.
     postgres.stdout(log).stderr(errors).process_group(0);
     postgres.spawn().map_err(|error| LabError::Database(format!("postgres cannot be run: {error}")))
-}
-
-fn free_port() -> Result<u16, LabError> {
-    let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(LabError::Connection)?;
-    probe.local_addr().map(|address| address.port()).map_err(LabError::Connection)
 }

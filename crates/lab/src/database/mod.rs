@@ -1,10 +1,12 @@
 //! Databases that workloads run on: an embedded one, an installed PostgreSQL that is started for the run, or a given one.
 
 mod installed;
+pub(crate) mod process;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use onetrip_client::Config;
 use onetrip_embed::{Durability, ServeOptions, Server};
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
 use onetrip_target::{Conninfo, Environment, SslMode, passfile};
@@ -12,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::LabError;
 use crate::client::{Client, Login};
+use crate::cpu::ServerCpu;
 use crate::workload::Engine;
 use installed::Installed;
 
@@ -27,16 +30,21 @@ pub(crate) struct Database {
     pub(crate) version: String,
     /// How people call it.
     pub(crate) description: String,
-    _kind: Kind,
+    kind: Kind,
 }
 
+/// Held so that it ends with the database.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held so that they end with the database")]
 enum Kind {
-    Embedded(Server, TempDir),
+    Embedded {
+        _server: Server,
+        _directory: TempDir,
+    },
     Installed(Installed),
     /// A schema of its own in somebody's database; the gateway speaks TLS where that is asked for.
-    Given(Gateway),
+    Given {
+        _gateway: Gateway,
+    },
 }
 
 impl Database {
@@ -48,6 +56,8 @@ impl Database {
             (Engine::Embedded, _) => Some(Self::embedded()?),
             (Engine::Postgresql, Some(url)) => Some(Self::given(url)?),
             (Engine::Postgresql, None) => Installed::start()?.map(Self::installed).transpose()?,
+            // Those do not speak its protocol.
+            (Engine::Mariadb | Engine::Derby | Engine::Echo, _) => None,
         };
         let Some(mut database) = opened else { return Ok(None) };
         let mut session = database.session()?;
@@ -61,9 +71,29 @@ impl Database {
         Client::connect(self.address, &self.login)
     }
 
+    /// How onetrip's client library gets to it, where something that is in the way listens at this address.
+    pub(crate) fn config(&self, address: SocketAddr) -> Result<Config, LabError> {
+        let text = plain(address, &self.login.user, &self.login.database);
+        let mut conninfo = parse(&text, &Environment::default())?;
+        conninfo.password.clone_from(&self.login.password);
+        let mut config = Config::of(conninfo).map_err(|error| LabError::Database(error.to_string()))?;
+        let schema = self.login.schema.iter().map(|schema| ("search_path".to_owned(), schema.clone()));
+        config.settings.extend(schema);
+        Ok(config)
+    }
+
     /// Whether it has a write-ahead log whose bytes can be asked for.
     pub(crate) fn has_wal(&self) -> bool {
         self.engine == Engine::Postgresql
+    }
+
+    /// Where its CPU time can be read.
+    pub(crate) fn cpu(&self) -> ServerCpu {
+        match &self.kind {
+            Kind::Embedded { .. } => ServerCpu::InThisProcess,
+            Kind::Installed(server) => ServerCpu::Of(server.process()),
+            Kind::Given { .. } => ServerCpu::Elsewhere,
+        }
     }
 
     fn embedded() -> Result<Self, LabError> {
@@ -82,7 +112,7 @@ impl Database {
             login: Login { user: "lab".into(), database: "lab".into(), password: None, schema: None },
             version: String::new(),
             description: "an embedded database (SQLite, served as PostgreSQL)".to_owned(),
-            _kind: Kind::Embedded(server, directory),
+            kind: Kind::Embedded { _server: server, _directory: directory },
         })
     }
 
@@ -101,29 +131,13 @@ impl Database {
             },
             version: String::new(),
             description,
-            _kind: Kind::Installed(server),
+            kind: Kind::Installed(server),
         })
     }
 
     fn given(url: &str) -> Result<Self, LabError> {
-        let refused = |error: &dyn std::fmt::Display| LabError::Database(format!("--database: {error}"));
-        let conninfo = parse(url, &Environment::of_this_process())?;
-        let gateway =
-            Gateway::start(GatewayConfig { threads: Some(1), ..GatewayConfig::new(conninfo.clone()) })?;
-        let ListenAddress::Tcp(address) = *gateway.address() else {
-            return Err(LabError::Database("the gateway listens at no port".to_owned()));
-        };
-        let mut password = None;
-        for host in &conninfo.hosts {
-            password = passfile::password_for(&conninfo, host).map_err(|error| refused(&error))?;
-            if password.is_some() {
-                break;
-            }
-        }
-        let user = conninfo.role().map_err(|error| refused(&error))?.to_owned();
-        let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
+        let Reached { gateway, address, mut login, conninfo } = reach(url)?;
         let schema = format!("onetrip_lab_{}", std::process::id());
-        let mut login = Login { user, database, password, schema: None };
         let mut session = Client::connect(address, &login)?;
         session.ask(&format!("CREATE SCHEMA {schema}"))?;
         session.close();
@@ -135,7 +149,7 @@ impl Database {
             address,
             login,
             version: String::new(),
-            _kind: Kind::Given(gateway),
+            kind: Kind::Given { _gateway: gateway },
         })
     }
 
@@ -147,6 +161,35 @@ impl Database {
         session.close();
         Ok(())
     }
+}
+
+/// Somebody's database, with a gateway before it that speaks TLS where that is asked for.
+pub(crate) struct Reached {
+    gateway: Gateway,
+    pub(crate) address: SocketAddr,
+    pub(crate) login: Login,
+    conninfo: Conninfo,
+}
+
+/// Finds the way to a database, and who logs in there.
+pub(crate) fn reach(url: &str) -> Result<Reached, LabError> {
+    let refused = |error: &dyn std::fmt::Display| LabError::Database(format!("--database: {error}"));
+    let conninfo = parse(url, &Environment::of_this_process())?;
+    let gateway = Gateway::start(GatewayConfig { threads: Some(1), ..GatewayConfig::new(conninfo.clone()) })?;
+    let ListenAddress::Tcp(address) = *gateway.address() else {
+        return Err(LabError::Database("the gateway listens at no port".to_owned()));
+    };
+    let mut password = None;
+    for host in &conninfo.hosts {
+        password = passfile::password_for(&conninfo, host).map_err(|error| refused(&error))?;
+        if password.is_some() {
+            break;
+        }
+    }
+    let user = conninfo.role().map_err(|error| refused(&error))?.to_owned();
+    let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
+    let login = Login { user, database, password, schema: None };
+    Ok(Reached { gateway, address, login, conninfo })
 }
 
 fn plain(address: SocketAddr, user: &str, database: &str) -> String {

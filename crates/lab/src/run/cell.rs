@@ -1,82 +1,44 @@
 //! One cell: counted, then timed, and its answer looked at every time.
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use minijinja::value::Value;
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Remedies};
 use onetrip_ledger::{Mutes, Summary};
 use onetrip_link::{LinkSpec, Relay};
 
-use super::RunOptions;
+use super::frame::{Frame, Prepared, Trips};
 use super::matrix::Place;
-use super::peer::{Peer, Played};
-use super::round::{Beside, Round, play_round};
+use super::peer::{Destination, Played};
+use super::round::{Beside, Round};
+use super::team::Team;
 use crate::LabError;
-use crate::client::{Client, Player};
+use crate::client::Client;
+use crate::cpu::ServerCpu;
 use crate::database::Database;
-use crate::formula::Formulas;
-use crate::plan::{Act, Kind, Plan, Planner};
-use crate::samples::Cell;
-use crate::workload::{Extent, Formula, Workload};
+use crate::plan::{Act, Kind, Plan};
+use crate::samples::{Allocated, Cell};
 
-/// A cell that would wait longer than this for its trips alone runs in full extent only.
-const WAIT_MAX: Duration = Duration::from_secs(150);
 /// After so long a cell gets no more rounds.
-const ROUNDS_MAX: Duration = Duration::from_secs(12);
+pub(super) const ROUNDS_MAX: Duration = Duration::from_secs(12);
 /// A first round that takes longer is no warm-up but counts.
-const WARM_UP_MAX: Duration = Duration::from_secs(3);
+pub(super) const WARM_UP_MAX: Duration = Duration::from_secs(3);
 /// How long replies are held while trips of several simple queries are counted.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// What every cell of a run needs.
+/// Cells on a database that speaks PostgreSQL's protocol.
 pub(super) struct Bench<'a> {
-    pub(super) workload: &'a Workload,
-    pub(super) options: &'a RunOptions,
+    pub(super) frame: Frame<'a>,
     pub(super) database: &'a Database,
-    pub(super) formulas: &'a Formulas,
-    pub(super) stopped: &'a AtomicBool,
-}
-
-/// What a cell's plan comes to.
-struct Prepared<'p> {
-    place: &'p Place<'p>,
-    planner: Planner<'p>,
-    /// One for each session.
-    plans: Vec<Plan>,
-    beside: Plan,
-    rows: u64,
-    sum: Option<i64>,
-    trips: Trips,
-    rounds: usize,
-}
-
-/// Trips that one session may take in a round.
-#[derive(Clone, Copy)]
-enum Trips {
-    Exactly(u64),
-    AtMost(u64),
-    /// A real driver decides.
-    Any,
 }
 
 impl Bench<'_> {
     /// The cell, or why it is left out.
     pub(super) fn measure(&self, place: &Place<'_>) -> Result<Result<Cell, String>, LabError> {
-        let wrong = |reason: String| LabError::Workload {
-            workload: self.workload.name.clone(),
-            reason: format!("{}: {reason}", place.name()),
+        let (prepared, mut cell) = match self.frame.prepare(place)? {
+            Ok(both) => both,
+            Err(why) => return Ok(Err(why)),
         };
-        let prepared = self.prepare(place).map_err(wrong)?;
-        if let Some(why) = self.too_long(&prepared) {
-            return Ok(Err(why));
-        }
-        let mut cell =
-            Cell { at: place.at.clone(), sessions: prepared.plans.len() as u64, ..Cell::default() };
-        let operations = prepared.planner.number(&place.way.operations).map_err(wrong)?;
-        cell.operations = u64::try_from(operations).unwrap_or(0) * cell.sessions;
-        cell.rows = prepared.rows * cell.sessions;
         if !place.way.program.is_empty() {
             return self.measure_program(&prepared, cell);
         }
@@ -90,37 +52,6 @@ impl Bench<'_> {
         Ok(Ok(cell))
     }
 
-    fn prepare<'p>(&'p self, place: &'p Place<'p>) -> Result<Prepared<'p>, String> {
-        let mut planner = Planner { formulas: self.formulas, variables: place.variables.clone() };
-        let way = place.way;
-        let sessions = way.sessions.as_ref().map_or(Ok(1), |sessions| planner.number(sessions))?;
-        let mut plans = Vec::new();
-        for session in 0..sessions.clamp(1, SESSIONS_MAX) {
-            planner.variables.insert("session".to_owned(), Value::from(session));
-            plans.push(planner.plan(&way.steps)?);
-        }
-        planner.variables.insert("session".to_owned(), Value::from(0));
-        let beside = planner.plan(&way.beside)?;
-        let count =
-            |formula: &Formula| Ok::<u64, String>(u64::try_from(planner.number(formula)?).unwrap_or(0));
-        let trips = match (&way.expect.trips, &way.expect.trips_max) {
-            (Some(trips), _) => Trips::Exactly(count(trips)?),
-            (None, Some(most)) => Trips::AtMost(count(most)?),
-            (None, None) => Trips::Any,
-        };
-        let rows = count(&way.expect.rows)?;
-        let rounds = count(self.workload.rounds.at(self.options.extent))?.max(1) as usize;
-        let sum = way.expect.sum.as_ref().map(|sum| planner.number(sum)).transpose()?;
-        Ok(Prepared { place, planner, plans, beside, rows, sum, trips, rounds })
-    }
-
-    fn too_long(&self, prepared: &Prepared<'_>) -> Option<String> {
-        let (Trips::Exactly(trips) | Trips::AtMost(trips)) = prepared.trips else { return None };
-        let wait = prepared.place.rtt.saturating_mul(u32::try_from(trips).unwrap_or(u32::MAX));
-        (self.options.extent != Extent::Full && wait > WAIT_MAX)
-            .then(|| format!("its trips would take {} s; --full runs it", wait.as_secs()))
-    }
-
     /// Counts a round of new sessions through a gateway.
     fn count(&self, prepared: &Prepared<'_>, cell: &mut Cell) -> Result<(), LabError> {
         let settle = if prepared.plans.iter().any(has_joined_queries) { SETTLE } else { Duration::ZERO };
@@ -128,33 +59,25 @@ impl Bench<'_> {
         let gateway = Gateway::start(GatewayConfig { settle, ..GatewayConfig::new(conninfo) })?;
         let (mut players, _) = self.players(prepared, address_of(&gateway)?)?;
         self.before_round(prepared)?;
-        let round = play_round(&mut players, &prepared.plans)?;
+        let round = players.play(&prepared.plans)?;
         self.look_at_answers(prepared, &round)?;
         if let Trips::Exactly(trips) = prepared.trips {
             // What the program itself sees: a second count, which the gateway has no part in.
             let flights = round.answers.iter().map(|answer| answer.flights).max().unwrap_or(0);
-            self.compare(prepared, "the number of its flights", trips as i64, flights as i64)?;
+            prepared.compare("the number of its flights", trips as i64, flights as i64)?;
         }
-        players.into_iter().for_each(Player::close);
+        players.close();
         let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
         self.book(prepared, &summary, cell)
     }
 
     fn book(&self, prepared: &Prepared<'_>, summary: &Summary, cell: &mut Cell) -> Result<(), LabError> {
-        let sessions = prepared.plans.len() as u64;
         let (least, most) = (summary.trips.at_least() - summary.trips.connect, summary.trips.work());
-        let (is_right, expected, found) = match prepared.trips {
-            Trips::Exactly(trips) => {
-                let trips = trips * sessions;
-                ((least..=most).contains(&trips), trips.to_string(), trips.clamp(least, most))
-            }
-            Trips::AtMost(trips) => (most <= trips * sessions, format!("at most {}", trips * sessions), most),
-            Trips::Any => (true, String::new(), most),
-        };
-        if !is_right || summary.lost_bytes > 0 {
-            return Err(LabError::WrongTrips { cell: prepared.place.name(), expected, found });
+        if summary.lost_bytes > 0 {
+            let expected = "all of them".to_owned();
+            return Err(LabError::WrongTrips { cell: prepared.place.name(), expected, found: most });
         }
-        cell.trips = cell.trips.max(found);
+        prepared.book_trips(cell, least, most)?;
         cell.removed = summary.removed.values().sum();
         (cell.bytes_sent, cell.bytes_received) = (summary.bytes_sent, summary.bytes_received);
         Ok(())
@@ -162,7 +85,7 @@ impl Bench<'_> {
 
     /// Times rounds of sessions that have been warmed up by one.
     fn time(&self, prepared: &Prepared<'_>, cell: &mut Cell) -> Result<(), LabError> {
-        let (address, relay) = self.far(prepared.place.rtt)?;
+        let (address, relay) = far(self.database.address, prepared.place.rtt)?;
         let (mut players, mut gauge) = self.players(prepared, address)?;
         let began = Instant::now();
         for round in 0..=prepared.rounds {
@@ -173,7 +96,11 @@ impl Bench<'_> {
             self.before_round(prepared)?;
             let beside = Beside::start(self.database, &prepared.beside)?;
             let wal = self.wal(&mut gauge)?;
-            let played = play_round(&mut players, &prepared.plans)?;
+            let server = self.database.cpu();
+            let (used, allocated) = (server.used(), self.allocated());
+            let played = players.play(&prepared.plans)?;
+            let server_cpu = server.since(&used, played.cpu);
+            let allocated = self.allocated().zip(allocated).map(|(after, before)| after.since(before));
             let wal = self.wal(&mut gauge)?.zip(wal).map(|(after, before)| after.saturating_sub(before));
             let beside = beside.finish()?;
             self.look_at_answers(prepared, &played)?;
@@ -182,12 +109,12 @@ impl Bench<'_> {
             }
             cell.beside_ns.extend(beside);
             cell.wal_bytes.extend(wal);
-            cell.rounds_ns.push(nanoseconds(played.time));
-            cell.cpu_ns.push(nanoseconds(played.cpu));
+            cell.allocated = allocated.or(cell.allocated);
+            book_round(cell, &played, server_cpu);
         }
         cell.beside_ns = thinned(std::mem::take(&mut cell.beside_ns));
-        cell.memory_max = players.iter().map(Player::memory_max).max().unwrap_or(0) as u64;
-        players.into_iter().for_each(Player::close);
+        cell.memory_max = players.memory_max();
+        players.close();
         gauge.close();
         drop(relay);
         Ok(())
@@ -200,10 +127,8 @@ impl Bench<'_> {
         remedies: &str,
         cell: &mut Cell,
     ) -> Result<(), LabError> {
-        let remedies: Remedies = remedies.parse().map_err(|error| LabError::Workload {
-            workload: self.workload.name.clone(),
-            reason: format!("remedies: {error}"),
-        })?;
+        let remedies: Remedies =
+            remedies.parse().map_err(|error| self.frame.wrong(format!("remedies: {error}")))?;
         let began = Instant::now();
         for round in 0..prepared.rounds {
             if round > 0 && began.elapsed() > ROUNDS_MAX {
@@ -215,16 +140,17 @@ impl Bench<'_> {
             let remedies = remedies.clone();
             let gateway = Gateway::start(GatewayConfig { link, remedies, ..GatewayConfig::new(conninfo) })?;
             let (mut players, gauge) = self.players(prepared, address_of(&gateway)?)?;
-            let played = play_round(&mut players, &prepared.plans)?;
+            let server = self.database.cpu();
+            let used = server.used();
+            let played = players.play(&prepared.plans)?;
+            let server_cpu = server.since(&used, played.cpu);
             self.look_at_answers(prepared, &played)?;
-            let memory = players.iter().map(Player::memory_max).max().unwrap_or(0) as u64;
-            cell.memory_max = cell.memory_max.max(memory);
-            players.into_iter().for_each(Player::close);
+            cell.memory_max = cell.memory_max.max(players.memory_max());
+            players.close();
             gauge.close();
             let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
             self.book(prepared, &summary, cell)?;
-            cell.rounds_ns.push(nanoseconds(played.time));
-            cell.cpu_ns.push(nanoseconds(played.cpu));
+            book_round(cell, &played, server_cpu);
         }
         Ok(())
     }
@@ -234,53 +160,49 @@ impl Bench<'_> {
         prepared: &Prepared<'_>,
         mut cell: Cell,
     ) -> Result<Result<Cell, String>, LabError> {
-        let words = prepared.place.way.program.iter().map(|word| prepared.planner.fill(word));
-        let words = words
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|reason| LabError::Workload { workload: self.workload.name.clone(), reason })?;
-        let peer = match Peer::find(&words, self.options.clients.as_deref()) {
+        let peer = match self.frame.peer(prepared)? {
             Ok(peer) => peer,
             Err(why) => return Ok(Err(why)),
         };
+        let (sessions, login) = (prepared.plans.len(), Some(&self.database.login));
         let gateway = Gateway::start(GatewayConfig::new(self.database.conninfo.clone()))?;
         self.before_round(prepared)?;
-        let counted = peer.play(address_of(&gateway)?, &self.database.login, 0, self.stopped)?;
+        let destination = Destination { address: address_of(&gateway)?, login };
+        let mut peers = peer.start(sessions, destination, self.frame.stopped)?;
+        let counted = peers.round()?;
+        peers.finish()?;
         let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
-        self.look_at_program(prepared, &counted)?;
+        prepared.look_at_programs(&counted)?;
+        self.check(prepared, 1)?;
         self.book(prepared, &summary, &mut cell)?;
-        let (address, relay) = self.far(prepared.place.rtt)?;
+        let (address, relay) = far(self.database.address, prepared.place.rtt)?;
         self.before_round(prepared)?;
-        let timed = peer.play(address, &self.database.login, prepared.rounds, self.stopped)?;
-        self.look_at_program(prepared, &timed)?;
-        drop(relay);
-        for round in timed.iter().skip(1) {
-            cell.rounds_ns.push(round.ns);
-            cell.cpu_ns.push(round.cpu_ns);
+        let mut peers = peer.start(sessions, Destination { address, login }, self.frame.stopped)?;
+        let began = Instant::now();
+        for round in 0..=prepared.rounds {
+            if round > 1 && began.elapsed() > ROUNDS_MAX {
+                break;
+            }
+            let server = self.database.cpu();
+            let used = server.used();
+            let played = peers.round()?;
+            let server_cpu = server.since(&used, Duration::ZERO);
+            prepared.look_at_programs(&played)?;
+            self.check(prepared, round as i64 + 1)?;
+            if round > 0 {
+                book_programs(&mut cell, &played, server_cpu);
+            }
         }
+        peers.finish()?;
+        drop(relay);
         Ok(Ok(cell))
     }
 
-    /// Where sessions connect that are so far away; the relay has to stay.
-    fn far(&self, rtt: Duration) -> Result<(SocketAddr, Option<Relay>), LabError> {
-        if rtt.is_zero() {
-            return Ok((self.database.address, None));
-        }
-        let relay =
-            Relay::start(LinkSpec::with_rtt(rtt), self.database.address).map_err(LabError::Connection)?;
-        Ok((relay.local_addr(), Some(relay)))
-    }
-
     /// The cell's sessions, and one beside them for what is not counted.
-    fn players(
-        &self,
-        prepared: &Prepared<'_>,
-        address: SocketAddr,
-    ) -> Result<(Vec<Player<'_>>, Client), LabError> {
-        let mut players = Vec::new();
-        for _ in &prepared.plans {
-            players.push(Player::new(Client::connect(address, &self.database.login)?, self.stopped));
-        }
-        Ok((players, self.database.session()?))
+    fn players(&self, prepared: &Prepared<'_>, address: SocketAddr) -> Result<(Team<'_>, Client), LabError> {
+        let (kind, sessions) = (prepared.place.way.client, prepared.plans.len());
+        let team = Team::connect(kind, sessions, (self.database, address), self.frame.stopped)?;
+        Ok((team, self.database.session()?))
     }
 
     fn before_round(&self, prepared: &Prepared<'_>) -> Result<(), LabError> {
@@ -295,6 +217,13 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// What this process has allocated; only of servers in it is that the server's.
+    fn allocated(&self) -> Option<Allocated> {
+        let counted =
+            self.frame.options.allocated.filter(|_| self.database.cpu() == ServerCpu::InThisProcess);
+        counted.map(|counted| counted())
+    }
+
     fn wal(&self, gauge: &mut Client) -> Result<Option<u64>, LabError> {
         if !self.database.has_wal() {
             return Ok(None);
@@ -304,58 +233,42 @@ impl Bench<'_> {
     }
 
     fn look_at_answers(&self, prepared: &Prepared<'_>, round: &Round) -> Result<(), LabError> {
-        for answer in &round.answers {
-            self.compare(prepared, "the number of rows", prepared.rows as i64, answer.rows as i64)?;
-            if let Some(sum) = prepared.sum {
-                self.compare(prepared, "the sum of what was read", sum, answer.sum)?;
-            }
-        }
+        prepared.look_at_answers(round)?;
         self.check(prepared, 1)
-    }
-
-    fn look_at_program(&self, prepared: &Prepared<'_>, rounds: &[Played]) -> Result<(), LabError> {
-        for round in rounds {
-            self.compare(prepared, "the number of rows", prepared.rows as i64, round.rows as i64)?;
-        }
-        self.check(prepared, rounds.len() as i64)
     }
 
     /// Looks at the tables after so many rounds.
     fn check(&self, prepared: &Prepared<'_>, rounds: i64) -> Result<(), LabError> {
         let Some(check) = &prepared.place.way.expect.check else { return Ok(()) };
-        let wrong = |reason| LabError::Workload { workload: self.workload.name.clone(), reason };
-        let expected = prepared.planner.number(&check.gives).map_err(wrong)?;
+        let expected = prepared.planner.number(&check.gives).map_err(|reason| self.frame.wrong(reason))?;
         let mut session = self.database.session()?;
         let found = session.ask(&self.filled(prepared, &check.query)?)?;
         session.close();
         let found = found.and_then(|number| number.parse().ok()).unwrap_or(i64::MIN);
-        self.compare(prepared, "what the tables hold", expected.saturating_mul(rounds), found)
-    }
-
-    fn compare(
-        &self,
-        prepared: &Prepared<'_>,
-        what: &'static str,
-        expected: i64,
-        found: i64,
-    ) -> Result<(), LabError> {
-        if expected == found {
-            return Ok(());
-        }
-        let (cell, expected, found) = (prepared.place.name(), expected.to_string(), found.to_string());
-        Err(LabError::WrongAnswer { cell, what, expected, found })
+        prepared.compare("what the tables hold", expected.saturating_mul(rounds), found)
     }
 
     fn filled(&self, prepared: &Prepared<'_>, template: &str) -> Result<String, LabError> {
-        let wrong = |reason| LabError::Workload { workload: self.workload.name.clone(), reason };
-        prepared.planner.fill(template).map_err(wrong)
+        prepared.planner.fill(template).map_err(|reason| self.frame.wrong(reason))
     }
+}
+
+/// Adds a round to its cell.
+pub(super) fn book_round(cell: &mut Cell, played: &Round, server_cpu: Option<u64>) {
+    cell.rounds_ns.push(nanoseconds(played.time));
+    cell.cpu_ns.push(nanoseconds(played.cpu));
+    cell.server_cpu_ns.extend(server_cpu);
+}
+
+/// The same for a round of programs, which begin together.
+pub(super) fn book_programs(cell: &mut Cell, played: &[Played], server_cpu: Option<u64>) {
+    cell.rounds_ns.push(played.iter().map(|program| program.ns).max().unwrap_or(0));
+    cell.cpu_ns.push(played.iter().map(|program| program.cpu_ns).sum());
+    cell.server_cpu_ns.extend(server_cpu);
 }
 
 /// Waits of the session beside that a cell keeps.
 const BESIDE_KEPT: usize = 1_000;
-/// Most sessions at once.
-const SESSIONS_MAX: i64 = 150;
 
 /// Whether several simple queries share a flight: only then can a fast server make two trips of it.
 fn has_joined_queries(plan: &Plan) -> bool {
@@ -363,8 +276,17 @@ fn has_joined_queries(plan: &Plan) -> bool {
         Act::Flight(requests) => {
             requests.len() > 1 && requests.iter().any(|request| matches!(request.kind, Kind::Query(_)))
         }
-        Act::Fetch(_) | Act::ForEach { .. } => false,
+        Act::Fetch(_) | Act::ForEach { .. } | Act::Exchange { .. } => false,
     })
+}
+
+/// Where sessions connect that are so far away from the server; the relay has to stay.
+pub(super) fn far(server: SocketAddr, rtt: Duration) -> Result<(SocketAddr, Option<Relay>), LabError> {
+    if rtt.is_zero() {
+        return Ok((server, None));
+    }
+    let relay = Relay::start(LinkSpec::with_rtt(rtt), server).map_err(LabError::Connection)?;
+    Ok((relay.local_addr(), Some(relay)))
 }
 
 fn address_of(gateway: &Gateway) -> Result<SocketAddr, LabError> {

@@ -5,10 +5,14 @@
 //! are counted and timed in one, through the gateway that has them.
 
 mod cell;
+mod foreign;
+mod frame;
 mod matrix;
 mod peer;
 mod progress;
 mod round;
+mod team;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +22,11 @@ use crate::LabError;
 use crate::database::Database;
 use crate::formula::Formulas;
 use crate::plan::Planner;
-use crate::samples::{Machine, SAMPLES_FORMAT, Samples};
+use crate::samples::{Allocated, Cell, Machine, SAMPLES_FORMAT, Samples};
 use crate::workload::{Engine, Extent, Workload};
 use cell::Bench;
+use foreign::Foreign;
+use frame::Frame;
 use matrix::{Place, places, variables_of};
 use progress::Progress;
 
@@ -37,6 +43,8 @@ pub struct RunOptions {
     pub engines: Vec<Engine>,
     /// Folder of the programs of real drivers; without it those ways are left out.
     pub clients: Option<std::path::PathBuf>,
+    /// What this process has allocated so far, where it counts that.
+    pub allocated: Option<fn() -> Allocated>,
 }
 
 /// Runs a workload until it is done or `stopped` is set. `notice` is told what the person should know meanwhile.
@@ -69,31 +77,15 @@ pub fn run(
     let engines: Vec<Engine> =
         engines.filter(|engine| options.engines.is_empty() || options.engines.contains(engine)).collect();
     for engine in engines {
-        let Some(database) = Database::open(engine, options.database.as_deref())? else {
-            let missing = format!("{} is not installed: its cells are left out", engine.as_str());
-            notice(&missing);
-            samples.left_out.push(missing);
-            continue;
+        let done = match engine.speaks_postgresql() {
+            true => run_on(workload, options, engine, (stopped, notice), &mut samples),
+            false => run_on_foreign(workload, options, engine, (stopped, notice), &mut samples),
         };
-        notice(&format!("{}: {}", workload.name, database.description));
-        samples.engines.push(format!("{}: {}", engine.as_str(), database.version));
-        let database = Arc::new(database);
-        let done = run_on(workload, options, &database, stopped, &mut samples);
-        let closed = database.close();
         match done {
             // Whatever failed then failed because of that: programs and servers hear Ctrl-C as well.
             Err(_) if stopped.load(Ordering::Relaxed) => return Err(LabError::Stopped),
-            // An extension is somebody else's package.
-            Err(LabError::Refused { statement, message, .. })
-                if statement.starts_with("CREATE EXTENSION") =>
-            {
-                let missing = format!("{}: {message}: its cells are left out", engine.as_str());
-                notice(&missing);
-                samples.left_out.push(missing);
-            }
             done => done?,
         }
-        closed?;
     }
     if samples.cells.is_empty() {
         let reason = "nothing of it can be run here".to_owned();
@@ -103,22 +95,78 @@ pub fn run(
     Ok(samples)
 }
 
+/// What a run listens to, and whom it tells.
+type Ears<'e> = (&'e AtomicBool, &'e dyn Fn(&str));
+
 fn run_on(
     workload: &Workload,
     options: &RunOptions,
-    database: &Database,
-    stopped: &AtomicBool,
+    engine: Engine,
+    (stopped, notice): Ears<'_>,
     samples: &mut Samples,
 ) -> Result<(), LabError> {
+    let Some(database) = Database::open(engine, options.database.as_deref())? else {
+        leave_out(format!("{} is not installed: its cells are left out", engine.as_str()), notice, samples);
+        return Ok(());
+    };
+    notice(&format!("{}: {}", workload.name, database.description));
+    samples.engines.push(format!("{}: {}", engine.as_str(), database.version));
+    let database = Arc::new(database);
     let formulas = Formulas::new();
-    let wrong = |reason: String| LabError::Workload { workload: workload.name.clone(), reason };
-    let places = places(workload, options, database.engine, &formulas).map_err(wrong)?;
-    set_up(workload, options.extent, database, &formulas)?;
-    let progress = Progress::start(&workload.name, places.len());
+    let frame = Frame { workload, options, formulas: &formulas, stopped };
+    let bench = Bench { frame, database: &database };
+    let done = set_up(workload, options.extent, &database, &formulas)
+        .and_then(|()| measure_all(frame, engine, samples, |place| bench.measure(place)));
+    let closed = database.close();
+    match done {
+        // An extension is somebody else's package.
+        Err(LabError::Refused { statement, message, .. }) if statement.starts_with("CREATE EXTENSION") => {
+            let missing = format!("{}: {message}: its cells are left out", engine.as_str());
+            leave_out(missing, notice, samples);
+        }
+        done => done?,
+    }
+    closed
+}
+
+fn run_on_foreign(
+    workload: &Workload,
+    options: &RunOptions,
+    engine: Engine,
+    (stopped, notice): Ears<'_>,
+    samples: &mut Samples,
+) -> Result<(), LabError> {
+    let server = match Foreign::open(engine, options.clients.as_deref())? {
+        Ok(server) => server,
+        Err(why) => {
+            leave_out(format!("{why}: its cells are left out"), notice, samples);
+            return Ok(());
+        }
+    };
+    notice(&format!("{}: {}", workload.name, server.description()));
+    samples.engines.push(format!("{}: {}", engine.as_str(), server.version()));
+    let formulas = Formulas::new();
+    let frame = Frame { workload, options, formulas: &formulas, stopped };
+    measure_all(frame, engine, samples, |place| server.measure(frame, place))
+}
+
+fn leave_out(why: String, notice: &dyn Fn(&str), samples: &mut Samples) {
+    notice(&why);
+    samples.left_out.push(why);
+}
+
+fn measure_all(
+    frame: Frame<'_>,
+    engine: Engine,
+    samples: &mut Samples,
+    measure: impl Fn(&Place<'_>) -> Result<Result<Cell, String>, LabError>,
+) -> Result<(), LabError> {
+    let places = places(frame.workload, frame.options, engine, frame.formulas);
+    let places = places.map_err(|reason| frame.wrong(reason))?;
+    let progress = Progress::start(&frame.workload.name, places.len());
     for place in places {
         progress.begin(&place.name());
-        let bench = Bench { workload, options, database, formulas: &formulas, stopped };
-        match bench.measure(&place)? {
+        match measure(&place)? {
             Ok(cell) => samples.cells.push(cell),
             Err(why) => samples.left_out.push(format!("{}: {why}", place.name())),
         }

@@ -5,10 +5,9 @@ use std::sync::{Arc, Barrier, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::LabError;
 use crate::client::{Answer, Client, Player};
+use crate::cpu;
 use crate::database::Database;
 use crate::plan::Plan;
 
@@ -16,6 +15,24 @@ use crate::plan::Plan;
 const BESIDE_INTERVAL: Duration = Duration::from_millis(5);
 /// Times of it that are kept for each round: more than eight minutes.
 const BESIDE_MAX: usize = 100_000;
+
+/// A session that can play plans.
+pub(super) trait Plays: Send {
+    /// Plays the plan once.
+    fn play(&mut self, plan: &Plan) -> Result<Answer, LabError>;
+    /// Most bytes that it has held at once; zero where it cannot tell.
+    fn memory_max(&self) -> usize;
+}
+
+impl Plays for Player<'_> {
+    fn play(&mut self, plan: &Plan) -> Result<Answer, LabError> {
+        Player::play(self, plan)
+    }
+
+    fn memory_max(&self) -> usize {
+        Player::memory_max(self)
+    }
+}
 
 /// What a round came to.
 pub(super) struct Round {
@@ -27,15 +44,15 @@ pub(super) struct Round {
 }
 
 /// One session's part.
-struct Part {
-    began: Instant,
-    ended: Instant,
-    cpu: Duration,
-    answer: Answer,
+pub(super) struct Part {
+    pub(super) began: Instant,
+    pub(super) ended: Instant,
+    pub(super) cpu: Duration,
+    pub(super) answer: Answer,
 }
 
 /// Lets each player play its plan, all at once.
-pub(super) fn play_round(players: &mut [Player<'_>], plans: &[Plan]) -> Result<Round, LabError> {
+pub(super) fn play_round<P: Plays>(players: &mut [P], plans: &[Plan]) -> Result<Round, LabError> {
     let barrier = Barrier::new(players.len());
     let parts: Vec<Result<Part, LabError>> = thread::scope(|scope| {
         let barrier = &barrier;
@@ -55,25 +72,24 @@ pub(super) fn play_round(players: &mut [Player<'_>], plans: &[Plan]) -> Result<R
             .collect()
     });
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let began = parts.iter().map(|part| part.began).min();
-    let ended = parts.iter().map(|part| part.ended).max();
-    Ok(Round {
-        time: began.zip(ended).map(|(began, ended)| ended.duration_since(began)).unwrap_or_default(),
-        cpu: parts.iter().map(|part| part.cpu).sum(),
-        answers: parts.into_iter().map(|part| part.answer).collect(),
-    })
+    Ok(Round::of(parts))
 }
-
-fn play(player: &mut Player<'_>, plan: &Plan) -> Result<Part, LabError> {
-    let (began, used) = (Instant::now(), thread_cpu());
+fn play(player: &mut impl Plays, plan: &Plan) -> Result<Part, LabError> {
+    let (began, used) = (Instant::now(), cpu::of_this_thread());
     let answer = player.play(plan)?;
-    Ok(Part { began, ended: Instant::now(), cpu: thread_cpu().saturating_sub(used), answer })
+    Ok(Part { began, ended: Instant::now(), cpu: cpu::of_this_thread().saturating_sub(used), answer })
 }
 
-/// CPU time that this thread has used.
-fn thread_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+impl Round {
+    pub(super) fn of(parts: Vec<Part>) -> Self {
+        let began = parts.iter().map(|part| part.began).min();
+        let ended = parts.iter().map(|part| part.ended).max();
+        Self {
+            time: began.zip(ended).map(|(began, ended)| ended.duration_since(began)).unwrap_or_default(),
+            cpu: parts.iter().map(|part| part.cpu).sum(),
+            answers: parts.into_iter().map(|part| part.answer).collect(),
+        }
+    }
 }
 
 /// A session without distance that does its own work at a fixed rate until the round is over.

@@ -80,6 +80,7 @@ fn rows_only(task: &Task, choice: &Choice) -> Result<Workload, LabError> {
     let mut workload = find("fetch")?;
     resize(&mut workload, "rows", task.rows);
     set_fetch_sizes(&mut workload, task, choice);
+    workload.ways.retain(|way| way.name == "portal");
     workload.charts.clear();
     Ok(workload)
 }

@@ -2,11 +2,13 @@
 //! and its neighbours.
 
 mod check;
+mod shape;
 mod words;
 
 use std::time::Duration;
 
 pub use check::{Checked, check};
+pub use shape::{Shape, of_table, of_trace};
 pub use words::settings;
 
 /// Fetch sizes that are considered, and the number of rows itself.

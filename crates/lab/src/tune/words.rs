@@ -1,7 +1,7 @@
 //! Settings in the words of the drivers that have them.
 //!
 //! Sources: pgjdbc's documentation of `defaultRowFetchSize` and cursor-based results; psycopg 3's and psycopg 2's of
-//! server-side cursors; Oracle's JDBC developer's guide, "Prefetching of LOB data".
+//! server-side cursors; Oracle's JDBC developer's guide, "Prefetching of LOB data"; onetrip's own docs/client.md.
 
 use super::{Choice, Prefetch, Task};
 
@@ -14,6 +14,7 @@ pub fn settings(task: &Task, choice: &Choice) -> Vec<(&'static str, String)> {
         ("pgjdbc", format!("connection.setAutoCommit(false); statement.setFetchSize({fetch}){or_all}")),
         ("psycopg", format!("cursor = connection.cursor(\"name\"); cursor.itersize = {fetch}{or_all}")),
         ("Oracle JDBC", format!("statement.setFetchSize({fetch})")),
+        ("onetrip", onetrip_fetch(fetch, all)),
     ];
     if task.lob_bytes > 0 {
         let (size, how) = match choice.prefetch {
@@ -28,8 +29,22 @@ pub fn settings(task: &Task, choice: &Choice) -> Vec<(&'static str, String)> {
         };
         lines.push(("Oracle JDBC", format!("((OracleStatement) statement).setLobPrefetchSize({size})")));
         lines.push(("PostgreSQL, any driver", how.to_owned()));
+        let prefetch = match choice.prefetch {
+            Prefetch::Nothing => "Locator".to_owned(),
+            Prefetch::Length => "Length".to_owned(),
+            Prefetch::Whole => format!("First({})", task.lob_bytes),
+        };
+        lines.push(("onetrip", format!("client.prefetch(&sources, Some(Prefetch::{prefetch}))")));
     }
     lines
+}
+
+/// A result that comes at once needs no cursor.
+fn onetrip_fetch(fetch: u64, all: bool) -> String {
+    if all {
+        return "client.query(text, &[])".to_owned();
+    }
+    format!("client.open_cursor(text, &[], Fetch::Rows(NonZeroU32::new({fetch}).unwrap())), or Fetch::Auto")
 }
 
 #[cfg(test)]
@@ -53,7 +68,10 @@ mod tests {
             lines.iter().any(|(driver, line)| *driver == "pgjdbc" && line.ends_with("setFetchSize(100)"))
         );
         assert!(lines.iter().any(|(_, line)| line.contains("setLobPrefetchSize(4000)")));
+        assert!(lines.iter().any(|(_, line)| line.contains("Prefetch::First(4000)")));
         let plain = Task { lob_bytes: 0, ..task };
-        assert_eq!(settings(&plain, &plain.predict(100, Prefetch::Nothing)).len(), 3);
+        assert_eq!(settings(&plain, &plain.predict(100, Prefetch::Nothing)).len(), 4);
+        let all = settings(&plain, &plain.predict(1_000, Prefetch::Nothing));
+        assert!(all.contains(&("onetrip", "client.query(text, &[])".to_owned())));
     }
 }

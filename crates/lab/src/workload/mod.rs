@@ -122,6 +122,12 @@ pub enum Engine {
     Embedded,
     /// PostgreSQL.
     Postgresql,
+    /// MariaDB, by MySQL's protocol.
+    Mariadb,
+    /// Apache Derby's network server, by DRDA.
+    Derby,
+    /// No database: as many bytes come back as one would send.
+    Echo,
 }
 
 /// One way to do the work.
@@ -135,6 +141,9 @@ pub struct Way {
     /// Remedies of the gateway that the program runs through; without any it is timed without a gateway.
     #[serde(default)]
     pub remedies: Option<String>,
+    /// Whose sessions play it.
+    #[serde(default)]
+    pub client: ClientKind,
     /// Sessions that do the same at once.
     #[serde(default)]
     pub sessions: Option<Formula>,
@@ -154,6 +163,19 @@ pub struct Way {
     pub operations: Formula,
     /// What has to come out.
     pub expect: Expect,
+}
+
+/// Whose sessions play a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientKind {
+    /// The lab's own, which sends exactly what the steps say.
+    #[default]
+    Lab,
+    /// onetrip's client library, a thread for each session. Of steps it has simple queries, and `fetch`, for which it reads ahead.
+    Blocking,
+    /// onetrip's client library, all sessions in one thread. Of steps it has those that are one request each.
+    Aio,
 }
 
 /// The answer, and what it has to cost.
@@ -194,6 +216,8 @@ pub enum Step {
     Fetch(FetchStep),
     /// Steps again and again.
     Repeat(RepeatStep),
+    /// Bytes for bytes.
+    Exchange(ExchangeStep),
 }
 
 /// See [`Step::Query`].
@@ -202,6 +226,10 @@ pub enum Step {
 pub struct QueryStep {
     /// Template of the text.
     pub query: String,
+    /// Times that it is sent.
+    pub times: Option<Formula>,
+    /// What of the last column goes into the answer.
+    pub sum: Option<Sum>,
     /// Leave it out unless this holds.
     pub when: Option<String>,
 }
@@ -275,6 +303,20 @@ pub struct RepeatStep {
     pub per_trip: Option<Formula>,
 }
 
+/// See [`Step::Exchange`]; for [`Engine::Echo`] only.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeStep {
+    /// Bytes of a question.
+    pub ask: Formula,
+    /// Bytes of its answer, which counts as a row.
+    pub answer: Formula,
+    /// How often.
+    pub times: Formula,
+    /// Leave it out unless this holds.
+    pub when: Option<String>,
+}
+
 /// What of a value is summed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -313,7 +355,15 @@ impl Engine {
         match self {
             Self::Embedded => "embedded",
             Self::Postgresql => "postgresql",
+            Self::Mariadb => "mariadb",
+            Self::Derby => "derby",
+            Self::Echo => "echo",
         }
+    }
+
+    /// Whether the lab's client and the gateway can talk to it.
+    pub(crate) fn speaks_postgresql(self) -> bool {
+        matches!(self, Self::Embedded | Self::Postgresql)
     }
 }
 

@@ -4,7 +4,7 @@ use super::book::{Book, Fate, Key, Sighting};
 use super::event::{Event, Run};
 use super::purpose::{ObjectCall, Purpose};
 use crate::findings::{Code, Evidence};
-use crate::{Driver, TransactionStatus};
+use crate::{Driver, Remedy, TransactionStatus};
 
 /// Objects open at once that are followed.
 const OPEN_MAX: usize = 64;
@@ -26,6 +26,8 @@ struct Lob {
     template: u32,
     reads: u64,
     is_written: bool,
+    /// Calls that a remedy answered.
+    removed: u64,
     trips: u64,
     waited_ns: u64,
     wire_ns: u64,
@@ -72,6 +74,7 @@ impl Lobs {
             lob.waited_ns += event.exchange.duration();
             lob.wire_ns += event.wire_ns;
         }
+        lob.removed += u64::from(event.exchange.remedy == Some(Remedy::Lobs));
         if call == ObjectCall::Close {
             self.end(handle, driver, book);
         }
@@ -99,6 +102,7 @@ impl Lob {
             template: run.template,
             reads: 0,
             is_written: false,
+            removed: 0,
             trips: 0,
             waited_ns: 0,
             wire_ns: 0,
@@ -106,7 +110,7 @@ impl Lob {
     }
 
     fn book(self, driver: Driver, book: &mut Book) {
-        if self.reads == 0 || self.is_written || self.trips < TRIPS_MIN {
+        if self.reads == 0 || self.is_written || self.trips + self.removed < TRIPS_MIN {
             return;
         }
         book.add(
@@ -115,10 +119,10 @@ impl Lob {
                 scope: self.scope,
                 occurrences: 1,
                 trips: self.trips,
-                avoidable: self.trips - 1,
+                avoidable: self.trips.saturating_sub(1),
                 waited_ns: self.waited_ns,
                 wire_ns: self.wire_ns,
-                fate: Fate::default(),
+                fate: Fate { removed: self.removed, ..Fate::default() },
                 evidence: Evidence::Objects { objects: 1, calls: self.trips },
             },
         );

@@ -121,6 +121,11 @@ impl EarlyBegin {
         self.distance
     }
 
+    /// What the server reported as `in_hot_standby`; `None` before PostgreSQL 14.
+    pub(super) fn standby(&self) -> Option<bool> {
+        self.standby
+    }
+
     /// The server reported whether it is a standby.
     pub(crate) fn set_standby(&mut self, is_standby: bool) {
         self.standby = Some(is_standby);

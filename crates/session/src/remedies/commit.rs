@@ -10,8 +10,7 @@
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{
-    Bind, CommandComplete, Execute, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus as WireStatus,
-    backend, frame, frontend,
+    Bind, CommandComplete, HEADER_BYTES, Parse, TransactionStatus as WireStatus, backend, frame, frontend,
 };
 
 use super::arrived::Arrived;
@@ -28,7 +27,7 @@ impl Session {
             return None;
         }
         let unit = Arrived::peek(input)?;
-        let tag = self.end_tag(unit)?;
+        let tag = grammar::end(&self.only_text(unit)?)?;
         if !self.is_quiet() || !self.has_only_read(now) {
             return None;
         }
@@ -65,45 +64,6 @@ impl Session {
         let is_plain =
             matches!(self.transaction.isolation, Isolation::ReadCommitted | Isolation::RepeatableRead);
         !Rule::Level.is_kept() || self.transaction.is_seen && is_plain
-    }
-
-    /// What CommandComplete says to a unit that does nothing but end the transaction.
-    fn end_tag(&mut self, unit: Arrived<'_>) -> Option<&'static [u8]> {
-        let mut tag = None;
-        let mut parsed = None;
-        for (message, body) in unit.messages() {
-            match message {
-                frontend::QUERY => return grammar::end(body.strip_suffix(b"\0")?),
-                frontend::PARSE => {
-                    let parse = Parse::decode(body).ok()?;
-                    self.is_free(parse.statement).then_some(())?;
-                    parsed = Some(parse);
-                }
-                frontend::BIND => {
-                    let bind = Bind::decode(body).ok()?;
-                    let is_plain = bind.portal.is_empty()
-                        && bind.parameters.is_empty()
-                        && bind.result_formats.codes().len() <= 2
-                        && bind.parameter_formats.codes().is_empty();
-                    let text = match parsed {
-                        Some(parse) if parse.statement == bind.statement => parse.text.to_vec(),
-                        _ => self.surely_prepared(bind.statement)?.to_vec(),
-                    };
-                    tag = Some(grammar::end(&text).filter(|_| is_plain && tag.is_none())?);
-                }
-                frontend::DESCRIBE | frontend::CLOSE => {
-                    let object = StatementOrPortal::decode(body).ok()?;
-                    (object == StatementOrPortal::Portal(b"") && tag.is_some()).then_some(())?;
-                }
-                frontend::EXECUTE => {
-                    let execute = Execute::decode(body).ok()?;
-                    (execute.portal.is_empty() && tag.is_some()).then_some(())?;
-                }
-                _ => {}
-            }
-        }
-        let count = |wanted: u8| unit.messages().filter(|(message, _)| *message == wanted).count();
-        tag.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1)
     }
 
     /// The server ends a transaction whose end was answered.

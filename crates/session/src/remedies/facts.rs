@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs};
+use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs, ObjectName};
 use onetrip_wire::pg::Values;
 
 use super::changes::Changes;
@@ -163,6 +163,11 @@ impl Facts {
         &self.place
     }
 
+    /// Whether a function that is called without its schema is the server's own if that has one.
+    pub(super) fn has_builtins_first(&self) -> bool {
+        self.place.path.starts_with(b"{pg_catalog")
+    }
+
     /// Something that may change the session's state goes to the server, as a part of this unit.
     pub(crate) fn forget(&mut self, unit: u64) {
         self.is_known = false;
@@ -197,8 +202,12 @@ impl Facts {
             self.statements.resize(position + 1, Statement::Unseen);
         }
         if let Statement::Unseen = self.statements[position] {
-            let text = std::str::from_utf8(text).map_err(|_| Impure::NotParsed);
-            self.statements[position] = match text.and_then(purity::read) {
+            let text = std::str::from_utf8(text);
+            self.statements[position] = match text.map_err(|_| Impure::NotParsed).and_then(purity::read) {
+                Ok(needs) if text.is_ok_and(|text| looks_up_objects(&needs, text)) => {
+                    let needs = Needs { relations: Default::default(), ..needs };
+                    Statement::Reads { needs: Arc::new(needs), verdict: None }
+                }
                 Ok(needs) => Statement::Reads { needs: Arc::new(needs), verdict: None },
                 Err(because) => Statement::Unsafe(Arc::new(because)),
             };
@@ -253,6 +262,15 @@ impl Facts {
     }
 }
 
+/// Whether a driver asks for the numbers of the functions of large objects, as libpq and pgjdbc do in the transaction that
+/// is the first to need them: these two catalogues are plain tables.
+fn looks_up_objects(needs: &Needs, text: &str) -> bool {
+    let is_plain = |name: &ObjectName| {
+        name.schema.as_deref() == Some("pg_catalog") && ["pg_proc", "pg_namespace"].contains(&&*name.name)
+    };
+    text.contains("'lo_open'") && needs.relations.iter().all(is_plain)
+}
+
 impl Known {
     fn is_fresh(&self, now: Moment, changes: &Changes) -> bool {
         self.epoch == changes.epoch() && now.since(self.asked_at) < FRESH.as_nanos() as u64
@@ -267,7 +285,7 @@ impl Session {
 
     /// Whether a remedy is on that depends on the level of transactions.
     pub(crate) fn needs_level(&self) -> bool {
-        [Remedy::Commit, Remedy::Loops, Remedy::Cursors, Remedy::Repeats]
+        [Remedy::Commit, Remedy::Loops, Remedy::Cursors, Remedy::Repeats, Remedy::Lobs]
             .into_iter()
             .any(|one| self.may_remedy(one))
     }

@@ -141,16 +141,16 @@ pub(crate) fn leaves_savepoints(kind: StatementKind) -> bool {
         || matches!(kind, S::Ddl | S::Maintenance | S::Deallocate)
 }
 
-fn first_word(text: &[u8]) -> &[u8] {
+pub(super) fn first_word(text: &[u8]) -> &[u8] {
     text.trim_ascii_start().split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default()
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }
 
 /// Whether one of the modes is refused by a standby; `None` if they are not modes.
-fn modes(words: &[&str]) -> Option<bool> {
+pub(super) fn modes(words: &[&str]) -> Option<bool> {
     let mut needs_primary = false;
     let mut rest = words;
     while !rest.is_empty() {

@@ -1,6 +1,8 @@
 //! What all remedies do alike: run statements of the session's own, answer a unit in the server's place, and tell the
 //! server's messages that go to the client from those that stay here.
 
+use std::borrow::Cow;
+
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::{
     Bind, ErrorResponse, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, Values,
@@ -46,6 +48,47 @@ impl Session {
         expected.len()
     }
 
+    /// The text of the statement, or of the simple query, that a unit runs and does nothing else: unnamed portal, no
+    /// parameters, a statement that is surely there or surely accepted.
+    pub(super) fn only_text<'a>(&mut self, unit: Arrived<'a>) -> Option<Cow<'a, [u8]>> {
+        let mut bound = None;
+        let mut parsed = None;
+        for (message, body) in unit.messages() {
+            match message {
+                frontend::QUERY => return body.strip_suffix(b"\0").map(Cow::Borrowed),
+                frontend::PARSE => {
+                    let parse = Parse::decode(body).ok()?;
+                    self.is_free(parse.statement).then_some(())?;
+                    parsed = Some(parse);
+                }
+                frontend::BIND => {
+                    let bind = Bind::decode(body).ok()?;
+                    let is_plain = bind.portal.is_empty()
+                        && bind.parameters.is_empty()
+                        && bind.result_formats.codes().len() <= 2
+                        && bind.parameter_formats.codes().is_empty();
+                    let text = match parsed {
+                        Some(parse) if parse.statement == bind.statement => Cow::Borrowed(parse.text),
+                        _ => Cow::Owned(self.surely_prepared(bind.statement)?.to_vec()),
+                    };
+                    bound = Some(text).filter(|_| is_plain && bound.is_none());
+                    bound.as_ref()?;
+                }
+                frontend::DESCRIBE | frontend::CLOSE => {
+                    let object = StatementOrPortal::decode(body).ok()?;
+                    (object == StatementOrPortal::Portal(b"") && bound.is_some()).then_some(())?;
+                }
+                frontend::EXECUTE => {
+                    let execute = Execute::decode(body).ok()?;
+                    (execute.portal.is_empty() && bound.is_some()).then_some(())?;
+                }
+                _ => {}
+            }
+        }
+        let count = |wanted: u8| unit.messages().filter(|(message, _)| *message == wanted).count();
+        bound.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1)
+    }
+
     /// Puts what the server would say to a unit: `described` to a Describe, `result` to an Execute or a simple query.
     pub(super) fn put_answer(
         &mut self,
@@ -89,6 +132,7 @@ impl Session {
         match (reply.due().map(|due| due.owner), reply) {
             (Some(Owner::Begin), _) => self.begin_reply(tag, reply, message),
             (Some(Owner::Commit), _) => self.commit_reply(tag, reply, message),
+            (Some(Owner::Chatter), _) => self.chatter_reply(message),
             (Some(Owner::Statements), _) => self.statements_reply(now, tag, reply, message),
             (Some(Owner::Cursors), _) => self.cursor_reply(now, tag, reply, message, is_whole),
             (Some(Owner::Inquiry), Reply::Failed(_)) => self.inquiry_failed(message),
@@ -97,11 +141,15 @@ impl Session {
                 Ok(Verdict::Replace(message.len()))
             }
             (Some(Owner::Loops), _) => self.flight_reply(now, tag, reply, message, is_whole),
+            (Some(Owner::Lobs), _) => self.own_call_reply(tag, reply, message),
             (Some(Owner::Verify), _) => self.check_reply(tag, message, is_whole),
             (Some(Owner::Unseen), Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
             (Some(Owner::Unseen), _) => Ok(Verdict::Replace(message.len())),
             (None, Reply::Async) => {
                 self.watch_async();
+                if tag != backend::PARAMETER_STATUS {
+                    self.chatter.spoil();
+                }
                 let is_of_flight = self.queue.front().is_some_and(|due| due.owner == Owner::Loops);
                 if is_of_flight && tag == backend::NOTICE_RESPONSE {
                     return Ok(Verdict::Replace(message.len()));
@@ -113,7 +161,9 @@ impl Session {
             }
             (Some(Owner::Client), _) => {
                 if let Some(due) = reply.due() {
+                    self.lob_reply(now, due, tag, &message[HEADER_BYTES..])?;
                     self.watch_reply(now, due, tag, message, is_whole);
+                    self.hear_chatter(due, reply, tag, message, is_whole);
                 }
                 if tag == backend::READY_FOR_QUERY {
                     return Ok(self.pass_kept(message));

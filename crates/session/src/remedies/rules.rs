@@ -66,6 +66,14 @@ pub enum Rule {
     Shape,
     /// Only where no function knows cursors.
     Functions,
+    /// Nothing was sent since that may change the session.
+    Neutral,
+    /// A function is the server's own.
+    Builtin,
+    /// What is shown was set by the session.
+    OwnSetting,
+    /// The server must say what was answered.
+    SameAnswer,
     /// Statements to which the place of a cursor matters.
     Place,
     /// Not in SERIALIZABLE.
@@ -78,11 +86,27 @@ pub enum Rule {
     Contact,
     /// What fails unexpectedly ends the session.
     Broken,
+    /// Only descriptors that read and cannot write.
+    ReadOnly,
+    /// Objects are opened ahead only in a snapshot.
+    Ahead,
+    /// Only where the transaction holds the locks of a reader.
+    Lock,
+    /// Descriptors are where the program believes.
+    Places,
+    /// Nothing is known of descriptors behind anything else.
+    Followed,
+    /// A descriptor has the number that was told.
+    Numbers,
+    /// Only functions that the program may call.
+    Callable,
+    /// What fails unexpectedly ends the session.
+    Expected,
 }
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 49] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -120,6 +144,18 @@ impl Rule {
         Self::Contact,
         Self::Broken,
         Self::Functions,
+        Self::Neutral,
+        Self::Builtin,
+        Self::OwnSetting,
+        Self::SameAnswer,
+        Self::ReadOnly,
+        Self::Ahead,
+        Self::Lock,
+        Self::Places,
+        Self::Followed,
+        Self::Numbers,
+        Self::Callable,
+        Self::Expected,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -162,6 +198,18 @@ impl Rule {
             Self::Contact => "R7",
             Self::Broken => "R8",
             Self::Functions => "R9",
+            Self::Neutral => "K1",
+            Self::Builtin => "K2",
+            Self::OwnSetting => "K3",
+            Self::SameAnswer => "K4",
+            Self::ReadOnly => "L1",
+            Self::Ahead => "L2",
+            Self::Lock => "L3",
+            Self::Places => "L4",
+            Self::Followed => "L5",
+            Self::Numbers => "L6",
+            Self::Callable => "L7",
+            Self::Expected => "L8",
         }
     }
 
@@ -279,6 +327,42 @@ impl Rule {
             Self::Functions => {
                 "Only in a database none of whose functions has a word in its source without which it cannot open, move or close a cursor (cursor, fetch, move, open, close, CURRENT OF): it could know one by a fixed name."
             }
+            Self::Neutral => {
+                "Only outside of transactions, from PostgreSQL 14 on, and only a unit that is byte for byte one that the server has run in this session without a notice or an error, since when nothing was sent but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE, in a session whose state is known (rule C2), or housekeeping of other parameters. It holds nothing but SET and RESET of parameters that every role may set and whose check looks at nothing else, SET SESSION CHARACTERISTICS, RESET ALL, DISCARD ALL, CLOSE ALL, UNLISTEN *, pg_advisory_unlock_all(), and SHOW (rule K3). It is sent to the server all the same."
+            }
+            Self::Builtin => {
+                "pg_advisory_unlock_all() without its schema only where pg_catalog is the first schema of the search path, so that it is no function of a user."
+            }
+            Self::OwnSetting => {
+                "SHOW only of a parameter that this session has SET, since when nothing may have changed it: others change when the server reads its configuration again."
+            }
+            Self::SameAnswer => {
+                "Should the server answer otherwise than before, the program gets a FATAL 08006 that tells it, and the session ends."
+            }
+            Self::ReadOnly => {
+                "Only descriptors that are opened to read and not to write (`INV_READ` without `INV_WRITE`), by FunctionCall with everything in binary, in a transaction whose BEGIN was seen: they see the snapshot of their `lo_open` as long as they are open. One that may write reads what is committed at each read, in REPEATABLE READ as well, and goes to the server with every call."
+            }
+            Self::Ahead => {
+                "An object is opened before the program opens it only in a transaction whose level the server has told to be REPEATABLE READ: elsewhere `lo_open` takes a snapshot of its own. There the object is read behind the program's own `lo_open`, in the same write."
+            }
+            Self::Lock => {
+                "Only in a transaction that has read a large object itself, or does with the call in front: reading takes a lock on `pg_largeobject` to the end of the transaction, and ROLLBACK TO does not give it back. Opening takes none."
+            }
+            Self::Places => {
+                "Before anything goes to the server but a statement that is proven to only read, SHOW, DEALLOCATE, or the end of the transaction, each descriptor is there, with its number, and stands where the program believes it to."
+            }
+            Self::Followed => {
+                "Whatever goes to the server besides those, and besides the calls that are followed, ends what is known of all descriptors, and of the numbers to come in this transaction: it may write an object, unlink it, or open another. A savepoint does while a descriptor is open. What was read of the program's own descriptors is not used any more."
+            }
+            Self::Numbers => {
+                "Descriptors' numbers are told in advance only where all that opened or closed one in the transaction was followed: the lowest that is free. Should the server give another, what was sent ahead has read from another descriptor, and the session ends."
+            }
+            Self::Callable => {
+                "A function is answered from memory only if the server has answered a call of it in this session less than a second ago, so that REVOKE acts as elsewhere; what a transaction proves whose statements are not all proven to read is forgotten with it."
+            }
+            Self::Expected => {
+                "`lo_close` is answered and sent along. Should it or another call of the session's own fail or return something else, the program gets a FATAL 08006 that tells it, and the session ends."
+            }
         }
     }
 
@@ -322,6 +406,18 @@ impl Rule {
             Self::Contact => "a_program_that_is_served_from_memory_is_not_idle",
             Self::Broken => "a_transaction_in_another_state_ends_the_session",
             Self::Functions => "no_function_finds_a_cursor_further_on",
+            Self::Neutral => "only_what_nothing_may_have_changed_is_answered",
+            Self::Builtin => "a_function_that_may_be_a_users_waits_for_the_server",
+            Self::OwnSetting => "a_parameter_that_was_not_set_is_shown_by_the_server",
+            Self::SameAnswer => "another_answer_ends_the_session",
+            Self::ReadOnly => "a_descriptor_that_may_write_reads_what_is_there",
+            Self::Ahead => "only_in_repeatable_read_an_object_is_opened_ahead",
+            Self::Lock => "nothing_is_read_ahead_before_the_program_has_read",
+            Self::Places => "descriptors_are_in_their_places_before_anything_can_tell",
+            Self::Followed => "an_object_that_is_unlinked_is_gone",
+            Self::Numbers => "a_descriptor_of_another_number_ends_the_session",
+            Self::Callable => "a_function_that_was_not_called_is_asked_of_the_server",
+            Self::Expected => "a_close_that_fails_ends_the_session",
         }
     }
 

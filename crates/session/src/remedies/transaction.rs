@@ -4,6 +4,7 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
 use super::Rule;
+use crate::reply_queue::Owner;
 use crate::session::Session;
 
 /// The level of a transaction, as the server says it.
@@ -102,17 +103,33 @@ impl Transaction {
 impl Session {
     /// A statement of the client's goes to the server.
     pub(crate) fn runs(&mut self, now: Moment, effect: Effect, template: u32) {
+        if self.owner == Owner::Chatter {
+            return; // it was answered because it changes nothing
+        }
+        // It is known better than by its kind.
+        let effect = if self.chatter.runs(self.units.newest()) { Effect::Unknown } else { effect };
         self.note_obstacle(now, effect, template);
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
                 self.transaction_begins();
                 self.transaction.wants_level = true;
             }
-            Effect::Begin | Effect::End | Effect::Nothing | Effect::Deallocates => {}
-            Effect::Savepoint => self.loops.flush(),
+            // Another transaction may follow at once: COMMIT AND CHAIN.
+            Effect::End => {
+                self.loops.transaction_ended(&self.config.common);
+                self.lobs.transaction_over();
+            }
+            Effect::Begin | Effect::Nothing | Effect::Deallocates => {}
+            Effect::Savepoint => {
+                self.loops.flush();
+                self.lobs.savepoint();
+            }
             Effect::Read => {
                 self.facts.read(template);
                 self.read_sent(now, template);
+                if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
+                    self.lobs.flush();
+                }
             }
             Effect::WritesRows | Effect::Unknown | Effect::MayDefine => {
                 self.forget(effect == Effect::MayDefine);
@@ -123,15 +140,21 @@ impl Session {
     /// The client begins a transaction.
     pub(crate) fn transaction_begins(&mut self) {
         self.transaction.begin();
-        if self.may_remedy(Remedy::Loops) {
+        self.lobs.transaction_begins();
+        if self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs) {
             self.loops.transaction_begins(&self.config.common);
         }
     }
 
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
-        self.facts.forget(self.units.newest());
+        let unit = self.units.newest();
+        self.facts.forget(unit);
+        if Rule::Neutral.is_kept() {
+            self.chatter.forget(unit);
+        }
         self.loops.flush();
+        self.lobs.flush();
         self.watching.doubt_names();
         if may_define && !std::mem::replace(&mut self.transaction.may_define, true) {
             self.facts.changes.begin();
@@ -159,6 +182,7 @@ impl Session {
         self.transaction.end();
         self.loops.transaction_ended(&self.config.common);
         self.cursors.transaction_over();
+        self.lobs.transaction_over();
         self.begin.savepoints_ended();
     }
 }

@@ -1,6 +1,7 @@
 //! A session between a client and a server that are played by hand. Each test program uses a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod objects;
 pub(crate) mod server;
 pub(crate) mod walk;
 pub(crate) mod wire;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use onetrip_sql::purity::CATALOGUE_QUERY;
 
+use super::objects::Objects;
 use super::walk::Walks;
 use super::{columns, complete, error, message, notification, ready};
 
@@ -41,9 +42,12 @@ pub(crate) struct Server {
     pub(crate) has_sql_statements: bool,
     /// The database has a function that knows cursors.
     pub(crate) moves_cursors: bool,
+    /// Its search path as it works out.
+    pub(crate) path: &'static str,
     /// The number of its database.
     pub(crate) database: &'static str,
     pub(crate) walks: Walks,
+    pub(crate) objects: Objects,
 }
 
 impl Default for Server {
@@ -67,8 +71,10 @@ impl Default for Server {
             describes: HashMap::new(),
             has_sql_statements: false,
             moves_cursors: false,
+            path: "{pg_catalog,public}",
             database: "16384",
             walks: Walks::default(),
+            objects: Objects::default(),
         }
     }
 }
@@ -115,6 +121,10 @@ impl Server {
                     } else {
                         self.runs(&text, true, &mut said);
                     }
+                }
+                b'F' => {
+                    self.calls(body, &mut said);
+                    self.get_ready(&mut said);
                 }
                 b'Q' => {
                     said.extend(description(&String::from_utf8_lossy(first)).unwrap_or_default());
@@ -179,6 +189,21 @@ impl Server {
         }
     }
 
+    fn calls(&mut self, body: &[u8], said: &mut Vec<u8>) {
+        if self.status == b'E' {
+            return said.extend(error("ERROR", "25P02", "current transaction is aborted"));
+        }
+        match self.objects.call(body) {
+            Ok(value) => {
+                said.extend(message(b'V', &[&(value.len() as u32).to_be_bytes(), &value[..]].concat()))
+            }
+            Err(error) => {
+                self.status = if self.status == b'T' { b'E' } else { b'I' };
+                said.extend(error);
+            }
+        }
+    }
+
     /// Runs DECLARE, FETCH or MOVE.
     fn uses_cursor(&mut self, text: &str, said: &mut Vec<u8>) -> bool {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -227,13 +252,21 @@ impl Server {
             return self.deallocates(what, said);
         }
         let upper = text.to_uppercase();
+        if let Some(oid) = text.strip_prefix("SELECT lo_unlink(").and_then(|rest| rest.strip_suffix(')')) {
+            self.objects.unlink(oid.parse().unwrap_or(0));
+        }
         self.raise += u32::from(upper.starts_with("UPDATE SALARY"));
         if upper.starts_with("ROLLBACK TO") && self.shield_fails {
             self.skips = is_extended;
             self.status = b'E';
             return said.extend(error("ERROR", "XX000", "no way back"));
         }
+        if upper.starts_with("ROLLBACK TO") && !self.objects.has_savepoint() {
+            self.skips = is_extended;
+            return said.extend(error("ERROR", "3B001", "savepoint does not exist"));
+        }
         if upper.starts_with("ROLLBACK TO") {
+            self.objects.rollback_to();
             self.status = b'T';
             return said.extend(complete("ROLLBACK"));
         }
@@ -251,7 +284,12 @@ impl Server {
             return said.extend(error);
         }
         match verb {
-            Some("COMMIT" | "ROLLBACK") => self.status = b'I',
+            Some("COMMIT" | "ROLLBACK") => {
+                self.objects.transaction_over();
+                self.status = b'I';
+            }
+            Some("SAVEPOINT") => self.objects.savepoint(),
+            Some("RELEASE") => self.objects.release(),
             Some(_) => self.status = b'T',
             None => self.ran += 1,
         }
@@ -286,7 +324,7 @@ impl Server {
             let is_special = self.is_special || !self.listens.is_empty();
             let special: &[u8] = if is_special { b"t" } else { b"f" };
             let number = Some(self.database.as_bytes());
-            vec![columns(&[Some(b"{pg_catalog,public}"), Some(b"ann"), Some(special), number])]
+            vec![columns(&[Some(self.path.as_bytes()), Some(b"ann"), Some(special), number])]
         } else if text.contains("pg_prepared_statements") {
             vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
         } else {

@@ -1,20 +1,17 @@
 //! Real PostgreSQL servers, and what they say of their catalogues.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use onetrip_pgserver::PgServer;
 use onetrip_sql::purity::{CATALOGUE_QUERY, Catalogue};
 use postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-/// A throw-away server; it ends when this value does, at the latest with the test process.
+/// A throw-away server of a major version.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) version: &'static str,
-    port: u64,
-    process: Child,
+    server: PgServer,
 }
 
 /// PostgreSQL 15 and 18, one of each per test process.
@@ -26,23 +23,11 @@ pub(crate) fn servers() -> [&'static Server; 2] {
 
 impl Server {
     fn start(version: &'static str) -> Self {
-        let repository: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let mut process = Command::new("python3")
-            .arg(repository.join("scripts/pgserver.py"))
-            .args(["--version", version, "--auth", "trust"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python3 runs");
-        let mut line = String::new();
-        let stdout = process.stdout.take().expect("its output is a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
-        let at: serde_json::Value = serde_json::from_str(&line).expect("it prints an address");
-        Self { version, port: at["port"].as_u64().expect("a port"), process }
+        Self { version, server: PgServer::start(&["--version", version, "--auth", "trust"]) }
     }
 
     pub(crate) fn connect(&self, dbname: &str) -> Client {
-        let settings = format!("host=127.0.0.1 port={} user=onetrip dbname={dbname}", self.port);
+        let settings = format!("host=127.0.0.1 port={} user=onetrip dbname={dbname}", self.server.at.port);
         Client::connect(&settings, NoTls).unwrap_or_else(|error| panic!("{dbname}: {error}"))
     }
 
@@ -87,11 +72,4 @@ pub(crate) fn sorted(rows: &[SimpleQueryRow]) -> Vec<Vec<Option<String>>> {
 /// One column of text.
 pub(crate) fn column(client: &mut Client, statement: &str) -> Vec<String> {
     rows(client, statement).iter().map(|row| row.get(0).unwrap_or_default().to_owned()).collect()
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
-    }
 }

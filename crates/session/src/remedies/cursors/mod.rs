@@ -69,6 +69,8 @@ pub(crate) struct Cursors {
     is_lost: bool,
     /// SQL has prepared what may move a cursor, and may run it without its name.
     is_off: bool,
+    /// The last unit of the client's that an error has answered.
+    failed_unit: Option<u64>,
 }
 
 /// A piece that the server sends to the client.
@@ -207,10 +209,15 @@ impl Cursors {
         self.readers.remove(&b""[..]);
     }
 
+    /// An error answers a unit of the client's: what it was to close or to put in another's place may be there.
+    pub(crate) fn unit_failed(&mut self, unit: u64) {
+        self.failed_unit = Some(unit);
+    }
+
     /// A unit of the client's was answered by ReadyForQuery; `failed` as it says.
     pub(crate) fn unit_ready(&mut self, unit: u64, failed: bool) {
         let is_due = |reader: &Reader| reader.leaving.is_some_and(|at| at <= unit);
-        if failed {
+        if failed || self.failed_unit == Some(unit) {
             for reader in self.readers.values_mut().filter(|reader| is_due(reader)) {
                 reader.leaving = None;
                 reader.doubt();

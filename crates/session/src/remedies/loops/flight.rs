@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_loops::{Column, Flight, Format as ColumnFormat, Guess, Origin, Outcome, Ticket};
 use onetrip_wire::pg::{
     Bind, Execute, Format, Formats, HEADER_BYTES, Parse, RowDescription, StatementOrPortal, Values, backend,
@@ -21,7 +21,7 @@ use onetrip_wire::pg::{
 
 use super::request::{Way, encoded_values};
 use super::{feed_row, since_start};
-use crate::remedies::Rule;
+use crate::remedies::{Rule, Step};
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -53,6 +53,8 @@ enum Part {
     /// The savepoint.
     Head,
     Guess(Ticket, u32),
+    /// A call that reads a large object.
+    Call(Step),
     /// The way back.
     Tail,
     /// A Sync that shows the server that the program is there (rule P18).
@@ -77,7 +79,8 @@ impl Session {
     pub(super) fn send_flight(&mut self, now: Moment, flight: &Flight) {
         let accepted: Vec<(Guess<'_>, Vec<u8>)> =
             flight.guesses().filter_map(|guess| Some((guess, self.expect_guess(now, &guess)?))).collect();
-        if accepted.is_empty() {
+        let steps = self.take_steps();
+        if accepted.is_empty() && steps.is_empty() {
             return;
         }
         self.put_part(Part::Head);
@@ -85,9 +88,10 @@ impl Session {
         self.put_own_statement(Owner::Loops, &[b"SAVEPOINT ", savepoint.as_slice()].concat());
         self.put_own_statement(Owner::Loops, SETTINGS.as_bytes());
         self.put_sync();
+        self.put_steps(steps);
         let mut prepared: Vec<u32> = Vec::new();
         for (guess, _) in &accepted {
-            self.put_guess(guess, &mut prepared);
+            self.put_guess(now, guess, &mut prepared);
         }
         self.put_part(Part::Tail);
         self.put_own_statement(Owner::Loops, &[b"ROLLBACK TO SAVEPOINT ", savepoint.as_slice()].concat());
@@ -110,9 +114,11 @@ impl Session {
     /// Makes room for the answer of a guess; its key, if there was room.
     fn expect_guess(&mut self, now: Moment, guess: &Guess<'_>) -> Option<Vec<u8>> {
         let key = self.loops.examples.get(guess.template).and_then(|example| example.way.key_of(guess));
+        let may_run = self.may_guess(now, guess);
         let loops = &mut self.loops;
         let is_kept = key
             .as_ref()
+            .filter(|_| may_run)
             .is_some_and(|key| loops.buffer.expect(since_start(now), guess.ticket, key, Origin::Guess));
         if !is_kept {
             loops.predictor.failed(guess.ticket);
@@ -133,12 +139,32 @@ impl Session {
         name
     }
 
-    fn put_guess(&mut self, guess: &Guess<'_>, prepared: &mut Vec<u32>) {
+    /// Whether the remedy of this guess is on, and may make it.
+    fn may_guess(&mut self, now: Moment, guess: &Guess<'_>) -> bool {
+        let example = self.loops.examples.get(guess.template);
+        match example.map(|example| matches!(example.way, Way::Object { .. })) {
+            Some(true) => self.may_remedy(Remedy::Lobs) && self.may_open_ahead(now),
+            _ => self.may_remedy(Remedy::Loops),
+        }
+    }
+
+    fn put_steps(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            self.put_part(Part::Call(step));
+            self.put_call_ahead(step);
+        }
+    }
+
+    fn put_guess(&mut self, now: Moment, guess: &Guess<'_>, prepared: &mut Vec<u32>) {
+        let way = self.loops.examples.get(guess.template).map(|example| example.way.clone());
+        if let Some(Way::Object { mode }) = way {
+            return self.put_steps(self.chain_of(now, guess, mode));
+        }
         self.put_part(Part::Guess(guess.ticket, guess.template));
-        let Some(example) = self.loops.examples.get(guess.template) else { return self.put_sync() };
-        let way = example.way.clone();
+        let Some(way) = way else { return self.put_sync() };
         let portal = self.private_name(None);
         match &way {
+            Way::Object { .. } => {}
             Way::Simple { .. } => {
                 let text = way.text_of(guess).unwrap_or_default();
                 let statement = portal.clone();
@@ -223,6 +249,9 @@ impl Session {
                 self.loops.in_flight.status_before = self.server_status;
             }
             Some(Part::Guess(ticket, example)) => self.guess_reply(ticket, example, tag, message, is_whole),
+            Some(Part::Call(step)) if !self.ahead_reply(now, step, tag, message, is_whole)? => {
+                self.loops.in_flight.spoil();
+            }
             _ => {}
         }
         if tag == backend::READY_FOR_QUERY {
@@ -270,6 +299,7 @@ impl Session {
                 let outcome = Outcome { execution: Some(execution), bytes, rows };
                 self.loops.predictor.result_end(ticket, outcome);
             }
+            Some(Part::Call(step)) => self.ahead_ends(step, is_spoilt, execution),
             Some(Part::Tail) => {
                 in_flight.over += 1;
                 let before = std::mem::take(&mut in_flight.status_before);

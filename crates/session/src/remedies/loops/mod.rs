@@ -12,6 +12,7 @@
 //! ```
 
 mod flight;
+mod objects;
 mod request;
 mod serve;
 mod verify;
@@ -25,7 +26,8 @@ use onetrip_wire::pg::{DataRow, FrameHeader, HEADER_BYTES, backend, frontend};
 use smallvec::SmallVec;
 
 use self::flight::{InFlight, columns_of};
-use self::request::{Example, Examples, Request};
+pub(crate) use self::request::Request;
+use self::request::{Example, Examples};
 use self::serve::keep_parse;
 use self::verify::Verifying;
 pub use self::verify::{BadVerify, Verify};
@@ -196,7 +198,7 @@ impl Session {
 
     /// Whether a read may be answered by what was read before, ahead of the program or by itself.
     fn may_answer_reads(&self) -> bool {
-        self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Repeats)
+        [Remedy::Loops, Remedy::Repeats, Remedy::Lobs].into_iter().any(|one| self.may_remedy(one))
     }
 
     /// Whether a statement of this template may be run although nobody asked for it (rule P4): it only reads, and the
@@ -224,7 +226,7 @@ impl Session {
     /// what a loop takes its values from.
     fn watch(&mut self, now: Moment, request: &Request<'_>, is_pure: bool, plans: bool) {
         let unit = self.units.oldest(); // the next one: nothing is under way
-        let plans = plans && self.may_remedy(Remedy::Loops);
+        let plans = plans && self.may_plan();
         let Some(example) = self.loops.examples.get(request.example) else { return };
         let arrival = Arrival { template: example.guessed, values: &request.values };
         let loops = &mut self.loops;
@@ -267,15 +269,21 @@ impl Session {
             return;
         }
         self.loops.contact_at = now;
-        if !self.loops.flight.is_empty() {
+        self.plan_ahead(now);
+        if !self.loops.flight.is_empty() || self.lobs.has_steps() {
             self.send_planned(now);
         }
     }
 
+    /// Whether anything may be run ahead of a loop.
+    fn may_plan(&self) -> bool {
+        self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs)
+    }
+
     /// Asks the predictor for more, and sends it at once.
     fn plan_flight(&mut self, now: Moment) {
-        let may_plan = self.may_remedy(Remedy::Loops) && self.is_in_snapshot() && self.may_send_own();
-        if !may_plan || !self.loops.flight.is_empty() {
+        if !self.may_plan() || !self.is_in_snapshot() || !self.may_send_own() || !self.loops.flight.is_empty()
+        {
             return;
         }
         self.loops.predictor.plan(&mut self.loops.flight);

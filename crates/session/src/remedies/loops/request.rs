@@ -42,7 +42,7 @@ pub(super) struct Example {
 
 /// By which protocol, and what is the same in every run of it.
 #[derive(Debug, Clone)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// A simple query; the latest text, and where its literals are.
     Simple { text: Vec<u8>, literals: SmallVec<[(Range<usize>, Form); 8]> },
     /// An extended group.
@@ -54,6 +54,8 @@ pub(super) enum Way {
         result_codes: Vec<u8>,
         describes: bool,
     },
+    /// A `lo_open` in this mode.
+    Object { mode: i32 },
 }
 
 /// All statements of a session that may be guessed.
@@ -67,11 +69,11 @@ pub(super) struct Examples {
 
 /// A unit that asks for all rows of one statement.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// Position of its example.
     pub(super) example: u32,
     /// What the answer depends on.
-    pub(super) key: Vec<u8>,
+    pub(crate) key: Vec<u8>,
     pub(super) values: SmallVec<[Value<'a>; 8]>,
     /// A BEGIN is in front of it.
     pub(super) begins: bool,
@@ -89,7 +91,7 @@ impl Examples {
     }
 
     /// The example of this name, made if there is none yet.
-    fn place(&mut self, name: &[u8], template: u32, way: Way) -> Option<u32> {
+    pub(super) fn place(&mut self, name: &[u8], template: u32, way: Way) -> Option<u32> {
         if let Some(id) = self.ids.get(name).copied() {
             let example = self.list.get_mut(id as usize)?;
             if let Way::Simple { .. } = way {
@@ -206,9 +208,13 @@ impl Example {
 
 impl Way {
     /// What is the same in every run: equal only for the same statement in the same formats.
-    fn put_name(&self, out: &mut Vec<u8>) {
+    pub(super) fn put_name(&self, out: &mut Vec<u8>) {
         match self {
             Self::Simple { .. } => {}
+            Self::Object { mode } => {
+                out.push(b'F');
+                out.extend_from_slice(&mode.to_be_bytes());
+            }
             Self::Extended { text, types, parameter_codes, result_codes, describes } => {
                 out.push(b'E');
                 out.push(u8::from(*describes));
@@ -225,6 +231,12 @@ impl Way {
     pub(super) fn key_of(&self, guess: &Guess<'_>) -> Option<Vec<u8>> {
         match self {
             Self::Simple { .. } => self.text_of(guess).map(|text| simple_key(&text)),
+            Self::Object { .. } => {
+                let mut key = Vec::new();
+                self.put_name(&mut key);
+                key.extend_from_slice(guess.values().next().and_then(|value| value.bytes)?);
+                Some(key)
+            }
             Self::Extended { .. } => {
                 let mut key = Vec::new();
                 self.put_name(&mut key);

@@ -8,7 +8,7 @@ use onetrip_wire::pg::{
 };
 
 use super::request::Request;
-use super::{Loops, SIGN_AFTER, remedy_of, since_start};
+use super::{Loops, remedy_of, since_start};
 use crate::remedies::Rule;
 use crate::remedies::arrived::Arrived;
 use crate::reply_queue::{Due, Expect, Owner};
@@ -49,10 +49,7 @@ impl Session {
         }
         self.loops.predictor.served(since_start(now), ticket);
         self.plan_flight(now);
-        let silence = now.since(self.loops.contact_at);
-        if silence >= SIGN_AFTER.as_nanos() as u64 && Rule::Sign.is_kept() {
-            self.send_sign(now);
-        }
+        self.show_presence(now);
         Verdict::Replace(unit.len())
     }
 

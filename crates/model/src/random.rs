@@ -2,15 +2,15 @@
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number below `limit`, which is not zero.
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,21 +19,21 @@ impl Random {
     }
 
     /// A number of this range.
-    pub(crate) fn within(&mut self, range: std::ops::Range<usize>) -> usize {
+    pub fn within(&mut self, range: std::ops::Range<usize>) -> usize {
         range.start + self.below(range.len())
     }
 
     /// True once in `n`, on average.
-    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+    pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
     /// The place in a list of weights.
-    pub(crate) fn weighted(&mut self, weights: &[usize]) -> usize {
+    pub fn weighted(&mut self, weights: &[usize]) -> usize {
         let mut left = self.below(weights.iter().sum());
         for (place, weight) in weights.iter().enumerate() {
             if left < *weight {
@@ -44,7 +44,7 @@ impl Random {
         unreachable!("the sum is that of the weights")
     }
 
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }

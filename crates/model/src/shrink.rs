@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::step::Program;
+use crate::step::Program;
 
 /// Longest time that cutting down may take.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// Takes out runs of steps, then single ones, as long as it `fails`.
-pub(crate) fn cut_down(mut program: Program, fails: impl Fn(&Program) -> bool) -> Program {
+pub fn cut_down(mut program: Program, fails: impl Fn(&Program) -> bool) -> Program {
     let deadline = Instant::now() + LIMIT;
     let mut size = program.steps.len() / 2;
     while size > 0 {

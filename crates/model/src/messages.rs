@@ -7,49 +7,49 @@ use onetrip_wire::pg::{
 };
 
 /// A startup packet of the servers' superuser.
-pub(crate) fn startup(dbname: &str) -> Vec<u8> {
+pub fn startup(dbname: &str) -> Vec<u8> {
     startup_with(&[("user", "onetrip"), ("database", dbname)])
 }
 
-pub(crate) fn startup_with(parameters: &[(&str, &str)]) -> Vec<u8> {
+pub fn startup_with(parameters: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     let pairs = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     encode_startup(&mut out, PROTOCOL_3_0, pairs);
     out
 }
 
-pub(crate) fn ssl_request() -> Vec<u8> {
+pub fn ssl_request() -> Vec<u8> {
     let mut out = Vec::new();
     encode_ssl_request(&mut out);
     out
 }
 
-pub(crate) fn gssenc_request() -> Vec<u8> {
+pub fn gssenc_request() -> Vec<u8> {
     vec![0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30]
 }
 
 /// Whether the server answers these bytes with a single byte.
-pub(crate) fn is_encryption_request(bytes: &[u8]) -> bool {
+pub fn is_encryption_request(bytes: &[u8]) -> bool {
     bytes == ssl_request() || bytes == gssenc_request()
 }
 
 /// Any message.
-pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     frame(&mut out, tag, |out| out.extend_from_slice(body));
     out
 }
 
-pub(crate) fn query(text: &str) -> Vec<u8> {
+pub fn query(text: &str) -> Vec<u8> {
     message(frontend::QUERY, &c_str(text))
 }
 
-pub(crate) fn parse(statement: &str, text: &str) -> Vec<u8> {
+pub fn parse(statement: &str, text: &str) -> Vec<u8> {
     message(frontend::PARSE, &[c_str(statement), c_str(text), vec![0, 0]].concat())
 }
 
 /// Binds text parameters; results come as text.
-pub(crate) fn bind(portal: &str, statement: &str, parameters: &[&[u8]]) -> Vec<u8> {
+pub fn bind(portal: &str, statement: &str, parameters: &[&[u8]]) -> Vec<u8> {
     let mut body = [c_str(portal), c_str(statement), vec![0, 0]].concat();
     body.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
     for parameter in parameters {
@@ -60,55 +60,55 @@ pub(crate) fn bind(portal: &str, statement: &str, parameters: &[&[u8]]) -> Vec<u
     message(frontend::BIND, &body)
 }
 
-pub(crate) fn describe_statement(name: &str) -> Vec<u8> {
+pub fn describe_statement(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Statement(name.as_bytes()).encode(frontend::DESCRIBE, out))
 }
 
-pub(crate) fn describe_portal(name: &str) -> Vec<u8> {
+pub fn describe_portal(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Portal(name.as_bytes()).encode(frontend::DESCRIBE, out))
 }
 
-pub(crate) fn close_statement(name: &str) -> Vec<u8> {
+pub fn close_statement(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Statement(name.as_bytes()).encode(frontend::CLOSE, out))
 }
 
-pub(crate) fn close_portal(name: &str) -> Vec<u8> {
+pub fn close_portal(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Portal(name.as_bytes()).encode(frontend::CLOSE, out))
 }
 
 /// Runs a portal; zero rows are all.
-pub(crate) fn execute(portal: &str, rows: u32) -> Vec<u8> {
+pub fn execute(portal: &str, rows: u32) -> Vec<u8> {
     encoded(|out| {
         Execute { portal: portal.as_bytes(), row_limit: NonZeroU32::new(rows) }.encode(out);
     })
 }
 
-pub(crate) fn sync() -> Vec<u8> {
+pub fn sync() -> Vec<u8> {
     message(frontend::SYNC, &[])
 }
 
-pub(crate) fn flush() -> Vec<u8> {
+pub fn flush() -> Vec<u8> {
     message(frontend::FLUSH, &[])
 }
 
-pub(crate) fn terminate() -> Vec<u8> {
+pub fn terminate() -> Vec<u8> {
     message(frontend::TERMINATE, &[])
 }
 
-pub(crate) fn copy_data(data: &[u8]) -> Vec<u8> {
+pub fn copy_data(data: &[u8]) -> Vec<u8> {
     message(frontend::COPY_DATA, data)
 }
 
-pub(crate) fn copy_done() -> Vec<u8> {
+pub fn copy_done() -> Vec<u8> {
     message(frontend::COPY_DONE, &[])
 }
 
-pub(crate) fn copy_fail(reason: &str) -> Vec<u8> {
+pub fn copy_fail(reason: &str) -> Vec<u8> {
     message(frontend::COPY_FAIL, &c_str(reason))
 }
 
 /// Calls a function by its number, with text arguments and a text result.
-pub(crate) fn function_call(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
+pub fn function_call(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
     let mut body = function.to_be_bytes().to_vec();
     body.extend_from_slice(&[0, 0]);
     body.extend_from_slice(&(arguments.len() as u16).to_be_bytes());
@@ -120,12 +120,25 @@ pub(crate) fn function_call(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
     message(frontend::FUNCTION_CALL, &body)
 }
 
+/// Calls a function by its number, everything in binary.
+pub fn call_binary(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
+    let mut body = function.to_be_bytes().to_vec();
+    body.extend_from_slice(&[0, 1, 0, 1]);
+    body.extend_from_slice(&(arguments.len() as u16).to_be_bytes());
+    for argument in arguments {
+        body.extend_from_slice(&(argument.len() as u32).to_be_bytes());
+        body.extend_from_slice(argument);
+    }
+    body.extend_from_slice(&[0, 1]);
+    message(frontend::FUNCTION_CALL, &body)
+}
+
 /// Parse, Bind, Describe, Execute of one statement.
-pub(crate) fn run_unnamed(text: &str) -> Vec<u8> {
+pub fn run_unnamed(text: &str) -> Vec<u8> {
     [parse("", text), bind("", "", &[]), describe_portal(""), execute("", 0)].concat()
 }
 
-pub(crate) fn c_str(text: &str) -> Vec<u8> {
+pub fn c_str(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }
 

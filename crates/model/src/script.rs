@@ -1,19 +1,19 @@
 //! One session's part of a program: statements put into messages in the ways drivers do it.
 
-use super::random::Random;
-use super::step::{Patience, Program, Step, Wait};
-use crate::common::messages::*;
+use crate::messages::*;
+use crate::random::Random;
+use crate::step::{Patience, Program, Step, Wait};
 use onetrip_wire::pg::frontend;
 use std::time::Duration;
 
 /// int8, int4 and text.
-pub(crate) const INT8: u32 = 20;
-pub(crate) const INT4: u32 = 23;
-pub(crate) const TEXT: u32 = 25;
+pub const INT8: u32 = 20;
+pub const INT4: u32 = 23;
+pub const TEXT: u32 = 25;
 
 /// A parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Value {
+pub enum Value {
     Int(i64),
     Text(String),
     Null,
@@ -41,17 +41,17 @@ impl Value {
 
 /// A statement with `$1`, `$2`.
 #[derive(Debug, Clone)]
-pub(crate) struct Statement {
-    pub(crate) text: String,
-    pub(crate) values: Vec<Value>,
+pub struct Statement {
+    pub text: String,
+    pub values: Vec<Value>,
 }
 
 impl Statement {
-    pub(crate) fn new(text: &str, values: &[Value]) -> Self {
+    pub fn new(text: &str, values: &[Value]) -> Self {
         Self { text: text.to_owned(), values: values.to_vec() }
     }
 
-    pub(crate) fn inlined(&self) -> String {
+    pub fn inlined(&self) -> String {
         let numbered = self.values.iter().enumerate();
         numbered.fold(self.text.clone(), |text, (place, value)| {
             text.replace(&format!("${}", place + 1), &value.literal())
@@ -61,7 +61,7 @@ impl Statement {
 
 /// How a driver sends a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// A simple query with literals: psycopg2, MySQL-like habits.
     Simple,
     /// Parse, Bind, Describe, Execute, Sync: psycopg 3, lib/pq.
@@ -76,15 +76,15 @@ pub(crate) enum Form {
 
 /// How a program speaks, the same for all of a loop.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
-    pub(crate) form: Form,
+pub struct Manner {
+    pub form: Form,
     /// Parameters' type as declared in Parse; `None` leaves it to the server, with parameters as text.
-    pub(crate) declared: Option<u32>,
-    pub(crate) is_binary: bool,
+    pub declared: Option<u32>,
+    pub is_binary: bool,
 }
 
 impl Manner {
-    pub(crate) fn any(random: &mut Random) -> Self {
+    pub fn any(random: &mut Random) -> Self {
         const FORMS: [Form; 5] = [Form::Simple, Form::Unnamed, Form::Split, Form::Named, Form::NamedTogether];
         let form = random.pick(&FORMS);
         let declared = random.pick(&[None, Some(INT4), Some(INT8), Some(INT8)]);
@@ -92,12 +92,12 @@ impl Manner {
     }
 
     /// Simple queries.
-    pub(crate) const SIMPLE: Self = Self { form: Form::Simple, declared: None, is_binary: false };
+    pub const SIMPLE: Self = Self { form: Form::Simple, declared: None, is_binary: false };
 }
 
 /// What one session does, in blocks that nothing comes between.
 #[derive(Debug)]
-pub(crate) struct Script {
+pub struct Script {
     session: usize,
     blocks: Vec<Vec<Step>>,
     /// Statements that were prepared, by text and manner; a name may have been taken away since.
@@ -109,30 +109,30 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(crate) fn new(session: usize) -> Self {
+    pub fn new(session: usize) -> Self {
         Self { session, blocks: Vec::new(), prepared: Vec::new(), names: 0, is_joined: false, is_calm: false }
     }
 
     /// For a program in which nobody changes tables.
-    pub(crate) fn calm(self, is_calm: bool) -> Self {
+    pub fn calm(self, is_calm: bool) -> Self {
         Self { is_calm, ..self }
     }
 
-    pub(crate) fn is_calm(&self) -> bool {
+    pub fn is_calm(&self) -> bool {
         self.is_calm
     }
 
-    pub(crate) fn session(&self) -> usize {
+    pub fn session(&self) -> usize {
         self.session
     }
 
     /// Any bytes.
-    pub(crate) fn send(&mut self, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) {
+    pub fn send(&mut self, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) {
         self.push(Step::new(self.session, bytes, wait, shown));
     }
 
     /// A step, maybe of another session.
-    pub(crate) fn push(&mut self, step: Step) {
+    pub fn push(&mut self, step: Step) {
         match self.blocks.last_mut() {
             Some(block) if self.is_joined => block.push(step),
             _ => self.blocks.push(vec![step]),
@@ -140,37 +140,37 @@ impl Script {
     }
 
     /// What `steps` adds comes right behind what was last.
-    pub(crate) fn joined(&mut self, steps: impl FnOnce(&mut Self)) {
+    pub fn joined(&mut self, steps: impl FnOnce(&mut Self)) {
         let was_joined = std::mem::replace(&mut self.is_joined, true);
         steps(self);
         self.is_joined = was_joined;
     }
 
     /// Nothing comes between the steps that `steps` adds.
-    pub(crate) fn block(&mut self, steps: impl FnOnce(&mut Self)) {
+    pub fn block(&mut self, steps: impl FnOnce(&mut Self)) {
         self.blocks.push(Vec::new());
         self.joined(steps);
     }
 
     /// A simple query of another session, right behind what was last.
-    pub(crate) fn elsewhere(&mut self, session: usize, text: &str) {
+    pub fn elsewhere(&mut self, session: usize, text: &str) {
         let step = Step::new(session, query(text), Wait::Ready(1), text);
         self.joined(|script| script.push(step));
     }
 
     /// Simple queries.
-    pub(crate) fn simple(&mut self, text: &str) {
+    pub fn simple(&mut self, text: &str) {
         self.send(query(text), Wait::Ready(1), text);
     }
 
     /// One that ends by itself.
-    pub(crate) fn ending(&mut self, text: &str) {
+    pub fn ending(&mut self, text: &str) {
         let step = Step::new(self.session, query(text), Wait::Ready(1), text);
         self.push(Step { patience: Patience::Ends, ..step });
     }
 
     /// So much time passes before the last step.
-    pub(crate) fn pause_before_last(&mut self, pause: Duration) {
+    pub fn pause_before_last(&mut self, pause: Duration) {
         if let Some(step) = self.blocks.last_mut().and_then(|block| block.last_mut()) {
             step.pause = pause;
             step.shown = format!("after {pause:?} {}", step.shown);
@@ -178,7 +178,7 @@ impl Script {
     }
 
     /// A statement without parameters, in any form.
-    pub(crate) fn any(&mut self, random: &mut Random, text: &str) {
+    pub fn any(&mut self, random: &mut Random, text: &str) {
         match random.below(4) {
             0 => self.send([run_unnamed(text), sync()].concat(), Wait::Ready(1), format!("extended {text}")),
             _ => self.simple(text),
@@ -186,7 +186,7 @@ impl Script {
     }
 
     /// A statement with parameters.
-    pub(crate) fn run(&mut self, statement: &Statement, manner: Manner) {
+    pub fn run(&mut self, statement: &Statement, manner: Manner) {
         let shown = |what: &str| format!("{what} {} {manner:?}", statement.inlined());
         let text = &statement.text;
         match manner.form {
@@ -230,14 +230,14 @@ impl Script {
     }
 
     /// Parse, Describe, Sync.
-    pub(crate) fn prepare(&mut self, name: &str, statement: &Statement, manner: Manner) {
+    pub fn prepare(&mut self, name: &str, statement: &Statement, manner: Manner) {
         let parse = parse_typed(name, &statement.text, &types(statement, manner));
         let bytes = [parse, describe_statement(name), sync()].concat();
         self.send(bytes, Wait::Ready(1), format!("prepare {name:?} {}", statement.text));
     }
 
     /// Bind, Execute, Sync.
-    pub(crate) fn bind(&mut self, name: &str, statement: &Statement, manner: Manner) {
+    pub fn bind(&mut self, name: &str, statement: &Statement, manner: Manner) {
         let bytes = [bind_all("", name, statement, manner), execute("", 0), sync()].concat();
         self.send(
             bytes,
@@ -247,7 +247,7 @@ impl Script {
     }
 
     /// The program forgets what it has prepared, as after DISCARD ALL.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.prepared.clear();
     }
 
@@ -265,7 +265,7 @@ impl Script {
 }
 
 /// Joins the sessions' parts: blocks in the order of each, otherwise by chance.
-pub(crate) fn interleave(random: &mut Random, scripts: Vec<Script>) -> Program {
+pub fn interleave(random: &mut Random, scripts: Vec<Script>) -> Program {
     let sessions = scripts.len();
     let mut parts: Vec<_> = scripts.into_iter().map(|script| script.blocks.into_iter()).collect();
     let mut steps = Vec::new();
@@ -283,7 +283,7 @@ pub(crate) fn interleave(random: &mut Random, scripts: Vec<Script>) -> Program {
 }
 
 /// Parse with declared types.
-pub(crate) fn parse_typed(name: &str, text: &str, types: &[u32]) -> Vec<u8> {
+pub fn parse_typed(name: &str, text: &str, types: &[u32]) -> Vec<u8> {
     let mut body = [c_str(name), c_str(text)].concat();
     body.extend_from_slice(&(types.len() as u16).to_be_bytes());
     types.iter().for_each(|oid| body.extend_from_slice(&oid.to_be_bytes()));
@@ -291,7 +291,7 @@ pub(crate) fn parse_typed(name: &str, text: &str, types: &[u32]) -> Vec<u8> {
 }
 
 /// Bind of a statement's values.
-pub(crate) fn bind_all(portal: &str, name: &str, statement: &Statement, manner: Manner) -> Vec<u8> {
+pub fn bind_all(portal: &str, name: &str, statement: &Statement, manner: Manner) -> Vec<u8> {
     let format = [0, 1, 0, u8::from(manner.is_binary)];
     let mut body = [c_str(portal), c_str(name), format.to_vec()].concat();
     body.extend_from_slice(&(statement.values.len() as u16).to_be_bytes());

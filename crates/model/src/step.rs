@@ -6,19 +6,19 @@ use onetrip_wire::pg::backend;
 
 /// What one session does next; the others wait.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
-    pub(crate) session: usize,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) wait: Wait,
-    pub(crate) patience: Patience,
+pub struct Step {
+    pub session: usize,
+    pub bytes: Vec<u8>,
+    pub wait: Wait,
+    pub patience: Patience,
     /// Time that passes before it.
-    pub(crate) pause: Duration,
-    pub(crate) shown: String,
+    pub pause: Duration,
+    pub shown: String,
 }
 
 impl Step {
     /// A step that may wait for another session.
-    pub(crate) fn new(session: usize, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) -> Self {
+    pub fn new(session: usize, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) -> Self {
         let (patience, pause, shown) = (Patience::Blocks, Duration::ZERO, shown.into());
         Self { session, bytes, wait, patience, pause, shown }
     }
@@ -26,7 +26,7 @@ impl Step {
 
 /// What answers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub enum Wait {
     /// So many ReadyForQuery messages.
     Ready(usize),
     /// The end of one Execute, or an error; a Flush asked for it.
@@ -37,7 +37,7 @@ pub(crate) enum Wait {
 
 impl Wait {
     /// The messages one of which ends what a Flush asked for.
-    pub(crate) fn stops(self) -> &'static [u8] {
+    pub fn stops(self) -> &'static [u8] {
         match self {
             Self::Ready(_) => &[],
             Self::Executed => &[
@@ -53,7 +53,7 @@ impl Wait {
 
 /// What becomes of a step that does not end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub enum Patience {
     /// If the server says that it waits for another session, the schedule goes on.
     Blocks,
     /// It ends by itself, as by a timeout.
@@ -62,21 +62,21 @@ pub(crate) enum Patience {
 
 /// A schedule of steps.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
-    pub(crate) sessions: usize,
-    pub(crate) steps: Vec<Step>,
+pub struct Program {
+    pub sessions: usize,
+    pub steps: Vec<Step>,
 }
 
 impl Program {
     /// Whether tables may not be as they were created when it is over.
-    pub(crate) fn changes_schema(&self) -> bool {
+    pub fn changes_schema(&self) -> bool {
         const CHANGES: [&str; 5] = ["ALTER ", "DROP ", "CREATE INDEX", "CREATE OR REPLACE", "CREATE TABLE "];
         let changes = |step: &Step| CHANGES.iter().any(|word| step.shown.contains(word));
         self.steps.iter().any(changes)
     }
 
     /// One line per step.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         self.steps.iter().map(|step| format!("{}: {}\n", step.session, step.shown)).collect()
     }
 }

@@ -1,0 +1,180 @@
+//! Large objects, read one by one by calls of functions: in the manner of a driver, or in none.
+
+use super::super::random::Random;
+use super::super::schema::{OBJECTS, object_length};
+use super::super::script::{Manner, Script, Statement};
+use super::super::step::Wait;
+use super::common::{SNAPSHOTS, USUAL, begin, end, interruption};
+use crate::common::messages::{call_binary, function_call};
+
+const READ: i32 = 0x4_0000;
+const READ_WRITE: i32 = 0x6_0000;
+
+/// What may come between two calls.
+const TEXTS: [&str; 14] = [
+    "SAVEPOINT s1",
+    "ROLLBACK TO s1",
+    "RELEASE s1",
+    "SELECT lo_put(70003, 2, 'own')",
+    "SELECT lo_unlink(70005)",
+    "SELECT loread(0, 3)",
+    "SELECT lo_lseek(0, 1, 0)",
+    "SELECT lo_tell(1)",
+    "SELECT lo_open(70004, 262144)",
+    "SELECT lo_close(0)",
+    "SELECT lo_get(70002, 0, 5)",
+    "SELECT id, object FROM l ORDER BY id",
+    "SELECT count(*) FROM p",
+    "SHOW transaction_isolation",
+];
+
+/// How objects are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// libpq: the size is looked for first.
+    Sized,
+    /// pgjdbc: `LargeObject`.
+    Plain,
+    /// pgjdbc: `getBytes`.
+    Sought,
+    /// In pieces to the end.
+    Pieces,
+    /// Any calls.
+    Wild,
+}
+
+const WAYS: [Way; 6] = [Way::Sized, Way::Sized, Way::Plain, Way::Sought, Way::Pieces, Way::Wild];
+
+/// A few transactions; one session in three writes instead.
+pub(crate) fn write(script: &mut Script, random: &mut Random) {
+    if script.session() > 0 && random.one_in(2) {
+        return writes(script, random);
+    }
+    let (way, manner) = (random.pick(&WAYS), Manner::any(random));
+    let interrupts = random.pick(&[0, 0, 0, 12, 25]);
+    for _ in 0..random.within(1..4) {
+        if random.one_in(3) {
+            begin(script, random, &USUAL);
+        } else {
+            begin(script, random, &SNAPSHOTS);
+        }
+        script.run(&Statement::new("SELECT id, object FROM l ORDER BY id", &[]), manner);
+        let mut objects: Vec<u32> = OBJECTS.collect();
+        match random.below(5) {
+            0 => objects.truncate(3),
+            1 => random.shuffle(&mut objects),
+            2 => objects.push(objects[0]),
+            3 => objects.retain(|oid| oid % 3 > 0),
+            _ => {}
+        }
+        for oid in objects {
+            let way = if random.one_in(10) { random.pick(&WAYS) } else { way };
+            let mode = if random.one_in(25) { READ_WRITE } else { READ };
+            object(script, random, way, oid, mode, interrupts);
+        }
+        if random.one_in(20) {
+            open(script, 69_999, READ); // there is none
+        }
+        end(script, random);
+    }
+}
+
+fn object(script: &mut Script, random: &mut Random, way: Way, oid: u32, mode: i32, interrupts: usize) {
+    let length = object_length(oid) as i32;
+    open(script, oid, mode);
+    let second = random.one_in(12);
+    if second {
+        open(script, 70_001, READ);
+    }
+    let mut calls = vec![];
+    match way {
+        Way::Sized => {
+            calls.extend([(3171, vec![0]), (3170, vec![0, 0, 2]), (3170, vec![0, 0, 0])]);
+            calls.push((954, vec![0, length]));
+        }
+        Way::Plain => calls.push((954, vec![0, 4000])),
+        Way::Sought => calls.extend([(956, vec![0, 0, 0]), (954, vec![0, length])]),
+        Way::Pieces => calls.extend((0..=length / 700).map(|_| (954, vec![0, 700]))),
+        Way::Wild => {
+            for _ in 0..random.within(2..9) {
+                let offset = random.below(2 * length as usize + 2) as i32 - 2;
+                let fd = i32::from(random.one_in(9));
+                calls.push(match random.below(6) {
+                    0 => (956, vec![fd, offset, random.below(3) as i32]),
+                    1 => (3170, vec![fd, -offset, 2]),
+                    2 => (958, vec![fd]),
+                    3 => (3171, vec![fd]),
+                    _ => (954, vec![fd, offset]),
+                });
+            }
+        }
+    }
+    for (function, arguments) in calls {
+        call(script, function, &arguments);
+        if mode == READ_WRITE && random.one_in(2) {
+            script.send(
+                call_binary(955, &[&0i32.to_be_bytes(), b"written"]),
+                Wait::Ready(1),
+                "call 955 on 0: written",
+            );
+        }
+        if interrupts > 0 && random.one_in(interrupts) {
+            between(script, random);
+        }
+    }
+    if second {
+        call(script, 954, &[1, 50]);
+        call(script, 953, &[1]);
+    }
+    if !random.one_in(15) {
+        call(script, 953, &[0]);
+    }
+}
+
+fn between(script: &mut Script, random: &mut Random) {
+    match random.below(6) {
+        0 => interruption(script, random),
+        1 => script.send(function_call(958, &[b"0"]), Wait::Ready(1), "tell 0 in text"),
+        2 => {
+            script.simple("SAVEPOINT guard");
+            open(script, 70_006, READ);
+            call(script, 954, &[1, 20]);
+            script.simple("ROLLBACK TO guard");
+        }
+        3 if random.one_in(3) => call(script, 954, &[7, 1]),
+        _ => {
+            let text = random.pick(&TEXTS);
+            script.any(random, text);
+        }
+    }
+}
+
+/// Another session that changes what is read.
+fn writes(script: &mut Script, random: &mut Random) {
+    for _ in 0..random.within(2..8) {
+        let oid = 70_001 + random.below(OBJECTS.len()) as u32;
+        let text = match random.below(4) {
+            0 => format!("SELECT lo_put({oid}, {}, 'other')", random.below(60)),
+            1 => format!("SELECT lo_put({oid}, {}, 'longer')", object_length(oid) + 10),
+            2 => format!("SELECT lo_unlink({oid}), lo_from_bytea({oid}, 'made anew')"),
+            _ => format!("UPDATE l SET object = {oid} WHERE id = {}", 1 + random.below(OBJECTS.len())),
+        };
+        script.any(random, &text);
+    }
+}
+
+fn open(script: &mut Script, oid: u32, mode: i32) {
+    let bytes = call_binary(952, &[&oid.to_be_bytes(), &mode.to_be_bytes()]);
+    script.send(bytes, Wait::Ready(1), format!("open {oid} {mode:x}"));
+}
+
+/// A call whose arguments are numbers; the second one of `lo_lseek64` has eight bytes.
+fn call(script: &mut Script, function: u32, arguments: &[i32]) {
+    let bytes = |(at, value): (usize, &i32)| match (function, at) {
+        (3170, 1) => i64::from(*value).to_be_bytes().to_vec(),
+        _ => value.to_be_bytes().to_vec(),
+    };
+    let values: Vec<Vec<u8>> = arguments.iter().enumerate().map(bytes).collect();
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    script.send(call_binary(function, &values), Wait::Ready(1), format!("call {function} {arguments:?}"));
+}

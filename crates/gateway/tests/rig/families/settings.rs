@@ -1,0 +1,96 @@
+//! Programs that set and reset their sessions again and again, as pools do, and what makes that another thing.
+
+use super::super::random::Random;
+use super::super::schema::PARENTS;
+use super::super::script::{Manner, Script, Statement, Value};
+use super::common::{USUAL, begin, end, interruption, writer};
+
+/// What comes again and again.
+const SETTINGS: [&str; 20] = [
+    "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
+    "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
+    "DISCARD ALL",
+    "RESET ALL",
+    "SET statement_timeout = 30000",
+    "SET statement_timeout TO DEFAULT",
+    "SET TIME ZONE 'Asia/Tokyo'",
+    "RESET timezone",
+    "SET DateStyle = 'German'",
+    "SET search_path = other, public",
+    "SET search_path TO public",
+    "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "SET default_transaction_isolation = 'read committed'",
+    "SET extra_float_digits = -3",
+    "SET bytea_output = 'escape'",
+    "SHOW TimeZone",
+    "SHOW search_path",
+    "SET client_min_messages = notice",
+    "SET work_mem = '1kB'",
+    "SET jit = off",
+];
+
+/// What shows a setting, or changes one where it is not looked for.
+const BETWEEN: [&str; 13] = [
+    "SELECT now() IS NOT NULL, 0.1::float8 / 3, '\\x00ff'::bytea",
+    "SELECT timestamptz '2024-02-03 04:05:06+00'",
+    "SELECT name, setting, source FROM pg_settings WHERE source = 'session' ORDER BY name",
+    "SELECT current_schemas(false)",
+    "SELECT set_config('TimeZone', 'Europe/Paris', false)",
+    "SELECT zone('Europe/Paris')",
+    "SELECT side(1)",
+    "SELECT pg_try_advisory_lock(9)",
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+    "DECLARE held CURSOR WITH HOLD FOR SELECT id FROM p",
+    "SELECT name FROM pg_cursors ORDER BY name",
+    "LISTEN a",
+    "SET LOCAL TimeZone = 'Asia/Tokyo'",
+];
+
+/// Leases of a pool's connection: settings, work, and mostly the same settings again; one session in five writes.
+pub(crate) fn write(script: &mut Script, random: &mut Random) {
+    if script.session() > 0 && random.one_in(5) {
+        return writer(script, random, 8);
+    }
+    let usual: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(&SETTINGS)).collect();
+    let restlessness = random.pick(&[3, 6, 1000]);
+    for _ in 0..random.within(3..8) {
+        for text in &usual {
+            let text = if random.one_in(8) { random.pick(&SETTINGS) } else { *text };
+            set(script, random, text);
+        }
+        work(script, random, restlessness);
+    }
+}
+
+fn set(script: &mut Script, random: &mut Random, text: &str) {
+    if text.contains(';') || random.one_in(2) {
+        script.simple(text);
+    } else {
+        script.any(random, text);
+    }
+    if text == "DISCARD ALL" {
+        script.forget();
+    }
+}
+
+fn work(script: &mut Script, random: &mut Random, restlessness: usize) {
+    let is_transaction = random.one_in(2);
+    if is_transaction {
+        begin(script, random, &USUAL);
+    }
+    for _ in 0..random.below(3) {
+        let value = Value::Int(random.pick(&PARENTS));
+        let statement = Statement::new("SELECT id, name FROM p WHERE id = $1", &[value]);
+        script.run(&statement, Manner::any(random));
+        if random.one_in(restlessness) {
+            let text = random.pick(&BETWEEN);
+            script.any(random, text);
+        }
+        if random.one_in(3 * restlessness) {
+            interruption(script, random);
+        }
+    }
+    if is_transaction {
+        end(script, random);
+    }
+}

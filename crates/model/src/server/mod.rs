@@ -1,0 +1,168 @@
+//! The model of a server: sessions, what they share, and who waits for whom.
+
+mod analysis;
+mod backend;
+mod catalogue;
+mod evaluate;
+mod failure;
+mod lexer;
+mod locks;
+mod parser;
+mod protocol;
+mod rows;
+mod schema;
+mod settings;
+mod statements;
+mod syntax;
+mod transaction;
+mod value;
+
+pub use schema::{TABLES, TableOf, refill, schema};
+
+use backend::World;
+use failure::Failure;
+use protocol::Connection;
+
+/// The number of a session.
+pub type BackendNumber = usize;
+
+/// A server with its tables as [`schema`] makes them.
+///
+/// Contract: give bytes with [`Server::receive`], take answers with [`Server::said`] from *every* session, as one that
+/// waited may go on. When [`Server::next_deadline`] comes, say so with [`Server::handle_deadline`].
+#[derive(Debug, Default)]
+pub struct Server {
+    world: World,
+    connections: Vec<Connection>,
+}
+
+impl Server {
+    /// A server that nobody has connected to.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A new session; it waits for a startup packet.
+    pub fn connect(&mut self) -> BackendNumber {
+        self.connections.push(Connection::new(self.connections.len()));
+        self.connections.len() - 1
+    }
+
+    /// Bytes of a client come, at this time in nanoseconds.
+    pub fn receive(&mut self, now: u64, number: BackendNumber, bytes: &[u8]) {
+        self.world.now = now;
+        let connection = &mut self.connections[number];
+        connection.receive(bytes);
+        if connection.blocked.is_none() {
+            self.advance(number);
+        }
+        self.settle();
+    }
+
+    /// What a session's client is told.
+    pub fn said(&mut self, number: BackendNumber) -> Vec<u8> {
+        std::mem::take(&mut self.connections[number].said)
+    }
+
+    /// Whether a session waits for others.
+    pub fn is_blocked(&self, number: BackendNumber) -> bool {
+        self.connections[number].blocked.is_some()
+    }
+
+    /// Whether a session has done all that it was asked to.
+    pub fn is_idle(&self, number: BackendNumber) -> bool {
+        self.connections[number].is_idle()
+    }
+
+    /// Statements that a session has run, the private ones of a gateway among them.
+    pub fn ran(&self, number: BackendNumber) -> u64 {
+        self.connections[number].ran
+    }
+
+    /// When a session has waited for too long, in nanoseconds.
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.connections.iter().filter_map(deadline).min()
+    }
+
+    /// Time has come this far.
+    pub fn handle_deadline(&mut self, now: u64) {
+        self.world.now = now;
+        for number in 0..self.connections.len() {
+            if deadline(&self.connections[number]).is_some_and(|at| at <= now) {
+                let failure = Failure::new("55P03", "canceling statement due to lock timeout");
+                self.connections[number].fail_blocked(&mut self.world, &failure);
+                self.advance(number);
+            }
+        }
+        self.settle();
+    }
+
+    /// How many transactions that wrote have been committed: [`Server::rows`] changes only with it.
+    pub fn commits(&self) -> u64 {
+        self.world.rows.now()
+    }
+
+    /// The rows that a snapshot of now sees, in lines.
+    pub fn rows(&self) -> Vec<String> {
+        self.world.rows.shown()
+    }
+
+    /// What there is of a session: status, settings, statements, portals, savepoints, snapshot and locks, in lines. Names
+    /// that begin with `private` are left out.
+    pub fn state(&self, number: BackendNumber, private: &str) -> Vec<String> {
+        let connection = &self.connections[number];
+        let mut out = connection.shown(private);
+        out.extend(self.world.locks.shown(number));
+        out
+    }
+
+    fn advance(&mut self, number: usize) {
+        self.connections[number].advance(&mut self.world);
+        if self.is_deadlocked(number) {
+            let failure = Failure::new("40P01", "deadlock detected");
+            self.connections[number].fail_blocked(&mut self.world, &failure);
+            self.advance(number);
+        }
+    }
+
+    /// Lets those go on who waited for what is over, the first that waits first.
+    fn settle(&mut self) {
+        loop {
+            let waits = |number: &usize| Some((self.connections[*number].blocked.as_ref()?.turn, *number));
+            let mut waiting: Vec<_> =
+                (0..self.connections.len()).filter_map(|number| waits(&number)).collect();
+            waiting.sort_unstable();
+            let went_on = waiting.into_iter().any(|(_, number)| {
+                self.advance(number);
+                self.connections[number].blocked.is_none()
+            });
+            if !went_on {
+                return;
+            }
+        }
+    }
+
+    /// Whether a session waits for itself in the end.
+    fn is_deadlocked(&self, number: usize) -> bool {
+        let ahead = |of: usize| {
+            self.connections[of].blocked.as_ref().map_or_else(Vec::new, |blocked| blocked.by.clone())
+        };
+        let mut open = ahead(number);
+        let mut seen = Vec::new();
+        while let Some(next) = open.pop() {
+            if next == number {
+                return true;
+            }
+            if !seen.contains(&next) {
+                seen.push(next);
+                open.extend(ahead(next));
+            }
+        }
+        false
+    }
+}
+
+fn deadline(connection: &Connection) -> Option<u64> {
+    let since = connection.blocked.as_ref()?.since;
+    Some(since + connection.backend.settings.lock_timeout()?)
+}

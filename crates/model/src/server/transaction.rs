@@ -1,0 +1,104 @@
+//! One session's transaction: its snapshot, savepoints, and what has to be undone.
+
+use super::rows::{Deed, Rows, Snapshot, Xid};
+use super::schema::Table;
+use super::settings::Before;
+use super::syntax::Level;
+
+/// How far a transaction goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// One statement, or what comes up to a Sync.
+    Single,
+    /// A simple query of several statements.
+    Implicit,
+    /// From BEGIN on.
+    Explicit,
+}
+
+#[derive(Debug)]
+pub(crate) struct Savepoint {
+    pub(crate) name: String,
+    deeds: usize,
+    before: Before,
+    read_only: bool,
+}
+
+/// A transaction that has begun.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    pub(crate) block: Block,
+    pub(crate) has_failed: bool,
+    pub(crate) level: Level,
+    pub(crate) read_only: bool,
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) xid: Option<Xid>,
+    pub(crate) savepoints: Vec<Savepoint>,
+    /// Settings when it began.
+    pub(crate) before: Before,
+    deeds: Vec<(Table, usize, Deed)>,
+}
+
+impl Transaction {
+    pub(crate) fn new(block: Block, level: Level, before: Before) -> Self {
+        Self {
+            block,
+            has_failed: false,
+            level,
+            read_only: false,
+            snapshot: None,
+            xid: None,
+            savepoints: Vec::new(),
+            before,
+            deeds: Vec::new(),
+        }
+    }
+
+    /// The snapshot of a statement that begins now.
+    pub(crate) fn snapshot(&mut self, rows: &Rows) -> Snapshot {
+        match self.level {
+            Level::ReadCommitted => {
+                self.snapshot = Some(0); // that there was one
+                rows.now()
+            }
+            Level::RepeatableRead => *self.snapshot.get_or_insert_with(|| rows.now()),
+        }
+    }
+
+    pub(crate) fn xid(&mut self, backend: usize, rows: &mut Rows) -> Xid {
+        *self.xid.get_or_insert_with(|| rows.begin(backend))
+    }
+
+    pub(crate) fn did(&mut self, table: Table, at: usize, deed: Deed) {
+        self.deeds.push((table, at, deed));
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.savepoints.len()
+    }
+
+    pub(crate) fn save(&mut self, name: String, before: Before) {
+        let (deeds, read_only) = (self.deeds.len(), self.read_only);
+        self.savepoints.push(Savepoint { name, deeds, before, read_only });
+    }
+
+    /// The place of the savepoint of this name that was made last.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.savepoints.iter().rposition(|savepoint| savepoint.name == name)
+    }
+
+    /// Takes back what was done since the savepoint at this place, or all; the settings that were then.
+    pub(crate) fn take_back(&mut self, place: Option<usize>, rows: &mut Rows) -> Before {
+        let from = place.map_or(0, |place| self.savepoints[place].deeds);
+        for (table, at, deed) in self.deeds.drain(from..).rev() {
+            rows.take_back(table, at, deed);
+        }
+        match place {
+            Some(place) => {
+                self.read_only = self.savepoints[place].read_only;
+                self.savepoints[place].before.clone()
+            }
+            None => self.before.clone(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The families of programs: how often, how far away, and how much must have been removed.
+
+use std::time::Duration;
+
+use onetrip_model::random::Random;
+use onetrip_model::script::{Script, interleave};
+use onetrip_model::step::Program;
+
+use super::families;
+
+/// What the rig knows of a family.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    write: fn(&mut Script, &mut Random, usize),
+    pub(crate) weight: usize,
+    /// Trips that each remedy must have removed per program, on average, for the rig to have tested anything.
+    pub(crate) removed_min: &'static [(&'static str, f64)],
+}
+
+/// All of them; in the last one, every session is of another.
+pub(crate) const FAMILIES: [Family; 8] = [
+    Family {
+        name: "loops",
+        write: |script, random, _| families::loops(script, random),
+        weight: 5,
+        removed_min: &[],
+    },
+    Family {
+        name: "begins",
+        write: |script, random, _| families::begins(script, random),
+        weight: 2,
+        removed_min: &[],
+    },
+    Family { name: "commits", write: families::commits, weight: 2, removed_min: &[] },
+    Family {
+        name: "portals",
+        write: |script, random, _| families::portals(script, random),
+        weight: 2,
+        removed_min: &[],
+    },
+    Family {
+        name: "cursors",
+        write: |script, random, _| families::cursors(script, random),
+        weight: 2,
+        removed_min: &[],
+    },
+    Family {
+        name: "statements",
+        write: |script, random, _| families::statements(script, random),
+        weight: 3,
+        removed_min: &[],
+    },
+    Family {
+        name: "conflicts",
+        write: |script, random, _| families::conflicts(script, random),
+        weight: 2,
+        removed_min: &[],
+    },
+    Family { name: "mixed", write: mixed, weight: 3, removed_min: &[] },
+];
+
+fn mixed(script: &mut Script, random: &mut Random, sessions: usize) {
+    let family = FAMILIES[random.below(FAMILIES.len() - 1)];
+    (family.write)(script, random, sessions);
+}
+
+impl Family {
+    /// The program of a seed. Behind some steps, time passes, so that nothing is under way any more.
+    pub(crate) fn program(&self, seed: u64) -> Program {
+        let random = &mut Random::new(seed ^ 0x5eed_0000_0000);
+        let sessions = random.within(2..5);
+        let mut scripts = Vec::new();
+        for session in 0..sessions {
+            let mut script = Script::new(session);
+            // The catalogue is asked for behind a session's first statement.
+            script.simple("SELECT 1");
+            script.pause_before_last(LONG);
+            (self.write)(&mut script, random, sessions);
+            scripts.push(script);
+        }
+        let mut program = interleave(random, scripts);
+        program.steps.retain(|step| is_shaken(seed) || !step.shown.contains("LOCK TABLE"));
+        let rests = random.pick(&[2, 3, 8]);
+        for step in &mut program.steps {
+            if step.pause.is_zero() && random.one_in(rests) {
+                step.pause = LONG;
+            }
+        }
+        program
+    }
+}
+
+/// Longer than anything is under way.
+const LONG: Duration = Duration::from_millis(200);
+
+/// Which family's turn it is.
+pub(crate) fn of_seed(seed: u64) -> &'static Family {
+    let place = Random::new(seed).weighted(&FAMILIES.map(|family| family.weight));
+    &FAMILIES[place]
+}
+
+/// Whether messages of two sessions overtake each other. A Parse that is answered early takes its locks, and at REPEATABLE READ
+/// its snapshot, when it arrives: what another session does meanwhile may come first, so `statements` is off then. Where it is on,
+/// no session locks tables, for which a Parse would wait.
+pub(crate) fn is_shaken(seed: u64) -> bool {
+    seed % 2 == 1
+}
+
+/// How far away the server of a seed is.
+pub(crate) fn distance(seed: u64) -> Duration {
+    Duration::from_micros(Random::new(seed).pick(&[400, 1_000, 2_000, 13_000]))
+}

@@ -1,0 +1,181 @@
+//! Generated programs run on the model by themselves and through sessions with all remedies: every byte that a program
+//! sees, the rows that are committed after each step, and what there is of the sessions whenever nothing is under way are
+//! the same. The clock is a number and nothing sleeps: a seed gives the same run.
+//!
+//! `ONETRIP_PROGRAMS=100000` runs more, `ONETRIP_FROM=5000` others, `ONETRIP_FAMILY=loops ONETRIP_SEED=7` the one program
+//! that a failure names, `ONETRIP_REMEDIES=exact,-begin` other remedies (without minima for what they remove).
+
+mod rig;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use onetrip_ledger::Remedy;
+use onetrip_model::shrink::cut_down;
+use onetrip_model::step::Program;
+use onetrip_session::Remedies;
+use rig::compare::difference;
+use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
+use rig::lane::Outcome;
+use rig::simulation::{Seen, Way, run};
+
+/// Programs of the short form.
+const PROGRAMS: u64 = 1_500;
+
+/// What was asked for in the environment.
+struct Wanted {
+    seeds: std::ops::Range<u64>,
+    family: Option<&'static Family>,
+    remedies: Remedies,
+    /// Whether to be content with what was removed, whatever it is.
+    is_special: bool,
+}
+
+impl Wanted {
+    fn read() -> Self {
+        let number = |name: &str| {
+            let text = std::env::var(name).ok()?;
+            Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text}: a number is needed")))
+        };
+        let seed = number("ONETRIP_SEED");
+        let from = number("ONETRIP_FROM").unwrap_or(0);
+        let all = from..from + number("ONETRIP_PROGRAMS").unwrap_or(PROGRAMS);
+        let name = std::env::var("ONETRIP_FAMILY").ok();
+        let find = |name: &String| {
+            FAMILIES.iter().find(|family| family.name == name).expect("ONETRIP_FAMILY is one")
+        };
+        let text = std::env::var("ONETRIP_REMEDIES").ok();
+        Self {
+            seeds: seed.map_or(all, |seed| seed..seed + 1),
+            family: name.as_ref().map(find),
+            remedies: text
+                .as_ref()
+                .map_or_else(Remedies::exact, |text| text.parse().expect("ONETRIP_REMEDIES are")),
+            is_special: seed.is_some() || text.is_some(),
+        }
+    }
+}
+
+/// Counts of one family.
+#[derive(Debug, Default, Clone)]
+struct Count {
+    programs: u64,
+    steps: u64,
+    blocked: u64,
+    failed: u64,
+    at_rest: u64,
+    removed: BTreeMap<Remedy, u64>,
+}
+
+impl Count {
+    fn add(&mut self, seen: &Seen) {
+        let count = |is: &dyn Fn(&rig::lane::Taken) -> bool| {
+            seen.taken.iter().filter(|taken| is(taken)).count() as u64
+        };
+        self.programs += 1;
+        self.steps += seen.taken.len() as u64;
+        self.blocked += count(&|taken| taken.outcome == Outcome::Blocked);
+        self.failed += count(&|taken| taken.messages.iter().any(|message| message.tag == b'E'));
+        self.at_rest += count(&|taken| taken.state.is_some());
+        for (remedy, trips) in &seen.removed {
+            *self.removed.entry(*remedy).or_default() += trips;
+        }
+    }
+}
+
+/// How the program of a seed reaches the server.
+fn through(seed: u64, remedies: &Remedies) -> Way {
+    let is_kept =
+        |remedy: &Remedy| remedies.has(*remedy) && !(is_shaken(seed) && *remedy == Remedy::Statements);
+    let remedies = Remedy::ALL.into_iter().filter(is_kept).collect();
+    Way::Through { remedies, rtt: distance(seed), shaken_by: is_shaken(seed).then_some(seed) }
+}
+
+/// A program's run through sessions, or where it differs from the direct one.
+fn compared(program: &Program, seed: u64, remedies: &Remedies) -> Result<Seen, String> {
+    let direct = run(program, &Way::Direct);
+    let through = run(program, &through(seed, remedies));
+    match difference(&direct, &through) {
+        Some(found) => Err(found),
+        None => Ok(through),
+    }
+}
+
+#[test]
+fn programs_see_the_same_through_sessions() {
+    let wanted = Wanted::read();
+    let next = AtomicU64::new(wanted.seeds.start);
+    let counts = Mutex::new(vec![Count::default(); FAMILIES.len()]);
+    let failure = Mutex::new(None);
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::SeqCst);
+                    if seed >= wanted.seeds.end || failure.lock().expect("no panic").is_some() {
+                        break;
+                    }
+                    let family = wanted.family.unwrap_or_else(|| of_seed(seed));
+                    let place =
+                        FAMILIES.iter().position(|other| other.name == family.name).expect("it is one");
+                    match compared(&family.program(seed), seed, &wanted.remedies) {
+                        Ok(seen) => counts.lock().expect("no panic")[place].add(&seen),
+                        Err(found) => {
+                            failure.lock().expect("no panic").get_or_insert((family, seed, found));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some((family, seed, found)) = failure.into_inner().expect("no panic") {
+        let fails = |program: &Program| compared(program, seed, &wanted.remedies).is_err();
+        let program = cut_down(family.program(seed), fails);
+        let found = compared(&program, seed, &wanted.remedies).err().unwrap_or(found);
+        panic!("ONETRIP_FAMILY={} ONETRIP_SEED={seed}: {found}\n{}", family.name, program.shown());
+    }
+    judge(&counts.into_inner().expect("no panic"), wanted.is_special);
+}
+
+/// Panics where too little was removed for the programs to have tested anything.
+fn judge(counts: &[Count], is_special: bool) {
+    let mut shown = String::new();
+    let mut missing = Vec::new();
+    for (family, count) in FAMILIES.iter().zip(counts) {
+        let Count { programs, steps, blocked, failed, at_rest, removed } = count;
+        let _ = write!(
+            shown,
+            "{}: {programs} programs, {steps} steps, {failed} failed, {blocked} blocked, {at_rest} at rest",
+            family.name
+        );
+        for (remedy, trips) in removed {
+            let _ = write!(shown, ", {} {:.2}", remedy.as_str(), *trips as f64 / *programs as f64);
+        }
+        shown.push('\n');
+        for (name, least) in family.removed_min {
+            let trips: u64 =
+                removed.iter().filter(|(one, _)| one.as_str() == *name).map(|(_, trips)| trips).sum();
+            if (trips as f64) < least * *programs as f64 {
+                missing.push(format!(
+                    "{}: {name} has removed {trips} trips of {programs} programs",
+                    family.name
+                ));
+            }
+        }
+    }
+    println!("{shown}");
+    assert!(is_special || missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    for family in &FAMILIES {
+        let run = |seed| run(&family.program(seed), &through(seed, &Remedies::exact()));
+        let (one, two) = (run(5), run(5));
+        assert_eq!((one.taken, one.removed), (two.taken, two.removed));
+    }
+}

@@ -1,0 +1,200 @@
+//! The remedy `chatter`: housekeeping that the server has done before, and that can change nothing since, is answered at
+//! once and sent along.
+//!
+//! ```text
+//!  client               session                       server
+//!    | RESET ALL; ... -->| RESET ALL; ... ------------->|  the first time: the answer is kept
+//!    |<- RESET, I -------|<------------------ RESET, I -|
+//!    | reads             | ...                          |
+//!    | RESET ALL; ... -->| RESET ALL; ... ------------->|
+//!    |<- RESET, I -------|                              |
+//!    | SELECT ---------->| ...                          |
+//!    |                   |<------------------ RESET, I -|  compared, and dropped
+//! ```
+
+mod housekeeping;
+
+use std::collections::VecDeque;
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_wire::pg::{HEADER_BYTES, backend};
+
+use self::housekeeping::Act;
+use super::Rule;
+use super::arrived::Arrived;
+use crate::reply_queue::{Due, Owner, Reply};
+use crate::session::{Session, SessionError, Verdict};
+
+/// Units that are kept.
+const KEPT_MAX: usize = 32;
+/// Bytes of one unit, and of its answer.
+const BYTES_MAX: usize = 4096;
+/// Bytes of answers that the server has not confirmed.
+const UNCONFIRMED_MAX: usize = 64 * 1024;
+
+/// What a session knows of its program's housekeeping.
+#[derive(Debug, Default)]
+pub(crate) struct Chatter {
+    /// What the server has done, and would do again without a change.
+    kept: VecDeque<Kept>,
+    /// What it is doing.
+    running: Option<Running>,
+    /// What it will say to that which was answered.
+    expected: VecDeque<u8>,
+}
+
+/// A unit and its answer.
+#[derive(Debug, Default)]
+struct Kept {
+    request: Box<[u8]>,
+    acts: Vec<Act>,
+    reply: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Running {
+    unit: u64,
+    kept: Kept,
+    is_spoilt: bool,
+}
+
+impl Kept {
+    fn depends_on(&self, others: &[Act]) -> bool {
+        self.acts.iter().any(|act| others.iter().any(|other| act.depends_on(other)))
+    }
+}
+
+impl Chatter {
+    /// Whether this unit is housekeeping that the server is sent for its answer.
+    pub(super) fn runs(&self, unit: u64) -> bool {
+        self.running.as_ref().is_some_and(|running| running.unit == unit)
+    }
+
+    /// A part of this unit may change the session: only housekeeping leaves what it does not touch.
+    pub(super) fn forget(&mut self, unit: u64) {
+        match &self.running {
+            Some(running) if self.runs(unit) => {
+                self.kept.retain(|kept| !kept.depends_on(&running.kept.acts));
+            }
+            _ => {
+                self.running = None;
+                self.kept.clear();
+            }
+        }
+    }
+
+    /// Whether a parameter was set in this session, so that nothing but the session changes it.
+    fn has_set(&self, parameter: &str) -> bool {
+        let sets = |act: &Act| matches!(act, Act::Sets(name) if name == parameter);
+        self.kept.iter().any(|kept| kept.acts.iter().any(sets))
+    }
+
+    fn keep(&mut self, kept: Kept) {
+        self.kept.retain(|other| other.request != kept.request);
+        if self.kept.len() == KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(kept);
+    }
+
+    /// Something comes that an answer would not bring along.
+    pub(super) fn spoil(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.is_spoilt = true;
+        }
+    }
+}
+
+impl Session {
+    /// Answers the unit in `input` if it is housekeeping that was done before; listens to the server if it is other.
+    pub(crate) fn answer_chatter(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
+        if !self.may_remedy(Remedy::Chatter)
+            || self.status != TransactionStatus::Idle
+            || self.begin.standby().is_none()
+        // before PostgreSQL 14 a SET is reported also where it changes nothing
+        {
+            return None;
+        }
+        let unit = Arrived::peek(input).filter(|unit| unit.len() <= BYTES_MAX)?;
+        let text = self.only_text(unit)?;
+        let acts = housekeeping::acts(&text)?;
+        // What was sent before is looked into first: it may be that something changes.
+        let is_neutral = self.has_only_read(now);
+        if !self.is_quiet() || !self.is_meant(&acts) {
+            self.chatter.running = None;
+            return None;
+        }
+        let kept = self.chatter.kept.iter().find(|kept| *kept.request == *input);
+        let reply = kept.map(|kept| kept.reply.clone());
+        let has_room = |reply: &Vec<u8>| self.chatter.expected.len() + reply.len() <= UNCONFIRMED_MAX;
+        match reply.filter(|reply| is_neutral && has_room(reply)) {
+            Some(reply) => Some(self.answer_kept(now, unit, &acts, &reply)),
+            None => {
+                let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
+                let unit = self.units.oldest(); // the next one: nothing is under way
+                self.chatter.running = Some(Running { unit, kept, is_spoilt: false });
+                None
+            }
+        }
+    }
+
+    /// Whether the statements surely do what they are known for: no function of a user is called, and what is shown is
+    /// the session's own.
+    fn is_meant(&self, acts: &[Act]) -> bool {
+        acts.iter().all(|act| match act {
+            Act::Calls => self.facts.has_builtins_first() || !Rule::Builtin.is_kept(),
+            Act::Shows(parameter) => self.chatter.has_set(parameter) || !Rule::OwnSetting.is_kept(),
+            _ => true,
+        })
+    }
+
+    fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: &[u8]) -> Verdict {
+        self.begin.is_followed();
+        let number = self.units.oldest();
+        self.book_unit(now, unit, Owner::Chatter);
+        if acts.contains(&Act::DiscardsAll) {
+            self.facts.doubt_prepared(number);
+        }
+        self.to_client.extend_from_slice(reply);
+        self.chatter.expected.extend(reply);
+        self.units.answered_by(number, Remedy::Chatter);
+        self.units.bytes_sent(unit.len());
+        self.units.bytes_received(number, reply.len(), now);
+        self.book_answered(now);
+        Verdict::Forward(unit.len())
+    }
+
+    /// The server answers a unit of the client's, which may be the one that is listened to.
+    pub(super) fn hear_chatter(&mut self, due: Due, reply: Reply, tag: u8, message: &[u8], is_whole: bool) {
+        let Some(running) = self.chatter.running.as_mut().filter(|running| running.unit == due.unit) else {
+            return;
+        };
+        let kept = &mut running.kept.reply;
+        let has_room = kept.len() + message.len() <= BYTES_MAX;
+        running.is_spoilt |= !is_whole || !has_room || matches!(reply, Reply::Failed(_));
+        if !running.is_spoilt {
+            kept.extend_from_slice(message);
+        }
+        if tag == backend::READY_FOR_QUERY {
+            let is_good = !running.is_spoilt && message[HEADER_BYTES..] == *b"I";
+            if let Some(running) = self.chatter.running.take().filter(|_| is_good) {
+                self.chatter.keep(running.kept);
+            }
+        }
+    }
+
+    /// The server has done what was answered: it must say the same.
+    pub(super) fn chatter_reply(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
+        let expected = &mut self.chatter.expected;
+        let length = message.len().min(expected.len());
+        let is_same = expected.drain(..length).eq(message.iter().copied());
+        if is_same || !Rule::SameAnswer.is_kept() {
+            return Ok(Verdict::Replace(message.len()));
+        }
+        let message =
+            "the server did not answer a setting or reset as it had before, and as onetrip had answered it";
+        let hint = "Connect again; leave the remedy out by --remedies exact,-chatter.";
+        self.refuse("08006", message, Some(hint));
+        Err(SessionError::ChatterRefused)
+    }
+}

@@ -1,0 +1,228 @@
+//! What a program asks of large objects: from memory, from what is under way, or from the server.
+
+use std::time::Duration;
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_loops::{Answer, Asking, Ticket};
+use onetrip_wire::pg::{
+    FrameHeader, FunctionCallResponse, HEADER_BYTES, TransactionStatus as WireStatus, backend,
+    encode_ready_for_query, frontend,
+};
+
+use super::ahead::content_of;
+use super::call::{Call, Whence, int4, int8, only_reads, place_bytes};
+use super::descriptor::{At, Descriptor};
+use super::{OPEN_MAX, Running};
+use crate::remedies::Rule;
+use crate::remedies::transaction::Isolation;
+use crate::reply_queue::{Due, Expect, Owner};
+use crate::session::{Session, SessionError, Verdict};
+
+impl Session {
+    /// Deals with the message at the front of `input`, which begins a unit, as far as large objects are concerned: it is a
+    /// call that is followed, or something before which the server's descriptors have to be in place.
+    pub(crate) fn answer_lob(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+        self.lobs.passing = None;
+        let is_in_place = self.status == TransactionStatus::Active && self.transaction.is_seen;
+        if !is_in_place || !self.may_remedy(Remedy::Lobs) {
+            return None;
+        }
+        if header.tag != frontend::FUNCTION_CALL {
+            let is_good = self.lobs.is_settled() || self.is_harmless(now, input);
+            return if is_good { None } else { self.settle(now) };
+        }
+        let call = input.get(HEADER_BYTES..header.frame_len()).and_then(Call::decode);
+        let is_alone = input.len() == header.frame_len() && self.is_quiet();
+        let Some(call) = call.filter(|call| is_alone && self.is_followed(*call)) else {
+            return self.settle(now);
+        };
+        match (call, call.fd()) {
+            (_, Some(fd)) => self.answer_call(now, input, call, fd),
+            (Call::Open { oid, mode }, None) => self.answer_open(now, input, oid, mode),
+            _ => None,
+        }
+        .or_else(|| {
+            self.lobs.passing = Some(call);
+            None
+        })
+    }
+
+    /// Whether a call does nothing but read, and what it does to descriptors can be told (rule L1).
+    fn is_followed(&self, call: Call) -> bool {
+        let lobs = &self.lobs;
+        match call {
+            Call::Open { mode, .. } => {
+                (only_reads(mode) || !Rule::ReadOnly.is_kept()) && lobs.open.len() < OPEN_MAX
+            }
+            _ => call.fd().is_some_and(|fd| lobs.open.contains_key(&fd)),
+        }
+    }
+
+    fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
+        let is_snapshot = self.transaction.isolation == Isolation::RepeatableRead || !Rule::Ahead.is_kept();
+        let request = self.loops_object(&input[HEADER_BYTES..], mode);
+        if let Some(request) = request.as_ref().filter(|_| is_snapshot && self.numbers_are_sure(now)) {
+            let asking = Asking {
+                now: Duration::from_nanos(now.0),
+                in_transaction: true,
+                is_pure: true,
+                all_rows: true,
+                nothing_ahead: true,
+            };
+            let is_owed = self.queue.owes(Owner::Loops);
+            match self.loops_buffer().ask(&request.key, &asking) {
+                Answer::Serve(ticket, kept) => {
+                    let content = content_of(kept);
+                    let mut open = Descriptor::new(oid, mode, At::Nowhere);
+                    open.content = content;
+                    return Some(self.serve_open(now, input, open, ticket));
+                }
+                Answer::Wait(ticket) if is_owed => {
+                    return Some(self.hold_for_flight(now, ticket));
+                }
+                _ => self.forget_hold(),
+            }
+        }
+        let before = self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
+        if let (None, Some(request), true) = (&before, &request, is_snapshot) {
+            self.watch_object(now, request);
+        }
+        before
+    }
+
+    /// The program opens an object that was read ahead.
+    fn serve_open(&mut self, now: Moment, input: &[u8], open: Descriptor, ticket: Ticket) -> Verdict {
+        let fd = self.lobs.free_number(false);
+        self.lobs.open.insert(fd, open);
+        let (arrived_at, is_trip) = self.end_hold(now);
+        self.serve_call(now, arrived_at, input, &fd.to_be_bytes(), is_trip);
+        self.object_served(now, ticket);
+        Verdict::Replace(input.len())
+    }
+
+    fn answer_call(&mut self, now: Moment, input: &[u8], call: Call, fd: i32) -> Option<Verdict> {
+        let is_proven = self.lobs.is_proven(now, call.function());
+        let open = self.lobs.open.get_mut(&fd)?;
+        let is_free = open.under_way == 0 || !matches!(call, Call::Close { .. });
+        let value = match call {
+            _ if !is_proven || !is_free => None,
+            Call::Read { count, .. } => open.read(count).map(<[u8]>::to_vec),
+            Call::Seek { offset, whence, is_wide, .. } => {
+                open.seek(offset, whence).map(|place| place_bytes(place, is_wide))
+            }
+            Call::Tell { is_wide, .. } => Some(place_bytes(open.place, is_wide)),
+            Call::Close { .. } => Some(0i32.to_be_bytes().to_vec()),
+            Call::Open { .. } => None,
+        };
+        self.lobs.wants_size |= matches!(call, Call::Seek { whence: Whence::End, .. });
+        let Some(value) = value else {
+            return self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
+        };
+        if let Call::Close { fd } = call {
+            self.close_early(fd);
+        }
+        // What has come behind the answer that the program waited for before has cost no trip more.
+        let arrived_at = self.lobs.held_at.take().unwrap_or(now);
+        self.lobs.in_vain = 0;
+        self.serve_call(now, arrived_at, input, &value, false);
+        Some(Verdict::Replace(input.len()))
+    }
+
+    /// The descriptor that the program closes is closed on the server as well, if there is one.
+    fn close_early(&mut self, fd: i32) {
+        let Some(open) = self.lobs.open.remove(&fd) else { return };
+        self.lobs.learn(&open);
+        if open.at != At::Nowhere {
+            self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
+        }
+    }
+
+    /// Answers a call with this value.
+    fn serve_call(&mut self, now: Moment, arrived_at: Moment, input: &[u8], value: &[u8], is_trip: bool) {
+        let number = self.units.oldest(); // the next one: nothing is under way
+        self.owner = Owner::Nobody;
+        self.book_request(arrived_at, frontend::FUNCTION_CALL, &input[HEADER_BYTES..], true);
+        self.owner = Owner::Client;
+        let reply_at = self.to_client.len();
+        FunctionCallResponse { value: Some(value) }.encode(&mut self.to_client);
+        encode_ready_for_query(&mut self.to_client, WireStatus::Active);
+        let length = self.to_client.len() - reply_at;
+        let due =
+            Due { expect: Expect::FunctionCall, unit: number, statement: Some(0), owner: Owner::Nobody };
+        let mut body = (value.len() as u32).to_be_bytes().to_vec();
+        body.extend_from_slice(value);
+        self.book_part(due, backend::FUNCTION_CALL_RESPONSE, &body, true);
+        if !is_trip {
+            self.units.answered_by(number, Remedy::Lobs);
+        }
+        self.units.bytes_sent(input.len());
+        self.units.bytes_received(number, length, now);
+        self.book_answered(now);
+        self.show_presence(now);
+    }
+
+    /// A FunctionCall of the client's goes to the server as it came. Returns whether it is one that is followed.
+    pub(crate) fn lob_call_sent(&mut self) -> bool {
+        if self.owner == Owner::Nobody {
+            return true;
+        }
+        let unit = self.units.oldest(); // the next one: nothing is under way
+        let passing = self.lobs.passing.take();
+        let is_followed = passing.is_some();
+        self.lobs.running = passing.map(|call| Running { unit, call, steps: 0 });
+        is_followed
+    }
+
+    /// The server answers a call of the client's.
+    pub(crate) fn lob_reply(
+        &mut self,
+        now: Moment,
+        due: Due,
+        tag: u8,
+        body: &[u8],
+    ) -> Result<(), SessionError> {
+        let Some(running) = self.lobs.running.take_if(|running| running.unit == due.unit) else {
+            return Ok(());
+        };
+        if tag != backend::FUNCTION_CALL_RESPONSE {
+            return Ok(()); // it has failed
+        }
+        let Running { call, steps, .. } = running;
+        let Some((length, value)) = body.split_first_chunk() else { return Ok(()) };
+        let length = i64::from(u32::from_be_bytes(*length));
+        let lobs = &mut self.lobs;
+        lobs.prove(now, call.function());
+        if let (Call::Open { oid, mode }, Some(fd)) = (call, int4(value)) {
+            let is_told = fd == lobs.free_number(true);
+            lobs.is_sure &= is_told;
+            let mut open = Descriptor::new(oid, mode, At::Place(0));
+            open.under_way = steps;
+            lobs.open.insert(fd, open);
+            return if is_told || steps == 0 { Ok(()) } else { self.wrong_number() };
+        }
+        let Some(open) = call.fd().and_then(|fd| lobs.open.get_mut(&fd)) else { return Ok(()) };
+        match call {
+            Call::Read { .. } => {
+                open.place += length;
+                open.read += usize::try_from(length).unwrap_or_default();
+                lobs.has_read = true;
+            }
+            Call::Seek { whence, is_wide, .. } => {
+                let told = if is_wide { int8(value) } else { int4(value).map(i64::from) };
+                open.place = told.unwrap_or(open.place);
+                if whence == Whence::End {
+                    lobs.has_read = true;
+                }
+            }
+            Call::Close { fd } => {
+                if let Some(open) = lobs.open.remove(&fd) {
+                    lobs.learn(&open);
+                }
+                return Ok(());
+            }
+            Call::Open { .. } | Call::Tell { .. } => {}
+        }
+        open.at = At::Place(open.place);
+        Ok(())
+    }
+}

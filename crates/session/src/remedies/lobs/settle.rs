@@ -1,0 +1,163 @@
+//! The server's descriptors are brought to where the program believes them to be (rule L4).
+
+use onetrip_ledger::Moment;
+use onetrip_wire::pg::{Bind, Execute, FunctionCallResponse, HEADER_BYTES, Parse, backend, frontend};
+
+use super::Awaited;
+use super::call::{Call, Whence};
+use super::descriptor::At;
+use crate::remedies::arrived::Arrived;
+use crate::remedies::{Effect, Rule};
+use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::session::{Session, SessionError, Verdict};
+
+impl Session {
+    /// Sends what opens descriptors that the server does not have and puts the others to their places; `None` if there is
+    /// nothing to do.
+    pub(super) fn settle(&mut self, now: Moment) -> Option<Verdict> {
+        if self.lobs.is_settled() || !Rule::Places.is_kept() {
+            self.lobs.held_at = None;
+            return None;
+        }
+        if self.lobs.open.values().any(|open| open.under_way > 0) {
+            self.lobs.held_at.get_or_insert(now);
+            return Some(Verdict::Hold);
+        }
+        self.lobs.held_at = None;
+        self.open_for_real();
+        let moves: Vec<(i32, i64)> = self
+            .lobs
+            .open
+            .iter()
+            .filter(|(_, open)| !open.is_in_place())
+            .map(|(fd, open)| (*fd, open.place))
+            .collect();
+        for (fd, place) in moves {
+            let seek = Call::Seek { fd, offset: place, whence: Whence::Start, is_wide: true };
+            self.own_call(seek, &place.to_be_bytes());
+            if let Some(open) = self.lobs.open.get_mut(&fd) {
+                open.at = At::Place(place);
+            }
+        }
+        self.note_contact(now);
+        Some(Verdict::Replace(0))
+    }
+
+    /// Opens on the server what only the program has open. The lowest number that is free is given out: those in between
+    /// are taken meanwhile.
+    fn open_for_real(&mut self) {
+        let Some((last, oid, mode)) = self
+            .lobs
+            .open
+            .iter()
+            .rev()
+            .find(|(_, open)| open.at == At::Nowhere)
+            .map(|(fd, open)| (*fd, open.oid, open.mode))
+        else {
+            return;
+        };
+        let mut between = Vec::new();
+        for fd in 0..=last {
+            let found = self.lobs.open.get(&fd).map(|open| (open.at, open.oid, open.mode));
+            let open = match found {
+                Some((At::Nowhere, oid, mode)) => Call::Open { oid, mode },
+                Some(_) => continue,
+                None => {
+                    between.push(fd);
+                    Call::Open { oid, mode }
+                }
+            };
+            self.own_call(open, &fd.to_be_bytes());
+            if let Some(open) = self.lobs.open.get_mut(&fd) {
+                open.at = At::Place(0);
+            }
+        }
+        for fd in between {
+            self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
+        }
+    }
+
+    /// Calls a function on the session's own behalf, which returns this value.
+    pub(super) fn own_call(&mut self, call: Call, value: &[u8]) {
+        call.encode(&mut self.to_server);
+        self.queue.sent(Due::own(Owner::Lobs, Expect::FunctionCall));
+        self.lobs.awaited.push_back(Awaited(value.to_vec()));
+    }
+
+    /// The server answers a call of the session's own (rule L8).
+    pub(crate) fn own_call_reply(
+        &mut self,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+    ) -> Result<Verdict, SessionError> {
+        let body = &message[HEADER_BYTES..];
+        let is_good = match tag {
+            backend::FUNCTION_CALL_RESPONSE => {
+                let response = FunctionCallResponse::decode(body);
+                let value = response.ok().and_then(|response| response.value);
+                self.lobs.awaited.front().is_some_and(|awaited| value == Some(&awaited.0))
+            }
+            backend::READY_FOR_QUERY => body == b"T",
+            _ => false,
+        };
+        if let Reply::Last(_) = reply {
+            self.lobs.awaited.pop_front();
+        }
+        if !is_good && Rule::Expected.is_kept() {
+            return Err(self.lobs_broke());
+        }
+        Ok(Verdict::Replace(message.len()))
+    }
+
+    /// The server has given a descriptor another number than was told (rule L6): what was sent ahead has gone to another.
+    pub(super) fn wrong_number(&mut self) -> Result<(), SessionError> {
+        if Rule::Numbers.is_kept() { Err(self.lobs_broke()) } else { Ok(()) }
+    }
+
+    fn lobs_broke(&mut self) -> SessionError {
+        let message = "the server did not do with a large object as it does, after onetrip had read it ahead";
+        let hint = "The transaction is over. Connect again; leave the remedy out by --remedies exact,-lobs.";
+        self.refuse("08006", message, Some(hint));
+        SessionError::LobsBroke
+    }
+
+    /// Whether nothing in this unit can tell where a descriptor stands, or do anything with one but close all.
+    pub(super) fn is_harmless(&mut self, now: Moment, input: &[u8]) -> bool {
+        let Some(unit) = Arrived::peek(input) else { return input.first() == Some(&frontend::TERMINATE) };
+        let (mut parsed, mut bound): (Option<&[u8]>, bool) = (None, false);
+        unit.messages().all(|(tag, body)| match tag {
+            frontend::QUERY => body.strip_suffix(b"\0").is_some_and(|text| self.text_is_harmless(now, text)),
+            frontend::PARSE => Parse::decode(body).is_ok_and(|parse| {
+                parsed = Some(parse.statement);
+                self.text_is_harmless(now, parse.text)
+            }),
+            frontend::BIND => Bind::decode(body).is_ok_and(|bind| {
+                bound = bind.portal.is_empty();
+                bound && (parsed == Some(bind.statement) || self.is_prepared_harmless(now, bind.statement))
+            }),
+            frontend::EXECUTE => Execute::decode(body).is_ok_and(|run| bound && run.portal.is_empty()),
+            _ => true,
+        })
+    }
+
+    /// Whether statements of this template can neither tell nor change anything of descriptors.
+    pub(crate) fn leaves_descriptors(&mut self, now: Moment, template: u32) -> bool {
+        self.prove(now);
+        self.facts.is_known() && self.only_reads(now, template)
+    }
+
+    fn is_prepared_harmless(&mut self, now: Moment, statement: &[u8]) -> bool {
+        let text = self.surely_prepared(statement).map(<[u8]>::to_vec);
+        text.is_some_and(|text| self.text_is_harmless(now, &text))
+    }
+
+    fn text_is_harmless(&mut self, now: Moment, text: &[u8]) -> bool {
+        let (effect, template) = self.effect_of(text);
+        match effect {
+            Effect::End | Effect::Nothing | Effect::Deallocates => true,
+            Effect::Read => self.leaves_descriptors(now, template),
+            _ => false,
+        }
+    }
+}
