@@ -46,16 +46,16 @@ from onetrip.errors import (  # noqa: E402
     Warning,
 )
 from onetrip.pipeline import Operation, Pipeline  # noqa: E402
+from onetrip.pool import Pool  # noqa: E402
 from onetrip.server_cursor import ServerCursor  # noqa: E402
 
 __version__ = _native.VERSION
 
 __all__ = [
-    "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Column", "Connection", "Cursor", "DataError",
-    "DatabaseError", "Date", "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json",
-    "Jsonb", "LargeObject",
-    "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
-    "PipelineUndone", "ProgrammingError", "ServerCursor", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks",
-    "TransactionStatus", "Warning", "apilevel", "connect", "errors", "paramstyle", "register_dumper",
-    "register_loader", "rows", "threadsafety",
+    "BINARY", "Binary", "Column", "Connection", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
+    "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json", "Jsonb", "LargeObject",
+    "NUMBER", "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
+    "PipelineUndone", "Pool", "ProgrammingError", "ROWID", "STRING", "ServerCursor", "Time", "TimeFromTicks",
+    "Timestamp", "TimestampFromTicks", "TransactionStatus", "Warning", "apilevel", "connect", "errors", "paramstyle",
+    "register_dumper", "register_loader", "rows", "threadsafety",
 ]  # fmt: skip

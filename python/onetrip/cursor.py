@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onetrip import arrow
 from onetrip.dbapi import Column
 from onetrip.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from onetrip._native import Answer
     from onetrip.connection import Connection
     from onetrip.rows import RowFactory, RowMaker
@@ -72,6 +75,10 @@ class Cursor:
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
         return self._made(self._rows().many(len(self._rows())))
+
+    def fetch_arrow(self) -> pyarrow.Table:
+        """All rows that are left, as a table of Arrow. It needs the package pyarrow."""
+        return arrow.table(self._rows())
 
     def __iter__(self) -> Iterator[Row]:
         rows = self._rows()

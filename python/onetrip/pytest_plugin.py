@@ -152,9 +152,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "more connections",
     )
     path = os.environ.get("ONETRIP_CONTROL")
-    counter: Counter = Gateway(path) if path else Own()
+    is_behind_gateway = path is not None and os.path.exists(path)
+    counter: Counter = Gateway(path) if path is not None and is_behind_gateway else Own()
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    config.pluginmanager.register(Plugin(counter, shares_gateway=bool(path) and is_worker), "onetrip-trips")
+    config.pluginmanager.register(Plugin(counter, shares_gateway=is_behind_gateway and is_worker), "onetrip-trips")
 
 
 def _trips(count: int) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from onetrip import arrow
 from onetrip.cursor import Cursor, Params, Row
 from onetrip.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from onetrip.connection import Connection
     from onetrip.rows import RowFactory
 
@@ -103,6 +106,14 @@ class ServerCursor(Cursor):
             self._fetch(None)
             rows += self._made(self._rows().many(self._unread()))
         return rows
+
+    def fetch_arrow(self) -> pyarrow.Table:
+        """All rows that are left, as a table of Arrow. What was not fetched yet comes by one trip."""
+        parts = [arrow.table(self._rows())]
+        if not self._is_at_end:
+            self._fetch(None)
+            parts.append(arrow.table(self._rows()))
+        return arrow.joined(parts)
 
     def __iter__(self) -> Iterator[Row]:
         while (row := self.fetchone()) is not None:

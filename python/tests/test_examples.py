@@ -17,6 +17,8 @@ PRINTED = {
     "dependent": "[(3, 31), (4, 41), (5, 51)]\n",
     "each_apart": "one: UniqueViolation\nseventeen: StringDataRightTruncation\n(3,)\n",
     "awaiting": "(285,)\n",
+    "streaming": "2 4\n",
+    "mapped": "['bolt', 'nail', 'screw']\n",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -30,11 +31,12 @@ class Turns:
         self._pass(server, client, False)
 
     def _pass(self, source: socket.socket, target: socket.socket, is_client: bool) -> None:
-        while data := source.recv(1 << 16):
-            if is_client and self._server_spoke:
-                self.count += 1
-            self._server_spoke = not is_client
-            target.sendall(data)
+        with contextlib.suppress(OSError):  # the other direction ended first
+            while data := source.recv(1 << 16):
+                if is_client and self._server_spoke:
+                    self.count += 1
+                self._server_spoke = not is_client
+                target.sendall(data)
         target.close()
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
+from decimal import Decimal
 from typing import Any
 
 import onetrip
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, Text, create_engine, insert, text
-from sqlalchemy.dialects.postgresql import INET, JSONB
+from sqlalchemy.dialects import postgresql as pg
+from sqlalchemy.dialects.postgresql import INET, JSONB, Range
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -113,6 +116,33 @@ def test_other_connections_of_an_engine_hear_of_its_ddl(engine: Engine) -> None:
         other.commit()
         metadata.drop_all(one)
         one.commit()
+
+
+def test_ranges_and_arrays_come_back_as_they_went(engine: Engine) -> None:
+    day, moment = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30)
+    values: dict[str, tuple[Any, Any]] = {
+        "int4": (pg.INT4RANGE, Range(1, 10)),
+        "int8": (pg.INT8RANGE, Range(None, 2**40)),
+        "num": (pg.NUMRANGE, Range(Decimal("1.5"), Decimal("2.5"), bounds="(]")),
+        "day": (pg.DATERANGE, Range(day, None)),
+        "moment": (pg.TSRANGE, Range(moment, moment + dt.timedelta(hours=1), bounds="[]")),
+        "none": (pg.INT4RANGE, Range(empty=True)),
+        "many": (pg.INT4MULTIRANGE, [Range(1, 3), Range(5, 8)]),
+        "texts": (pg.ARRAY(Text), ["a", 'b"c', None]),
+        "pairs": (pg.HSTORE, {"a": "1", "b": None}),
+        "words": (pg.OIDVECTOR, [1, 2]) if hasattr(pg, "OIDVECTOR") else (Integer, 1),
+    }
+    with engine.begin() as connection:
+        connection.execute(text("CREATE EXTENSION IF NOT EXISTS hstore"))
+    table = Table("shapes", MetaData(), *[Column(name, kind) for name, (kind, _) in values.items()])
+    with engine.connect() as connection:
+        table.create(connection)
+        connection.execute(insert(table), {name: value for name, (_, value) in values.items()})
+        assert connection.execute(table.select()).one()._asdict() == {
+            name: value for name, (_, value) in values.items()
+        }
+        found = connection.execute(table.select().where(table.c.int4.contains(5))).one()
+        assert found.int4 == Range(1, 10)
 
 
 @pytest.mark.parametrize("driver", ["onetrip", "onetrip_async"])

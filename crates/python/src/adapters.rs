@@ -110,7 +110,7 @@ fn load_int<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// The bytes that `bytea` text stands for: hexadecimal, or the older form with octal escapes.
-fn bytes_of(written: &[u8]) -> PyResult<Vec<u8>> {
+pub(crate) fn bytes_of(written: &[u8]) -> PyResult<Vec<u8>> {
     let wrong = || PyValueError::new_err("bytea that is written in neither of its forms");
     if let Some(digits) = written.strip_prefix(b"\\x") {
         let digit = |sign: u8| char::from(sign).to_digit(16).map(|digit| digit as u8);

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::adapters::Loader;
+use crate::arrow::{self, Buffers};
 
 /// Name, type id, type name, type modifier and size of a column.
 type ColumnParts<'a> = (&'a str, u32, &'a str, i32, i16);
@@ -101,6 +102,14 @@ impl Answer {
             list.append(row)?;
         }
         Ok(list)
+    }
+
+    /// The rows that are left, by columns, as buffers of Arrow's; `None` for a column whose values are Python's.
+    fn buffers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Buffers<'py>>>> {
+        match &self.done.rows {
+            Some(rows) => arrow::columns(py, rows, self.place),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Goes to where so many rows were read.

@@ -5,9 +5,11 @@
 mod adapters;
 mod answer;
 mod arrays;
+mod arrow;
 mod block;
 mod command;
 mod errors;
+mod held;
 mod lob;
 mod parameters;
 mod query;
@@ -35,6 +37,8 @@ mod _native {
     use super::command::command;
     #[pymodule_export]
     use super::errors::set_errors;
+    #[pymodule_export]
+    use super::held::ConnectionPool;
     #[pymodule_export]
     use super::lob::{Object, create_object, prefetch, write_object};
     #[pymodule_export]

@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::answer::Answer;
 use crate::block;
 use crate::errors::{exception, fields, misuse};
+use crate::held::Held;
 use crate::parameters::{Parameters, references};
 use crate::query::{Queries, Query, may_be_several};
 use crate::spent::{opened, spent};
@@ -23,7 +24,7 @@ const BATCH: usize = 512;
 /// One connection with a server, as the classes of `onetrip` use it. Threads may share it: each call has it for itself.
 #[pyclass(frozen, module = "onetrip._native")]
 pub(crate) struct Session {
-    client: Mutex<Option<Client>>,
+    client: Mutex<Option<Held>>,
     canceller: Option<Canceller>,
     queries: Mutex<Queries>,
     loaders: Py<PyDict>,
@@ -116,6 +117,20 @@ fn is_interrupted() -> bool {
 }
 
 impl Session {
+    /// A session over a connection.
+    pub(crate) fn of(py: Python<'_>, mut client: Held) -> Self {
+        client.set_interrupt(is_interrupted);
+        if client.core().trips() == 0 {
+            opened();
+        }
+        Self {
+            canceller: client.canceller(),
+            client: Mutex::new(Some(client)),
+            queries: Mutex::new(Queries::default()),
+            loaders: PyDict::new(py).unbind(),
+        }
+    }
+
     /// Calls with the client and without the GIL.
     pub(crate) fn with<T: Send>(
         &self,
@@ -159,15 +174,8 @@ impl Session {
     #[staticmethod]
     fn connect(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Self> {
         let config = config(py, text, keywords)?;
-        let mut client = py.detach(|| Client::connect_with(config)).map_err(|error| exception(py, &error))?;
-        client.set_interrupt(is_interrupted);
-        opened();
-        Ok(Self {
-            canceller: client.canceller(),
-            client: Mutex::new(Some(client)),
-            queries: Mutex::new(Queries::default()),
-            loaders: PyDict::new(py).unbind(),
-        })
+        let client = py.detach(|| Client::connect_with(config)).map_err(|error| exception(py, &error))?;
+        Ok(Self::of(py, Held::Own(Box::new(client))))
     }
 
     /// Runs a statement, or several where there are no parameters; with `begins`, BEGIN travels along.
@@ -295,7 +303,7 @@ impl Session {
     fn status(&self, py: Python<'_>) -> i32 {
         let status = py.detach(|| {
             let client = locked(&self.client);
-            client.as_ref().filter(|client| !client.is_closed()).map(Client::transaction_status)
+            client.as_ref().filter(|client| !client.is_closed()).map(|client| client.transaction_status())
         });
         match status {
             Some(TransactionStatus::Idle) => 0,
@@ -347,7 +355,7 @@ impl Session {
     /// Whether the connection has ended.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        py.detach(|| locked(&self.client).as_ref().is_none_or(Client::is_closed))
+        py.detach(|| locked(&self.client).as_ref().is_none_or(|client| client.is_closed()))
     }
 
     /// Ends the session.

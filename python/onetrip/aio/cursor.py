@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
-from onetrip import _native
+from onetrip import _native, arrow
 from onetrip.cursor import Params, Row
 from onetrip.dbapi import Column
 from onetrip.errors import ProgrammingError
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from onetrip.aio.connection import AsyncConnection
     from onetrip.rows import RowFactory, RowMaker
 
@@ -52,6 +54,10 @@ class AsyncCursor:
     async def fetchall(self) -> list[Row]:
         """All rows that are left."""
         return self._made(self._rows().many(len(self._rows())))
+
+    async def fetch_arrow(self) -> pyarrow.Table:
+        """All rows that are left, as a table of Arrow. It needs the package pyarrow."""
+        return arrow.table(self._rows())
 
     async def __aiter__(self) -> AsyncIterator[Row]:
         while (row := self._rows().one()) is not None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
+from onetrip import arrow
 from onetrip.aio.cursor import AsyncCursor
 from onetrip.cursor import Params, Row
 from onetrip.errors import ProgrammingError
 from onetrip.server_cursor import ROWS_AHEAD, Declaration
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from onetrip._native import Answer
     from onetrip.aio.connection import AsyncConnection
     from onetrip.rows import RowFactory
@@ -71,6 +74,14 @@ class AsyncServerCursor(AsyncCursor):
             await self._fetch(None)
             rows += self._made(self._rows().many(self._unread()))
         return rows
+
+    async def fetch_arrow(self) -> pyarrow.Table:
+        """All rows that are left, as a table of Arrow. What was not fetched yet comes by one trip."""
+        parts = [arrow.table(self._rows())]
+        if not self._is_at_end:
+            await self._fetch(None)
+            parts.append(arrow.table(self._rows()))
+        return arrow.joined(parts)
 
     async def __aiter__(self) -> AsyncIterator[Row]:
         while (row := await self.fetchone()) is not None:

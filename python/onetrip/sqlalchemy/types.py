@@ -9,8 +9,10 @@ from sqlalchemy import types as sqltypes
 from sqlalchemy.dialects.postgresql import BIT, CITEXT, HSTORE, INTERVAL, JSON, JSONB, REGCONFIG
 from sqlalchemy.dialects.postgresql._psycopg_common import _PGDialect_common_psycopg
 from sqlalchemy.dialects.postgresql.json import JSONPathType
+from sqlalchemy.dialects.postgresql.ranges import AbstractMultiRange, AbstractSingleRange
 
 from onetrip.adapt import Json, Jsonb
+from onetrip.sqlalchemy.ranges import ManyRanges, OneRange
 
 Processor = Callable[[Any], Any]
 
@@ -90,6 +92,8 @@ def _wrapped(kind: type[Json], dialect: Any) -> Processor:
 
 COLSPECS = {
     **_PGDialect_common_psycopg.colspecs,
+    AbstractSingleRange: OneRange,
+    AbstractMultiRange: ManyRanges,
     HSTORE: HSTORE,
     BIT: BIT,
     CITEXT: CITEXT,
