@@ -54,7 +54,7 @@ fn rows_fetched_in_pieces_take_a_trip_for_each_piece_and_hold_only_that() {
     assert_eq!(embedded.trips, 8);
     let by = |fetch, way| cell(&samples, &[("engine", "postgresql"), ("fetch", fetch), ("way", way)]);
     assert_eq!([by("10", "cursor").trips, by("100", "cursor").trips], [55, 10]);
-    for way in ["portal, through the gateway", "cursor, through the gateway"] {
+    for way in ["portal, through gateway", "cursor, through gateway"] {
         let cell = by("10", way);
         assert!(cell.trips < 25 && cell.removed > 20, "{way}: {} {}", cell.trips, cell.removed);
     }
@@ -166,7 +166,7 @@ fn derby_takes_a_trip_for_each_value_and_one_for_its_commit_and_tells_what_it_al
     // Each cell starts Java twice.
     workload.ways.retain(|way| way.name == "100 characters");
     let samples = run(&workload, &options, &AtomicBool::new(false), &|_| ()).unwrap();
-    assert_eq!(samples.left_out, [String::new(); 0]);
+    assert!(samples.left_out.is_empty(), "{:?}", samples.left_out);
     let at = |sessions| cell(&samples, &[("sessions", sessions)]);
     assert_eq!([at("1").trips, at("2").trips], [100, 200]);
     assert_eq!([at("1").rows, at("2").rows], [50, 100]);
