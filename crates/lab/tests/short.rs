@@ -54,7 +54,7 @@ fn rows_fetched_in_pieces_take_a_trip_for_each_piece_and_hold_only_that() {
     assert_eq!(embedded.trips, 8);
     let by = |fetch, way| cell(&samples, &[("engine", "postgresql"), ("fetch", fetch), ("way", way)]);
     assert_eq!([by("10", "cursor").trips, by("100", "cursor").trips], [55, 10]);
-    for way in ["portal, through the gateway", "cursor, through the gateway"] {
+    for way in ["portal, through gateway", "cursor, through gateway"] {
         let cell = by("10", way);
         assert!(cell.trips < 25 && cell.removed > 20, "{way}: {} {}", cell.trips, cell.removed);
     }

@@ -70,8 +70,9 @@ impl Peer {
         let Some(directory) = clients else {
             return Err("needs the programs of --clients DIRECTORY".to_owned());
         };
-        // A class path may end in an asterisk.
-        let is_there = |word: &str| directory.join(word.trim_end_matches('*')).exists();
+        // A class path has several parts, which may end in an asterisk.
+        let is_there =
+            |word: &str| word.split(':').all(|part| directory.join(part.trim_end_matches('*')).exists());
         let missing = words.iter().find(|word| word.contains('/') && !is_there(word));
         match missing {
             Some(word) => Err(format!("{word} is not built; `scripts/lab` does that")),

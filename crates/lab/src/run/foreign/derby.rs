@@ -16,7 +16,7 @@ use crate::samples::Allocated;
 /// Rounds until Java's compiler has done what it wants to do.
 pub(super) const WARM_UP_ROUNDS: usize = 5;
 const LIBRARIES: &str = "clients/java/target/lib";
-const PROGRAM: &str = "clients/lab/DerbyServer.java";
+const CLASSES: &str = "clients/java/target/lab";
 
 /// A running server; it ends when its input does.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Server {
     pub(super) fn start(clients: Option<&Path>) -> Result<Result<Self, String>, LabError> {
         let missing = |what: &str| Ok(Err(format!("derby needs {what}")));
         let Some(clients) = clients else { return missing("the programs of --clients DIRECTORY") };
-        if !clients.join(LIBRARIES).exists() {
+        if !clients.join(CLASSES).exists() {
             return missing("clients/java, which `scripts/setup` builds");
         }
         let directory =
@@ -56,8 +56,9 @@ impl Server {
         let port = free_port()?;
         let mut java = command("KILL", None, Path::new("java"), directory.path());
         java.arg(format!("-Dderby.system.home={}", directory.path().display()));
-        java.arg("-cp").arg(format!("{}/*", clients.join(LIBRARIES).display()));
-        java.arg(clients.join(PROGRAM)).arg(port.to_string());
+        let [libraries, classes] =
+            [LIBRARIES, CLASSES].map(|folder| clients.join(folder).display().to_string());
+        java.arg("-cp").arg(format!("{libraries}/*:{classes}")).arg("DerbyServer").arg(port.to_string());
         let log = std::fs::File::create(directory.path().join("log")).map_err(|error| failed(&error))?;
         java.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut process = java.spawn().map_err(|error| failed(&error))?;
