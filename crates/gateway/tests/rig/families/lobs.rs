@@ -4,11 +4,20 @@ use super::super::random::Random;
 use super::super::schema::{OBJECTS, object_length};
 use super::super::script::{Manner, Script, Statement};
 use super::super::step::Wait;
-use super::common::{SNAPSHOTS, USUAL, begin, end, interruption};
+use super::common::{begin, end, interruption};
 use crate::common::messages::{call_binary, function_call};
 
 const READ: i32 = 0x4_0000;
 const READ_WRITE: i32 = 0x6_0000;
+
+/// Levels; where a snapshot is waited for, what a driver prepares waits as well, or not.
+const LEVELS: [(usize, &str); 5] = [
+    (7, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+    (2, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+    (6, "BEGIN"),
+    (1, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+    (1, ""),
+];
 
 /// What may come between two calls.
 const TEXTS: [&str; 14] = [
@@ -53,11 +62,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
     let (way, manner) = (random.pick(&WAYS), Manner::any(random));
     let interrupts = random.pick(&[0, 0, 0, 12, 25]);
     for _ in 0..random.within(1..4) {
-        if random.one_in(3) {
-            begin(script, random, &USUAL);
-        } else {
-            begin(script, random, &SNAPSHOTS);
-        }
+        begin(script, random, &LEVELS);
         script.run(&Statement::new("SELECT id, object FROM l ORDER BY id", &[]), manner);
         let mut objects: Vec<u32> = OBJECTS.collect();
         match random.below(5) {

@@ -17,6 +17,8 @@ use crate::session::{LENGTH_MAX, Session, SessionError};
 const PIECE_BYTES: i32 = 32 * 1024;
 /// Bytes that are read ahead of an object at once, at most.
 const AHEAD_BYTES_MAX: usize = 512 * 1024;
+/// What the server keeps of an object in one row (`LOBLKSIZE`), in bytes: less is not read ahead.
+const PAGE_BYTES: usize = 2048;
 /// Bytes that are read ahead of the first object.
 const AHEAD_BYTES_MIN: usize = 8 * 1024;
 /// Bytes that the open objects of one session keep.
@@ -238,7 +240,7 @@ impl Lobs {
     fn ahead_of_next(&self) -> usize {
         match self.usual {
             0 => 0,
-            usual => (usual + 1).next_power_of_two().min(AHEAD_BYTES_MAX),
+            usual => (usual + 1).next_power_of_two().clamp(PAGE_BYTES, AHEAD_BYTES_MAX),
         }
     }
 

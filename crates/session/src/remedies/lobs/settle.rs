@@ -15,7 +15,7 @@ impl Session {
     /// Sends what opens descriptors that the server does not have and puts the others to their places; `None` if there is
     /// nothing to do.
     pub(super) fn settle(&mut self, now: Moment) -> Option<Verdict> {
-        if self.lobs.is_settled() || !Rule::Places.is_kept() {
+        if self.lobs.is_settled() {
             self.lobs.held_at = None;
             return None;
         }
@@ -24,6 +24,9 @@ impl Session {
             return Some(Verdict::Hold);
         }
         self.lobs.held_at = None;
+        if !Rule::Places.is_kept() {
+            return None;
+        }
         self.open_for_real();
         let moves: Vec<(i32, i64)> = self
             .lobs

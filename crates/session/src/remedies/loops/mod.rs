@@ -143,7 +143,8 @@ impl Session {
     pub(crate) fn answer_loops(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
         let may_be_snapshot =
             matches!(self.transaction.isolation, Isolation::RepeatableRead | Isolation::Unknown);
-        let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept();
+        // A list elsewhere is one that nothing is opened ahead for, either (rule L2).
+        let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept() || !Rule::Ahead.is_kept();
         // A group may bring its BEGIN along.
         let is_in_place = self.status == TransactionStatus::Active
             || self.status == TransactionStatus::Idle && header.tag != frontend::QUERY;
