@@ -44,7 +44,8 @@ fn compared(bench: &mut Bench<'_>, program: &Program) -> Result<usize, String> {
             next.shown[..1] == one.shown[..1] && matches!(next.outcome, Outcome::Done | Outcome::Blocked)
         };
         let is_last = !real[place + 1..].iter().any(is_next);
-        let length = if one.outcome == Outcome::Blocked && is_last { said.len() } else { said.len().max(says.len()) };
+        let length =
+            if one.outcome == Outcome::Blocked && is_last { said.len() } else { said.len().max(says.len()) };
         if let Some(at) = (0..length).find(|at| said.get(*at) != says.get(*at)) {
             let (one_at, two_at) = (said.get(at), says.get(at));
             return Err(format!("{}: message {at}: {one_at:?} against the model's {two_at:?}", one.shown));
@@ -65,9 +66,8 @@ fn prove(version: &str) {
     let from = number("ONETRIP_FROM").unwrap_or(0);
     let end = seed.map_or_else(|| from + number("ONETRIP_PROGRAMS").unwrap_or(PROGRAMS), |seed| seed + 1);
     let named = std::env::var("ONETRIP_FAMILY").ok();
-    let named: Option<&Family> = named.map(|name| {
-        FAMILIES.iter().find(|family| family.name == name).expect("ONETRIP_FAMILY is one")
-    });
+    let named: Option<&Family> =
+        named.map(|name| FAMILIES.iter().find(|family| family.name == name).expect("ONETRIP_FAMILY is one"));
     let next = AtomicU64::new(seed.unwrap_or(from));
     let failure = Mutex::new(None);
     let steps = AtomicU64::new(0);
@@ -91,7 +91,10 @@ fn prove(version: &str) {
                             let program = cut_down(program, |program| found(program).is_some());
                             let found = found(&program).unwrap_or_else(|| "not again".to_owned());
                             let name = family.name;
-                            let text = format!("ONETRIP_FAMILY={name} ONETRIP_SEED={seed}: {found}\n{}", program.shown());
+                            let text = format!(
+                                "ONETRIP_FAMILY={name} ONETRIP_SEED={seed}: {found}\n{}",
+                                program.shown()
+                            );
                             failure.lock().expect("no panic").get_or_insert(text);
                             break;
                         }

@@ -12,10 +12,12 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use onetrip_ledger::Remedy;
+use onetrip_model::messages::query;
 use onetrip_model::shrink::cut_down;
-use onetrip_model::step::Program;
+use onetrip_model::step::{Program, Step, Wait};
 use onetrip_session::Remedies;
 use rig::compare::difference;
 use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
@@ -23,7 +25,7 @@ use rig::lane::Outcome;
 use rig::simulation::{Seen, Way, run};
 
 /// Programs of the short form.
-const PROGRAMS: u64 = 1_500;
+const PROGRAMS: u64 = 250;
 
 /// What was asked for in the environment.
 struct Wanted {
@@ -44,8 +46,9 @@ impl Wanted {
         let from = number("ONETRIP_FROM").unwrap_or(0);
         let all = from..from + number("ONETRIP_PROGRAMS").unwrap_or(PROGRAMS);
         let name = std::env::var("ONETRIP_FAMILY").ok();
-        let find =
-            |name: &String| FAMILIES.iter().find(|family| family.name == name).expect("ONETRIP_FAMILY is one");
+        let find = |name: &String| {
+            FAMILIES.iter().find(|family| family.name == name).expect("ONETRIP_FAMILY is one")
+        };
         let text = std::env::var("ONETRIP_REMEDIES").ok();
         Self {
             seeds: seed.map_or(all, |seed| seed..seed + 1),
@@ -71,7 +74,9 @@ struct Count {
 
 impl Count {
     fn add(&mut self, seen: &Seen) {
-        let count = |is: &dyn Fn(&rig::lane::Taken) -> bool| seen.taken.iter().filter(|taken| is(taken)).count() as u64;
+        let count = |is: &dyn Fn(&rig::lane::Taken) -> bool| {
+            seen.taken.iter().filter(|taken| is(taken)).count() as u64
+        };
         self.programs += 1;
         self.steps += seen.taken.len() as u64;
         self.blocked += count(&|taken| taken.outcome == Outcome::Blocked);
@@ -85,7 +90,8 @@ impl Count {
 
 /// How the program of a seed reaches the server.
 fn through(seed: u64, remedies: &Remedies) -> Way {
-    let is_kept = |remedy: &Remedy| remedies.has(*remedy) && !(is_shaken(seed) && *remedy == Remedy::Statements);
+    let is_kept =
+        |remedy: &Remedy| remedies.has(*remedy) && !(is_shaken(seed) && *remedy == Remedy::Statements);
     let remedies = Remedy::ALL.into_iter().filter(is_kept).collect();
     Way::Through { remedies, rtt: distance(seed), shaken_by: is_shaken(seed).then_some(seed) }
 }
@@ -116,7 +122,8 @@ fn programs_see_the_same_through_sessions() {
                         break;
                     }
                     let family = wanted.family.unwrap_or_else(|| of_seed(seed));
-                    let place = FAMILIES.iter().position(|other| other.name == family.name).expect("it is one");
+                    let place =
+                        FAMILIES.iter().position(|other| other.name == family.name).expect("it is one");
                     match compared(&family.program(seed), seed, &wanted.remedies) {
                         Ok(seen) => counts.lock().expect("no panic")[place].add(&seen),
                         Err(found) => {
@@ -152,9 +159,13 @@ fn judge(counts: &[Count], is_special: bool) {
         }
         shown.push('\n');
         for (name, least) in family.removed_min {
-            let trips: u64 = removed.iter().filter(|(one, _)| one.as_str() == *name).map(|(_, trips)| trips).sum();
+            let trips: u64 =
+                removed.iter().filter(|(one, _)| one.as_str() == *name).map(|(_, trips)| trips).sum();
             if (trips as f64) < least * *programs as f64 {
-                missing.push(format!("{}: {name} has removed {trips} trips of {programs} programs", family.name));
+                missing.push(format!(
+                    "{}: {name} has removed {trips} trips of {programs} programs",
+                    family.name
+                ));
             }
         }
     }
@@ -165,10 +176,58 @@ fn judge(counts: &[Count], is_special: bool) {
 #[test]
 fn a_seed_gives_the_same_run_again() {
     for family in &FAMILIES {
-        let run = |seed| {
-            run(&family.program(seed), &through(seed, &Remedies::exact()))
-        };
+        let run = |seed| run(&family.program(seed), &through(seed, &Remedies::exact()));
         let (one, two) = (run(5), run(5));
         assert_eq!((one.taken, one.removed), (two.taken, two.removed));
     }
+}
+
+/// A program of simple queries, by session; time passes behind each.
+fn by_hand(steps: &[(usize, &str)]) -> Program {
+    let step = |(session, text): &(usize, &str)| {
+        let step = Step::new(*session, query(text), Wait::Ready(1), *text);
+        Step { pause: Duration::from_millis(100), ..step }
+    };
+    Program { sessions: 2, steps: steps.iter().map(step).collect() }
+}
+
+/// Trips that a remedy has removed from a program that sees no difference.
+fn removed_unseen(program: &Program, remedy: Remedy) -> u64 {
+    let seen = compared(program, 0, &Remedies::exact()).expect("no difference");
+    seen.removed.get(&remedy).copied().unwrap_or_default()
+}
+
+#[test]
+fn a_chained_transaction_reads_anew() {
+    let read = "SELECT v FROM w WHERE id = 3";
+    let program = by_hand(&[
+        (0, "SELECT 1"),
+        (1, "SELECT 1"),
+        (0, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        (0, read),
+        (0, read),
+        (0, read),
+        (0, "COMMIT AND CHAIN"),
+        (1, "UPDATE w SET v = v + 1 WHERE id = 3"),
+        (0, read),
+        (0, "COMMIT"),
+    ]);
+    assert!(removed_unseen(&program, Remedy::Repeats) >= 1);
+}
+
+#[test]
+fn a_declare_that_fails_leaves_the_cursor_of_its_name() {
+    let (declare, fetch) =
+        ("DECLARE c1 CURSOR WITH HOLD FOR SELECT id FROM n ORDER BY id", "FETCH 10 FROM c1");
+    let program = by_hand(&[
+        (0, "SELECT 1"),
+        (0, declare),
+        (0, fetch),
+        (0, fetch),
+        (0, declare),
+        (0, fetch),
+        (0, fetch),
+        (0, fetch),
+    ]);
+    assert!(removed_unseen(&program, Remedy::Cursors) >= 1);
 }

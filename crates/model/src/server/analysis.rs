@@ -25,7 +25,8 @@ pub(crate) struct Analyzed {
 
 /// Finds the types of a statement's parameters, of which some may be `declared`, and of its result.
 pub(crate) fn analyze(statement: &Statement, declared: &[u32]) -> Result<Analyzed, Failure> {
-    let mut types = Types { parameters: declared.iter().map(|oid| Type::of_oid(*oid)).collect(), table: None };
+    let mut types =
+        Types { parameters: declared.iter().map(|oid| Type::of_oid(*oid)).collect(), table: None };
     let columns = match statement {
         Statement::Select(select) | Statement::Declare { select, .. } => {
             types.table = select.table;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::analysis::{Analyzed, Described};
-use super::failure::Failure;
+use super::failure::{Failure, Warning};
 use super::locks::Locks;
 use super::rows::{Row, Rows};
 use super::settings::Settings;
@@ -46,7 +46,7 @@ pub(crate) struct Output {
     /// What comes behind the rows instead of an end.
     pub(crate) failure: Option<Failure>,
     pub(crate) tag: String,
-    pub(crate) warning: Option<(&'static str, &'static str)>,
+    pub(crate) warning: Option<Warning>,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +54,11 @@ pub(crate) enum PortalState {
     /// To be run.
     Ready,
     /// Rows, of which some were taken; `at_end` once more were asked for than there are.
-    Rows { output: Output, at: usize, at_end: bool },
+    Rows {
+        output: Output,
+        at: usize,
+        at_end: bool,
+    },
     /// It has run, and has nothing to give.
     Done,
     Failed,

@@ -10,7 +10,9 @@ use super::value::Value;
 
 pub(crate) fn answer(backend: &Backend, question: &Question) -> Output {
     let rows = match question {
-        Question::State => vec![row(&[Some("{pg_catalog,public}"), Some("onetrip"), Some("f"), Some("16384")])],
+        Question::State => {
+            vec![row(&[Some("{pg_catalog,public}"), Some("onetrip"), Some("f"), Some("16384")])]
+        }
         // The model has no PREPARE.
         Question::Names => vec![row(&[Some("f")])],
         Question::Cursor(name) => {

@@ -144,7 +144,9 @@ impl Server {
 
     /// Whether a session waits for itself in the end.
     fn is_deadlocked(&self, number: usize) -> bool {
-        let ahead = |of: usize| self.connections[of].blocked.as_ref().map_or_else(Vec::new, |blocked| blocked.by.clone());
+        let ahead = |of: usize| {
+            self.connections[of].blocked.as_ref().map_or_else(Vec::new, |blocked| blocked.by.clone())
+        };
         let mut open = ahead(number);
         let mut seen = Vec::new();
         while let Some(next) = open.pop() {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use onetrip_wire::pg::{
-    Bind, DataRow, Execute, Format, Formats, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, Values, backend,
-    frame, frontend,
+    Bind, DataRow, Execute, Format, Formats, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, Values,
+    backend, frame, frontend,
 };
 
 use super::analysis::{analyze, describe, format_of};
 use super::backend::{Backend, Output, Portal, PortalState, Prepared, Turn, World};
-use super::failure::Failure;
+use super::failure::{Failure, put_warning};
 use super::parser::parse;
 use super::statements::{done, ends_transaction};
 use super::syntax::Statement;
@@ -109,7 +109,8 @@ impl Connection {
     }
 
     fn let_in(&mut self) {
-        let Some(length) = self.input.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes) as usize) else {
+        let Some(length) = self.input.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes) as usize)
+        else {
             return;
         };
         if self.input.len() < length {
@@ -247,10 +248,12 @@ impl Connection {
         let kinds = prepared.analyzed.parameters.clone();
         if kinds.len() != bind.parameters.len() {
             let (given, wanted) = (bind.parameters.len(), kinds.len());
-            let text = format!("bind message supplies {given} parameters, but the statement requires {wanted}");
+            let text =
+                format!("bind message supplies {given} parameters, but the statement requires {wanted}");
             return Err(Failure::new("08P01", text));
         }
-        if self.backend.has_failed() && (!ends_transaction(prepared.statement.as_ref()) || !kinds.is_empty()) {
+        if self.backend.has_failed() && (!ends_transaction(prepared.statement.as_ref()) || !kinds.is_empty())
+        {
             return Err(Failure::aborted());
         }
         if !bind.portal.is_empty() && self.backend.portals.contains_key(bind.portal) {
@@ -315,7 +318,11 @@ impl Connection {
                 if has_failed && columns.analyzed.columns.is_some() {
                     return Err(Failure::aborted());
                 }
-                describe(columns.analyzed.columns.as_deref(), Formats::of_codes(&portal.formats), &mut self.out);
+                describe(
+                    columns.analyzed.columns.as_deref(),
+                    Formats::of_codes(&portal.formats),
+                    &mut self.out,
+                );
             }
         }
         Ok(())
@@ -383,11 +390,8 @@ impl Connection {
     }
 
     fn put_end(&mut self, output: &Output, count: usize) {
-        if let Some((sqlstate, text)) = output.warning {
-            frame(&mut self.out, backend::NOTICE_RESPONSE, |out| {
-                let fields = format!("SWARNING\0VWARNING\0C{sqlstate}\0M{text}\0\0");
-                out.extend_from_slice(fields.as_bytes());
-            });
+        if let Some(warning) = output.warning {
+            put_warning(warning, &mut self.out);
         }
         let tag = match output.tag.as_str() {
             counted @ ("SELECT" | "FETCH") => format!("{counted} {count}"),
@@ -408,7 +412,8 @@ impl Connection {
                 return Ok(Turn::Done(()));
             }
             // Names were resolved when the text was read; types are found out statement by statement.
-            let prepare = |statement| Arc::new(Prepared { statement: Some(statement), analyzed: Default::default() });
+            let prepare =
+                |statement| Arc::new(Prepared { statement: Some(statement), analyzed: Default::default() });
             self.query = Some((statements.into_iter().map(prepare).collect(), 0));
         }
         while let Some((statements, at)) = &self.query {
@@ -422,7 +427,13 @@ impl Connection {
         Ok(Turn::Done(()))
     }
 
-    fn query_statement(&mut self, world: &mut World, prepared: &Prepared, is_one: bool, is_last: bool) -> Handled {
+    fn query_statement(
+        &mut self,
+        world: &mut World,
+        prepared: &Prepared,
+        is_one: bool,
+        is_last: bool,
+    ) -> Handled {
         let Some(statement) = &prepared.statement else { return Ok(Turn::Done(())) };
         if self.backend.has_failed() && !ends_transaction(Some(statement)) {
             return Err(Failure::aborted());
@@ -438,7 +449,14 @@ impl Connection {
         };
         self.backend.portals.remove(&b""[..]);
         let prepared = Prepared { statement: Some(statement.clone()), analyzed };
-        let output = done!(self.backend.run(world, &prepared, &[]));
+        let output = match self.backend.run(world, &prepared, &[]) {
+            Ok(Turn::Done(output)) => output,
+            Ok(Turn::Blocked(by)) => return Ok(Turn::Blocked(by)),
+            Err(failure) => {
+                self.leave_failed(prepared);
+                return Err(failure);
+            }
+        };
         self.ran += 1;
         let count = output.rows.len();
         if let Some(columns) = &columns {
@@ -447,6 +465,7 @@ impl Connection {
             put_rows(&mut self.out, &output, 0..count, &[]);
         }
         if let Some(failure) = output.failure {
+            self.leave_failed(prepared);
             return Err(failure);
         }
         if is_last && !self.backend.is_in_block() {
@@ -454,6 +473,26 @@ impl Connection {
         }
         self.put_end(&output, count);
         Ok(Turn::Done(()))
+    }
+
+    /// A simple query that fails when it is run, not before, leaves its portal.
+    fn leave_failed(&mut self, prepared: Prepared) {
+        let is_planned =
+            |statement: &Statement| !matches!(statement, Statement::Select(select) if select.table.is_none());
+        if !self.backend.is_in_block() || !prepared.statement.as_ref().is_some_and(is_planned) {
+            return;
+        }
+        let portal = Portal {
+            prepared: Arc::new(prepared),
+            parameters: Vec::new(),
+            formats: Vec::new(),
+            state: PortalState::Failed,
+            depth: self.backend.depth(),
+            holds: false,
+            is_held: false,
+            goes_back: false,
+        };
+        self.backend.portals.insert(Vec::new(), portal);
     }
 
     /// What the session's state is, in lines; what is private begins so.
@@ -469,7 +508,9 @@ impl Connection {
         out.extend(backend.portals.keys().filter(|name| is_own(name)).map(|name| names("portal", name)));
         if let Some(transaction) = &backend.transaction {
             let savepoints = transaction.savepoints.iter().map(|savepoint| &savepoint.name);
-            out.extend(savepoints.filter(|name| !name.starts_with(private)).map(|name| format!("savepoint {name}")));
+            out.extend(
+                savepoints.filter(|name| !name.starts_with(private)).map(|name| format!("savepoint {name}")),
+            );
             let (level, read_only) = (transaction.level, transaction.read_only);
             let (snapshot, writes) = (transaction.snapshot, transaction.xid.is_some());
             if !transaction.has_failed {
@@ -508,7 +549,8 @@ fn put_rows(out: &mut Vec<u8>, output: &Output, range: std::ops::Range<usize>, f
     for row in &output.rows[range] {
         let mut body = (row.len() as u16).to_be_bytes().to_vec();
         for (place, value) in row.iter().enumerate() {
-            let kind = output.columns.as_ref().and_then(|columns| columns.get(place)).map(|column| column.kind);
+            let kind =
+                output.columns.as_ref().and_then(|columns| columns.get(place)).map(|column| column.kind);
             let format = if formats.is_empty() { Format::Text } else { format_of(formats, place) };
             match value.encode(kind.unwrap_or(Type::Text), format) {
                 None => body.extend_from_slice(&u32::MAX.to_be_bytes()),

@@ -30,9 +30,16 @@ pub const TABLES: [TableOf; 6] = [
     },
     TableOf {
         name: "c",
-        columns: &[("id", Type::Int8, NOT_NULL), ("pid", Type::Int8, NOT_NULL), ("val", Type::Text, NOT_NULL)],
+        columns: &[
+            ("id", Type::Int8, NOT_NULL),
+            ("pid", Type::Int8, NOT_NULL),
+            ("val", Type::Text, NOT_NULL),
+        ],
     },
-    TableOf { name: "d", columns: &[("id", Type::Int4, NOT_NULL), ("pid", Type::Int4, NOT_NULL), ("note", Type::Text, false)] },
+    TableOf {
+        name: "d",
+        columns: &[("id", Type::Int4, NOT_NULL), ("pid", Type::Int4, NOT_NULL), ("note", Type::Text, false)],
+    },
     TableOf { name: "w", columns: &[("id", Type::Int4, NOT_NULL), ("v", Type::Int4, NOT_NULL)] },
     TableOf {
         name: "n",
@@ -79,8 +86,12 @@ pub(crate) fn rows(table: Table) -> Vec<Vec<Value>> {
     match TABLES[table].name {
         "p" => parents().map(parent).collect(),
         "c" => parents()
-            .flat_map(|(place, id)| (1..=place as i64 % 4).map(move |number| (1000 + 10 * place as i64 + number, id)))
-            .map(|(child, id)| vec![Value::Integer(child), Value::Integer(id), text(format!("child {child}"))])
+            .flat_map(|(place, id)| {
+                (1..=place as i64 % 4).map(move |number| (1000 + 10 * place as i64 + number, id))
+            })
+            .map(|(child, id)| {
+                vec![Value::Integer(child), Value::Integer(id), text(format!("child {child}"))]
+            })
             .collect(),
         "d" => parents()
             .filter(|(_, id)| id % 2 == 1)
@@ -102,7 +113,13 @@ pub fn schema() -> String {
     for table in &TABLES {
         let columns = table.columns.iter().enumerate().map(|(place, (name, kind, not_null))| {
             let is_key = place == 0 && table.has_key();
-            let key = if is_key { " PRIMARY KEY" } else if *not_null { " NOT NULL" } else { "" };
+            let key = if is_key {
+                " PRIMARY KEY"
+            } else if *not_null {
+                " NOT NULL"
+            } else {
+                ""
+            };
             format!("{name} {}{key}", kind.name())
         });
         let columns = columns.collect::<Vec<_>>().join(", ");

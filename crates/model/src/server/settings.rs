@@ -45,9 +45,10 @@ pub(crate) fn shown(name: &str) -> &str {
 
 fn place(name: &str) -> Result<usize, Failure> {
     let name = name.to_lowercase();
-    SETTINGS.iter().position(|(one, ..)| *one == name).ok_or_else(|| {
-        Failure::new("42704", format!("unrecognized configuration parameter \"{name}\""))
-    })
+    SETTINGS
+        .iter()
+        .position(|(one, ..)| *one == name)
+        .ok_or_else(|| Failure::new("42704", format!("unrecognized configuration parameter \"{name}\"")))
 }
 
 impl Settings {

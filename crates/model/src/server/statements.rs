@@ -9,9 +9,7 @@ use super::failure::Failure;
 use super::locks::Mode;
 use super::rows::{Deed, Row, Standing};
 use super::schema::{self, LOG, TABLES, Table};
-use super::syntax::{
-    Change, Expression, Insert, Item, Level, Rows, Select, Statement,
-};
+use super::syntax::{Change, Expression, Insert, Item, Level, Rows, Select, Statement};
 use super::transaction::Block;
 use super::value::{Type, Value};
 
@@ -87,7 +85,12 @@ impl Backend {
     }
 
     /// Runs a statement that is not a portal's rows.
-    pub(crate) fn run(&mut self, world: &mut World, prepared: &Prepared, parameters: &[Value]) -> Worked<Output> {
+    pub(crate) fn run(
+        &mut self,
+        world: &mut World,
+        prepared: &Prepared,
+        parameters: &[Value],
+    ) -> Worked<Output> {
         let Some(statement) = &prepared.statement else { return Ok(Turn::Done(Output::default())) };
         done!(self.lock_for(world, statement));
         let kinds = &prepared.analyzed.parameters;
@@ -268,7 +271,8 @@ impl Backend {
             None => self.candidates(world, table, condition, parameters, kinds)?,
         };
         while progress.at < progress.candidates.len() {
-            let found = self.row_to_change(world, &mut progress, table, condition, parameters, kinds, verb)?;
+            let found =
+                self.row_to_change(world, &mut progress, table, condition, parameters, kinds, verb)?;
             let at = match found {
                 Turn::Done(Some(at)) => at,
                 Turn::Done(None) => continue,
@@ -439,8 +443,8 @@ impl Backend {
                 let is_in_block = self.is_in_block();
                 let transaction = self.transaction();
                 transaction.block = Block::Explicit;
-                self.set_modes(*modes)?;
                 let warning = is_in_block.then_some(("25001", "there is already a transaction in progress"));
+                self.set_modes(*modes).map_err(|failure| failure.behind(warning))?;
                 Ok(Output { warning, ..tagged(if *starts { "START TRANSACTION" } else { "BEGIN" }) })
             }
             Statement::Commit { chain } => self.end(world, true, *chain),
@@ -495,7 +499,8 @@ impl Backend {
         }
         if chain {
             let transaction = self.transaction();
-            (transaction.block, transaction.level, transaction.read_only) = (Block::Explicit, level, read_only);
+            (transaction.block, transaction.level, transaction.read_only) =
+                (Block::Explicit, level, read_only);
         }
         let warning = (!is_in_block).then_some(("25P01", "there is no transaction in progress"));
         Ok(Output { warning, ..tagged(if has_failed { "ROLLBACK" } else { verb }) })
@@ -515,9 +520,7 @@ impl Backend {
                 Level::ReadCommitted => "read committed".to_owned(),
                 Level::RepeatableRead => "repeatable read".to_owned(),
             }),
-            "transaction_read_only" => {
-                Ok(if self.transaction().read_only { "on" } else { "off" }.to_owned())
-            }
+            "transaction_read_only" => Ok(if self.transaction().read_only { "on" } else { "off" }.to_owned()),
             _ => self.settings.get(name).map(str::to_owned),
         }
     }
@@ -548,7 +551,8 @@ impl Backend {
                 Ok(tagged("DEALLOCATE ALL"))
             }
             Statement::Deallocate(Some(name)) => {
-                let missing = || Failure::new("26000", format!("prepared statement \"{name}\" does not exist"));
+                let missing =
+                    || Failure::new("26000", format!("prepared statement \"{name}\" does not exist"));
                 self.prepared.remove(name.as_bytes()).ok_or_else(missing)?;
                 Ok(tagged("DEALLOCATE"))
             }
@@ -641,7 +645,11 @@ impl Backend {
                     return Err(Failure::unknown("a failure that is moved over"));
                 }
                 (*at, *at_end) = (place.min(length), place > length);
-                (1..=length).contains(&place).then(|| Arc::clone(&output.rows[place - 1])).into_iter().collect()
+                (1..=length)
+                    .contains(&place)
+                    .then(|| Arc::clone(&output.rows[place - 1]))
+                    .into_iter()
+                    .collect()
             }
         };
         if is_move {
@@ -676,7 +684,10 @@ fn aggregate(select: &Select, found: &[Row]) -> Row {
     let value = |item: &Item| match &item.expression {
         Expression::Max(column) => {
             let values = found.iter().map(|row| &row[*column]).filter(|value| **value != Value::Null);
-            values.max_by(|one, two| one.compare(two).unwrap_or(std::cmp::Ordering::Equal)).cloned().unwrap_or(Value::Null)
+            values
+                .max_by(|one, two| one.compare(two).unwrap_or(std::cmp::Ordering::Equal))
+                .cloned()
+                .unwrap_or(Value::Null)
         }
         _ => Value::Integer(found.len() as i64),
     };
@@ -710,7 +721,6 @@ fn check_nulls(table: Table, row: &[Value]) -> Result<(), Failure> {
 }
 
 fn taken(table: Table) -> Failure {
-    let message =
-        format!("duplicate key value violates unique constraint \"{}_pkey\"", TABLES[table].name);
+    let message = format!("duplicate key value violates unique constraint \"{}_pkey\"", TABLES[table].name);
     Failure::new("23505", message)
 }

@@ -13,25 +13,49 @@ pub(crate) enum Statement {
     Update(Arc<Change>),
     Delete(Arc<Change>),
     /// `starts` is for START TRANSACTION.
-    Begin { modes: Modes, starts: bool },
-    Commit { chain: bool },
-    Rollback { chain: bool },
+    Begin {
+        modes: Modes,
+        starts: bool,
+    },
+    Commit {
+        chain: bool,
+    },
+    Rollback {
+        chain: bool,
+    },
     Savepoint(String),
     Release(String),
     RollbackTo(String),
     SetTransaction(Modes),
     /// `None` resets.
-    Set { name: String, value: Option<String>, is_local: bool },
+    Set {
+        name: String,
+        value: Option<String>,
+        is_local: bool,
+    },
     ResetAll,
     Show(String),
-    Declare { name: String, holds: bool, scroll: Option<bool>, select: Arc<Select> },
-    Fetch { name: String, rows: Rows, is_move: bool },
+    Declare {
+        name: String,
+        holds: bool,
+        scroll: Option<bool>,
+        select: Arc<Select>,
+    },
+    Fetch {
+        name: String,
+        rows: Rows,
+        is_move: bool,
+    },
     /// `None` is all.
     Close(Option<String>),
     /// `None` is all.
     Deallocate(Option<String>),
     DiscardAll,
-    Lock { tables: Vec<Table>, is_exclusive: bool, nowait: bool },
+    Lock {
+        tables: Vec<Table>,
+        is_exclusive: bool,
+        nowait: bool,
+    },
     /// What only a session of onetrip asks.
     Question(Question),
 }

@@ -79,9 +79,8 @@ impl Value {
 
     /// Reads a text.
     pub(crate) fn parse(text: &str, kind: Type) -> Result<Self, Failure> {
-        let bad = || {
-            Failure::new("22P02", format!("invalid input syntax for type {}: \"{text}\"", kind.name()))
-        };
+        let bad =
+            || Failure::new("22P02", format!("invalid input syntax for type {}: \"{text}\"", kind.name()));
         match kind {
             Type::Text => Ok(Self::Text(text.into())),
             Type::Boolean => Err(bad()),
@@ -114,7 +113,9 @@ impl Value {
     /// As DataRow holds it.
     pub(crate) fn encode(&self, kind: Type, format: Format) -> Option<Vec<u8>> {
         match (self, format, kind) {
-            (Self::Integer(number), Format::Binary, Type::Int4) => Some((*number as i32).to_be_bytes().to_vec()),
+            (Self::Integer(number), Format::Binary, Type::Int4) => {
+                Some((*number as i32).to_be_bytes().to_vec())
+            }
             (Self::Integer(number), Format::Binary, _) => Some(number.to_be_bytes().to_vec()),
             (Self::Boolean(is), Format::Binary, _) => Some(vec![u8::from(*is)]),
             _ => self.text().map(String::into_bytes),

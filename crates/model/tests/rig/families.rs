@@ -18,7 +18,8 @@ const SNAPSHOTS: [&str; 6] = [
     "START TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 ];
 
-const USUAL: [&str; 6] = ["BEGIN", "BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN READ ONLY", ""];
+const USUAL: [&str; 6] =
+    ["BEGIN", "BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN READ ONLY", ""];
 
 /// Begins as one of these says, or does not.
 fn begin(script: &mut Script, random: &mut Random, ways: &[&str]) {
@@ -93,7 +94,11 @@ fn interruption(script: &mut Script, random: &mut Random) {
         }
         _ => {
             let text = random.pick(&TEXTS);
-            if text.contains(';') { script.simple(text) } else { script.any(random, text) }
+            if text.contains(';') {
+                script.simple(text)
+            } else {
+                script.any(random, text)
+            }
             if text == "DEALLOCATE ALL" && random.one_in(2) {
                 script.forget();
             }
@@ -179,7 +184,8 @@ fn iteration(script: &mut Script, random: &mut Random, body: usize, manner: Mann
     let id = Value::Int(PARENTS[place]);
     let by = |text: &str, value: &Value| Statement::new(text, std::slice::from_ref(value));
     let children = by("SELECT id, val FROM c WHERE pid = $1 ORDER BY id", &id);
-    let reference = if place % 4 == 3 { Value::Null } else { Value::Int(1000 + 10 * ((number * 7) % 20) + 1) };
+    let reference =
+        if place % 4 == 3 { Value::Null } else { Value::Int(1000 + 10 * ((number * 7) % 20) + 1) };
     match body {
         0..=2 => script.run(&children, manner),
         3 => {
@@ -345,7 +351,11 @@ pub(crate) fn portals(script: &mut Script, random: &mut Random) {
         return writer(script, random);
     }
     for _ in 0..random.within(1..4) {
-        begin(script, random, &["BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN READ ONLY"]);
+        begin(
+            script,
+            random,
+            &["BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN READ ONLY"],
+        );
         let (portal, rows) = (random.pick(&["", "C_1", "C_2"]), random.pick(&[1, 3, 10, 10, 13]));
         let declared = if random.one_in(3) { Some(INT8) } else { None };
         let statement = match declared {
@@ -361,7 +371,11 @@ pub(crate) fn portals(script: &mut Script, random: &mut Random) {
             execute(portal, rows),
             sync(),
         ];
-        script.send(opened.concat(), Wait::Ready(1), format!("open {portal:?}, {rows} rows: {}", statement.text));
+        script.send(
+            opened.concat(),
+            Wait::Ready(1),
+            format!("open {portal:?}, {rows} rows: {}", statement.text),
+        );
         let interrupts = random.pick(&[0, 0, 5, 10]);
         for _ in 0..random.within(1..40 / rows as usize + 3) {
             let rows = if random.one_in(12) { random.pick(&[0, 2, 7]) } else { rows };
@@ -385,7 +399,8 @@ pub(crate) fn cursors(script: &mut Script, random: &mut Random) {
     }
     for _ in 0..random.within(1..4) {
         let holds = random.one_in(5);
-        let begins: &[&str] = if holds { &["BEGIN", ""] } else { &["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"] };
+        let begins: &[&str] =
+            if holds { &["BEGIN", ""] } else { &["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"] };
         begin(script, random, begins);
         let name = random.pick(&["c1", "c1", "\"c_2\"", "_django_curs_1_sync_1"]);
         let scroll = if name.starts_with("_django") { " NO SCROLL" } else { "" };
@@ -401,7 +416,12 @@ pub(crate) fn cursors(script: &mut Script, random: &mut Random) {
             script.simple(&format!("{how} {rows} FROM {name}"));
             // A cursor of Django's that was read ahead, and is asked for otherwise, ends its session (docs/safety.md).
             if random.one_in(20) && !query.contains('/') && scroll.is_empty() {
-                let back = random.pick(&["FETCH BACKWARD 3 FROM", "MOVE 2 IN", "FETCH ALL IN", "MOVE ABSOLUTE 4 IN"]);
+                let back = random.pick(&[
+                    "FETCH BACKWARD 3 FROM",
+                    "MOVE 2 IN",
+                    "FETCH ALL IN",
+                    "MOVE ABSOLUTE 4 IN",
+                ]);
                 script.simple(&format!("{back} {name}"));
             }
             if interrupts > 0 && random.one_in(interrupts) {
@@ -445,7 +465,8 @@ pub(crate) fn statements(script: &mut Script, random: &mut Random) {
             let values = if random.below(20) > 0 { vec![value] } else { Vec::new() };
             let statement = Statement::new(text, &values);
             let declared = random.pick(&[None, None, None, Some(INT4), Some(INT8)]);
-            let form = random.pick(&[Form::Unnamed, Form::Split, Form::Split, Form::Named, Form::NamedTogether]);
+            let form =
+                random.pick(&[Form::Unnamed, Form::Split, Form::Split, Form::Named, Form::NamedTogether]);
             let manner = Manner { form, declared, is_binary: declared.is_some() && random.one_in(2) };
             let name = random.pick(&["", "", "a", "b"]);
             match random.below(16) {
@@ -493,7 +514,11 @@ pub(crate) fn conflicts(script: &mut Script, random: &mut Random) {
         "SELECT id, name FROM p WHERE id = 7",
     ];
     for _ in 0..random.within(1..5) {
-        begin(script, random, &["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL REPEATABLE READ", ""]);
+        begin(
+            script,
+            random,
+            &["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL REPEATABLE READ", ""],
+        );
         for _ in 0..random.within(1..6) {
             match random.below(12) {
                 0 => script.simple("LOCK TABLE w IN ACCESS EXCLUSIVE MODE NOWAIT"),

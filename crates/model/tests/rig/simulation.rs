@@ -29,7 +29,11 @@ const FAILED_STEPS_MAX: usize = 3;
 pub(crate) enum Way {
     Direct,
     /// Through sessions with these remedies, so far away; with a seed, messages of two sessions overtake each other.
-    Through { remedies: Remedies, rtt: Duration, shaken_by: Option<u64> },
+    Through {
+        remedies: Remedies,
+        rtt: Duration,
+        shaken_by: Option<u64>,
+    },
 }
 
 /// What a run has shown.
@@ -56,12 +60,14 @@ fn simple(session: usize, text: &str) -> Step {
     Step { patience: Patience::Ends, ..Step::new(session, query(text), Wait::Ready(1), text) }
 }
 
+/// When, in which order, upwards or not, whose, what.
+type Event = (u64, u64, bool, usize, Vec<u8>);
+
 struct Simulation {
     server: Server,
     lanes: Vec<Lane>,
     gates: Vec<Option<Gate>>,
-    /// When, in which order, upwards or not, whose, what.
-    events: BinaryHeap<Reverse<(u64, u64, bool, usize, Vec<u8>)>>,
+    events: BinaryHeap<Reverse<Event>>,
     serial: u64,
     now: u64,
     one_way: u64,
@@ -117,7 +123,9 @@ impl Simulation {
             starts: Vec::new(),
             rows: (u64::MAX, 0),
         };
-        (0..sessions).for_each(|_| drop(run.server.connect()));
+        for _ in 0..sessions {
+            run.server.connect();
+        }
         for number in 0..sessions {
             run.client_sends(number, &startup_with(&[("user", "onetrip"), ("database", "model")]));
             if let Some(gate) = &mut run.gates[number] {
@@ -311,8 +319,7 @@ impl Simulation {
         let rows = self.rows.1;
         // A Parse that was answered may wait for a lock that another session has taken meanwhile.
         let rests = |number: usize| self.server.is_idle(number) || self.lanes[number].is_blocked;
-        let is_at_rest =
-            !step.pause.is_zero() && self.events.is_empty() && (0..self.lanes.len()).all(rests);
+        let is_at_rest = !step.pause.is_zero() && self.events.is_empty() && (0..self.lanes.len()).all(rests);
         let state = is_at_rest.then(|| self.state());
         self.taken.push(Taken { shown, outcome, messages: Vec::new(), rows, state });
         self.starts.push(start);
@@ -349,7 +356,8 @@ impl Simulation {
             let Some((number, start)) = *start else { continue };
             let next = self.starts[place + 1..].iter().flatten().find(|(other, _)| *other == number);
             let messages = &self.lanes[number].messages;
-            self.taken[place].messages = messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
+            self.taken[place].messages =
+                messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
         }
         let mut removed = BTreeMap::new();
         for gate in self.gates.into_iter().flatten() {

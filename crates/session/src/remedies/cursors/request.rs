@@ -237,7 +237,7 @@ impl Session {
         let Some(found) = self.portals.get(portal) else { return };
         let (text, formats) = (found.text.clone(), found.formats);
         if text.effect == Effect::Read {
-            if let Some(reader) = self.cursors.add(portal, Kind::Portal, text, formats) {
+            if let Some(reader) = self.cursors.add(unit, portal, Kind::Portal, text, formats) {
                 reader.pieces = 1;
                 self.cursors.native = Some(Native { unit, serial: self.cursors.next_serial, wanted: 0 });
             }
