@@ -8,10 +8,10 @@ use super::failure::{Failure, Warning};
 use super::locks::Locks;
 use super::rows::{Row, Rows};
 use super::settings::Settings;
-use super::statements::Progress;
 use super::syntax::{Level, Modes, Statement};
 use super::transaction::{Block, Transaction};
 use super::value::Value;
+use super::writes::Progress;
 
 /// What sessions share.
 #[derive(Debug, Default)]
