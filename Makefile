@@ -39,6 +39,8 @@ lab: build
 prove:
 	@scripts/setup test
 	scripts/prove
+	ONETRIP_PROGRAMS=100000 $(CARGO) test --release --locked -p onetrip-model --test sessions
+	ONETRIP_PROGRAMS=5000 $(CARGO) test --release --locked -p onetrip-model --test postgres
 	ONETRIP_PROGRAMS=5000 $(CARGO) test --locked -p onetrip-gateway --test remedies
 
 # Each target for a minute; needs the nightly toolchain and cargo-fuzz.

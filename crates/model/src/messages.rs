@@ -11,6 +11,7 @@ pub fn startup(dbname: &str) -> Vec<u8> {
     startup_with(&[("user", "onetrip"), ("database", dbname)])
 }
 
+/// A startup packet with these parameters.
 pub fn startup_with(parameters: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     let pairs = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
@@ -18,12 +19,14 @@ pub fn startup_with(parameters: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
+/// SSLRequest.
 pub fn ssl_request() -> Vec<u8> {
     let mut out = Vec::new();
     encode_ssl_request(&mut out);
     out
 }
 
+/// GSSENCRequest.
 pub fn gssenc_request() -> Vec<u8> {
     vec![0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30]
 }
@@ -40,10 +43,12 @@ pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A simple query.
 pub fn query(text: &str) -> Vec<u8> {
     message(frontend::QUERY, &c_str(text))
 }
 
+/// Parse without types.
 pub fn parse(statement: &str, text: &str) -> Vec<u8> {
     message(frontend::PARSE, &[c_str(statement), c_str(text), vec![0, 0]].concat())
 }
@@ -60,18 +65,22 @@ pub fn bind(portal: &str, statement: &str, parameters: &[&[u8]]) -> Vec<u8> {
     message(frontend::BIND, &body)
 }
 
+/// Describe of a statement.
 pub fn describe_statement(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Statement(name.as_bytes()).encode(frontend::DESCRIBE, out))
 }
 
+/// Describe of a portal.
 pub fn describe_portal(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Portal(name.as_bytes()).encode(frontend::DESCRIBE, out))
 }
 
+/// Close of a statement.
 pub fn close_statement(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Statement(name.as_bytes()).encode(frontend::CLOSE, out))
 }
 
+/// Close of a portal.
 pub fn close_portal(name: &str) -> Vec<u8> {
     encoded(|out| StatementOrPortal::Portal(name.as_bytes()).encode(frontend::CLOSE, out))
 }
@@ -83,26 +92,32 @@ pub fn execute(portal: &str, rows: u32) -> Vec<u8> {
     })
 }
 
+/// Sync.
 pub fn sync() -> Vec<u8> {
     message(frontend::SYNC, &[])
 }
 
+/// Flush.
 pub fn flush() -> Vec<u8> {
     message(frontend::FLUSH, &[])
 }
 
+/// Terminate.
 pub fn terminate() -> Vec<u8> {
     message(frontend::TERMINATE, &[])
 }
 
+/// CopyData.
 pub fn copy_data(data: &[u8]) -> Vec<u8> {
     message(frontend::COPY_DATA, data)
 }
 
+/// CopyDone.
 pub fn copy_done() -> Vec<u8> {
     message(frontend::COPY_DONE, &[])
 }
 
+/// CopyFail.
 pub fn copy_fail(reason: &str) -> Vec<u8> {
     message(frontend::COPY_FAIL, &c_str(reason))
 }
@@ -138,6 +153,7 @@ pub fn run_unnamed(text: &str) -> Vec<u8> {
     [parse("", text), bind("", "", &[]), describe_portal(""), execute("", 0)].concat()
 }
 
+/// A text with the zero byte that ends it.
 pub fn c_str(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }

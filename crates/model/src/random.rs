@@ -5,6 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
+    /// The chance of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -28,6 +29,7 @@ impl Random {
         self.below(n) == 0
     }
 
+    /// One of these.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
@@ -44,6 +46,7 @@ impl Random {
         unreachable!("the sum is that of the weights")
     }
 
+    /// Puts them into any order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -6,16 +6,21 @@ use crate::step::{Patience, Program, Step, Wait};
 use onetrip_wire::pg::frontend;
 use std::time::Duration;
 
-/// int8, int4 and text.
+/// int8.
 pub const INT8: u32 = 20;
+/// int4.
 pub const INT4: u32 = 23;
+/// text.
 pub const TEXT: u32 = 25;
 
 /// A parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
+    /// A whole number.
     Int(i64),
+    /// A text.
     Text(String),
+    /// NULL.
     Null,
 }
 
@@ -42,15 +47,19 @@ impl Value {
 /// A statement with `$1`, `$2`.
 #[derive(Debug, Clone)]
 pub struct Statement {
+    /// With `$1`, `$2` for the values.
     pub text: String,
+    /// In the order of their numbers.
     pub values: Vec<Value>,
 }
 
 impl Statement {
+    /// A text and its values.
     pub fn new(text: &str, values: &[Value]) -> Self {
         Self { text: text.to_owned(), values: values.to_vec() }
     }
 
+    /// The text with its values in it.
     pub fn inlined(&self) -> String {
         let numbered = self.values.iter().enumerate();
         numbered.fold(self.text.clone(), |text, (place, value)| {
@@ -77,13 +86,16 @@ pub enum Form {
 /// How a program speaks, the same for all of a loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
+    /// Into which messages a statement goes.
     pub form: Form,
     /// Parameters' type as declared in Parse; `None` leaves it to the server, with parameters as text.
     pub declared: Option<u32>,
+    /// Values and results are binary.
     pub is_binary: bool,
 }
 
 impl Manner {
+    /// One of the ways.
     pub fn any(random: &mut Random) -> Self {
         const FORMS: [Form; 5] = [Form::Simple, Form::Unnamed, Form::Split, Form::Named, Form::NamedTogether];
         let form = random.pick(&FORMS);
@@ -109,6 +121,7 @@ pub struct Script {
 }
 
 impl Script {
+    /// A session that does nothing yet.
     pub fn new(session: usize) -> Self {
         Self { session, blocks: Vec::new(), prepared: Vec::new(), names: 0, is_joined: false, is_calm: false }
     }
@@ -118,10 +131,12 @@ impl Script {
         Self { is_calm, ..self }
     }
 
+    /// Whether nobody changes tables in this program.
     pub fn is_calm(&self) -> bool {
         self.is_calm
     }
 
+    /// The number of the session.
     pub fn session(&self) -> usize {
         self.session
     }

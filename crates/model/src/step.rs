@@ -7,12 +7,17 @@ use onetrip_wire::pg::backend;
 /// What one session does next; the others wait.
 #[derive(Debug, Clone)]
 pub struct Step {
+    /// Whose it is.
     pub session: usize,
+    /// What the client sends.
     pub bytes: Vec<u8>,
+    /// What it waits for.
     pub wait: Wait,
+    /// What becomes of it if that does not come.
     pub patience: Patience,
     /// Time that passes before it.
     pub pause: Duration,
+    /// For people.
     pub shown: String,
 }
 
@@ -63,7 +68,9 @@ pub enum Patience {
 /// A schedule of steps.
 #[derive(Debug, Clone)]
 pub struct Program {
+    /// How many there are.
     pub sessions: usize,
+    /// In their order.
     pub steps: Vec<Step>,
 }
 

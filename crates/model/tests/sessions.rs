@@ -12,10 +12,12 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use onetrip_ledger::Remedy;
+use onetrip_model::messages::query;
 use onetrip_model::shrink::cut_down;
-use onetrip_model::step::Program;
+use onetrip_model::step::{Program, Step, Wait};
 use onetrip_session::Remedies;
 use rig::compare::difference;
 use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
@@ -23,7 +25,7 @@ use rig::lane::Outcome;
 use rig::simulation::{Seen, Way, run};
 
 /// Programs of the short form.
-const PROGRAMS: u64 = 1_500;
+const PROGRAMS: u64 = 250;
 
 /// What was asked for in the environment.
 struct Wanted {
@@ -178,4 +180,54 @@ fn a_seed_gives_the_same_run_again() {
         let (one, two) = (run(5), run(5));
         assert_eq!((one.taken, one.removed), (two.taken, two.removed));
     }
+}
+
+/// A program of simple queries, by session; time passes behind each.
+fn by_hand(steps: &[(usize, &str)]) -> Program {
+    let step = |(session, text): &(usize, &str)| {
+        let step = Step::new(*session, query(text), Wait::Ready(1), *text);
+        Step { pause: Duration::from_millis(100), ..step }
+    };
+    Program { sessions: 2, steps: steps.iter().map(step).collect() }
+}
+
+/// Trips that a remedy has removed from a program that sees no difference.
+fn removed_unseen(program: &Program, remedy: Remedy) -> u64 {
+    let seen = compared(program, 0, &Remedies::exact()).expect("no difference");
+    seen.removed.get(&remedy).copied().unwrap_or_default()
+}
+
+#[test]
+fn a_chained_transaction_reads_anew() {
+    let read = "SELECT v FROM w WHERE id = 3";
+    let program = by_hand(&[
+        (0, "SELECT 1"),
+        (1, "SELECT 1"),
+        (0, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        (0, read),
+        (0, read),
+        (0, read),
+        (0, "COMMIT AND CHAIN"),
+        (1, "UPDATE w SET v = v + 1 WHERE id = 3"),
+        (0, read),
+        (0, "COMMIT"),
+    ]);
+    assert!(removed_unseen(&program, Remedy::Repeats) >= 1);
+}
+
+#[test]
+fn a_declare_that_fails_leaves_the_cursor_of_its_name() {
+    let (declare, fetch) =
+        ("DECLARE c1 CURSOR WITH HOLD FOR SELECT id FROM n ORDER BY id", "FETCH 10 FROM c1");
+    let program = by_hand(&[
+        (0, "SELECT 1"),
+        (0, declare),
+        (0, fetch),
+        (0, fetch),
+        (0, declare),
+        (0, fetch),
+        (0, fetch),
+        (0, fetch),
+    ]);
+    assert!(removed_unseen(&program, Remedy::Cursors) >= 1);
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::analysis::{Analyzed, Described};
-use super::failure::Failure;
+use super::failure::{Failure, Warning};
 use super::locks::Locks;
 use super::rows::{Row, Rows};
 use super::settings::Settings;
-use super::statements::Progress;
 use super::syntax::{Level, Modes, Statement};
 use super::transaction::{Block, Transaction};
 use super::value::Value;
+use super::writes::Progress;
 
 /// What sessions share.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) struct Output {
     /// What comes behind the rows instead of an end.
     pub(crate) failure: Option<Failure>,
     pub(crate) tag: String,
-    pub(crate) warning: Option<(&'static str, &'static str)>,
+    pub(crate) warning: Option<Warning>,
 }
 
 #[derive(Debug, Clone)]

@@ -3,6 +3,7 @@
 mod analysis;
 mod backend;
 mod catalogue;
+mod cursors;
 mod evaluate;
 mod failure;
 mod lexer;
@@ -16,6 +17,7 @@ mod statements;
 mod syntax;
 mod transaction;
 mod value;
+mod writes;
 
 pub use schema::{TABLES, TableOf, refill, schema};
 

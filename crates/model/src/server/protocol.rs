@@ -9,7 +9,7 @@ use onetrip_wire::pg::{
 
 use super::analysis::{analyze, describe, format_of};
 use super::backend::{Backend, Output, Portal, PortalState, Prepared, Turn, World};
-use super::failure::Failure;
+use super::failure::{Failure, put_warning};
 use super::parser::parse;
 use super::statements::{done, ends_transaction};
 use super::syntax::Statement;
@@ -390,11 +390,8 @@ impl Connection {
     }
 
     fn put_end(&mut self, output: &Output, count: usize) {
-        if let Some((sqlstate, text)) = output.warning {
-            frame(&mut self.out, backend::NOTICE_RESPONSE, |out| {
-                let fields = format!("SWARNING\0VWARNING\0C{sqlstate}\0M{text}\0\0");
-                out.extend_from_slice(fields.as_bytes());
-            });
+        if let Some(warning) = output.warning {
+            put_warning(warning, &mut self.out);
         }
         let tag = match output.tag.as_str() {
             counted @ ("SELECT" | "FETCH") => format!("{counted} {count}"),
@@ -452,7 +449,14 @@ impl Connection {
         };
         self.backend.portals.remove(&b""[..]);
         let prepared = Prepared { statement: Some(statement.clone()), analyzed };
-        let output = done!(self.backend.run(world, &prepared, &[]));
+        let output = match self.backend.run(world, &prepared, &[]) {
+            Ok(Turn::Done(output)) => output,
+            Ok(Turn::Blocked(by)) => return Ok(Turn::Blocked(by)),
+            Err(failure) => {
+                self.leave_failed(prepared);
+                return Err(failure);
+            }
+        };
         self.ran += 1;
         let count = output.rows.len();
         if let Some(columns) = &columns {
@@ -461,6 +465,7 @@ impl Connection {
             put_rows(&mut self.out, &output, 0..count, &[]);
         }
         if let Some(failure) = output.failure {
+            self.leave_failed(prepared);
             return Err(failure);
         }
         if is_last && !self.backend.is_in_block() {
@@ -468,6 +473,26 @@ impl Connection {
         }
         self.put_end(&output, count);
         Ok(Turn::Done(()))
+    }
+
+    /// A simple query that fails when it is run, not before, leaves its portal.
+    fn leave_failed(&mut self, prepared: Prepared) {
+        let is_planned =
+            |statement: &Statement| !matches!(statement, Statement::Select(select) if select.table.is_none());
+        if !self.backend.is_in_block() || !prepared.statement.as_ref().is_some_and(is_planned) {
+            return;
+        }
+        let portal = Portal {
+            prepared: Arc::new(prepared),
+            parameters: Vec::new(),
+            formats: Vec::new(),
+            state: PortalState::Failed,
+            depth: self.backend.depth(),
+            holds: false,
+            is_held: false,
+            goes_back: false,
+        };
+        self.backend.portals.insert(Vec::new(), portal);
     }
 
     /// What the session's state is, in lines; what is private begins so.

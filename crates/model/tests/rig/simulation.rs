@@ -60,12 +60,14 @@ fn simple(session: usize, text: &str) -> Step {
     Step { patience: Patience::Ends, ..Step::new(session, query(text), Wait::Ready(1), text) }
 }
 
+/// When, in which order, upwards or not, whose, what.
+type Event = (u64, u64, bool, usize, Vec<u8>);
+
 struct Simulation {
     server: Server,
     lanes: Vec<Lane>,
     gates: Vec<Option<Gate>>,
-    /// When, in which order, upwards or not, whose, what.
-    events: BinaryHeap<Reverse<(u64, u64, bool, usize, Vec<u8>)>>,
+    events: BinaryHeap<Reverse<Event>>,
     serial: u64,
     now: u64,
     one_way: u64,
@@ -121,7 +123,9 @@ impl Simulation {
             starts: Vec::new(),
             rows: (u64::MAX, 0),
         };
-        (0..sessions).for_each(|_| drop(run.server.connect()));
+        for _ in 0..sessions {
+            run.server.connect();
+        }
         for number in 0..sessions {
             run.client_sends(number, &startup_with(&[("user", "onetrip"), ("database", "model")]));
             if let Some(gate) = &mut run.gates[number] {

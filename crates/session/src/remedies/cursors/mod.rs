@@ -108,6 +108,8 @@ struct Reader {
     is_unsure: bool,
     /// Pieces that were under way then: they tell nothing.
     sent_before: usize,
+    /// The unit that made it, if that succeeds.
+    made_by: u64,
     /// The unit that closes it or puts another in its place, if that succeeds.
     leaving: Option<u64>,
     /// A setting changed that what was read ahead may depend on.
@@ -160,7 +162,14 @@ impl Cursors {
         self.readers.values_mut().find(|reader| reader.serial == serial)
     }
 
-    fn add(&mut self, name: &[u8], kind: Kind, text: Text, formats: ResultFormats) -> Option<&mut Reader> {
+    fn add(
+        &mut self,
+        unit: u64,
+        name: &[u8],
+        kind: Kind,
+        text: Text,
+        formats: ResultFormats,
+    ) -> Option<&mut Reader> {
         if self.readers.len() >= READERS_MAX || self.readers.contains_key(name) {
             return None;
         }
@@ -180,6 +189,7 @@ impl Cursors {
             is_over: false,
             is_unsure: false,
             sent_before: 0,
+            made_by: unit,
             leaving: None,
             is_stale: false,
             is_barred: false,
@@ -209,8 +219,10 @@ impl Cursors {
         self.readers.remove(&b""[..]);
     }
 
-    /// An error answers a unit of the client's: what it was to close or to put in another's place may be there.
+    /// An error answers a unit of the client's: what it was to make may be something else that has that name, and what it was
+    /// to close or to put in another's place may be there.
     pub(crate) fn unit_failed(&mut self, unit: u64) {
+        self.readers.retain(|_, reader| reader.made_by != unit);
         self.failed_unit = Some(unit);
     }
 
@@ -224,6 +236,14 @@ impl Cursors {
             }
         } else {
             self.readers.retain(|_, reader| !is_due(reader));
+        }
+    }
+
+    /// The program may move cursors of these names: from then on it is not known where they stand, and they could not be put
+    /// back there (rule R3).
+    fn loses_place(&mut self, is_named: impl Fn(&[u8]) -> bool) {
+        for (_, reader) in self.readers.iter_mut().filter(|(name, _)| is_named(name)) {
+            reader.is_barred = true;
         }
     }
 

@@ -89,8 +89,12 @@ impl Session {
                 self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: u64::from(*rows) });
                 return if self.is_plain_cursor(name) { Effect::Nothing } else { text.effect };
             }
-            Some(CursorUse::Moves(_)) => self.cursors.is_off |= text.kind == StatementKind::Prepare,
-            Some(CursorUse::MovesAny) | None => {}
+            Some(CursorUse::Moves(moved)) => {
+                self.cursors.is_off |= text.kind == StatementKind::Prepare;
+                self.cursors.loses_place(|name| mentions(moved, name));
+            }
+            Some(CursorUse::MovesAny) => self.cursors.loses_place(|_| true),
+            None => {}
         }
         if !self.cursors.readers.is_empty() && !self.keeps_portals(now, text) {
             self.cursors.doubt();
@@ -127,7 +131,7 @@ impl Session {
         }
         let is_apart = no_scroll && DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
         let kind = Kind::Cursor { header: Vec::new(), is_held, can_move: false, is_apart };
-        if self.cursors.add(name, kind, text.clone(), ResultFormats::default()).is_some()
+        if self.cursors.add(unit, name, kind, text.clone(), ResultFormats::default()).is_some()
             && !is_apart
             && !no_scroll
         {

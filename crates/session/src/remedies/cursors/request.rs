@@ -81,7 +81,8 @@ impl Session {
         if (is_ahead && is_unsure) || (ahead > 0 && self.may_read_ahead(now, &request.name)) {
             let rows = request.rows.filter(|_| !is_ended).unwrap_or(NonZeroU32::MIN);
             let pieces = if is_unsure { 1 } else { 1 + ahead };
-            if is_unsure && request.rows.is_none() && !is_ended {
+            // Where rows are kept, one more is asked for first, to see whether the portal is there.
+            if !is_ahead && is_unsure && request.rows.is_none() && !is_ended {
                 return None;
             }
             self.fly(&request.name, rows, pieces);
@@ -237,7 +238,7 @@ impl Session {
         let Some(found) = self.portals.get(portal) else { return };
         let (text, formats) = (found.text.clone(), found.formats);
         if text.effect == Effect::Read {
-            if let Some(reader) = self.cursors.add(portal, Kind::Portal, text, formats) {
+            if let Some(reader) = self.cursors.add(unit, portal, Kind::Portal, text, formats) {
                 reader.pieces = 1;
                 self.cursors.native = Some(Native { unit, serial: self.cursors.next_serial, wanted: 0 });
             }
