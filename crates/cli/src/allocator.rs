@@ -1,14 +1,14 @@
-//! mimalloc, and a count of what is allocated for those who ask for one.
+//! A count of what is allocated, for those who ask for one.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use mimalloc::MiMalloc;
 use onetrip_lab::Allocated;
 
-/// The program's allocator. It counts once it was asked to; until then each allocation looks at one flag.
+/// An allocator around another. The program names that one: a library that did would bring it into Python. It counts once
+/// it was asked to; until then each allocation looks at one flag.
 #[derive(Debug)]
-pub struct CountingAllocator;
+pub struct CountingAllocator<A>(pub A);
 
 static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -33,29 +33,29 @@ fn note(bytes: usize) {
     }
 }
 
-// SAFETY: every call goes to mimalloc unchanged; the counters need no allocation.
+// SAFETY: every call goes to the allocator inside unchanged; the counters need no allocation.
 #[allow(unsafe_code)]
-unsafe impl GlobalAlloc for CountingAllocator {
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { MiMalloc.alloc(layout) }
+        unsafe { self.0.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        unsafe { MiMalloc.alloc_zeroed(layout) }
+        unsafe { self.0.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer comes from mimalloc with this layout.
-        unsafe { MiMalloc.dealloc(pointer, layout) }
+        // SAFETY: the pointer comes from the allocator inside with this layout.
+        unsafe { self.0.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size);
-        // SAFETY: the pointer comes from mimalloc with this layout, the caller answers for the size.
-        unsafe { MiMalloc.realloc(pointer, layout, size) }
+        // SAFETY: the pointer comes from the allocator inside with this layout, the caller answers for the size.
+        unsafe { self.0.realloc(pointer, layout, size) }
     }
 }

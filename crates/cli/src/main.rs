@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: onetrip_command::CountingAllocator = onetrip_command::CountingAllocator;
+static ALLOCATOR: onetrip_command::CountingAllocator<mimalloc::MiMalloc> =
+    onetrip_command::CountingAllocator(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     ExitCode::from(onetrip_command::main(std::env::args_os()))
