@@ -18,7 +18,7 @@ use rig::postgres::{Bench, Postgres, comparable};
 use rig::simulation::{Way, run};
 
 /// Programs of the short form.
-const PROGRAMS: u64 = 150;
+const PROGRAMS: u64 = 100;
 /// Programs that run at once, each on a database of its own.
 const WORKERS: usize = 3;
 
