@@ -249,6 +249,9 @@ impl Session {
     pub(crate) fn book_failure(&mut self, due: Due, body: &[u8]) {
         self.capture.active = false;
         if !self.config.remedies.is_none() {
+            if due.expect == Expect::Parse {
+                self.prepared.for_each(|prepared| prepared.parse_fails_in(due.unit));
+            }
             self.prepared.for_each(|prepared| prepared.fails_in(due.unit));
             self.cursors.unit_failed(due.unit);
         }

@@ -237,6 +237,13 @@ impl Prepared {
         self.seen_in = self.seen_in.filter(|seen| *seen != unit);
     }
 
+    /// A Parse has failed in this unit: a statement that had the name before is still there, and is not known.
+    pub(crate) fn parse_fails_in(&mut self, unit: u64) {
+        if self.seen_in == Some(unit) {
+            self.text = Text::default();
+        }
+    }
+
     /// The last unit that proves that it is there, once that is answered.
     pub(crate) fn seen_in(&self) -> Option<u64> {
         self.seen_in

@@ -271,6 +271,10 @@ impl Connection {
                 output.columns = prepared.analyzed.columns.as_deref().map(Arc::from);
                 PortalState::Rows { output, at: 0, at_end: false }
             }
+            Some(Statement::Select(select)) if select.locks => {
+                self.backend.refuse_read_only("SELECT FOR UPDATE")?;
+                PortalState::Ready
+            }
             _ => PortalState::Ready,
         };
         let formats = bind.result_formats.codes().to_vec();
