@@ -37,7 +37,7 @@ fn programs_see_the_same_on_postgresql_15() {
 
 #[test]
 fn programs_see_the_same_on_postgresql_18() {
-    prove(&rig_server("18"), PROGRAMS / 2);
+    prove(&rig_server("18"), PROGRAMS);
 }
 
 /// What a session gets that goes on after its backend was ended between BEGIN and the first statement.

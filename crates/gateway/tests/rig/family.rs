@@ -57,11 +57,11 @@ pub(crate) const FAMILIES: [Row; 11] = [
         ..row(Family::Statements, "statements", 3, 1)
     },
     Row {
-        removed_min: &[("begin", 1.0), ("commit", 1.0)],
+        removed_min: &[("begin", 1.0), ("commit", 0.5)],
         jitter: Duration::from_millis(3),
         ..row(Family::Commits, "commits", 3, 1)
     },
-    Row { removed_min: &[("begin", 0.5), ("chatter", 1.0)], ..row(Family::Settings, "settings", 2, 1) },
+    Row { removed_min: &[("begin", 0.5), ("chatter", 0.4)], ..row(Family::Settings, "settings", 2, 1) },
     Row { removed_min: &[("begin", 0.5), ("lobs", 20.0)], ..row(Family::Lobs, "lobs", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Timeouts, "timeouts", 1, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Storms, "storms", 2, 1) },
