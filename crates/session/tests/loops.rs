@@ -253,6 +253,17 @@ fn unnamed_objects_are_what_the_program_believes() {
 }
 
 #[test]
+fn a_failed_transaction_closes_what_was_answered_from_memory() {
+    let mut wire = looping(repeatable());
+    (1..=46).for_each(|number| drop(wire.turn(&group(number))));
+    wire.turn(&[bind("", "nobody", &[]), sync()].concat());
+    for what in [b"P\0", b"S\0"] {
+        let told = wire.turn(&[message(b'C', what), sync()].concat());
+        assert_eq!(told, [message(b'3', b""), ready(b'E')].concat(), "{}", told.escape_ascii());
+    }
+}
+
+#[test]
 fn what_another_remedy_sends_is_the_unnamed_statement_from_then_on() {
     let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], repeatable());
     wire.turn(&query("BEGIN"));

@@ -1,6 +1,6 @@
 //! Answers from memory, and what the server has to be told about them later.
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_loops::Ticket;
 use onetrip_wire::pg::{
     Bind, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus as WireStatus, backend,
@@ -74,12 +74,29 @@ impl Session {
         let is_sure = self.loops.unseen.is_none()
             || tag == frontend::QUERY
             || Arrived::peek(input).is_some_and(is_self_contained);
-        if is_sure || !Rule::Unnamed.is_kept() {
+        if is_sure || !Rule::Unnamed.is_kept() || self.closes_unseen(input) {
             return None;
         }
         let unseen = self.loops.unseen.take()?;
         self.tell_unseen(&unseen);
         Some(Verdict::Replace(0))
+    }
+
+    /// A transaction that has failed runs no statement again, and closes what it is asked to.
+    fn closes_unseen(&mut self, input: &[u8]) -> bool {
+        let Some(unit) = Arrived::peek(input).filter(|_| self.status == TransactionStatus::Failed) else {
+            return false;
+        };
+        if !unit.messages().all(|(tag, _)| matches!(tag, frontend::CLOSE | frontend::SYNC)) {
+            return false;
+        }
+        let unnamed = StatementOrPortal::Statement(b"");
+        let is_gone = unit.messages().any(|(_, body)| StatementOrPortal::decode(body) == Ok(unnamed));
+        match &mut self.loops.unseen {
+            Some(unseen) if !is_gone => keep_parse(unseen),
+            unseen => *unseen = None,
+        }
+        true
     }
 
     fn tell_unseen(&mut self, unseen: &[u8]) {
