@@ -217,13 +217,17 @@ impl Backend {
             None => self.candidates(world, &wanted)?,
         };
         while progress.at < progress.candidates.len() {
-            let found = self.row_to_change(world, &mut progress, &wanted)?;
-            let at = match found {
-                Turn::Done(Some(at)) => at,
-                Turn::Done(None) => continue,
-                Turn::Blocked(by) => {
+            let at = match self.row_to_change(world, &mut progress, &wanted) {
+                Ok(Turn::Done(Some(at))) => at,
+                Ok(Turn::Done(None)) => continue,
+                Ok(Turn::Blocked(by)) => {
                     self.progress = Some(progress);
                     return Ok(Turn::Blocked(by));
+                }
+                // Rows are told as they are locked.
+                Err(failure) => {
+                    let (rows, tag) = (progress.returned, "SELECT".to_owned());
+                    return Ok(Turn::Done(Output { rows, tag, failure: Some(failure), ..Output::default() }));
                 }
             };
             let number = self.number;

@@ -1,13 +1,12 @@
 //! Programs on PostgreSQL itself, directly connected.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use onetrip_model::messages::{query, startup_with, sync, terminate};
 use onetrip_model::step::{Program, Step, Wait};
+use onetrip_pgserver::PgServer;
 use onetrip_wire::pg::{BackendKeyData, DataRow, ErrorResponse, backend};
 
 use super::lane::{Lane, Message, Outcome, Taken};
@@ -24,41 +23,11 @@ const FAILED_STEPS_MAX: usize = 3;
 const SETTINGS: [&str; 5] =
     ["enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off", "deadlock_timeout=5ms", "jit=off"];
 
-/// A throw-away server; it ends with this value, at the latest with the test process.
-pub(crate) struct Postgres {
-    port: u16,
-    process: Child,
-}
-
-#[derive(serde::Deserialize)]
-struct Address {
-    port: u16,
-}
-
-impl Postgres {
-    /// Starts a server of this major version.
-    pub(crate) fn start(version: &str) -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/pgserver.py");
-        let mut command = Command::new("python3");
-        command.arg(script).args(["--version", version, "--auth", "trust"]);
-        for setting in SETTINGS {
-            command.args(["--set", setting]);
-        }
-        let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut process = process.expect("python3 runs");
-        let mut line = String::new();
-        let stdout = process.stdout.take().expect("its output is a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
-        let at: Address = serde_json::from_str(&line).expect("pgserver.py prints an address");
-        Self { port: at.port, process }
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take()); // it stops then
-        let _ = self.process.wait();
-    }
+/// A server of this major version.
+pub(crate) fn start(version: &str) -> PgServer {
+    let mut arguments = vec!["--version", version, "--auth", "trust"];
+    SETTINGS.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    PgServer::start(&arguments)
 }
 
 /// A connected client.
@@ -69,8 +38,8 @@ struct Client {
 }
 
 impl Client {
-    fn open(server: &Postgres, database: &str) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
+    fn open(server: &PgServer, database: &str) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", server.at.port)).expect("the server listens");
         stream.set_nodelay(true).expect("a TCP socket");
         let mut client = Self { stream, lane: Lane::new(), process: 0 };
         let sent = startup_with(&[("user", "onetrip"), ("database", database)]);
@@ -114,14 +83,14 @@ impl Client {
 
 /// A database of a server, and a session that looks on.
 pub(crate) struct Bench<'a> {
-    server: &'a Postgres,
+    server: &'a PgServer,
     database: String,
     observer: Client,
 }
 
 impl<'a> Bench<'a> {
     /// Makes the database.
-    pub(crate) fn set_up(server: &'a Postgres, name: &str) -> Self {
+    pub(crate) fn set_up(server: &'a PgServer, name: &str) -> Self {
         let mut observer = Client::open(server, "postgres");
         observer.query(&format!("CREATE DATABASE {name}"));
         let mut observer = Client::open(server, name);
