@@ -42,6 +42,14 @@ impl Masked {
         masked
     }
 
+    /// Hides what another pair of direct runs differs in, too.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.steps.extend(other.steps);
+        self.state.extend(other.state);
+        self.schedule = self.schedule.into_iter().chain(other.schedule).min();
+        self.first = self.first.take().or(other.first);
+    }
+
     fn hides_state(&self) -> bool {
         self.schedule.is_some() || !self.state.is_empty()
     }
