@@ -86,6 +86,16 @@ fn an_extended_group_that_ends_a_transaction_is_answered_message_by_message() {
     assert!(wire.is_answered(&first), "a name that is free");
 }
 
+#[test]
+fn a_text_that_is_prepared_behind_the_bind_is_not_the_one_that_runs() {
+    let mut wire = alone(Server::default());
+    wire.turn(&query("BEGIN"));
+    wire.turn(&query(READ));
+    wire.turn(&[parse("", READ), sync()].concat());
+    let group = [bind("", "", &[]), parse("", "COMMIT"), execute(""), sync()].concat();
+    assert!(!wire.is_answered(&group));
+}
+
 /// C1.
 #[test]
 fn a_transaction_of_another_level_is_ended_by_the_server() {

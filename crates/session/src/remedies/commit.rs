@@ -27,7 +27,7 @@ impl Session {
             return None;
         }
         let unit = Arrived::peek(input)?;
-        let tag = grammar::end(&self.only_text(unit)?)?;
+        let tag = self.read_only_text(unit, grammar::end)?;
         if !self.is_quiet() || !self.has_only_read(now) {
             return None;
         }

@@ -1,8 +1,6 @@
 //! What all remedies do alike: run statements of the session's own, answer a unit in the server's place, and tell the
 //! server's messages that go to the client from those that stay here.
 
-use std::borrow::Cow;
-
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::{
     Bind, ErrorResponse, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, Values,
@@ -48,14 +46,18 @@ impl Session {
         expected.len()
     }
 
-    /// The text of the statement, or of the simple query, that a unit runs and does nothing else: unnamed portal, no
-    /// parameters, a statement that is surely there or surely accepted.
-    pub(super) fn only_text<'a>(&mut self, unit: Arrived<'a>) -> Option<Cow<'a, [u8]>> {
+    /// What `read` makes of the text of the statement, or of the simple query, that a unit runs and does nothing else:
+    /// unnamed portal, no parameters, a statement that is surely there or surely accepted.
+    pub(super) fn read_only_text<T>(
+        &mut self,
+        unit: Arrived<'_>,
+        read: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Option<T> {
         let mut bound = None;
         let mut parsed = None;
         for (message, body) in unit.messages() {
             match message {
-                frontend::QUERY => return body.strip_suffix(b"\0").map(Cow::Borrowed),
+                frontend::QUERY => return body.strip_suffix(b"\0").and_then(read),
                 frontend::PARSE => {
                     let parse = Parse::decode(body).ok()?;
                     self.is_free(parse.statement).then_some(())?;
@@ -67,12 +69,9 @@ impl Session {
                         && bind.parameters.is_empty()
                         && bind.result_formats.codes().len() <= 2
                         && bind.parameter_formats.codes().is_empty();
-                    let text = match parsed {
-                        Some(parse) if parse.statement == bind.statement => Cow::Borrowed(parse.text),
-                        _ => Cow::Owned(self.surely_prepared(bind.statement)?.to_vec()),
-                    };
-                    bound = Some(text).filter(|_| is_plain && bound.is_none());
-                    bound.as_ref()?;
+                    let new = parsed.filter(|parse| parse.statement == bind.statement);
+                    bound = Some((bind.statement, new)).filter(|_| is_plain && bound.is_none());
+                    bound?;
                 }
                 frontend::DESCRIBE | frontend::CLOSE => {
                     let object = StatementOrPortal::decode(body).ok()?;
@@ -86,7 +85,11 @@ impl Session {
             }
         }
         let count = |wanted: u8| unit.messages().filter(|(message, _)| *message == wanted).count();
-        bound.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1)
+        let bound = bound.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1);
+        match bound? {
+            (_, Some(parse)) => read(parse.text),
+            (statement, None) => read(self.surely_prepared(statement)?),
+        }
     }
 
     /// Puts what the server would say to a unit: `described` to a Describe, `result` to an Execute or a simple query.

@@ -116,8 +116,7 @@ impl Session {
             return None;
         }
         let unit = Arrived::peek(input).filter(|unit| unit.len() <= BYTES_MAX)?;
-        let text = self.only_text(unit)?;
-        let acts = housekeeping::acts(&text)?;
+        let acts = self.read_only_text(unit, housekeeping::acts)?;
         // What was sent before is looked into first: it may be that something changes.
         let is_neutral = self.has_only_read(now);
         if !self.is_quiet() || !self.is_meant(&acts) {
