@@ -17,9 +17,8 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{
-    Bind, CommandComplete, ErrorResponse, Execute, Formats, FrameHeader, HEADER_BYTES, Parse,
-    StatementOrPortal, TransactionStatus as WireStatus, Values, backend, encode_ready_for_query, frame,
-    frontend,
+    Bind, CommandComplete, ErrorResponse, Execute, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal,
+    TransactionStatus as WireStatus, backend, encode_ready_for_query, frame, frontend,
 };
 
 use super::facts::ISOLATION_QUERY;
@@ -228,10 +227,7 @@ impl Session {
         let out = &mut self.to_server;
         let expected: &[Expect] = if Rule::Frame.is_kept() {
             Parse::untyped(b"", text).encode(out);
-            let (portal, statement): (&[u8], &[u8]) = (b"", b"");
-            let (parameter_formats, parameters) = (Formats::default(), Values::default());
-            let result_formats = Formats::default();
-            Bind { portal, statement, parameter_formats, parameters, result_formats }.encode(out);
+            Bind::without_parameters(b"", b"").encode(out);
             Execute { portal: b"", row_limit: None }.encode(out);
             StatementOrPortal::Portal(b"").encode(frontend::CLOSE, out);
             StatementOrPortal::Statement(b"").encode(frontend::CLOSE, out);

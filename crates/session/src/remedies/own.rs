@@ -3,8 +3,8 @@
 
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::{
-    Bind, ErrorResponse, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, Values,
-    backend, encode_ready_for_query, frame, frontend,
+    Bind, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, backend,
+    encode_ready_for_query, frame, frontend,
 };
 
 use super::arrived::Arrived;
@@ -29,14 +29,7 @@ impl Session {
         // An error may have left them, and a Parse that fails for that would end the program's transaction.
         close(out);
         Parse::untyped(name, text).encode(out);
-        Bind {
-            portal: name,
-            statement: name,
-            parameter_formats: Formats::default(),
-            parameters: Values::default(),
-            result_formats: Formats::default(),
-        }
-        .encode(out);
+        Bind::without_parameters(name, name).encode(out);
         Execute { portal: name, row_limit: None }.encode(out);
         close(out);
         let expected = [Close, Close, Parsed, Expect::Bind, Expect::Execute, Close, Close];

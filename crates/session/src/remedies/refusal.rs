@@ -215,10 +215,7 @@ impl Session {
                 return Err(self.statement_refused());
             }
             let statement = self.inquiries.nowhere();
-            let (parameter_formats, parameters) = Default::default();
-            let result_formats = Default::default();
-            Bind { portal: statement, statement, parameter_formats, parameters, result_formats }
-                .encode(&mut self.to_server);
+            Bind::without_parameters(statement, statement).encode(&mut self.to_server);
             frame(&mut self.to_server, frontend::SYNC, |_| ());
             for expect in [Expect::Bind, Expect::Sync] {
                 self.queue.sent(Due::own(Owner::Statements, expect));

@@ -128,6 +128,12 @@ impl<'a> Bind<'a> {
         reader.finish().map(|()| bind)
     }
 
+    /// One without parameters, whose result is text.
+    pub fn without_parameters(portal: &'a [u8], statement: &'a [u8]) -> Self {
+        let (parameter_formats, parameters) = Default::default();
+        Self { portal, statement, parameter_formats, parameters, result_formats: Formats::default() }
+    }
+
     /// Appends this message.
     pub fn encode(&self, out: &mut Vec<u8>) {
         frame(out, frontend::BIND, |out| {
