@@ -64,6 +64,18 @@ fn an_extended_group_is_answered_as_it_was() {
     assert_eq!(wire.pair.told(&group), told);
 }
 
+#[test]
+fn a_setting_that_is_prepared_is_answered_as_well() {
+    let mut wire = with(Server::default(), &[]);
+    let run = |name: &str| [bind("", name, &[]), execute(""), sync()].concat();
+    wire.turn(&[parse("path", "SET search_path TO a"), sync()].concat());
+    wire.turn(&[parse("limit", "SET statement_timeout = 5000"), sync()].concat());
+    for name in ["path", "limit", "path", "limit"] {
+        wire.turn(&run(name));
+    }
+    assert!(wire.is_answered(&run("path")) && wire.is_answered(&run("limit")));
+}
+
 /// K1.
 #[test]
 fn only_what_nothing_may_have_changed_is_answered() {

@@ -168,11 +168,10 @@ impl Facts {
         self.place.path.starts_with(b"{pg_catalog")
     }
 
-    /// Something that may change the session's state goes to the server, as a part of this unit.
-    pub(crate) fn forget(&mut self, unit: u64) {
+    /// Something that may change the session's state goes to the server.
+    pub(crate) fn forget(&mut self) {
         self.is_known = false;
         self.is_state_asked = false;
-        self.doubt_prepared(unit);
     }
 
     /// A part of this unit may take any prepared statement away.

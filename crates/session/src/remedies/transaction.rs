@@ -149,7 +149,10 @@ impl Session {
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
         let unit = self.units.newest();
-        self.facts.forget(unit);
+        self.facts.forget();
+        if !self.chatter.leaves_prepared(unit) {
+            self.facts.doubt_prepared(unit);
+        }
         if Rule::Neutral.is_kept() {
             self.chatter.forget(unit);
         }

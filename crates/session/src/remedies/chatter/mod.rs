@@ -70,6 +70,12 @@ impl Chatter {
         self.running.as_ref().is_some_and(|running| running.unit == unit)
     }
 
+    /// Whether this unit surely takes no prepared statement away.
+    pub(super) fn leaves_prepared(&self, unit: u64) -> bool {
+        let running = self.running.as_ref().filter(|running| running.unit == unit);
+        running.is_some_and(|running| !running.kept.acts.contains(&Act::DiscardsAll))
+    }
+
     /// A part of this unit may change the session: only housekeeping leaves what it does not touch.
     pub(super) fn forget(&mut self, unit: u64) {
         match &self.running {
