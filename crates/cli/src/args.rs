@@ -270,8 +270,9 @@ pub(crate) struct WatchOptions {
     /// transaction that only read), loops (inside REPEATABLE READ, statements that a loop will send are run ahead),
     /// statements (so is the Parse and Describe of a statement that the server has answered of late), cursors (a result
     /// that is read in pieces is read ahead), repeats (inside REPEATABLE READ, a read that was answered before is
-    /// answered by that) and lobs (a large object is read ahead when it is opened). They rest where the database is less than 0.2 ms away. Leave one out by
-    /// exact,-begin.
+    /// answered by that), lobs (a large object is read ahead when it is opened) and chatter (settings and resets of
+    /// pools that change nothing are answered at once). They rest where the database is less than 0.2 ms away. Leave
+    /// one out by exact,-begin.
     /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
     /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside of the
     /// gateway may meet up to half a trip after a COMMIT was answered; a REVOKE (it acts within 2 s); DDL that did not

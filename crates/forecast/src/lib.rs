@@ -18,8 +18,8 @@ mod transfer;
 
 use std::time::Duration;
 
-use onetrip_ledger::Summary;
 use onetrip_ledger::timeline::Timeline;
+use onetrip_ledger::{Finding, Summary};
 use onetrip_link::BitsPerSecond;
 
 pub use curve::{Curve, CurveLine, CurvePoint};
@@ -127,6 +127,12 @@ impl<'t> Forecast<'t> {
             as_is: prediction(|_, outcome, _| outcome.time_ns as f64),
             fixed: prediction(Self::fixed_ns),
             limit: prediction(Self::limit_ns),
+            with_remedies: (self.removable() > 0).then(|| {
+                let best = prediction(Self::remedied_ns);
+                // What is not known to only read stays as it is.
+                Prediction { high_ns: prediction(|_, outcome, _| outcome.time_ns as f64).time_ns, ..best }
+            }),
+            without_remedies: (self.removed() > 0).then(|| prediction(Self::unremedied_ns)),
             bits_per_second: (bytes as f64 * 8e9 / expected.time_ns.max(1) as f64) as u64,
         }
     }
@@ -138,6 +144,30 @@ impl<'t> Forecast<'t> {
         let saved: f64 = self.summary.findings.iter().map(|finding| finding.price_ns(trip)).sum();
         let share = (saved / (outcome.waited_in_all_ns as f64).max(1.0)).min(1.0);
         (outcome.time_ns as f64 - share * outcome.waited_ns as f64).max(self.limit_ns(outcome, rtt_ns))
+    }
+
+    /// Trips that remedies took out of the run.
+    fn removed(&self) -> u64 {
+        self.summary.removed.values().sum()
+    }
+
+    /// Trips that remedies would take out at best; nought where some were on, and what is left stays for a reason.
+    fn removable(&self) -> u64 {
+        if self.removed() > 0 { 0 } else { self.summary.findings.iter().map(Finding::removable).sum() }
+    }
+
+    /// The run with what remedies can take out at best taken out: the server's part of these trips stays.
+    fn remedied_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
+        let saved = self.removable() as f64 * (rtt_ns + self.more_waking_ns(rtt_ns));
+        let share = (saved / (outcome.waited_in_all_ns as f64).max(1.0)).min(1.0);
+        (outcome.time_ns as f64 - share * outcome.waited_ns as f64).max(self.limit_ns(outcome, rtt_ns))
+    }
+
+    /// The run with the trips that remedies took out: on the chain that ends last, as many as it has of the waiting.
+    fn unremedied_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
+        let chain = outcome.waited_ns as f64 / (outcome.waited_in_all_ns as f64).max(1.0);
+        let trip = rtt_ns + self.more_waking_ns(rtt_ns);
+        outcome.time_ns as f64 + self.removed() as f64 * chain * trip
     }
 
     /// The run if one trip carried everything: the database's and the program's own time, and one round trip.
@@ -174,13 +204,12 @@ fn waking_ns(rtt_ns: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use onetrip_ledger::timeline::TripSample;
-    use onetrip_ledger::{Code, Driver, Evidence, Finding};
+    use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, Remedy};
 
     use super::*;
 
     #[test]
     fn the_one_trip_limit_never_falls_with_distance() {
-        const MS: u64 = 1_000_000;
         let mut timeline = Timeline::default();
         let mut add = |connection, started_ns, ended_ns| {
             timeline.add(TripSample { connection, started_ns, ended_ns, ..TripSample::default() });
@@ -200,35 +229,75 @@ mod tests {
         assert_eq!(limits[6], 480 * MS);
     }
 
-    #[test]
-    fn trips_that_are_fixed_wake_nobody() {
-        const MS: u64 = 1_000_000;
+    const MS: u64 = 1_000_000;
+
+    /// So many trips of half a millisecond, one each millisecond.
+    fn trips(number: u64) -> (Summary, Timeline) {
         let mut timeline = Timeline::default();
-        for number in 0..1000 {
+        for number in 0..number {
             let started_ns = number * MS;
             timeline.add(TripSample { started_ns, ended_ns: started_ns + MS / 2, ..TripSample::default() });
         }
         let mut summary = Summary::default();
-        summary.trips.total = 1000;
-        summary.findings.push(Finding {
+        summary.trips.total = number;
+        (summary, timeline)
+    }
+
+    fn loop_of(trips: u64) -> Finding {
+        Finding {
             code: Code::Loop,
             statements: Vec::new(),
             driver: Driver::Unknown,
             scopes: Vec::new(),
             occurrences: 1,
-            trips: 1000,
-            avoidable: 999,
+            trips,
+            avoidable: trips - 1,
             removed: 0,
-            left: Default::default(),
+            left: [(Obstacle::Off, trips)].into(),
             impure: None,
-            waited_ns: 999 * MS / 2,
+            waited_ns: (trips - 1) * MS / 2,
             wire_ns: 0,
-            evidence: Evidence::Rows { rows: 1000, transactions: 1 },
+            evidence: Evidence::Walk { sources: Vec::new(), rows: (1, trips) },
             fix: String::new(),
-        });
-        let forecast = Forecast::new(&summary, &timeline);
-        let price = forecast.price(Path { rtt: Duration::from_millis(13), bandwidth: None });
+        }
+    }
+
+    fn at_13_ms(forecast: &Forecast<'_>) -> Price {
+        forecast.price(Path { rtt: Duration::from_millis(13), bandwidth: None })
+    }
+
+    #[test]
+    fn trips_that_are_fixed_wake_nobody() {
+        let (mut summary, timeline) = trips(1000);
+        summary.findings.push(loop_of(1000));
+        let price = at_13_ms(&Forecast::new(&summary, &timeline));
         assert!(price.as_is.time_ns > 13_400 * MS, "{price:?}");
         assert!(price.fixed.time_ns < 1_020 * MS, "the program's own time and one trip: {price:?}");
+    }
+
+    #[test]
+    fn remedies_at_best_leave_what_is_the_servers_and_the_programs() {
+        let (mut summary, timeline) = trips(1000);
+        assert_eq!(at_13_ms(&Forecast::new(&summary, &timeline)).with_remedies, None, "nothing is found");
+        summary.findings.push(loop_of(900));
+        let price = at_13_ms(&Forecast::new(&summary, &timeline));
+        let with = price.with_remedies.expect("something is found");
+        // The loop but for one trip, and what the others and the server take.
+        let saved = price.as_is.time_ns - with.time_ns;
+        assert!((899 * 13 * MS..900 * 14 * MS).contains(&saved), "{price:?}");
+        assert_eq!(with.high_ns, price.as_is.time_ns);
+        assert_eq!(price.without_remedies, None);
+    }
+
+    #[test]
+    fn what_remedies_took_out_costs_its_trips_without_them() {
+        let (mut summary, timeline) = trips(10);
+        summary.findings.push(loop_of(5));
+        summary.removed.insert(Remedy::Loops, 990);
+        let price = at_13_ms(&Forecast::new(&summary, &timeline));
+        let without = price.without_remedies.expect("trips were taken out");
+        let added = without.time_ns - price.as_is.time_ns;
+        assert!((990 * 13 * MS..991 * 14 * MS).contains(&added), "{price:?}");
+        assert_eq!(price.with_remedies, None, "they were on");
     }
 }

@@ -44,6 +44,10 @@ pub struct Price {
     pub fixed: Prediction,
     /// If one trip carried everything.
     pub limit: Prediction,
+    /// The same program with `--remedies exact` at their best, where none were on and there is something for them to do.
+    pub with_remedies: Option<Prediction>,
+    /// The same program without the remedies that were on, where they took trips out.
+    pub without_remedies: Option<Prediction>,
     /// Bits per second that the run moves in its busier direction, on average.
     pub bits_per_second: u64,
 }
@@ -75,17 +79,23 @@ impl Forecast<'_> {
         drawn.sort_unstable();
         drawn.dedup();
         let drawn: Vec<Price> = drawn.into_iter().map(|rtt| self.price(Path { rtt, bandwidth })).collect();
-        let line = |name: &str, prediction: fn(&Price) -> Prediction| CurveLine {
-            name: name.into(),
-            points: drawn.iter().map(|price| point(price.rtt_ns, prediction(price))).collect(),
+        let line = |name: &str, prediction: fn(&Price) -> Option<Prediction>| {
+            let point = |price: &Price| prediction(price).map(|prediction| point(price.rtt_ns, prediction));
+            let points: Vec<CurvePoint> = drawn.iter().filter_map(point).collect();
+            (!points.is_empty()).then(|| CurveLine { name: name.into(), points })
         };
         let rtt_min = self.has_path().then(|| nanoseconds(measured));
         let curve = Curve {
-            lines: vec![
-                line("as is", |price| price.as_is),
-                line("with code fixes", |price| price.fixed),
-                line("one-trip limit", |price| price.limit),
-            ],
+            lines: [
+                line("as is", |price| Some(price.as_is)),
+                line("with code fixes", |price| Some(price.fixed)),
+                line("one-trip limit", |price| Some(price.limit)),
+                line("remedies, at best", |price| price.with_remedies),
+                line("no remedies", |price| price.without_remedies),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             measured_ns: rtt_min,
             target_ns: nanoseconds(distances.first().copied().unwrap_or(LOOK_AT)),
         };

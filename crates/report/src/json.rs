@@ -63,6 +63,8 @@ struct PriceView {
     as_is: PredictionView,
     with_fixes: PredictionView,
     one_trip: PredictionView,
+    with_remedies: Option<PredictionView>,
+    without_remedies: Option<PredictionView>,
     bits_per_second: u64,
 }
 
@@ -304,6 +306,8 @@ fn forecast_view(prices: &Prices) -> ForecastView {
         as_is: prediction(price.as_is),
         with_fixes: prediction(price.fixed),
         one_trip: prediction(price.limit),
+        with_remedies: price.with_remedies.map(prediction),
+        without_remedies: price.without_remedies.map(prediction),
         bits_per_second: price.bits_per_second,
     };
     ForecastView {

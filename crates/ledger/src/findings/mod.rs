@@ -57,6 +57,24 @@ impl Finding {
     pub fn price_ns(&self, rtt_ns: f64) -> f64 {
         self.waited_ns.saturating_sub(self.wire_ns) as f64 + self.avoidable as f64 * rtt_ns
     }
+
+    /// Trips that `--remedies exact` would have taken out of the pattern at best, had it been on: that the statements
+    /// surely only read is not known before it is.
+    pub fn removable(&self) -> u64 {
+        let left = |obstacle| self.left.get(&obstacle).copied().unwrap_or(0);
+        match self.evidence {
+            Evidence::Walk { .. } | Evidence::Repeats { .. } => left(Obstacle::Off).min(self.avoidable),
+            Evidence::Fetches { .. } => {
+                (left(Obstacle::Off) + left(Obstacle::OffAtItsLevel)).min(self.avoidable)
+            }
+            Evidence::Alone { begins, .. } => begins.min(self.avoidable),
+            Evidence::CheckIns { .. } | Evidence::Prepares { .. } | Evidence::Objects { .. } => {
+                self.avoidable
+            }
+            Evidence::Chatter { settings, .. } => settings.min(self.avoidable),
+            _ => 0,
+        }
+    }
 }
 
 /// What shows that a pattern is there.

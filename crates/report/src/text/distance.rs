@@ -15,12 +15,12 @@ pub(super) fn show(prices: &Prices, page: &mut Page) {
         return;
     }
     page.heading("What it costs at a distance: a forecast from this run");
+    let remedies = prices.rows.iter().find_map(|price| price.with_remedies.map(|_| "remedies, at best"));
+    let none = prices.rows.iter().find_map(|price| price.without_remedies.map(|_| "no remedies"));
     let rows = prices.rows.iter().map(|price| (numbers(price), range(price)));
-    page.table(&Table {
-        columns: &["round trip", "as is", "with code fixes", "one-trip limit"],
-        text: "as is, from – to",
-        rows: rows.collect(),
-    });
+    let columns = ["round trip", "as is"].into_iter().chain(remedies).chain(none);
+    let columns: Vec<&str> = columns.chain(["with code fixes", "one-trip limit"]).collect();
+    page.table(&Table { columns: &columns, text: "as is, from – to", rows: rows.collect() });
     if let Some(sentence) = bandwidth(prices) {
         let style = page.style;
         page.paragraph(&format!("  {sentence}"), |line| style.dim(line));
@@ -28,8 +28,10 @@ pub(super) fn show(prices: &Prices, page: &mut Page) {
 }
 
 fn numbers(price: &Price) -> Vec<String> {
-    let times = [price.rtt_ns, price.as_is.time_ns, price.fixed.time_ns, price.limit.time_ns];
-    times.map(duration).into()
+    let predicted = [Some(price.as_is), price.with_remedies, price.without_remedies];
+    let predicted = predicted.into_iter().chain([Some(price.fixed), Some(price.limit)]).flatten();
+    let times = predicted.map(|prediction| prediction.time_ns);
+    std::iter::once(price.rtt_ns).chain(times).map(duration).collect()
 }
 
 fn range(price: &Price) -> String {

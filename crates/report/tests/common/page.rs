@@ -64,6 +64,8 @@ pub(crate) fn story_prices() -> Prices {
         as_is: prediction(0, rtt_ns),
         fixed: prediction(1, rtt_ns),
         limit: prediction(2, rtt_ns),
+        with_remedies: Some(prediction(3, rtt_ns)),
+        without_remedies: None,
         bits_per_second: 146_000 * 8 * 1_000_000_000 / prediction(0, rtt_ns).time_ns,
     };
     let rows = [12_900_000, 400_000, 1_000_000, 13_000_000, 70_000_000].map(price).into();
@@ -86,6 +88,7 @@ pub(crate) fn story_curve() -> Curve {
             line("as is", 406, 53_000_000),
             line("with code fixes", 7, 51_000_000),
             line("one-trip limit", 1, 50_000_000),
+            line("remedies, at best", 104, 53_000_000),
         ],
         measured_ns: Some(12_900_000),
         target_ns: 12_900_000,
