@@ -43,8 +43,8 @@ use std::fmt;
 use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
 pub use block::{Done, OnError, Outcome};
-pub use bulk::{Bulk, BulkDone, BulkError};
-pub(crate) use bulk::{Many, SetList};
+pub(crate) use bulk::SetList;
+pub use bulk::{Bulk, BulkDone, BulkError, Many, ManyStep, Sets};
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
