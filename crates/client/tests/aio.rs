@@ -3,11 +3,14 @@
 
 mod common;
 
+use std::num::NonZeroU32;
+use std::str::FromStr;
 use std::time::Duration;
 
-use common::Server;
-use onetrip_client::aio::Client;
-use onetrip_client::{Error, OnError, Outcome};
+use common::{Server, Turns};
+use onetrip_client::aio::{Client, Cursor, Pool};
+use onetrip_client::core::Fetch;
+use onetrip_client::{Config, ConnectError, Error, OnError, Outcome, Usage};
 
 fn run(test: impl AsyncFnOnce(Client)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -114,5 +117,128 @@ fn notifications_are_awaited() {
             tokio::join!(client.notification(), other.execute("SELECT pg_notify('awaited', 'x')", &[]));
         sent.unwrap();
         assert_eq!(heard.unwrap().payload, "x");
+    });
+}
+
+#[test]
+fn a_cursor_reads_ahead_as_far_as_memory_goes() {
+    run(async |_| {
+        let turns = Turns::before(Server::shared());
+        let mut client = Client::connect(&Server::shared().url_at(turns.port)).await.unwrap();
+        client.begin().await.unwrap();
+        let series = "SELECT generate_series(1, $1::int)";
+        let before = turns.so_far();
+        let cursor = client.open_cursor(series, &[&20_000], Fetch::Auto).await.unwrap();
+        let (mut sum, mut most) = (0i64, 0);
+        while let Some(row) = client.next_row(&cursor).await.unwrap() {
+            sum += i64::from(row.get::<i32>(0).unwrap());
+            most = most.max(client.cursor_memory());
+        }
+        assert_eq!(sum, 20_000 * 20_001 / 2);
+        assert!(most <= client.core().limits().read_ahead, "{most} bytes");
+        client.close_cursor(cursor).await.unwrap();
+        let trips = turns.so_far() - before;
+        assert!(trips <= 3, "{trips} trips for 20,000 rows");
+    });
+}
+
+#[test]
+fn cursors_are_read_side_by_side() {
+    run(async |mut client| {
+        let series = "SELECT generate_series(1, $1::int)";
+        let error = client.open_cursor(series, &[&10], Fetch::Auto).await.unwrap_err();
+        assert!(matches!(error, Error::Usage(Usage::NoTransaction)), "{error}");
+        client.begin().await.unwrap();
+        let mut cursors: Vec<Cursor> = Vec::new();
+        for fetch in [Fetch::Auto, Fetch::Rows(NonZeroU32::new(7).unwrap()), Fetch::Rows(NonZeroU32::MIN)] {
+            cursors.push(client.open_cursor(series, &[&2000], fetch).await.unwrap());
+        }
+        for expected in 1..=2000 {
+            for cursor in &cursors {
+                let row = client.next_row(cursor).await.unwrap().expect("it has more rows");
+                assert_eq!(row.get::<i32>(0).unwrap(), expected);
+            }
+            if expected % 500 == 0 {
+                assert_eq!(client.execute("SELECT 1", &[]).await.unwrap(), 1, "others are in between");
+            }
+        }
+        for cursor in cursors {
+            assert!(client.next_row(&cursor).await.unwrap().is_none());
+            client.close_cursor(cursor.clone()).await.unwrap();
+            let closed = client.next_row(&cursor).await.unwrap_err();
+            assert!(matches!(closed, Error::Usage(Usage::UnknownOperation)), "{closed}");
+        }
+        let query = "SELECT 1 / (3 - generate_series(1, 5))";
+        let failing = client.open_cursor(query, &[], Fetch::Auto).await.unwrap();
+        let error = loop {
+            match client.next_row(&failing).await {
+                Ok(row) => assert!(row.is_some(), "it ends without its error"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.sqlstate(), Some("22012"));
+        client.rollback().await.unwrap();
+    });
+}
+
+#[test]
+fn a_dropped_wait_loses_no_row_of_a_cursor() {
+    run(async |mut client| {
+        client.begin().await.unwrap();
+        let slow = "SELECT id, pg_sleep(0.05) FROM generate_series(1, 6) AS id";
+        let cursor = client.open_cursor(slow, &[], Fetch::Rows(NonZeroU32::new(2).unwrap())).await.unwrap();
+        let (mut read, mut dropped) = (Vec::new(), 0);
+        while read.last() != Some(&6) {
+            match tokio::time::timeout(Duration::from_millis(10), client.next_row(&cursor)).await {
+                Ok(row) => read.push(row.unwrap().unwrap().get::<i32>(0).unwrap()),
+                Err(_) => dropped += 1,
+            }
+        }
+        assert_eq!(read, [1, 2, 3, 4, 5, 6]);
+        assert!(dropped > 0, "nothing was waited for");
+    });
+}
+
+#[test]
+fn a_pool_makes_no_trip_of_its_own() {
+    run(async |mut other| {
+        let turns = Turns::before(Server::shared());
+        let config = Config::from_str(&Server::shared().url_at(turns.port)).unwrap();
+        let pool = Pool::new(config, 2, Duration::from_secs(60));
+        let wait = Duration::from_millis(20);
+        let mut first = pool.get(wait).await.unwrap();
+        first.execute("SELECT 1", &[]).await.unwrap();
+        drop(first);
+        let before = turns.so_far();
+        drop(pool.get(wait).await.unwrap());
+        assert_eq!(turns.so_far() - before, 0);
+        let mut left_open = pool.get(wait).await.unwrap();
+        left_open.begin().await.unwrap();
+        left_open.execute("CREATE TABLE left_by_a_task (a int)", &[]).await.unwrap();
+        let cursor =
+            left_open.open_cursor("SELECT generate_series(1, 5000)", &[], Fetch::Auto).await.unwrap();
+        assert!(left_open.next_row(&cursor).await.unwrap().is_some());
+        drop(left_open);
+        let mut again = pool.get(wait).await.unwrap();
+        let gone = "SELECT FROM pg_class WHERE relname = 'left_by_a_task'";
+        assert_eq!(again.execute(gone, &[]).await.unwrap(), 0);
+        assert_eq!(again.cursor_memory(), 0, "the last user's cursors went with its transaction");
+        let second = pool.get(wait).await.unwrap();
+        let third = pool.get(wait).await.unwrap_err();
+        assert!(matches!(&third, Error::Connect(error) if matches!(**error, ConnectError::TimedOut { .. })));
+        assert_eq!(pool.size(), (0, 2));
+        let waiting = pool.get(Duration::from_secs(10));
+        let giving = async { drop(second) };
+        assert!(tokio::join!(waiting, giving).0.is_ok(), "who waits gets what is given back");
+        assert_eq!(pool.size(), (1, 1));
+        // The server ends a session while it is idle: nobody gets that one.
+        let id = again.core().cancel_key().unwrap().process_id();
+        drop(again);
+        other.execute("SELECT pg_terminate_backend($1::int, 5000)", &[&id]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(pool.get(wait).await.unwrap().execute("SELECT 1", &[]).await.unwrap(), 1);
+        let old = Pool::new(Config::from_str(&Server::shared().url()).unwrap(), 1, Duration::ZERO);
+        let of = async |pool: &Pool| pool.get(wait).await.unwrap().core().cancel_key().unwrap().process_id();
+        assert_ne!(of(&old).await, of(&old).await, "one that was idle for too long is closed");
     });
 }

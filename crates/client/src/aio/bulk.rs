@@ -1,6 +1,6 @@
 use super::{Client, Pipeline};
-use crate::core::{Many, SetList};
-use crate::{Bulk, BulkDone, BulkError, OnError, OperationId, Param};
+use crate::core::{Many, ManyStep, SetList, Sets};
+use crate::{Bulk, BulkDone, BulkError, Param};
 
 impl Client {
     /// Runs one statement with many sets of parameters; returns how many rows they changed together. Outside of a
@@ -28,73 +28,30 @@ impl Client {
         sets: impl IntoIterator<Item = &'p [&'p (dyn Param + Sync)]>,
     ) -> Result<BulkDone, BulkError> {
         let sets: SetList<'p, dyn Param + Sync + 'p> = SetList(sets.into_iter().collect());
-        self.settle().await?;
-        let mut many = Many::new(&self.core, way, statement, &sets)?;
-        loop {
-            match self.try_many(&mut many, statement, &sets).await {
-                Err(failed) if many.goes_again(&self.core, &failed) => many.one_by_one(),
-                done => return done,
-            }
-        }
+        self.run_many(way, statement, &sets, false).await
     }
 
-    async fn try_many<'p>(
+    /// The same with sets of a kind of the caller's own. With `begins`, BEGIN travels along if no transaction is open.
+    ///
+    /// # Errors
+    /// As [`execute_many_by`](Self::execute_many_by).
+    pub async fn run_many(
         &mut self,
-        many: &mut Many<'_>,
+        way: Bulk,
         statement: &str,
-        sets: &SetList<'p, dyn Param + Sync + 'p>,
+        sets: &(impl Sets + Sync),
+        begins: bool,
     ) -> Result<BulkDone, BulkError> {
-        let mut pipeline = self.pipeline(OnError::Abort).await?;
-        if let Some(table) = many.asks_about() {
-            let asked = pipeline.client.core.push_facts(statement, sets, table)?;
-            pipeline.process(asked).await?;
-            if !many.learn(&mut pipeline.client.core, asked, sets) {
-                pipeline.end().await?;
-                many.one_by_one();
-                pipeline = self.pipeline(OnError::Abort).await?;
-            }
-        }
-        if let Err(failed) = pipeline.push_many(many, statement, sets).await {
-            // What was pushed shall not hold either. A connection that is lost has nothing to take back.
-            if many.takes_back(&pipeline.client.core) {
-                let _ = pipeline.execute("ROLLBACK", &[]).await;
-            }
-            let _ = pipeline.end().await;
-            return Err(failed);
-        }
-        pipeline.end().await?;
-        many.finish(&self.core)
-    }
-}
-
-impl Pipeline<'_> {
-    async fn push_many<'p>(
-        &mut self,
-        many: &mut Many<'_>,
-        statement: &str,
-        sets: &SetList<'p, dyn Param + Sync + 'p>,
-    ) -> Result<(), BulkError> {
+        self.settle().await?;
+        let mut many = Many::new(&self.core, way, statement, sets, begins)?;
+        let mut pipeline = Pipeline::new(self);
         loop {
-            let first = many.position();
-            let Some(piece) = many.next(sets)? else { return Ok(()) };
-            let operation = match piece.push(&mut self.client.core)? {
-                Some(operation) => {
-                    self.send().await?;
-                    operation
-                }
-                None => self.execute_set(statement, sets, first).await?,
-            };
-            many.pushed(operation, &piece, first);
+            match many.step(&mut pipeline.client.core, sets)? {
+                ManyStep::Send => pipeline.send().await?,
+                ManyStep::Answer(operation) => pipeline.process(operation).await?,
+                ManyStep::Settle => pipeline.wait_settled().await?,
+                ManyStep::Done(done) => return Ok(done),
+            }
         }
-    }
-
-    async fn execute_set<'p>(
-        &mut self,
-        statement: &str,
-        sets: &SetList<'p, dyn Param + Sync + 'p>,
-        set: usize,
-    ) -> Result<OperationId, BulkError> {
-        let failed = |error| BulkError { set: Some(set), error };
-        self.execute(statement, sets.0[set]).await.map_err(failed)
     }
 }

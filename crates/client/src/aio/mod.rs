@@ -3,19 +3,25 @@
 //! Every future may be dropped: what was sent stays sent, and the next call reads and throws away what nobody waits for.
 
 mod bulk;
+mod cursor;
 mod pipeline;
+mod pool;
 mod rows;
 mod socket;
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::core::{Connection, Event, Finish, Notification, OnError, OperationId, OutputSource, Request};
+use crate::core::{
+    Connection, Cursors, Event, Finish, Notification, OnError, OperationId, OutputSource, Request,
+};
 use crate::{CommandTag, Config, Error, Param, Retry, ServerError, TransactionStatus, blocking};
 use blocking::Canceller;
 
 pub use crate::Outcomes;
+pub use crate::core::Cursor;
 pub use pipeline::Pipeline;
+pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
 use socket::Socket;
@@ -38,6 +44,7 @@ pub struct Client {
     socket: Socket,
     config: Arc<Config>,
     canceller: Option<Canceller>,
+    cursors: Cursors,
 }
 
 impl Client {
@@ -64,7 +71,13 @@ impl Client {
         let canceller = client.canceller();
         let (core, socket) = client.into_parts();
         let failed = |error: std::io::Error| Error::Lost { retry: Retry::Safe, cause: Some(error.into()) };
-        Ok(Self { core, socket: Socket::new(socket).map_err(failed)?, config, canceller })
+        Ok(Self {
+            core,
+            socket: Socket::new(socket).map_err(failed)?,
+            config,
+            canceller,
+            cursors: Cursors::default(),
+        })
     }
 
     /// Runs one statement and returns how many rows it returned or changed. Its rows are not kept.
@@ -147,6 +160,30 @@ impl Client {
         }
     }
 
+    /// Begins a transaction. It is a trip of its own; in a pipeline it is none.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn begin(&mut self) -> Result<(), Error> {
+        self.execute("BEGIN", &[]).await.map(drop)
+    }
+
+    /// Commits the transaction.
+    ///
+    /// # Errors
+    /// [`Error::RolledBack`] where a statement in it had failed.
+    pub async fn commit(&mut self) -> Result<(), Error> {
+        self.execute("COMMIT", &[]).await.map(drop)
+    }
+
+    /// Rolls the transaction back.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn rollback(&mut self) -> Result<(), Error> {
+        self.execute("ROLLBACK", &[]).await.map(drop)
+    }
+
     /// Where the session stood when the server was last ready.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.core.transaction_status()
@@ -218,7 +255,7 @@ impl Client {
     async fn settle(&mut self) -> Result<(), Error> {
         self.core.finish_requests();
         while !self.core.is_settled() {
-            if self.core.next_event()?.is_none() && !self.core.is_settled() {
+            if self.routed_event()?.is_none() && !self.core.is_settled() {
                 self.exchange().await;
             }
         }
@@ -250,11 +287,21 @@ impl Client {
 
     async fn event(&mut self) -> Result<Event, Error> {
         loop {
-            if let Some(event) = self.core.next_event()? {
+            if let Some(event) = self.routed_event()? {
                 return Ok(event);
             }
             self.exchange().await;
         }
+    }
+
+    /// The next event that has come and is of no cursor.
+    fn routed_event(&mut self) -> Result<Option<Event>, Error> {
+        while let Some(event) = self.core.next_event()? {
+            if let Some(event) = self.cursors.route(&self.core, event) {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
     }
 
     /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that

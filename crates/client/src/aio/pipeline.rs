@@ -91,18 +91,21 @@ impl<'c> Pipeline<'c> {
     /// A connection that is lost; the outcomes are to be had from [`Client::outcomes`] even then.
     pub async fn end(mut self) -> Result<Outcomes<'c>, Error> {
         self.client.core.end_block()?;
-        while !self.client.core.is_settled() {
-            self.step().await?;
-        }
+        self.wait_settled().await?;
         Ok(self.client.outcomes())
     }
 
     async fn bar(&mut self, on_error: Option<OnError>) -> Result<(), Error> {
         if self.client.core.needs_barrier(on_error) {
             self.client.core.put_barrier();
-            while !self.client.core.is_settled() {
-                self.step().await?;
-            }
+            self.wait_settled().await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn wait_settled(&mut self) -> Result<(), Error> {
+        while !self.client.core.is_settled() {
+            self.step().await?;
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 use std::io;
 
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -43,6 +46,24 @@ impl Socket {
     pub(super) fn exchange_now(&self, core: &mut Connection) -> io::Result<()> {
         self.send(core)?;
         self.receive(core)
+    }
+
+    /// Receives what the operating system has, also where tokio has not looked since it came.
+    pub(super) fn receive_unseen(&self, core: &mut Connection) -> io::Result<()> {
+        let socket = match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        };
+        loop {
+            match recv(socket, core.input_space(), RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => core.lost(None),
+                Ok((_, count)) => drop(core.received(count)),
+                Err(Errno::AGAIN) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            return Ok(());
+        }
     }
 
     /// Sends what fits. Says whether that was all.

@@ -1,6 +1,6 @@
 use super::{Client, Pipeline};
-use crate::core::{Many, SetList};
-use crate::{Bulk, BulkDone, BulkError, OnError, OperationId, Param};
+use crate::core::{Many, ManyStep, SetList, Sets};
+use crate::{Bulk, BulkDone, BulkError, Param};
 
 impl Client {
     /// Runs one statement with many sets of parameters; returns how many rows they changed together. Outside of a
@@ -28,73 +28,30 @@ impl Client {
         sets: impl IntoIterator<Item = &'p [&'p dyn Param]>,
     ) -> Result<BulkDone, BulkError> {
         let sets: SetList<'p, dyn Param + 'p> = SetList(sets.into_iter().collect());
-        self.settle()?;
-        let mut many = Many::new(&self.core, way, statement, &sets)?;
-        loop {
-            match self.try_many(&mut many, statement, &sets) {
-                Err(failed) if many.goes_again(&self.core, &failed) => many.one_by_one(),
-                done => return done,
-            }
-        }
+        self.run_many(way, statement, &sets, false)
     }
 
-    fn try_many<'p>(
+    /// The same with sets of a kind of the caller's own. With `begins`, BEGIN travels along if no transaction is open.
+    ///
+    /// # Errors
+    /// As [`execute_many_by`](Self::execute_many_by).
+    pub fn run_many(
         &mut self,
-        many: &mut Many<'_>,
+        way: Bulk,
         statement: &str,
-        sets: &SetList<'p, dyn Param + 'p>,
+        sets: &impl Sets,
+        begins: bool,
     ) -> Result<BulkDone, BulkError> {
-        let mut pipeline = self.pipeline(OnError::Abort)?;
-        if let Some(table) = many.asks_about() {
-            let asked = pipeline.client.core.push_facts(statement, sets, table)?;
-            pipeline.process(asked)?;
-            if !many.learn(&mut pipeline.client.core, asked, sets) {
-                pipeline.end()?;
-                many.one_by_one();
-                pipeline = self.pipeline(OnError::Abort)?;
-            }
-        }
-        if let Err(failed) = pipeline.push_many(many, statement, sets) {
-            // What was pushed shall not hold either. A connection that is lost has nothing to take back.
-            if many.takes_back(&pipeline.client.core) {
-                let _ = pipeline.rollback();
-            }
-            let _ = pipeline.end();
-            return Err(failed);
-        }
-        pipeline.end()?;
-        many.finish(&self.core)
-    }
-}
-
-impl Pipeline<'_> {
-    fn push_many<'p>(
-        &mut self,
-        many: &mut Many<'_>,
-        statement: &str,
-        sets: &SetList<'p, dyn Param + 'p>,
-    ) -> Result<(), BulkError> {
+        self.settle()?;
+        let mut many = Many::new(&self.core, way, statement, sets, begins)?;
+        let mut pipeline = Pipeline::new(self);
         loop {
-            let first = many.position();
-            let Some(piece) = many.next(sets)? else { return Ok(()) };
-            let operation = match piece.push(&mut self.client.core)? {
-                Some(operation) => {
-                    self.send()?;
-                    operation
-                }
-                None => self.execute_set(statement, sets, first)?,
-            };
-            many.pushed(operation, &piece, first);
+            match many.step(&mut pipeline.client.core, sets)? {
+                ManyStep::Send => pipeline.send()?,
+                ManyStep::Answer(operation) => pipeline.process(operation)?,
+                ManyStep::Settle => pipeline.wait_settled()?,
+                ManyStep::Done(done) => return Ok(done),
+            }
         }
-    }
-
-    fn execute_set<'p>(
-        &mut self,
-        statement: &str,
-        sets: &SetList<'p, dyn Param + 'p>,
-        set: usize,
-    ) -> Result<OperationId, BulkError> {
-        let failed = |error| BulkError { set: Some(set), error };
-        self.execute(statement, sets.0[set]).map_err(failed)
     }
 }

@@ -23,14 +23,16 @@ use onetrip_target::Host;
 use onetrip_target::address::Address;
 
 pub use crate::Outcomes;
+pub use crate::core::Cursor;
 pub use copy::{CopyIn, CopyOut};
-pub use cursor::Cursor;
 pub use lob::{Lob, LobReader, LobSource, LobWriter};
 pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{CancelKey, Connection, Event, Finish, Notification, OnError, OutputSource, Request};
+use crate::core::{
+    CancelKey, Connection, Cursors, Event, Finish, Notification, OnError, OutputSource, Request,
+};
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
@@ -65,7 +67,7 @@ pub struct Client {
     /// The deadline has passed, or a signal came, and a cancel request was sent.
     is_cancelling: bool,
     interrupt: Interrupt,
-    cursors: cursor::Cursors,
+    cursors: Cursors,
 }
 
 impl Client {
@@ -96,7 +98,7 @@ impl Client {
             deadline: None,
             is_cancelling: false,
             interrupt: None,
-            cursors: cursor::Cursors::default(),
+            cursors: Cursors::default(),
         }
     }
 

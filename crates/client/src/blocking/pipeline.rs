@@ -151,7 +151,7 @@ impl<'c> Pipeline<'c> {
         Ok(pipeline.client.outcomes())
     }
 
-    fn wait_settled(&mut self) -> Result<(), Error> {
+    pub(super) fn wait_settled(&mut self) -> Result<(), Error> {
         while !self.client.core.is_settled() {
             self.step()?;
         }

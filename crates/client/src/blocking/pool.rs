@@ -3,7 +3,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Client;
-use crate::{Config, ConnectError, Error, TransactionStatus};
+use crate::core::Cursors;
+use crate::{Config, ConnectError, Error};
 
 /// Connections that are used in turn. Neither check-out nor check-in makes a trip: what has to be put right travels
 /// with the next user's first statement.
@@ -131,21 +132,17 @@ impl Client {
     /// Whether the server has not said goodbye meanwhile. Asks nobody.
     fn is_usable(&mut self) -> bool {
         self.exchange_now();
-        while !self.core.is_lost() && self.core.next_event().is_ok_and(|event| event.is_some()) {}
-        !self.core.is_lost()
+        self.core.is_usable()
     }
 
     /// Makes the session ready for somebody else, without waiting; false where that cannot be.
     fn put_back(&mut self) -> bool {
         self.timeout = None;
-        self.core.finish_requests();
-        // An unanswered statement may yet begin a transaction.
-        let is_clean = self.core.is_settled() && self.core.transaction_status() == TransactionStatus::Idle;
-        if !is_clean && !self.core.is_lost() {
-            let rollback = self.core.submit_script("ROLLBACK");
+        self.cursors = Cursors::default();
+        let is_ready = self.core.hand_over().is_ok();
+        if self.core.has_output() {
             self.exchange_now();
-            return rollback.is_ok() && !self.core.is_lost();
         }
-        !self.core.is_lost()
+        is_ready && !self.core.is_lost()
     }
 }

@@ -45,9 +45,14 @@ impl Turns {
 
     /// The turns that some work takes.
     pub(crate) fn of<T>(&self, work: impl FnOnce() -> T) -> usize {
-        let before = self.count.load(Ordering::SeqCst);
+        let before = self.so_far();
         work();
-        self.count.load(Ordering::SeqCst) - before
+        self.so_far() - before
+    }
+
+    /// All turns until now.
+    pub(crate) fn so_far(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
     }
 }
 

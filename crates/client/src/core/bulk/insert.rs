@@ -1,19 +1,19 @@
 //! Whether a statement is a plain insertion of one row of parameters, which can be written as one of many rows.
 
 /// `INSERT INTO table [(columns)] VALUES ($1, …, $n)`, and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Insert<'s> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Insert {
     /// The table's name as it is written.
-    pub(crate) table: &'s str,
+    pub(crate) table: String,
     /// The columns as they are written, with the parentheses; empty where none are.
-    pub(crate) columns: &'s str,
+    pub(crate) columns: String,
     /// How many parameters.
     pub(crate) width: usize,
 }
 
-impl<'s> Insert<'s> {
+impl Insert {
     /// Reads a statement. `None` is every other kind; comments make it one.
-    pub(crate) fn of(statement: &'s str) -> Option<Self> {
+    pub(crate) fn of(statement: &str) -> Option<Self> {
         let mut text = Text { rest: statement };
         text.word("INSERT")?;
         text.word("INTO")?;
@@ -39,7 +39,9 @@ impl<'s> Insert<'s> {
         text.sign(')')?;
         text.sign(';');
         text.skip_blanks();
-        text.rest.is_empty().then_some(Self { table, columns: columns.unwrap_or_default(), width })
+        let insert =
+            || Self { table: table.to_owned(), columns: columns.unwrap_or_default().to_owned(), width };
+        text.rest.is_empty().then(insert)
     }
 
     /// Which row of a COPY into the table an error is about, counted from one, by the error's context.
@@ -55,7 +57,7 @@ impl<'s> Insert<'s> {
 
     /// The table's own name as the server writes it.
     fn table_name(&self) -> String {
-        let mut text = Text { rest: self.table };
+        let mut text = Text { rest: &self.table };
         let mut last = "";
         while let Some(part) = text.taken(Text::identifier) {
             last = part;
@@ -144,12 +146,13 @@ mod tests {
 
     #[test]
     fn plain_insertions_are_known_and_all_others_are_not() {
-        let known =
-            |statement| Insert::of(statement).map(|insert| (insert.table, insert.columns, insert.width));
-        assert_eq!(known("INSERT INTO t VALUES ($1)"), Some(("t", "", 1)));
+        let insert = |table: &str, columns: &str, width| {
+            Some(Insert { table: table.to_owned(), columns: columns.to_owned(), width })
+        };
+        assert_eq!(Insert::of("INSERT INTO t VALUES ($1)"), insert("t", "", 1));
         assert_eq!(
-            known(" insert  into \"My s\".\"a \"\"b\"\"\" (a , \"B\",c$1) values($1,$2 , $3) ; "),
-            Some(("\"My s\".\"a \"\"b\"\"\"", "(a , \"B\",c$1)", 3))
+            Insert::of(" insert  into \"My s\".\"a \"\"b\"\"\" (a , \"B\",c$1) values($1,$2 , $3) ; "),
+            insert("\"My s\".\"a \"\"b\"\"\"", "(a , \"B\",c$1)", 3)
         );
         for other in [
             "INSERT INTO t VALUES ($1, $1)",
@@ -178,9 +181,7 @@ mod tests {
 
     #[test]
     fn the_row_that_a_copy_failed_at_stands_in_the_context() {
-        let row = |statement, context| {
-            Insert::of(statement).and_then(|insert: Insert<'_>| insert.row_of_copy(context))
-        };
+        let row = |statement, context| Insert::of(statement).and_then(|insert| insert.row_of_copy(context));
         let plain = "INSERT INTO public.Kept (a) VALUES ($1)";
         assert_eq!(row(plain, "COPY kept, line 3, column a: \"x, line 9\""), Some(3));
         assert_eq!(row(plain, "PL/pgSQL function f() line 7 at RAISE\nCOPY kept, Zeile 12"), Some(12));

@@ -11,14 +11,16 @@
 //! the table, so that the answer holds until the end.
 
 mod insert;
+mod many;
 mod values;
 
-use onetrip_wire::pg::{Format, Oid, TransactionStatus};
+use onetrip_wire::pg::{Format, Oid};
 use postgres_types::Type;
 
 use super::{Connection, OnError, OperationId, Request};
-use crate::{Done, Error, Outcome, Param, Usage, Written};
+use crate::{Error, Param, Written};
 use insert::Insert;
+pub use many::{Many, ManyStep};
 
 /// Sets from which on `Auto` looks for another way than the pipeline.
 const AUTO_SETS_MIN: usize = 1000;
@@ -46,6 +48,13 @@ pub enum Bulk {
     Unnest,
     /// COPY, for such an INSERT that names its columns.
     Copy,
+}
+
+impl Bulk {
+    /// Whether [`Auto`](Self::Auto) looks for another way than the pipeline for so many sets of a statement.
+    pub fn has_choice(statement: &str, sets: usize) -> bool {
+        sets >= AUTO_SETS_MIN && Insert::of(statement).is_some()
+    }
 }
 
 /// What many sets of parameters did.
@@ -84,17 +93,20 @@ impl From<BulkError> for Error {
 }
 
 /// Many sets of parameters.
-pub(crate) trait Sets {
+pub trait Sets {
+    /// How many sets.
     fn count(&self) -> usize;
+    /// How many values a set has.
     fn width(&self, set: usize) -> usize;
+    /// One value of a set; both are counted from zero.
     fn value(&self, set: usize, column: usize) -> &dyn Param;
 }
 
-/// Sets as a caller gives them.
+/// Sets as a caller gives them: of values, or of values that may cross threads.
 #[derive(Debug)]
 pub(crate) struct SetList<'p, P: ?Sized>(pub(crate) Vec<&'p [&'p P]>);
 
-impl<'p> Sets for SetList<'p, dyn Param + 'p> {
+impl<P: Param + ?Sized> Sets for SetList<'_, P> {
     fn count(&self) -> usize {
         self.0.len()
     }
@@ -104,27 +116,13 @@ impl<'p> Sets for SetList<'p, dyn Param + 'p> {
     }
 
     fn value(&self, set: usize, column: usize) -> &dyn Param {
-        self.0[set][column]
-    }
-}
-
-impl<'p> Sets for SetList<'p, dyn Param + Sync + 'p> {
-    fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    fn width(&self, set: usize) -> usize {
-        self.0[set].len()
-    }
-
-    fn value(&self, set: usize, column: usize) -> &dyn Param {
-        self.0[set][column]
+        &self.0[set][column]
     }
 }
 
 /// What is to be pushed next.
 #[derive(Debug)]
-pub(crate) enum Piece {
+enum Piece {
     /// The statement with one set.
     Set,
     /// An insertion of several sets.
@@ -133,257 +131,53 @@ pub(crate) enum Piece {
     Copy { text: String, data: Vec<u8> },
 }
 
-/// One call, without its waiting.
-#[derive(Debug)]
-pub(crate) struct Many<'s> {
-    statement: &'s str,
-    insert: Option<Insert<'s>>,
-    wanted: Bulk,
-    way: Bulk,
-    types: Option<Vec<Type>>,
-    /// The next set.
-    next: usize,
-    /// Sets before this go one by one, since no other way takes them.
-    singly_until: usize,
-    /// The first sets of what was pushed, with its operation and its way.
-    pushed: Vec<(OperationId, usize, Bulk)>,
-}
-
-impl<'s> Many<'s> {
-    pub(crate) fn new(
-        core: &Connection,
-        wanted: Bulk,
-        statement: &'s str,
-        sets: &dyn Sets,
-    ) -> Result<Self, Error> {
-        let insert = Insert::of(statement);
-        let is_known = |insert: &Insert<'_>| sets.count() > 0 && insert.width == sets.width(0);
-        let insert = insert.filter(is_known);
-        let way = match wanted {
-            Bulk::Auto if sets.count() < AUTO_SETS_MIN || insert.is_none() => Bulk::Pipeline,
-            Bulk::Unnest if insert.is_none() && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
-            Bulk::Copy if insert.is_none_or(|insert| insert.columns.is_empty()) && sets.count() > 0 => {
-                return Err(Usage::NotPlainInsert.into());
-            }
-            way => way,
-        };
-        let mut many = Self {
-            statement,
-            insert,
-            wanted,
-            way,
-            types: None,
-            next: 0,
-            singly_until: 0,
-            pushed: Vec::new(),
-        };
-        if way == Bulk::Unnest && sets.count() > 0 {
-            let types = core.parameter_types(statement, sets, true);
-            many.types = types.filter(|types| types.iter().all(values::has_plain_arrays));
-        }
-        Ok(many)
-    }
-
-    /// The table to ask about first, if it has to be.
-    pub(crate) fn asks_about(&self) -> Option<&'s str> {
-        let is_open = self.way == Bulk::Auto || (self.way == Bulk::Unnest && self.types.is_none());
-        self.insert.filter(|_| is_open).map(|insert| insert.table)
-    }
-
-    /// Takes the answer; false where there is none, and the block has to end before the sets can go one by one.
-    pub(crate) fn learn(&mut self, core: &mut Connection, asked: OperationId, sets: &dyn Sets) -> bool {
-        let facts = core.take_result(asked);
-        let types = core.parameter_types(self.statement, sets, false);
-        self.types = types.filter(|types| types.iter().all(values::has_plain_arrays));
-        if self.wanted == Bulk::Auto {
-            let (same, copied) = facts.as_ref().map_or((false, false), read_facts);
-            let names_columns = self.insert.is_some_and(|insert| !insert.columns.is_empty());
-            self.way = match (same, copied && names_columns, &self.types) {
-                (true, true, _) => Bulk::Copy,
-                (true, false, Some(_)) => Bulk::Unnest,
-                _ => Bulk::Pipeline,
-            };
-        }
-        facts.is_ok()
-    }
-
-    /// What to push next; `None` once all sets are.
-    pub(crate) fn next(&mut self, sets: &dyn Sets) -> Result<Option<Piece>, BulkError> {
-        let start = self.next;
-        if start >= sets.count() {
-            return Ok(None);
-        }
-        let piece = match (self.way, self.insert) {
-            (Bulk::Copy, Some(insert)) if start >= self.singly_until => self.copy(&insert, sets),
-            (Bulk::Unnest, Some(insert)) if start >= self.singly_until => self.unnest(&insert, sets),
-            _ => Ok(self.single()),
-        };
-        match piece {
-            Ok(piece) => Ok(Some(piece)),
-            Err((set, error)) if self.wanted != Bulk::Auto => Err(BulkError { set: Some(set), error }),
-            Err(_) if self.way == Bulk::Copy && self.types.is_some() => {
-                self.way = Bulk::Unnest;
-                self.next(sets)
-            }
-            Err((set, _)) => {
-                // Those up to the one that does not fit.
-                self.singly_until = set + 1;
-                Ok(Some(self.single()))
-            }
-        }
-    }
-
-    fn single(&mut self) -> Piece {
-        self.next += 1;
-        Piece::Set
-    }
-
-    fn copy(&mut self, insert: &Insert<'_>, sets: &dyn Sets) -> Result<Piece, values::Misfit> {
-        let (data, end) = values::copy_data(sets, self.next, insert.width, self.types.as_deref())?;
-        self.next = end;
-        Ok(Piece::Copy { text: format!("COPY {} {} FROM STDIN", insert.table, insert.columns), data })
-    }
-
-    fn unnest(&mut self, insert: &Insert<'_>, sets: &dyn Sets) -> Result<Piece, values::Misfit> {
-        let no_types = || {
-            let problem = "some parameter has a type that unnest does not take".into();
-            (self.next, Error::Parameter { number: 1, problem })
-        };
-        let types = self.types.as_deref().ok_or_else(no_types)?;
-        let (arrays, end) = values::arrays(sets, self.next, types)?;
-        self.next = end;
-        let arrays = arrays.into_iter().map(|array| (array.format, array.bytes)).collect();
-        let array = |(index, ty): (usize, &Type)| format!("${}::pg_catalog.\"{}\"[]", index + 1, ty.name());
-        let parameters: Vec<_> = types.iter().enumerate().map(array).collect();
-        let Insert { table, columns, .. } = insert;
-        let text = format!("INSERT INTO {table} {columns} SELECT * FROM unnest({})", parameters.join(", "));
-        Ok(Piece::Arrays { text, arrays })
-    }
-
-    /// A piece was pushed.
-    pub(crate) fn pushed(&mut self, operation: OperationId, piece: &Piece, first: usize) {
-        let way = match piece {
-            Piece::Set => Bulk::Pipeline,
-            Piece::Arrays { .. } => Bulk::Unnest,
-            Piece::Copy { .. } => Bulk::Copy,
-        };
-        self.pushed.push((operation, first, way));
-    }
-
-    /// The first set of the next piece.
-    pub(crate) fn position(&self) -> usize {
-        self.next
-    }
-
-    /// What all of them did, once the block has ended.
-    pub(crate) fn finish(&self, core: &Connection) -> Result<BulkDone, BulkError> {
-        let mut rows = 0;
-        let mut undone = None;
-        for (operation, first, way) in &self.pushed {
-            match core.outcome(*operation) {
-                Some(Outcome::Done(done)) => rows += done.count(),
-                Some(Outcome::Failed(error)) => {
-                    let set =
-                        if self.is_the_only_failed(core) { self.set_of(*first, *way, error) } else { None };
-                    return Err(BulkError { set, error: (**error).clone() });
-                }
-                Some(outcome) => undone = undone.or(outcome.clone().into_result().err()),
-                None => {}
-            }
-        }
-        undone.map_or(Ok(BulkDone { rows, way: self.way }), |error| Err(error.into()))
-    }
-
-    /// A commit that fails, or a connection that is lost, fails several.
-    fn is_the_only_failed(&self, core: &Connection) -> bool {
-        let is_failed = |id| matches!(core.outcome(id), Some(Outcome::Failed(_)));
-        self.pushed.iter().filter(|(operation, ..)| is_failed(*operation)).count() == 1
-    }
-
-    fn set_of(&self, first: usize, way: Bulk, error: &Error) -> Option<usize> {
-        let server = error.server()?;
-        match way {
-            Bulk::Copy => {
-                let context = server.field(b'W')?;
-                Some(first + self.insert?.row_of_copy(context)?.checked_sub(1)?)
-            }
-            Bulk::Unnest => None,
-            Bulk::Pipeline | Bulk::Auto => Some(first),
-        }
-    }
-
-    /// Whether the sets go one by one next, because only so it can be told which of them fails. Nothing of them holds.
-    pub(crate) fn goes_again(&self, core: &Connection, failed: &BulkError) -> bool {
-        // Classes of what a row can do wrong, and of what only the rewritten statement can.
-        let class = failed.error.sqlstate().and_then(|code| code.get(..2));
-        let is_of_a_row =
-            class.is_some_and(|class| ["0A", "21", "22", "23", "42", "44", "P0"].contains(&class));
-        let is_open =
-            failed.set.is_none() && is_of_a_row && core.transaction_status() == TransactionStatus::Idle;
-        is_open && self.pushed.iter().any(|(.., way)| *way == Bulk::Unnest)
-    }
-
-    /// Whether sets were pushed that would be kept without those that cannot be.
-    pub(crate) fn takes_back(&self, core: &Connection) -> bool {
-        !self.pushed.is_empty() && core.transaction_status() == TransactionStatus::Idle && !core.is_lost()
-    }
-
-    /// From the first set on, one by one.
-    pub(crate) fn one_by_one(&mut self) {
-        self.way = Bulk::Pipeline;
-        self.next = 0;
-        self.pushed.clear();
-    }
-}
-
-fn read_facts(done: &Done) -> (bool, bool) {
-    let row = done.rows.as_ref().and_then(|rows| rows.rows().next());
-    row.map_or((false, false), |row| (row.get(0).unwrap_or_default(), row.get(1).unwrap_or_default()))
-}
-
-impl Piece {
-    /// Pushes it, but for a single set, whose parameters the caller has.
-    pub(crate) fn push(&self, core: &mut Connection) -> Result<Option<OperationId>, Error> {
-        match self {
-            Self::Set => Ok(None),
-            Self::Arrays { text, arrays } => {
-                let values: Vec<Written<'_>> = arrays
-                    .iter()
-                    .map(|(format, bytes)| Written { type_oid: 0, format: *format, bytes: Some(bytes) })
-                    .collect();
-                let parameters: Vec<&dyn Param> = values.iter().map(|value| value as &dyn Param).collect();
-                core.push(&Request::new(text, &parameters), None).map(Some)
-            }
-            Self::Copy { text, data } => {
-                core.push(&Request { copy: Some(data), ..Request::new(text, &[]) }, None).map(Some)
-            }
-        }
-    }
+fn push_arrays(
+    core: &mut Connection,
+    text: &str,
+    arrays: &[(Format, Vec<u8>)],
+) -> Result<OperationId, Error> {
+    let values: Vec<Written<'_>> = arrays
+        .iter()
+        .map(|(format, bytes)| Written { type_oid: 0, format: *format, bytes: Some(bytes) })
+        .collect();
+    let parameters: Vec<&dyn Param> = values.iter().map(|value| value as &dyn Param).collect();
+    core.push(&Request::new(text, &parameters), None)
 }
 
 impl Connection {
     /// Adds the question what a table is like, with `statement` prepared anew before it.
-    pub(crate) fn push_facts(
-        &mut self,
-        statement: &str,
-        sets: &dyn Sets,
-        table: &str,
-    ) -> Result<OperationId, Error> {
+    fn push_facts(&mut self, statement: &str, sets: &dyn Sets, table: &str) -> Result<OperationId, Error> {
         // In a transaction an error of the question is nobody's.
-        let on_error = (self.status != TransactionStatus::Idle).then_some(OnError::Continue);
+        let on_error = self.block_in_transaction().then_some(OnError::Continue);
         self.push_after(&Request::new(FACTS, &[&table]), on_error, |core, id| {
-            core.put_prepare_anew(id, statement, &first_set(sets));
+            with_set(sets, 0, |set| core.put_prepare_anew(id, statement, set));
         })
+    }
+
+    /// Whether a transaction will be open once everything pushed has run.
+    fn block_in_transaction(&self) -> bool {
+        self.block.in_transaction
     }
 
     /// The types of a statement's parameters, where all are PostgreSQL's own; with `is_ready`, only of one that is
     /// prepared.
     fn parameter_types(&self, statement: &str, sets: &dyn Sets, is_ready: bool) -> Option<Vec<Type>> {
-        let oids: &[Oid] = self.statements.parameters(statement, &first_set(sets), is_ready)?;
+        let oids: &[Oid] = with_set(sets, 0, |set| self.statements.parameters(statement, set, is_ready))?;
         oids.iter().map(|oid| Type::from_oid(*oid)).collect()
     }
 }
 
-fn first_set(sets: &dyn Sets) -> Vec<&dyn Param> {
-    (0..sets.width(0)).map(|column| sets.value(0, column)).collect()
+/// Calls with the values of a set side by side.
+fn with_set<T>(sets: &dyn Sets, set: usize, work: impl FnOnce(&[&dyn Param]) -> T) -> T {
+    const FEW: usize = 16;
+    let width = sets.width(set);
+    if width <= FEW {
+        let mut few: [&dyn Param; FEW] = [&0i32; FEW];
+        for (column, place) in few.iter_mut().enumerate().take(width) {
+            *place = sets.value(set, column);
+        }
+        return work(&few[..width]);
+    }
+    let many: Vec<&dyn Param> = (0..width).map(|column| sets.value(set, column)).collect();
+    work(&many)
 }
