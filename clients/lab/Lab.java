@@ -7,8 +7,14 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.List;
 
-/** The lab's work in pgjdbc: statement by statement, and with addBatch, which reorders it: first all inserts, then all updates. */
+/**
+ * The lab's work in pgjdbc: statement by statement, and with addBatch, which reorders it: first all inserts, then all
+ * updates; of statements that the lab tells first all that return rows, which no batch takes, then the others.
+ */
 public final class Lab {
     public static void main(String[] arguments) throws IOException, SQLException {
         String workload = arguments[0];
@@ -20,10 +26,17 @@ public final class Lab {
             + System.getenv("PGDATABASE") + "?sslmode=disable&prepareThreshold=1";
         try (Connection connection = DriverManager.getConnection(url, System.getenv("PGUSER"), System.getenv("PGPASSWORD"))) {
             Lab lab = new Lab(connection, count, session);
+            if (workload.equals("pipeline-oltp")) {
+                lab.listen(lines);
+            }
             for (int turn = 0; lines.readLine() != null; turn++) {
                 long began = System.nanoTime();
                 long used = cpu();
-                long rows = workload.equals("pipeline-read") ? lab.read() : lab.write(mode.equals("batch"), turn);
+                long rows = switch (workload) {
+                    case "pipeline-read" -> lab.read();
+                    case "pipeline-oltp" -> lab.play(mode.equals("batch"));
+                    default -> lab.write(mode.equals("batch"), turn);
+                };
                 System.out.printf("{\"rows\": %d, \"ns\": %d, \"cpu_ns\": %d}%n", rows, System.nanoTime() - began, cpu() - used);
             }
         }
@@ -35,6 +48,11 @@ public final class Lab {
     private final PreparedStatement select;
     private final PreparedStatement insert;
     private final PreparedStatement update;
+
+    /** A statement that the lab tells; only those with values are prepared. */
+    private record Told(String text, PreparedStatement prepared) {}
+
+    private final List<Told> told = new ArrayList<>();
 
     private Lab(Connection connection, int count, int session) throws SQLException {
         this.connection = connection;
@@ -75,6 +93,52 @@ public final class Lab {
         }
         connection.commit();
         return 0;
+    }
+
+    /** Reads what the lab tells first: a statement a line, its values behind tabs, up to an empty line. */
+    private void listen(BufferedReader lines) throws IOException, SQLException {
+        for (String line = lines.readLine(); line != null && !line.isEmpty(); line = lines.readLine()) {
+            String[] words = line.split("\t");
+            PreparedStatement prepared = null;
+            if (words.length > 1) {
+                prepared = connection.prepareStatement(words[0].replaceAll("\\$\\d+", "?"));
+                for (int place = 1; place < words.length; place++) {
+                    prepared.setInt(place, Integer.parseInt(words[place]));
+                }
+            }
+            told.add(new Told(words[0], prepared));
+        }
+    }
+
+    private long play(boolean batch) throws SQLException {
+        long rows = 0;
+        try (Statement plain = connection.createStatement()) {
+            for (int turn = 0; turn < count; turn++) {
+                for (Told statement : told) {
+                    if (statement.prepared != null) {
+                        rows += rowsOf(statement.prepared);
+                    } else if (batch) {
+                        plain.addBatch(statement.text);
+                    } else {
+                        plain.execute(statement.text);
+                    }
+                }
+                if (batch) {
+                    plain.executeBatch();
+                }
+            }
+        }
+        return rows;
+    }
+
+    private static long rowsOf(PreparedStatement statement) throws SQLException {
+        long rows = 0;
+        try (ResultSet found = statement.executeQuery()) {
+            while (found.next()) {
+                rows++;
+            }
+        }
+        return rows;
     }
 
     private static void run(PreparedStatement statement, boolean batch) throws SQLException {

@@ -7,9 +7,10 @@ executemany reorders the work: first all inserts, then all updates.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import asyncpg
-from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, turns, units
+from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, statements, turns, units
 
 
 async def read(connection: asyncpg.Connection, mode: str, count: int, session: int, _turn: int) -> None:
@@ -37,9 +38,21 @@ async def write(connection: asyncpg.Connection, mode: str, count: int, session: 
                     await connection.execute(update, stock)
 
 
+async def play(
+    told: list[tuple[str, list[int]]], connection: asyncpg.Connection, _mode: str, count: int, _session: int, _turn: int
+) -> None:
+    with Round() as this:
+        for _ in range(count):
+            for text, values in told:
+                if values:
+                    this.rows += len(await connection.fetch(text, *values))
+                else:
+                    await connection.execute(text)
+
+
 async def main() -> None:
     workload, mode, count, session = arguments(("blocking", "many"))
-    work = {"pipeline-read": read, "pipeline-dml": write}[workload]
+    work = {"pipeline-read": read, "pipeline-dml": write}.get(workload) or partial(play, statements())
     connection = await asyncpg.connect()
     try:
         for turn in turns():

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Self
 
 SELECT = "SELECT id, note FROM items WHERE id = {}"
@@ -16,8 +17,15 @@ UPDATE = "UPDATE stock SET quantity = quantity + 1 WHERE id = {}"
 def arguments(modes: tuple[str, ...]) -> tuple[str, str, int, int]:
     """Workload, mode, N and the session's number."""
     if len(sys.argv) != 5 or sys.argv[2] not in modes:
-        sys.exit(f"usage: {sys.argv[0]} pipeline-read|pipeline-dml {'|'.join(modes)} N SESSION")
+        sys.exit(f"usage: {sys.argv[0]} pipeline-read|pipeline-dml|pipeline-oltp {'|'.join(modes)} N SESSION")
     return sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+
+
+def statements() -> list[tuple[str, list[int]]]:
+    """What the lab tells first for pipeline-oltp: a statement a line, its values behind tabs, up to an empty line."""
+    lines = takewhile(lambda line: line != "\n", iter(sys.stdin.readline, ""))
+    told = (line.rstrip("\n").split("\t") for line in lines)
+    return [(text, [int(value) for value in values]) for text, *values in told]
 
 
 def turns() -> Iterator[int]:

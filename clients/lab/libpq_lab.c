@@ -6,6 +6,7 @@
 #include <time.h>
 
 enum { SELECT_ROW, INSERT_ORDER, UPDATE_STOCK, STATEMENTS };
+enum { TOLD_MAX = 64, VALUES_MAX = 8 };
 static const char *const NAMES[STATEMENTS] = {"select_row", "insert_order", "update_stock"};
 static const char *const TEXTS[STATEMENTS] = {
     "SELECT id, note FROM items WHERE id = $1",
@@ -13,6 +14,15 @@ static const char *const TEXTS[STATEMENTS] = {
     "UPDATE stock SET quantity = quantity + 1 WHERE id = $1",
 };
 
+/* A statement that the lab tells; only those with values are prepared, under a name. */
+struct told {
+    char *text, name[8];
+    int count;
+    const char *values[VALUES_MAX];
+};
+
+static struct told told[TOLD_MAX];
+static int told_count;
 static PGconn *connection;
 static int is_pipeline, session;
 static long sent, rows;
@@ -38,17 +48,21 @@ static void take(PGresult *result) {
     PQclear(result);
 }
 
+static void prepared(const char *name, int count, const char *const *values) {
+    if (!is_pipeline) {
+        take(PQexecPrepared(connection, name, count, values, NULL, NULL, 0));
+        return;
+    }
+    if (!PQsendQueryPrepared(connection, name, count, values, NULL, NULL, 0))
+        fail("send");
+    sent++;
+}
+
 static void execute(int statement, int key) {
     char text[16];
     const char *values[1] = {text};
     snprintf(text, sizeof text, "%d", key);
-    if (!is_pipeline) {
-        take(PQexecPrepared(connection, NAMES[statement], 1, values, NULL, NULL, 0));
-        return;
-    }
-    if (!PQsendQueryPrepared(connection, NAMES[statement], 1, values, NULL, NULL, 0))
-        fail("send");
-    sent++;
+    prepared(NAMES[statement], 1, values);
 }
 
 static void plain(const char *text) {
@@ -74,6 +88,43 @@ static void finish(void) {
     take(PQgetResult(connection));
 }
 
+/* Reads what the lab tells first: a statement a line, its values behind tabs, up to an empty line. */
+static void listen(void) {
+    char *line = NULL;
+    size_t size = 0;
+    for (; getline(&line, &size, stdin) > 1; told_count++, line = NULL, size = 0) {
+        if (told_count == TOLD_MAX)
+            fail("too many statements");
+        struct told *this = &told[told_count];
+        line[strcspn(line, "\n")] = 0;
+        this->text = strtok(line, "\t");
+        for (char *value; (value = strtok(NULL, "\t")) != NULL; this->values[this->count++] = value)
+            if (this->count == VALUES_MAX)
+                fail("too many values");
+        if (this->count == 0)
+            continue;
+        int first = 0;
+        while (strcmp(told[first].text, this->text) != 0)
+            first++;
+        snprintf(this->name, sizeof this->name, "s%d", first);
+        if (first == told_count)
+            take(PQprepare(connection, this->name, this->text, 0, NULL));
+    }
+    free(line);
+}
+
+static void play(int count) {
+    for (int turn = 0; turn < count; turn++) {
+        for (struct told *this = told; this < told + told_count; this++) {
+            if (this->count > 0)
+                prepared(this->name, this->count, this->values);
+            else
+                plain(this->text);
+        }
+        finish();
+    }
+}
+
 static void round_of(int is_read, int count, int turn) {
     if (is_read) {
         for (int n = 0; n < count; n++)
@@ -92,13 +143,16 @@ static void round_of(int is_read, int count, int turn) {
 
 int main(int argc, char **argv) {
     if (argc != 5)
-        return fprintf(stderr, "usage: %s pipeline-read|pipeline-dml blocking|pipeline N SESSION\n", argv[0]), 2;
-    int is_read = strcmp(argv[1], "pipeline-read") == 0, count = atoi(argv[3]);
+        return fprintf(stderr, "usage: %s pipeline-read|pipeline-dml|pipeline-oltp blocking|pipeline N SESSION\n", argv[0]), 2;
+    int is_read = strcmp(argv[1], "pipeline-read") == 0, is_told = strcmp(argv[1], "pipeline-oltp") == 0;
+    int count = atoi(argv[3]);
     session = atoi(argv[4]);
     connection = PQconnectdb("");
     if (PQstatus(connection) != CONNECTION_OK)
         fail("connect");
-    for (int statement = is_read ? 0 : 1; statement < (is_read ? 1 : STATEMENTS); statement++)
+    if (is_told)
+        listen();
+    for (int statement = is_read ? 0 : 1; !is_told && statement < (is_read ? 1 : STATEMENTS); statement++)
         take(PQprepare(connection, NAMES[statement], TEXTS[statement], 0, NULL));
     is_pipeline = strcmp(argv[2], "pipeline") == 0;
     if (is_pipeline && !PQenterPipelineMode(connection))
@@ -106,7 +160,10 @@ int main(int argc, char **argv) {
     for (int turn = 0; getchar() != EOF; turn++) {
         long long began = now(CLOCK_MONOTONIC), used = now(CLOCK_PROCESS_CPUTIME_ID);
         rows = 0;
-        round_of(is_read, count, turn);
+        if (is_told)
+            play(count);
+        else
+            round_of(is_read, count, turn);
         printf("{\"rows\": %ld, \"ns\": %lld, \"cpu_ns\": %lld}\n", rows, now(CLOCK_MONOTONIC) - began,
                now(CLOCK_PROCESS_CPUTIME_ID) - used);
         fflush(stdout);

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 
 import psycopg
-from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, turns, units
+from lab import INSERT, SELECT, UPDATE, Round, arguments, keys, statements, turns, units
 
 
 def read(connection: psycopg.Connection, mode: str, count: int, session: int, _turn: int) -> None:
@@ -30,9 +31,23 @@ def write(connection: psycopg.Connection, mode: str, count: int, session: int, t
                 connection.execute(update, (stock,), prepare=True)
 
 
+def play(
+    told: list[tuple[str, list[int]]], connection: psycopg.Connection, mode: str, count: int, _session: int, _turn: int
+) -> None:
+    def execute(text: str, values: list[int]) -> psycopg.RawCursor:
+        return psycopg.RawCursor(connection).execute(text, values or None, prepare=bool(values))
+
+    with Round() as this:
+        for _ in range(count):
+            with connection.pipeline() if mode == "pipeline" else nullcontext():
+                # Those with values return rows.
+                cursors = [(execute(text, values), bool(values)) for text, values in told]
+            this.rows += sum(len(cursor.fetchall()) for cursor, returns in cursors if returns)
+
+
 def main() -> None:
     workload, mode, count, session = arguments(("blocking", "pipeline"))
-    work = {"pipeline-read": read, "pipeline-dml": write}[workload]
+    work = {"pipeline-read": read, "pipeline-dml": write}.get(workload) or partial(play, statements())
     with psycopg.connect(autocommit=True) as connection:
         for turn in turns():
             work(connection, mode, count, session, turn)

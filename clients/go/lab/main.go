@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,7 +29,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	if len(os.Args) != 5 {
-		return fmt.Errorf("usage: %s pipeline-read|pipeline-dml blocking|batch N SESSION", os.Args[0])
+		return fmt.Errorf("usage: %s pipeline-read|pipeline-dml|pipeline-oltp blocking|batch N SESSION", os.Args[0])
 	}
 	batch := os.Args[2] == "batch"
 	count, err := strconv.Atoi(os.Args[3])
@@ -45,12 +46,21 @@ func run(ctx context.Context) error {
 	}
 	defer connection.Close(ctx)
 	lines := bufio.NewScanner(os.Stdin)
+	var told []statement
+	if os.Args[1] == "pipeline-oltp" {
+		if told, err = listen(lines); err != nil {
+			return err
+		}
+	}
 	for turn := 0; lines.Scan(); turn++ {
 		began, used := time.Now(), cpu()
 		rows := 0
-		if os.Args[1] == "pipeline-read" {
+		switch os.Args[1] {
+		case "pipeline-read":
 			rows, err = read(ctx, connection, count, session, batch)
-		} else {
+		case "pipeline-oltp":
+			rows, err = play(ctx, connection, told, count, batch)
+		default:
 			err = write(ctx, connection, work{count, session, turn}, batch)
 		}
 		if err != nil {
@@ -118,6 +128,93 @@ func write(ctx context.Context, connection *pgx.Conn, its work, batch bool) erro
 		return connection.SendBatch(ctx, together).Close()
 	}
 	return nil
+}
+
+// statement is one that the lab tells.
+type statement struct {
+	text   string
+	values []any
+}
+
+// listen reads what the lab tells first: a statement a line, its values behind tabs, up to an empty line.
+func listen(lines *bufio.Scanner) ([]statement, error) {
+	var told []statement
+	for lines.Scan() && lines.Text() != "" {
+		words := strings.Split(lines.Text(), "\t")
+		this := statement{text: words[0]}
+		for _, word := range words[1:] {
+			value, err := strconv.Atoi(word)
+			if err != nil {
+				return nil, err
+			}
+			this.values = append(this.values, value)
+		}
+		told = append(told, this)
+	}
+	return told, lines.Err()
+}
+
+func play(ctx context.Context, connection *pgx.Conn, told []statement, count int, batch bool) (int, error) {
+	all := 0
+	for turn := 0; turn < count; turn++ {
+		rows, err := 0, error(nil)
+		if batch {
+			rows, err = together(ctx, connection, told)
+		} else {
+			rows, err = inTurn(ctx, connection, told)
+		}
+		if err != nil {
+			return 0, err
+		}
+		all += rows
+	}
+	return all, nil
+}
+
+func inTurn(ctx context.Context, connection *pgx.Conn, told []statement) (int, error) {
+	all := 0
+	for _, this := range told {
+		if len(this.values) == 0 {
+			if _, err := connection.Exec(ctx, this.text); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		rows, err := counted(connection.Query(ctx, this.text, this.values...))
+		if err != nil {
+			return 0, err
+		}
+		all += rows
+	}
+	return all, nil
+}
+
+func together(ctx context.Context, connection *pgx.Conn, told []statement) (int, error) {
+	batch := &pgx.Batch{}
+	for _, this := range told {
+		batch.Queue(this.text, this.values...)
+	}
+	results := connection.SendBatch(ctx, batch)
+	all := 0
+	for range told {
+		rows, err := counted(results.Query())
+		if err != nil {
+			return 0, err
+		}
+		all += rows
+	}
+	return all, results.Close()
+}
+
+func counted(rows pgx.Rows, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	all := 0
+	for rows.Next() {
+		all++
+	}
+	return all, rows.Err()
 }
 
 // cpu is the process's CPU time in nanoseconds.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -132,8 +132,24 @@ fn run(options: &LabOptions, name: &str) -> Result<ExitCode> {
         name => vec![onetrip_lab::workload::find(name)?],
     };
     let stopped = listen_for_stop()?;
-    let measured = workloads.iter().try_for_each(|workload| measure(options, workload, &stopped));
+    let mut taken = Vec::new();
+    let measured = workloads.iter().try_for_each(|workload| {
+        let began = Instant::now();
+        measure(options, workload, &stopped)?;
+        taken.push((workload.name.as_str(), began.elapsed()));
+        Ok(())
+    });
+    tell_times(&taken);
     ended(measured)
+}
+
+/// How long each workload took, with its servers and programs, and all of them together.
+fn tell_times(taken: &[(&str, Duration)]) {
+    let tell = |name: &str, time: Duration| eprintln!("onetrip: {name:<14} {:>6.1} s", time.as_secs_f64());
+    taken.iter().for_each(|(name, time)| tell(name, *time));
+    if taken.len() > 1 {
+        tell("together", taken.iter().map(|(_, time)| *time).sum());
+    }
 }
 
 /// Set when Ctrl-C comes, as long as the process lives.

@@ -2,25 +2,35 @@
 //!
 //! `tokio_postgres_lab WORKLOAD MODE N SESSION`, as `clients/lab/README.md` says of all such programs.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::io::{Lines, StdinLock};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use rustix::time::{ClockId, clock_gettime};
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [workload, mode, count, session] = arguments.as_slice() else {
-        return Err("usage: tokio_postgres_lab pipeline-read|pipeline-dml blocking|joined N SESSION".into());
+        return Err(
+            "usage: tokio_postgres_lab pipeline-read|pipeline-dml|pipeline-oltp blocking|joined N SESSION"
+                .into(),
+        );
     };
     let (count, session): (i32, i32) = (count.parse()?, session.parse()?);
     let is_joined = mode == "joined";
     let (client, connection) = config()?.connect(NoTls).await?;
     let connection = tokio::spawn(connection);
-    let work = Work::prepare(&client, workload == "pipeline-read").await?;
-    for (turn, line) in std::io::stdin().lines().enumerate() {
+    let mut lines = std::io::stdin().lines();
+    let work = match workload.as_str() {
+        "pipeline-oltp" => Work::Told(listen(&client, &mut lines).await?),
+        workload => Work::prepare(&client, workload == "pipeline-read").await?,
+    };
+    for (turn, line) in lines.enumerate() {
         line?;
         let first = session * 1_000_000 + turn as i32 * count;
         let (began, used) = (Instant::now(), cpu());
@@ -29,6 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Work::Write(insert, update) => {
                 write(&client, (insert, update), (count, first, session), is_joined).await?
             }
+            Work::Told(told) => play(&client, told, count, is_joined).await?,
         };
         let (ns, cpu_ns) = (began.elapsed().as_nanos(), cpu().saturating_sub(used).as_nanos());
         println!("{{\"rows\": {rows}, \"ns\": {ns}, \"cpu_ns\": {cpu_ns}}}");
@@ -41,6 +52,70 @@ async fn main() -> Result<(), Box<dyn Error>> {
 enum Work {
     Read(Statement),
     Write(Statement, Statement),
+    Told(Vec<Told>),
+}
+
+/// A statement that the lab tells; only those with values are prepared.
+enum Told {
+    Plain(String),
+    Prepared(Statement, Vec<i32>),
+}
+
+/// Reads what the lab tells first: a statement a line, its values behind tabs, up to an empty line.
+async fn listen(client: &Client, lines: &mut Lines<StdinLock<'_>>) -> Result<Vec<Told>, Box<dyn Error>> {
+    let mut told = Vec::new();
+    let mut prepared: HashMap<String, Statement> = HashMap::new();
+    for line in lines {
+        let line = line?;
+        if line.is_empty() {
+            break;
+        }
+        let mut words = line.split('\t');
+        let text = words.next().unwrap_or_default().to_owned();
+        let values: Vec<i32> = words.map(str::parse).collect::<Result<_, _>>()?;
+        if values.is_empty() {
+            told.push(Told::Plain(text));
+            continue;
+        }
+        let statement = match prepared.get(&text) {
+            Some(statement) => statement.clone(),
+            None => client.prepare(&text).await?,
+        };
+        prepared.insert(text, statement.clone());
+        told.push(Told::Prepared(statement, values));
+    }
+    Ok(told)
+}
+
+impl Told {
+    async fn run(&self, client: &Client) -> Result<usize, tokio_postgres::Error> {
+        match self {
+            Self::Plain(text) => client.batch_execute(text).await.map(|()| 0),
+            Self::Prepared(statement, values) => {
+                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+                client.query(statement, &values).await.map(|rows| rows.len())
+            }
+        }
+    }
+}
+
+async fn play(
+    client: &Client,
+    told: &[Told],
+    count: i32,
+    is_joined: bool,
+) -> Result<usize, tokio_postgres::Error> {
+    let mut rows = 0;
+    for _ in 0..count {
+        if is_joined {
+            rows += try_join_all(told.iter().map(|told| told.run(client))).await?.into_iter().sum::<usize>();
+        } else {
+            for told in told {
+                rows += told.run(client).await?;
+            }
+        }
+    }
+    Ok(rows)
 }
 
 impl Work {

@@ -5,10 +5,13 @@ use std::num::NonZeroU32;
 use minijinja::value::Value;
 
 use crate::formula::{Formulas, Variables};
-use crate::workload::{FetchStep, Formula, RepeatStep, RunStep, Step, Sum};
+use crate::workload::{FetchStep, Formula, NamedSteps, RepeatStep, RunStep, Step, Sum};
 
 /// Requests of one plan, at most: beyond it a workload's file is wrong.
 const REQUESTS_MAX: usize = 5_000_000;
+
+/// Longest script of a program: no more than a pipe takes without a reader.
+const SCRIPT_BYTES_MAX: usize = 32 << 10;
 
 /// What a session does in a round.
 #[derive(Debug, Clone, Default)]
@@ -78,6 +81,8 @@ pub(crate) enum Parameter {
 /// Makes plans for one cell.
 pub(crate) struct Planner<'a> {
     pub(crate) formulas: &'a Formulas,
+    /// Steps that others may name.
+    pub(crate) named: &'a NamedSteps,
     pub(crate) variables: Variables,
 }
 
@@ -130,6 +135,11 @@ impl Planner<'_> {
                             .map(|formula| self.count(Some(formula), 0));
                         plan.push(Act::Exchange { ask: ask?, answer: answer?, times: times? }, 1)?;
                     }
+                }
+                Step::Play(step) => {
+                    let steps = self.named.get(&step.play);
+                    let steps = steps.ok_or_else(|| format!("no steps are named {:?}", step.play))?;
+                    self.add_all(plan, steps)?;
                 }
             }
         }
@@ -227,6 +237,48 @@ impl Planner<'_> {
 }
 
 impl Plan {
+    /// The statements for a program that has its own driver: each a line with its values behind tabs, then an empty line.
+    /// A plan without acts has nothing to say.
+    pub(crate) fn script(&self) -> Result<String, String> {
+        let mut script = String::new();
+        for act in &self.acts {
+            let Act::Flight(requests) = act else {
+                return Err("a program can be told of statements only".to_owned());
+            };
+            for request in requests {
+                script.push_str(&self.script_line(request)?);
+                script.push('\n');
+            }
+        }
+        if script.len() > SCRIPT_BYTES_MAX {
+            return Err(format!("statements for a program have {} bytes", script.len()));
+        }
+        if !script.is_empty() {
+            script.push('\n');
+        }
+        Ok(script)
+    }
+
+    fn script_line(&self, request: &Request) -> Result<String, String> {
+        let (text, parameters) = match &request.kind {
+            Kind::Query(text) => (text, [].as_slice()),
+            Kind::Execute { statement, parameters, .. } => {
+                (&self.statements[*statement], parameters.as_slice())
+            }
+        };
+        let mut words = vec![text.as_str()];
+        for parameter in parameters {
+            let Parameter::Fixed(value) = parameter else {
+                return Err("a program cannot be told of values that are not known yet".to_owned());
+            };
+            words.push(value);
+        }
+        match words.iter().find(|word| word.is_empty() || word.contains(['\t', '\n'])) {
+            Some(word) => Err(format!("a program cannot be told {word:?}")),
+            None => Ok(words.join("\t")),
+        }
+    }
+
     fn statement(&mut self, text: String) -> usize {
         // Few texts, so that the newest are found at once.
         if let Some(place) = self.statements.iter().rposition(|known| *known == text) {
@@ -288,9 +340,12 @@ mod tests {
         #[derive(serde::Deserialize)]
         struct Steps {
             steps: Vec<Step>,
+            #[serde(default)]
+            named: NamedSteps,
         }
         let steps: Steps = toml::from_str(steps).unwrap();
-        Planner { formulas: &Formulas::new(), variables: Variables::new() }.plan(&steps.steps)
+        let (formulas, variables) = (&Formulas::new(), Variables::new());
+        Planner { formulas, named: &steps.named, variables }.plan(&steps.steps)
     }
 
     fn flights(plan: &Plan) -> Vec<usize> {
@@ -324,5 +379,28 @@ mod tests {
         let waiting =
             "steps = [{ repeat = 2, as = 'turn', per_trip = 9, steps = [{ fetch = 'SELECT 1', rows = 2 }] }]";
         assert!(plan_of(waiting).is_err());
+    }
+
+    #[test]
+    fn steps_with_a_name_are_those_of_whoever_names_them() {
+        let named = "named = { two = [{ query = 'A' }, { run = 'B', with = ['turn + 1'] }] }";
+        let plan = plan_of(&format!(
+            "steps = [{{ repeat = 2, as = 'turn', per_trip = 4, steps = [{{ play = 'two' }}] }}]\n{named}"
+        ))
+        .unwrap();
+        assert_eq!(flights(&plan), [4]);
+        assert_eq!(plan.script().unwrap(), "A\nB\t1\nA\nB\t2\n\n");
+        let unknown = plan_of(&format!("steps = [{{ play = 'three' }}]\n{named}")).unwrap_err();
+        assert!(unknown.contains("three"), "{unknown}");
+    }
+
+    #[test]
+    fn a_program_is_told_only_what_is_known_beforehand_and_fits_into_a_line() {
+        let script = |steps: &str| plan_of(&format!("steps = [{steps}]")).unwrap().script();
+        assert_eq!(script("").unwrap(), "");
+        assert!(script("{ run = 'A', with = ['last'] }").is_err());
+        assert!(script("{ fetch = 'A', rows = 2 }").is_err());
+        assert!(script("{ query = \"A\\nB\" }").is_err());
+        assert!(script("{ query = 'AAAAAAAAAAAAAAA', times = 3000 }").is_err());
     }
 }

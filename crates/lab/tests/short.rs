@@ -195,6 +195,23 @@ fn statements_in_pipelines_share_trips_whatever_they_are() {
 }
 
 #[test]
+fn real_drivers_run_the_statements_of_the_workload_and_take_their_trips() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let options = RunOptions { extent: Extent::Short, clients: Some(root), ..RunOptions::default() };
+    let mut workload = find("pipeline-oltp").unwrap();
+    // The others are compiled by scripts/lab.
+    let drivers = ["psycopg 3", "pgjdbc", "asyncpg"];
+    workload.ways.retain(|way| drivers.iter().any(|driver| way.name.starts_with(driver)));
+    let samples = run(&workload, &options, &AtomicBool::new(false), &|_| ()).unwrap();
+    assert!(samples.left_out.is_empty(), "{:?}", samples.left_out);
+    let trips = |way| cell(&samples, &[("sessions", "1"), ("way", way)]).trips;
+    let found = ["psycopg 3, blocking", "asyncpg, blocking", "pgjdbc, blocking", "pgjdbc, batch"].map(trips);
+    assert_eq!(found, [22, 22, 20, 16]);
+    assert!(trips("psycopg 3, pipeline") <= 12);
+    assert!(samples.cells.iter().all(|cell| cell.rows == 14));
+}
+
+#[test]
 fn what_tune_predicts_of_trips_is_what_the_gateway_counts() {
     let task = Task {
         rows: 60,

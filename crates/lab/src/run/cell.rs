@@ -7,7 +7,7 @@ use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Remedies};
 use onetrip_ledger::{Mutes, Summary};
 use onetrip_link::{LinkSpec, Relay};
 
-use super::frame::{Frame, Prepared, Trips};
+use super::frame::{Frame, Prepared, Trips, WARM_UP_MAX};
 use super::matrix::Place;
 use super::peer::{Destination, Played};
 use super::round::{Beside, Round};
@@ -19,10 +19,6 @@ use crate::database::Database;
 use crate::plan::{Act, Kind, Plan};
 use crate::samples::{Allocated, Cell};
 
-/// After so long a cell gets no more rounds.
-pub(super) const ROUNDS_MAX: Duration = Duration::from_secs(12);
-/// A first round that takes longer is no warm-up but counts.
-pub(super) const WARM_UP_MAX: Duration = Duration::from_secs(3);
 /// How long replies are held while trips of several simple queries are counted.
 const SETTLE: Duration = Duration::from_millis(5);
 
@@ -89,8 +85,7 @@ impl Bench<'_> {
         let (mut players, mut gauge) = self.players(prepared, address)?;
         let began = Instant::now();
         for round in 0..=prepared.rounds {
-            // A long first round is warm-up enough, and is kept.
-            if round > 0 && began.elapsed() > ROUNDS_MAX && !cell.rounds_ns.is_empty() {
+            if prepared.has_enough(cell, began) {
                 break;
             }
             self.before_round(prepared)?;
@@ -104,6 +99,7 @@ impl Bench<'_> {
             let wal = self.wal(&mut gauge)?.zip(wal).map(|(after, before)| after.saturating_sub(before));
             let beside = beside.finish()?;
             self.look_at_answers(prepared, &played)?;
+            // A long first round is warm-up enough, and is kept.
             if round == 0 && played.time < WARM_UP_MAX {
                 continue;
             }
@@ -130,8 +126,8 @@ impl Bench<'_> {
         let remedies: Remedies =
             remedies.parse().map_err(|error| self.frame.wrong(format!("remedies: {error}")))?;
         let began = Instant::now();
-        for round in 0..prepared.rounds {
-            if round > 0 && began.elapsed() > ROUNDS_MAX {
+        for _ in 0..prepared.rounds {
+            if prepared.has_enough(cell, began) {
                 break;
             }
             self.before_round(prepared)?;
@@ -164,11 +160,13 @@ impl Bench<'_> {
             Ok(peer) => peer,
             Err(why) => return Ok(Err(why)),
         };
-        let (sessions, login) = (prepared.plans.len(), Some(&self.database.login));
+        let scripts = prepared.plans.iter().map(Plan::script).collect::<Result<Vec<_>, _>>();
+        let scripts = scripts.map_err(|reason| self.frame.wrong(reason))?;
+        let login = Some(&self.database.login);
         let gateway = Gateway::start(GatewayConfig::new(self.database.conninfo.clone()))?;
         self.before_round(prepared)?;
         let destination = Destination { address: address_of(&gateway)?, login };
-        let mut peers = peer.start(sessions, destination, self.frame.stopped)?;
+        let mut peers = peer.start(&scripts, destination, self.frame.stopped)?;
         let counted = peers.round()?;
         peers.finish()?;
         let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
@@ -177,10 +175,10 @@ impl Bench<'_> {
         self.book(prepared, &summary, &mut cell)?;
         let (address, relay) = far(self.database.address, prepared.place.rtt)?;
         self.before_round(prepared)?;
-        let mut peers = peer.start(sessions, Destination { address, login }, self.frame.stopped)?;
+        let mut peers = peer.start(&scripts, Destination { address, login }, self.frame.stopped)?;
         let began = Instant::now();
         for round in 0..=prepared.rounds {
-            if round > 1 && began.elapsed() > ROUNDS_MAX {
+            if prepared.has_enough(&cell, began) {
                 break;
             }
             let server = self.database.cpu();
@@ -206,11 +204,11 @@ impl Bench<'_> {
     }
 
     fn before_round(&self, prepared: &Prepared<'_>) -> Result<(), LabError> {
-        if prepared.place.way.before.is_empty() {
+        if self.frame.workload.before.is_empty() {
             return Ok(());
         }
         let mut session = self.database.session()?;
-        for statement in &prepared.place.way.before {
+        for statement in &self.frame.workload.before {
             session.ask(&self.filled(prepared, statement)?)?;
         }
         session.close();
@@ -239,7 +237,7 @@ impl Bench<'_> {
 
     /// Looks at the tables after so many rounds.
     fn check(&self, prepared: &Prepared<'_>, rounds: i64) -> Result<(), LabError> {
-        let Some(check) = &prepared.place.way.expect.check else { return Ok(()) };
+        let Some(check) = &self.frame.workload.check else { return Ok(()) };
         let expected = prepared.planner.number(&check.gives).map_err(|reason| self.frame.wrong(reason))?;
         let mut session = self.database.session()?;
         let found = session.ask(&self.filled(prepared, &check.query)?)?;

@@ -1,7 +1,7 @@
 //! What every cell of a run needs, whatever server it is about: its plans, and the answers that it has to have.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use minijinja::value::Value;
 
@@ -17,6 +17,10 @@ use crate::workload::{Extent, Formula, Workload};
 
 /// A cell that would wait longer than this for its trips alone runs in full extent only.
 const WAIT_MAX: Duration = Duration::from_secs(150);
+/// After so long a cell gets no more rounds.
+const ROUNDS_MAX: Duration = Duration::from_secs(8);
+/// A first round that takes longer is no warm-up but counts.
+pub(super) const WARM_UP_MAX: Duration = Duration::from_secs(3);
 /// Most sessions at once.
 const SESSIONS_MAX: i64 = 150;
 
@@ -81,7 +85,8 @@ impl<'a> Frame<'a> {
     }
 
     fn plan(&self, place: &'a Place<'a>) -> Result<Prepared<'a>, String> {
-        let mut planner = Planner { formulas: self.formulas, variables: place.variables.clone() };
+        let (named, variables) = (&self.workload.steps, place.variables.clone());
+        let mut planner = Planner { formulas: self.formulas, named, variables };
         let way = place.way;
         let sessions = way.sessions.as_ref().map_or(Ok(1), |sessions| planner.number(sessions))?;
         let mut plans = Vec::new();
@@ -90,7 +95,7 @@ impl<'a> Frame<'a> {
             plans.push(planner.plan(&way.steps)?);
         }
         planner.variables.insert("session".to_owned(), Value::from(0));
-        let beside = planner.plan(&way.beside)?;
+        let beside = planner.plan(&self.workload.beside)?;
         let count =
             |formula: &Formula| Ok::<u64, String>(u64::try_from(planner.number(formula)?).unwrap_or(0));
         let trips = match (&way.expect.trips, &way.expect.trips_max) {
@@ -120,6 +125,12 @@ impl<'a> Frame<'a> {
 }
 
 impl Prepared<'_> {
+    /// Whether a cell that is timed since then needs no more rounds.
+    pub(super) fn has_enough(&self, cell: &Cell, began: Instant) -> bool {
+        let rounds = cell.rounds_ns.len();
+        rounds >= self.rounds || (rounds > 0 && began.elapsed() > ROUNDS_MAX)
+    }
+
     /// Whether the sessions have read what they had to read.
     pub(super) fn look_at_answers(&self, round: &Round) -> Result<(), LabError> {
         for answer in &round.answers {

@@ -47,7 +47,7 @@ pub(super) fn places<'w>(
         let rtt = combination.iter().find(|(name, _)| name == RTT).and_then(|(_, value)| time(value));
         let at: Vec<_> = combination.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
         let variables = variables_of(workload, options.extent, formulas, combination);
-        let planner = Planner { formulas, variables };
+        let planner = Planner { formulas, named: &workload.steps, variables };
         for way in &workload.ways {
             if planner.holds(way.when.as_ref())? {
                 let mut at = at.clone();

@@ -182,7 +182,7 @@ fn set_up(
     formulas: &Formulas,
 ) -> Result<(), LabError> {
     let variables = variables_of(workload, extent, formulas, Vec::new());
-    let planner = Planner { formulas, variables };
+    let planner = Planner { formulas, named: &workload.steps, variables };
     let mut session = database.session()?;
     for statement in workload.setup.get(&database.engine).into_iter().flatten() {
         let text = planner

@@ -80,17 +80,20 @@ impl Peer {
         }
     }
 
-    /// Starts it so many times, each with its number as the last word.
+    /// Starts it for each of these scripts, with the script's number as its last word, and tells it the script.
     pub(super) fn start<'s>(
         &self,
-        sessions: usize,
+        scripts: &[String],
         destination: Destination<'_>,
         stopped: &'s AtomicBool,
     ) -> Result<Peers<'s>, LabError> {
         let mut peers = Peers { words: self.words.join(" "), programs: Vec::new(), stopped };
-        for session in 0..sessions {
+        for session in 0..scripts.len() {
             let running = self.spawn(session, destination).map_err(|error| peers.failed(&error))?;
             peers.programs.push(running);
+        }
+        for (place, script) in scripts.iter().enumerate() {
+            peers.tell(place, script.as_bytes())?;
         }
         Ok(peers)
     }
@@ -124,8 +127,7 @@ impl Peers<'_> {
     pub(super) fn round(&mut self) -> Result<Vec<Played>, LabError> {
         let mut done = Vec::new();
         for place in 0..self.programs.len() {
-            let told = self.programs[place].input.as_mut().map_or(Ok(()), |input| input.write_all(b"\n"));
-            told.map_err(|error| self.failed(&error))?;
+            self.tell(place, b"\n")?;
         }
         for place in 0..self.programs.len() {
             done.push(self.line_of(place)?);
@@ -151,6 +153,11 @@ impl Peers<'_> {
             }
         }
         Ok(())
+    }
+
+    fn tell(&mut self, place: usize, text: &[u8]) -> Result<(), LabError> {
+        let told = self.programs[place].input.as_mut().map_or(Ok(()), |input| input.write_all(text));
+        told.map_err(|error| self.failed(&error))
     }
 
     fn line_of(&mut self, place: usize) -> Result<Played, LabError> {
@@ -202,7 +209,7 @@ mod tests {
         let login = Login { user: "ann".into(), database: "shop".into(), password: None, schema: None };
         let destination = Destination { address: ([127, 0, 0, 1], 7).into(), login: Some(&login) };
         let stopped = AtomicBool::new(false);
-        let mut peers = peer.start(sessions, destination, &stopped)?;
+        let mut peers = peer.start(&vec![String::new(); sessions], destination, &stopped)?;
         let mut played = peers.round()?;
         played.extend(peers.round()?);
         peers.finish()?;

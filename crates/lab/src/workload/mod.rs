@@ -37,6 +37,17 @@ pub struct Workload {
     pub axes: Vec<Axis>,
     /// Engines, and the statements that make each one's tables.
     pub setup: BTreeMap<Engine, Vec<String>>,
+    /// Statements before each round of every way, not timed and not counted.
+    #[serde(default)]
+    pub before: Vec<String>,
+    /// What another session does all the while, again and again; its times are kept.
+    #[serde(default)]
+    pub beside: Vec<Step>,
+    /// A statement on the database after a round of any way, and the number that it has to give.
+    pub check: Option<Check>,
+    /// Steps by name, for ways that have some in common.
+    #[serde(default)]
+    pub steps: NamedSteps,
     /// What is compared.
     #[serde(rename = "way")]
     pub ways: Vec<Way>,
@@ -44,6 +55,9 @@ pub struct Workload {
     #[serde(default, rename = "chart")]
     pub charts: Vec<ChartSpec>,
 }
+
+/// Steps that [`Step::Play`] names.
+pub type NamedSteps = BTreeMap<String, Vec<Step>>;
 
 /// How large a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -147,18 +161,12 @@ pub struct Way {
     /// Sessions that do the same at once.
     #[serde(default)]
     pub sessions: Option<Formula>,
-    /// A program of a real driver that does the work instead of `steps`: its words, templates.
+    /// A program of a real driver that does the work: its words, templates. It is told the statements of `steps`, if there are any.
     #[serde(default)]
     pub program: Vec<String>,
-    /// Statements before each round, not timed and not counted.
-    #[serde(default)]
-    pub before: Vec<String>,
     /// What is timed.
     #[serde(default)]
     pub steps: Vec<Step>,
-    /// What another session does all the while, again and again; its times are kept.
-    #[serde(default)]
-    pub beside: Vec<Step>,
     /// Operations in a round, by which costs are divided.
     pub operations: Formula,
     /// What has to come out.
@@ -190,8 +198,6 @@ pub struct Expect {
     pub rows: Formula,
     /// Sum over what steps with `sum` read.
     pub sum: Option<Formula>,
-    /// A statement on the database after a round, and the number that it has to give.
-    pub check: Option<Check>,
 }
 
 /// A look at the tables after a round.
@@ -218,6 +224,8 @@ pub enum Step {
     Repeat(RepeatStep),
     /// Bytes for bytes.
     Exchange(ExchangeStep),
+    /// Steps that the workload has a name for.
+    Play(PlayStep),
 }
 
 /// See [`Step::Query`].
@@ -315,6 +323,14 @@ pub struct ExchangeStep {
     pub times: Formula,
     /// Leave it out unless this holds.
     pub when: Option<String>,
+}
+
+/// See [`Step::Play`].
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayStep {
+    /// Their name in [`Workload::steps`]; they may not come back to themselves.
+    pub play: String,
 }
 
 /// What of a value is summed up.

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::cell::{ROUNDS_MAX, WARM_UP_MAX, book_programs, book_round, far};
-use super::frame::{Frame, Prepared};
+use super::cell::{book_programs, book_round, far};
+use super::frame::{Frame, Prepared, WARM_UP_MAX};
 use super::matrix::Place;
 use super::peer::{Destination, Played};
 use super::round::{Plays, play_round};
@@ -114,7 +114,7 @@ impl Foreign {
         let mut players = all(address)?;
         let began = Instant::now();
         for round in 0..=prepared.rounds {
-            if round > 0 && began.elapsed() > ROUNDS_MAX && !cell.rounds_ns.is_empty() {
+            if prepared.has_enough(cell, began) {
                 break;
             }
             let (server, counted) = (self.cpu(), || self.allocated(frame));
@@ -147,17 +147,18 @@ impl Foreign {
         let look_at = |played: &[Played]| prepared.look_at_program(played);
         let turns = Turns::start(self.address())?;
         let destination = Destination { address: turns.address(), login: None };
-        let mut peers = peer.start(1, destination, frame.stopped)?;
+        let script = [String::new()];
+        let mut peers = peer.start(&script, destination, frame.stopped)?;
         look_at(&peers.round()?)?;
         let before = turns.counted();
         look_at(&peers.round()?)?;
         book_turns(prepared, &mut cell, turns.counted().since(before))?;
         peers.finish()?;
         let (address, _relay) = far(self.address(), prepared.place.rtt)?;
-        let mut peers = peer.start(1, Destination { address, login: None }, frame.stopped)?;
+        let mut peers = peer.start(&script, Destination { address, login: None }, frame.stopped)?;
         let began = Instant::now();
         for round in 0..prepared.rounds + derby::WARM_UP_ROUNDS {
-            if began.elapsed() > ROUNDS_MAX && !cell.rounds_ns.is_empty() {
+            if prepared.has_enough(&cell, began) {
                 break;
             }
             let (used, allocated) = (self.cpu().used(), server.allocated()?);
