@@ -46,6 +46,7 @@ impl Pair {
             remedies,
             common,
             verify,
+            lobs: Arc::default(),
             isolation: None,
             private: *b"not told",
         };

@@ -35,6 +35,7 @@
 mod ahead;
 mod call;
 mod descriptor;
+mod policy;
 mod request;
 mod settle;
 
@@ -42,10 +43,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
+use onetrip_wire::Prefetch;
 
-pub(crate) use self::ahead::Step;
+pub(crate) use self::ahead::{Step, object_of};
 use self::call::{Call, Function};
 use self::descriptor::{At, Descriptor};
+pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
+pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments};
+use self::policy::{Delivered, Setting};
 use super::Rule;
 
 /// Descriptors that are followed.
@@ -89,6 +94,10 @@ pub(crate) struct Lobs {
     is_off: bool,
     /// What the chain under way has taken so far.
     chain: Chain,
+    /// How much is read ahead: the connection's level.
+    pub(crate) setting: Setting,
+    /// The same of single objects, by the statements and columns that delivered them.
+    pub(crate) delivered: Delivered,
 }
 
 #[derive(Debug)]
@@ -195,9 +204,9 @@ impl Lobs {
         self.proven_at[function as usize].is_none_or(is_old)
     }
 
-    /// Whether objects are so long that their size is not known by reading them.
-    fn asks_size(&self) -> bool {
-        self.wants_size && (self.is_cut || self.usual == 0)
+    /// Whether their size is asked for: it is wanted, and objects are so long that it is not known by reading them.
+    fn asks_size(&self, prefetch: Prefetch) -> bool {
+        prefetch == Prefetch::Length || self.wants_size && (self.is_cut || self.usual == 0)
     }
 
     /// The lowest number that is free, to the program or on the server.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_loops::{Answer, Asking, Ticket};
+use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{
     FrameHeader, FunctionCallResponse, HEADER_BYTES, TransactionStatus as WireStatus, backend,
     encode_ready_for_query, frontend,
@@ -84,8 +85,10 @@ impl Session {
             }
         }
         let before = self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
-        if let (None, Some(request), true) = (&before, &request, is_snapshot) {
-            self.watch_object(now, request);
+        // What is not read ahead by the program's own word is no loop to learn from.
+        let may_read = self.lob_prefetch(oid) != Prefetch::Locator;
+        if let (None, Some(request), true) = (&before, &request, is_snapshot && may_read) {
+            self.watch_object(now, request, oid);
         }
         before
     }
