@@ -127,7 +127,7 @@ impl World {
             remedies: Remedies::default(),
             common: Default::default(),
             verify: None,
-            lobs: Arc::default(),
+            lobs: Default::default(),
             isolation: None,
             private: *b"not told",
         };

@@ -38,6 +38,7 @@ mod descriptor;
 mod policy;
 mod request;
 mod settle;
+mod verify;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -51,6 +52,7 @@ use self::descriptor::{At, Descriptor};
 pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
 pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments};
 use self::policy::{Delivered, Setting};
+use self::verify::Check;
 use super::Rule;
 
 /// Descriptors that are followed.
@@ -94,6 +96,10 @@ pub(crate) struct Lobs {
     is_off: bool,
     /// What the chain under way has taken so far.
     chain: Chain,
+    /// Objects that were answered from memory so far, as far as turns of verifying are counted.
+    answered: u32,
+    /// An answer of the object that is being verified was wrong.
+    has_differed: bool,
     /// How much is read ahead: the connection's level.
     pub(crate) setting: Setting,
     /// The same of single objects, by the statements and columns that delivered them.
@@ -110,7 +116,11 @@ struct Running {
 
 /// What the server is to say to a call of the session's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Awaited(Vec<u8>);
+struct Awaited {
+    value: Vec<u8>,
+    /// The program was told so as well.
+    check: Option<Check>,
+}
 
 #[derive(Debug, Default)]
 struct Chain {
@@ -135,6 +145,12 @@ impl Lobs {
         self.is_sure = false;
         self.has_read = false;
         self.running = None;
+        self.steps.clear();
+    }
+
+    /// Nothing is read ahead any more.
+    pub(crate) fn stop(&mut self) {
+        self.is_off = true;
         self.steps.clear();
     }
 

@@ -62,7 +62,8 @@ impl Session {
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
         let is_snapshot = self.transaction.isolation == Isolation::RepeatableRead || !Rule::Ahead.is_kept();
         let request = self.loops_object(&input[HEADER_BYTES..], mode);
-        if let Some(request) = request.as_ref().filter(|_| is_snapshot && self.numbers_are_sure(now)) {
+        let may_answer = is_snapshot && !self.is_disproved() && self.numbers_are_sure(now);
+        if let Some(request) = request.as_ref().filter(|_| may_answer) {
             let asking = Asking {
                 now: Duration::from_nanos(now.0),
                 in_transaction: true,
@@ -97,6 +98,7 @@ impl Session {
     fn serve_open(&mut self, now: Moment, input: &[u8], open: Descriptor, ticket: Ticket) -> Verdict {
         let fd = self.lobs.free_number(false);
         self.lobs.open.insert(fd, open);
+        self.decide_replay(fd);
         let (arrived_at, is_trip) = self.end_hold(now);
         self.serve_call(now, arrived_at, input, &fd.to_be_bytes(), is_trip);
         self.object_served(now, ticket);
@@ -104,8 +106,9 @@ impl Session {
     }
 
     fn answer_call(&mut self, now: Moment, input: &[u8], call: Call, fd: i32) -> Option<Verdict> {
-        let is_proven = self.lobs.is_proven(now, call.function());
+        let is_proven = self.lobs.is_proven(now, call.function()) && !self.is_disproved();
         let open = self.lobs.open.get_mut(&fd)?;
+        let place = open.place;
         let is_free = open.under_way == 0 || !matches!(call, Call::Close { .. });
         let value = match call {
             _ if !is_proven || !is_free => None,
@@ -121,8 +124,9 @@ impl Session {
         let Some(value) = value else {
             return self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
         };
-        if let Call::Close { fd } = call {
-            self.close_early(fd);
+        match call {
+            Call::Close { fd } => self.close_early(now, fd),
+            _ => self.keep_answer(fd, call, place, &value),
         }
         // What has come behind the answer that the program waited for before has cost no trip more.
         let arrived_at = self.lobs.held_at.take().unwrap_or(now);
@@ -132,9 +136,10 @@ impl Session {
     }
 
     /// The descriptor that the program closes is closed on the server as well, if there is one.
-    fn close_early(&mut self, fd: i32) {
+    fn close_early(&mut self, now: Moment, fd: i32) {
         let Some(open) = self.lobs.open.remove(&fd) else { return };
         self.lobs.learn(&open);
+        self.verify_object(now, fd, &open);
         if open.at != At::Nowhere {
             self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
         }
