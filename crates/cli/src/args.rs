@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, Remedies, Verify};
+use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, LobPrefetch, Remedies, Verify};
 use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
@@ -285,6 +285,16 @@ pub(crate) struct WatchOptions {
     /// (with --keep-values), and the session gets no further answers from memory.
     #[arg(long, value_name = "1/N", help_heading = "Remedies")]
     pub(crate) verify: Option<Verify>,
+    /// How much of a large object is read ahead: -1 nothing, 0 its length, N bytes, auto what is learnt [default: auto]
+    ///
+    /// TABLE.COLUMN=N (or SCHEMA.TABLE.COLUMN=N; names as the catalogue has them) says it for the objects whose oids a
+    /// column delivers, in a result that calls it by its own name; give the option once for each. A program says it for a
+    /// connection by SET onetrip.lob_prefetch = N or its startup options (-c onetrip.lob_prefetch=N), and for a statement
+    /// by a comment of onetrip.lob_prefetch=N in it. The narrower wins: column, statement, connection, gateway. No more
+    /// than 512 KiB are read ahead at once. It is of use with --remedies exact, and decides about time alone, never about
+    /// what a program reads.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Remedies")]
+    pub(crate) lob_prefetch: Vec<LobPrefetch>,
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
     ///
     /// It is not the same program then: statements of one transaction no longer see what others commit meanwhile
@@ -329,6 +339,7 @@ impl WatchOptions {
             threads: self.threads,
             remedies: self.remedies.clone(),
             verify: self.verify,
+            lobs: self.lob_prefetch.iter().cloned().collect(),
             isolation: self.isolation,
             link: self.link.spec(),
             ..config

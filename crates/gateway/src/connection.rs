@@ -69,6 +69,7 @@ pub(crate) async fn serve(
         keep_values: shared.keep_values,
         remedies: shared.remedies.clone(),
         verify: shared.verify,
+        lobs: Arc::clone(&shared.lobs),
         isolation: shared.isolation,
         common: Arc::clone(&shared.common),
         private,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use onetrip_ledger::trace::TraceHeader;
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
 use onetrip_link::LinkSpec;
-use onetrip_session::{Common, IsolationLevel, Remedies, Verify};
+use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, Verify};
 use onetrip_target::Conninfo;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
@@ -56,6 +56,8 @@ pub struct GatewayConfig {
     pub remedies: Remedies,
     /// Which answers from memory are run for real as well.
     pub verify: Option<Verify>,
+    /// How much of large objects is read ahead.
+    pub lobs: LobPolicy,
     /// What a BEGIN without a level gets, where the client did not choose.
     pub isolation: Option<IsolationLevel>,
     /// A distance to put between the gateway and the database.
@@ -79,6 +81,7 @@ impl GatewayConfig {
             threads: None,
             remedies: Remedies::default(),
             verify: None,
+            lobs: LobPolicy::default(),
             isolation: None,
             link: None,
         }
@@ -117,6 +120,7 @@ pub(crate) struct Shared {
     pub(crate) settle: Duration,
     pub(crate) remedies: Remedies,
     pub(crate) verify: Option<Verify>,
+    pub(crate) lobs: Arc<LobPolicy>,
     pub(crate) isolation: Option<IsolationLevel>,
     pub(crate) common: Arc<Common>,
     pub(crate) spin: SpinLimit,
@@ -157,6 +161,7 @@ impl Gateway {
             settle: config.settle,
             remedies: config.remedies,
             verify: config.verify,
+            lobs: Arc::new(config.lobs),
             isolation: config.isolation,
             common: Arc::default(),
             spin: SpinLimit::new(config.spin),

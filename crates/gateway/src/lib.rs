@@ -29,5 +29,5 @@ pub use address::{ListenAddress, ListenAddressError};
 pub use error::GatewayError;
 pub use gateway::{Gateway, GatewayConfig, Outcome};
 pub use links::LinkOutcome;
-pub use onetrip_session::{Common, Counts, IsolationLevel, Remedies, Tally, Verify};
+pub use onetrip_session::{Common, Counts, IsolationLevel, LobPolicy, LobPrefetch, Remedies, Tally, Verify};
 pub use ping::{Opening, OpeningStep, PathTimes, Ping, PingError, PingedServer, ServerMessage, Spread, Step};

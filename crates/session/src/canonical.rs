@@ -13,7 +13,7 @@ const TEXT_TYPES: [Oid; 6] = [18, 19, 25, 705, 1042, 1043];
 const INT2: Oid = 21;
 const INT4: Oid = 23;
 const INT8: Oid = 20;
-const OBJECT_ID: Oid = 26;
+pub(crate) const OBJECT_ID: Oid = 26;
 const UUID: Oid = 2950;
 const NUMERIC: Oid = 1700;
 /// Object ids below it are the system's own; above are users' types: enums, domains, extensions.

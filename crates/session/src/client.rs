@@ -7,7 +7,9 @@ use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
-use crate::remedies::{Arrived, Effect, Place, cursor_use, deallocated, leaves_savepoints};
+use crate::remedies::{
+    Arrived, Change, Effect, Place, cursor_use, deallocated, leaves_savepoints, of_comments,
+};
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
@@ -151,6 +153,7 @@ impl Session {
         self.deallocates(unit, &text);
         text.effect = self.runs_beside_cursors(now, unit, &text);
         self.runs(now, text.effect, text.template);
+        self.tells_prefetch(unit, statement, &text);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
     }
@@ -307,6 +310,7 @@ impl Session {
         let effect = self.runs_beside_cursors(now, unit, &text);
         self.executes_natively(unit, execute.portal, execute.row_limit);
         self.runs(now, effect, text.template);
+        self.tells_prefetch(unit, statement, &text);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
         }
@@ -382,6 +386,9 @@ impl Session {
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }
+        let has_lobs = self.config.remedies.has(Remedy::Lobs);
+        let prefetch = has_lobs.then(|| of_comments(&lifted)).flatten();
+        let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
         let used = cursor_use(&lifted, text).filter(|_| self.config.remedies.has(Remedy::Cursors));
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
@@ -398,6 +405,8 @@ impl Session {
             cursor: used.map(|(used, _)| Arc::new(used)),
             deallocates: deallocated(&lifted),
             has_harmless_types: true,
+            prefetch,
+            changes_prefetch,
         }
     }
 

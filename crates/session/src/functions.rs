@@ -81,7 +81,7 @@ fn type_of(value: Option<&[u8]>) -> Oid {
 }
 
 /// Writes a call as SQL would. The large-object functions have fixed ids (`pg_proc.dat` of PostgreSQL).
-fn put_call(function: Oid, arguments: usize, out: &mut Vec<u8>) {
+pub(crate) fn put_call(function: Oid, arguments: usize, out: &mut Vec<u8>) {
     let name = match function {
         715 => "lo_create",
         764 => "lo_import",

@@ -32,8 +32,8 @@ mod tally;
 mod units;
 
 pub use remedies::{
-    BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, Remedies, Rule, UnknownIsolation,
-    Verify,
+    BadLobPrefetch, BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, LobPolicy, LobPrefetch,
+    Remedies, Rule, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

@@ -6,6 +6,7 @@ use onetrip_wire::pg::{Oid, RowDescription};
 use smallvec::SmallVec;
 
 use crate::canonical::is_key_type;
+use crate::remedies::{ObjectColumn, object_columns};
 
 /// Templates, scopes and layouts that one connection may define; what comes beyond is not told apart.
 const DEFINED_MAX: usize = 16_384;
@@ -26,6 +27,8 @@ pub(crate) struct Names {
 pub(crate) struct Layout {
     /// Position and type, in order.
     pub(crate) keys: SmallVec<[(u16, Oid); 8]>,
+    /// Those that may hold large objects.
+    pub(crate) objects: SmallVec<[ObjectColumn; 1]>,
 }
 
 impl Names {
@@ -62,7 +65,7 @@ impl Names {
         let names = (0..).zip(description.columns()).filter(|(position, _)| is_key(*position));
         stream.columns(id, names.map(|(_, column)| column.name).take(keys.len()));
         self.layouts.insert(body.into(), id);
-        self.layout_list.push(Layout { keys });
+        self.layout_list.push(Layout { keys, objects: object_columns(&description) });
         id
     }
 

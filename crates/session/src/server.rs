@@ -134,6 +134,7 @@ impl Session {
         match WireStatus::decode(body) {
             Ok(WireStatus::Idle) => {
                 self.status = TransactionStatus::Idle;
+                self.lobs.setting.transaction_over();
                 self.cursors.unit_ready(due.unit, false);
                 self.transaction_over();
                 if self.queue.is_empty() {
@@ -185,6 +186,9 @@ impl Session {
         } else if is_new {
             self.capture.active = false; // a row that was not described
         }
+        if is_whole && (self.capture.unit, self.capture.statement) == (due.unit, slot) {
+            self.see_objects(due, slot, self.capture.layout, body);
+        }
         let Self { units, names, values, capture, .. } = self;
         let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
@@ -234,6 +238,7 @@ impl Session {
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL" | b"DEALLOCATE") {
             self.deallocated(due.unit, complete.tag);
         }
+        self.lobs.setting.ran(due.unit, due.statement, complete.tag);
         self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
             return;
@@ -248,6 +253,7 @@ impl Session {
 
     pub(crate) fn book_failure(&mut self, due: Due, body: &[u8]) {
         self.capture.active = false;
+        self.lobs.setting.failed();
         if !self.config.remedies.is_none() {
             if due.expect == Expect::Parse {
                 self.prepared.for_each(|prepared| prepared.parse_fails_in(due.unit));

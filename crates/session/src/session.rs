@@ -11,8 +11,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, Lobs, Loops, Remedies, Rule,
-    Told, Transaction, Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Remedies,
+    Rule, Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -42,6 +42,8 @@ pub struct SessionConfig {
     pub remedies: Remedies,
     /// Which answers from memory are run for real as well.
     pub verify: Option<Verify>,
+    /// How much of large objects is read ahead.
+    pub lobs: Arc<LobPolicy>,
     /// What a BEGIN without a level gets, if the client did not choose in its startup packet.
     pub isolation: Option<IsolationLevel>,
     /// What the sessions of one gateway share.

@@ -195,6 +195,7 @@ impl Session {
         if message.parameters.get("replication").is_some() {
             self.begin.set_replication();
         }
+        self.lobs.setting.begin(&message);
         let database = message.parameters.get("database").or(message.parameters.get("user"));
         self.facts.set_database(database.unwrap_or_default(), &self.config.common.knowledge);
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use onetrip_ledger::ValueHash;
 use onetrip_sql::{FetchCount, Lifted, StatementKind};
+use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::remedies::{Broken, CursorUse, Effect};
+use crate::remedies::{Broken, Change, CursorUse, Effect};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
@@ -33,6 +34,10 @@ pub(crate) struct Text {
     pub(crate) cursor: Option<Arc<CursorUse>>,
     /// The prepared statement that it takes away, if it is DEALLOCATE of one.
     pub(crate) deallocates: Option<Arc<[u8]>>,
+    /// How much of the objects that it delivers is read ahead, if its comment says so.
+    pub(crate) prefetch: Option<Prefetch>,
+    /// What it does to the connection's level of that.
+    pub(crate) changes_prefetch: Option<Change>,
     /// No parameter has a declared type that may run code of a user.
     pub(crate) has_harmless_types: bool,
 }

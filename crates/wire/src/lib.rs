@@ -4,12 +4,16 @@
 //! only where a decision needs them. Every decoder takes exactly one body, cannot panic and treats left-over
 //! bytes as an error; what decodes encodes back to the same bytes.
 //!
+//! Beside the messages there is [`Prefetch`], the setting that clients and gateways have in common.
+//!
 //! Non-scope: values inside rows (their types belong to `sql` and to the drivers), and any state.
 
 pub mod pg;
 
 mod error;
+mod prefetch;
 mod reader;
 
 pub use error::WireError;
+pub use prefetch::{BadPrefetch, Prefetch};
 pub use reader::Reader;

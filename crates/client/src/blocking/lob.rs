@@ -5,7 +5,7 @@ mod reader;
 use std::io::{self, Write};
 
 use super::{Client, Pipeline};
-use crate::core::{OnError, Prefetch, Request};
+use crate::core::{OnError, Prefetch, Request, first_part};
 use crate::types::Type;
 use crate::{Done, Error, Oid, Param, ResultSet, Row};
 
@@ -146,7 +146,7 @@ impl Client {
         let mut pipeline = self.pipeline(OnError::Abort)?;
         for (index, (source, own)) in sources.iter().enumerate() {
             let level = Prefetch::narrowest([Some(default), prefetch, *own]);
-            let first = level.first_part(sources.len(), room);
+            let first = first_part(level, sources.len(), room);
             if first > 0 {
                 asked.push((
                     index,

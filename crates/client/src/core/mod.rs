@@ -52,8 +52,8 @@ pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
 pub use lines::OutputSource;
+pub use onetrip_wire::Prefetch;
 pub use opening::{Login, Opening, Security, Step};
-pub use prefetch::Prefetch;
 pub use request::{Limits, Request};
 
 use crate::{Columns, Error, ServerError};
@@ -62,6 +62,7 @@ use block::Block;
 pub(crate) use control::is_copy;
 pub(crate) use cursors::{Cursors, Next};
 pub(crate) use pace::SendPace;
+pub(crate) use prefetch::first_part;
 use queue::Awaited;
 pub(crate) use reading::{Finish, Read, Reading};
 use statements::{Slot, Statements};

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
+use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Execute, Format, Formats, Parse, StatementOrPortal, encode_bind, frame, frontend};
 
 use super::control::Control;
-use super::prefetch::Prefetch;
 use super::queue::{Awaited, Due, Kind};
 use super::statements::{Slot, Standing, put_name};
 use super::{Connection, OperationId};

@@ -104,6 +104,7 @@ impl Simulation {
                 remedies: remedies?.clone(),
                 common: Arc::clone(&common),
                 verify: None,
+                lobs: Arc::default(),
                 isolation: None,
                 private: (0x5eed_0000 + number as u64).to_be_bytes(),
             };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy};
 use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs, ObjectName};
-use onetrip_wire::pg::Values;
+use onetrip_wire::pg::{Oid, Values};
 
 use super::changes::Changes;
 use super::inquiry::Question;
@@ -216,6 +216,11 @@ impl Facts {
     /// Whether a catalogue is there to prove anything by.
     pub(crate) fn has_catalogue(&self) -> bool {
         self.known.is_some()
+    }
+
+    /// The relation with this object id, as far as the catalogue is known.
+    pub(super) fn relation_named(&self, oid: Oid) -> Option<&ObjectName> {
+        self.known.as_ref()?.catalogue.relation_named(oid)
     }
 
     /// Whether no function of the database is known to open, move or close cursors (rule R9).

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
-use onetrip_session::{Common, Remedies, Session, SessionConfig, SessionError, Verdict, Verify};
+use onetrip_session::{Common, LobPolicy, Remedies, Session, SessionConfig, SessionError, Verdict, Verify};
 use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 
 /// The key that clients get.
@@ -38,6 +38,15 @@ impl Pair {
     }
 
     fn with(remedies: Remedies, common: Arc<Common>, verify: Option<Verify>) -> Self {
+        Self::with_lobs(remedies, common, verify, Arc::default())
+    }
+
+    fn with_lobs(
+        remedies: Remedies,
+        common: Arc<Common>,
+        verify: Option<Verify>,
+        lobs: Arc<LobPolicy>,
+    ) -> Self {
         let hasher = ValueHasher::new();
         let config = SessionConfig {
             hasher: hasher.clone(),
@@ -46,6 +55,7 @@ impl Pair {
             remedies,
             common,
             verify,
+            lobs,
             isolation: None,
             private: *b"not told",
         };
@@ -89,6 +99,16 @@ impl Pair {
     /// The same, where answers from memory are verified.
     pub(crate) fn verified(remedies: Remedies, verify: Verify) -> Self {
         Self::with(remedies, Arc::default(), Some(verify)).let_in(&startup(), Some("off"))
+    }
+
+    /// The same, where large objects are read ahead by this policy.
+    pub(crate) fn reading_ahead(
+        packet: &[u8],
+        remedies: Remedies,
+        verify: Option<Verify>,
+        lobs: LobPolicy,
+    ) -> Self {
+        Self::with_lobs(remedies, Arc::default(), verify, Arc::new(lobs)).let_in(packet, Some("off"))
     }
 
     fn let_in(self, packet: &[u8], in_hot_standby: Option<&str>) -> Self {
@@ -193,6 +213,14 @@ pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
 pub(crate) fn startup() -> Vec<u8> {
     let mut out = Vec::new();
     encode_startup(&mut out, PROTOCOL_3_0, [(&b"user"[..], &b"ann"[..])]);
+    out
+}
+
+/// The startup packet with more parameters.
+pub(crate) fn startup_with(parameters: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let all = [("user", "ann")].into_iter().chain(parameters.iter().copied());
+    encode_startup(&mut out, PROTOCOL_3_0, all.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
     out
 }
 

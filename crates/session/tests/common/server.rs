@@ -338,7 +338,7 @@ impl Server {
 
     /// What the tables `emp` and `salary` hold.
     fn rows(&self, text: &str) -> Option<Vec<u32>> {
-        if text.starts_with(PARENTS) {
+        if text.starts_with(PARENTS) || text.starts_with(PHOTOS) {
             return Some((1..=EMPLOYEES).map(|number| 3 * number).collect());
         }
         let id: u32 = text.split_once(" FROM salary WHERE emp = ")?.1.parse().ok()?;
@@ -354,14 +354,18 @@ impl Server {
 
 /// The statement that a loop walks.
 pub(crate) const PARENTS: &str = "SELECT id FROM emp";
+/// The same numbers, as the oids of large objects.
+pub(crate) const PHOTOS: &str = "SELECT photo FROM emp";
 /// Rows of it.
 pub(crate) const EMPLOYEES: u32 = 60;
 
-/// The description of a result of one int4 column, for the statements of a loop.
+/// The description of a result of one int4 column, for the statements of a loop, or of one oid.
 fn description(text: &str) -> Option<Vec<u8>> {
     let is_known = text.starts_with(PARENTS) || text.contains(" FROM salary ");
     let column = b"\0\x01id\0\0\0\x40\0\0\x01\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
-    is_known.then(|| message(b'T', column))
+    let photo = b"\0\x01photo\0\0\0\x4e\x21\0\x02\0\0\0\x1a\0\x04\xff\xff\xff\xff\0\0";
+    let photos = text.starts_with(PHOTOS).then(|| message(b'T', photo));
+    photos.or_else(|| is_known.then(|| message(b'T', column)))
 }
 
 /// The text with the first value of a Bind in place of `$1`; `rest` is what follows the names.

@@ -127,6 +127,7 @@ impl World {
             remedies: Remedies::default(),
             common: Default::default(),
             verify: None,
+            lobs: Default::default(),
             isolation: None,
             private: *b"not told",
         };

@@ -76,6 +76,11 @@ impl Catalogue {
         self.moves_cursors
     }
 
+    /// The relation with this object id, if it is one of a user's.
+    pub fn relation_named(&self, oid: u32) -> Option<&ObjectName> {
+        self.relation_names.get(&oid)
+    }
+
     /// Whether the session is LISTENing to anything.
     pub fn is_listening(&self) -> bool {
         self.is_listening

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onetrip_ledger::Moment;
 use onetrip_loops::{Guess, Outcome, Ticket};
+use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{ErrorResponse, FrameHeader, FunctionCallResponse, HEADER_BYTES, Oid, backend, frame};
 
 use super::call::{Call, Function, Whence, int4, int8};
@@ -56,9 +57,16 @@ impl Session {
             return;
         }
         let call = running.call;
+        let oid = match (call, call.fd().and_then(|fd| lobs.open.get(&fd))) {
+            (Call::Open { oid, .. }, _) => oid,
+            (_, Some(open)) => open.oid,
+            _ => return,
+        };
+        let prefetch = self.lob_prefetch(oid);
+        let lobs = &mut self.lobs;
         let reads = matches!(call, Call::Read { .. } | Call::Seek { whence: Whence::End, .. });
         let holds_locks = lobs.has_read || reads || !Rule::Lock.is_kept();
-        if !holds_locks || !lobs.is_worth_it() {
+        if !holds_locks || prefetch == Prefetch::Locator || !lobs.is_worth_it(prefetch) {
             return;
         }
         let room = KEPT_BYTES_MAX.saturating_sub(lobs.kept());
@@ -66,23 +74,27 @@ impl Session {
         match call {
             Call::Open { .. } => {
                 let fd = lobs.free_number(true);
-                if is_sure && lobs.open.len() < super::OPEN_MAX && (lobs.usual > 0 || lobs.wants_size) {
-                    let bytes = lobs.ahead_of_next().min(room);
-                    lobs.put_steps(fd, needs_proof || lobs.asks_size(), false, bytes);
+                if is_sure && lobs.open.len() < super::OPEN_MAX && lobs.has_manner(prefetch) {
+                    let bytes = lobs.ahead_of_next(prefetch).min(room);
+                    lobs.put_steps(fd, needs_proof || lobs.asks_size(prefetch), false, bytes);
                 }
             }
             Call::Read { fd, count } => {
                 let Some(open) = lobs.open.get(&fd) else { return };
                 let read = open.read + usize::try_from(count).unwrap_or_default();
-                let bytes = (2 * read).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX).min(room);
-                if needs_proof {
+                let bytes = match prefetch {
+                    Prefetch::Auto => (2 * read).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX).min(room),
+                    _ => lobs.ahead_of_next(prefetch).min(room),
+                };
+                if needs_proof && bytes > 0 {
                     lobs.put_step(Call::Seek { fd, offset: 0, whence: Whence::Place, is_wide: true });
                 }
                 lobs.put_steps(fd, false, false, bytes);
             }
             Call::Seek { fd, whence: Whence::End, .. } => {
-                let bytes = lobs.ahead_of_next().max(AHEAD_BYTES_MIN).min(room);
-                lobs.put_steps(fd, false, true, bytes);
+                let least = if prefetch == Prefetch::Auto { AHEAD_BYTES_MIN } else { 0 };
+                let bytes = lobs.ahead_of_next(prefetch).max(least).min(room);
+                lobs.put_steps(fd, false, bytes > 0, bytes);
             }
             _ => {}
         }
@@ -108,30 +120,30 @@ impl Session {
         self.lobs.is_sure && self.facts.is_known()
     }
 
-    /// Whether objects of a loop may be opened and read before the program opens them (rules L2, L3).
-    pub(crate) fn may_open_ahead(&mut self, now: Moment) -> bool {
+    /// Whether this object of a loop may be opened and read before the program opens it (rules L2, L3).
+    pub(crate) fn may_open_ahead(&mut self, now: Moment, oid: Oid) -> bool {
         let is_sure = self.numbers_are_sure(now);
+        let has_manner = self.lobs.has_manner(self.lob_prefetch(oid));
         let lobs = &self.lobs;
-        let has_manner = lobs.usual > 0 || lobs.wants_size;
         is_sure && !lobs.is_off && has_manner && (lobs.has_read || !Rule::Lock.is_kept())
     }
 
     /// The calls that answer a guess at a `lo_open`.
     pub(crate) fn chain_of(&self, now: Moment, guess: &Guess<'_>, mode: i32) -> Vec<Step> {
-        let oid = guess.values().next().and_then(|value| value.bytes).and_then(int4);
-        let Some(oid) = oid else { return Vec::new() };
+        let Some(oid) = object_of(guess) else { return Vec::new() };
+        let prefetch = self.lob_prefetch(oid);
         let lobs = &self.lobs;
         let fd = lobs.number_of_chains();
-        let mut calls = vec![Call::Open { oid: oid as Oid, mode }];
+        let mut calls = vec![Call::Open { oid, mode }];
         if lobs.proven_at[Function::TellWide as usize].is_some() && lobs.needs_proof(now, Function::TellWide)
         {
             calls.push(Call::Tell { fd, is_wide: true });
         }
-        if lobs.asks_size() || lobs.needs_proof(now, Function::SeekWide) {
+        if lobs.asks_size(prefetch) || lobs.needs_proof(now, Function::SeekWide) {
             calls.push(Call::Seek { fd, offset: 0, whence: Whence::End, is_wide: true });
             calls.push(Call::Seek { fd, offset: 0, whence: Whence::Start, is_wide: true });
         }
-        calls.extend(pieces(lobs.ahead_of_next()).map(|count| Call::Read { fd, count }));
+        calls.extend(pieces(lobs.ahead_of_next(prefetch)).map(|count| Call::Read { fd, count }));
         calls.push(Call::Close { fd });
         let (ticket, example, last) = (guess.ticket, guess.template, calls.len() - 1);
         let step = |(at, call)| Step { call, of: Of::Chain { ticket, example, fd, is_last: at == last } };
@@ -236,11 +248,21 @@ impl Lobs {
         pieces(bytes).for_each(|count| self.put_step(Call::Read { fd, count }));
     }
 
-    /// Bytes that the program will read of the next object, with some to spare.
-    fn ahead_of_next(&self) -> usize {
-        match self.usual {
-            0 => 0,
-            usual => (usual + 1).next_power_of_two().clamp(PAGE_BYTES, AHEAD_BYTES_MAX),
+    /// Bytes of the next object to read ahead: those that the program will read, with some to spare, or those that it says.
+    fn ahead_of_next(&self, prefetch: Prefetch) -> usize {
+        match (prefetch, self.usual) {
+            (Prefetch::First(size), _) => (size as usize).min(AHEAD_BYTES_MAX),
+            (Prefetch::Locator | Prefetch::Length, _) | (Prefetch::Auto, 0) => 0,
+            (Prefetch::Auto, usual) => (usual + 1).next_power_of_two().clamp(PAGE_BYTES, AHEAD_BYTES_MAX),
+        }
+    }
+
+    /// Whether it is known what to read ahead of the next object.
+    fn has_manner(&self, prefetch: Prefetch) -> bool {
+        match prefetch {
+            Prefetch::Locator => false,
+            Prefetch::Length | Prefetch::First(_) => true,
+            Prefetch::Auto => self.usual > 0 || self.wants_size,
         }
     }
 
@@ -255,8 +277,8 @@ impl Lobs {
         (first + 1..).find(|fd| !is_taken(fd)).unwrap_or_default()
     }
 
-    fn is_worth_it(&mut self) -> bool {
-        if self.in_vain < IN_VAIN_MAX {
+    fn is_worth_it(&mut self, prefetch: Prefetch) -> bool {
+        if self.in_vain < IN_VAIN_MAX || prefetch != Prefetch::Auto {
             return true;
         }
         self.in_vain += 1;
@@ -282,6 +304,11 @@ impl Lobs {
         }
         true
     }
+}
+
+/// The object that a guess opens.
+pub(crate) fn object_of(guess: &Guess<'_>) -> Option<Oid> {
+    guess.values().next()?.bytes.and_then(int4).map(|oid| oid as Oid)
 }
 
 /// How many bytes each read of so many asks for.

@@ -31,7 +31,7 @@ impl Function {
         })
     }
 
-    fn oid(self) -> Oid {
+    pub(super) fn oid(self) -> Oid {
         match self {
             Self::Open => 952,
             Self::Close => 953,
@@ -150,6 +150,22 @@ impl Call {
             }
         };
         (count, out)
+    }
+
+    /// How many arguments it has.
+    pub(super) fn count(self) -> usize {
+        self.arguments().0
+    }
+
+    /// The same on another descriptor.
+    pub(super) fn on(self, fd: i32) -> Self {
+        match self {
+            Self::Open { .. } => self,
+            Self::Read { count, .. } => Self::Read { fd, count },
+            Self::Seek { offset, whence, is_wide, .. } => Self::Seek { fd, offset, whence, is_wide },
+            Self::Tell { is_wide, .. } => Self::Tell { fd, is_wide },
+            Self::Close { .. } => Self::Close { fd },
+        }
     }
 
     pub(super) fn function(self) -> Function {

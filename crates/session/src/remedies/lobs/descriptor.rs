@@ -3,6 +3,7 @@
 use onetrip_wire::pg::Oid;
 
 use super::call::Whence;
+use super::verify::Replay;
 
 /// Where the server's descriptor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,11 +71,22 @@ pub(super) struct Descriptor {
     pub(super) under_way: usize,
     /// Bytes that the program has read.
     pub(super) read: usize,
+    /// What of it is verified.
+    pub(super) replay: Replay,
 }
 
 impl Descriptor {
     pub(super) fn new(oid: Oid, mode: i32, at: At) -> Self {
-        Self { oid, mode, place: 0, at, content: Content::default(), under_way: 0, read: 0 }
+        Self {
+            oid,
+            mode,
+            place: 0,
+            at,
+            content: Content::default(),
+            under_way: 0,
+            read: 0,
+            replay: Replay::default(),
+        }
     }
 
     /// Whether the server's descriptor stands where the program believes it to.

@@ -35,17 +35,24 @@
 mod ahead;
 mod call;
 mod descriptor;
+mod policy;
 mod request;
 mod settle;
+mod verify;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
+use onetrip_wire::Prefetch;
 
-pub(crate) use self::ahead::Step;
+pub(crate) use self::ahead::{Step, object_of};
 use self::call::{Call, Function};
 use self::descriptor::{At, Descriptor};
+pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
+pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments};
+use self::policy::{Delivered, Setting};
+use self::verify::Check;
 use super::Rule;
 
 /// Descriptors that are followed.
@@ -89,6 +96,14 @@ pub(crate) struct Lobs {
     is_off: bool,
     /// What the chain under way has taken so far.
     chain: Chain,
+    /// Objects that were answered from memory so far, as far as turns of verifying are counted.
+    answered: u32,
+    /// An answer of the object that is being verified was wrong.
+    has_differed: bool,
+    /// How much is read ahead: the connection's level.
+    pub(crate) setting: Setting,
+    /// The same of single objects, by the statements and columns that delivered them.
+    pub(crate) delivered: Delivered,
 }
 
 #[derive(Debug)]
@@ -101,7 +116,11 @@ struct Running {
 
 /// What the server is to say to a call of the session's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Awaited(Vec<u8>);
+struct Awaited {
+    value: Vec<u8>,
+    /// The program was told so as well.
+    check: Option<Check>,
+}
 
 #[derive(Debug, Default)]
 struct Chain {
@@ -126,6 +145,12 @@ impl Lobs {
         self.is_sure = false;
         self.has_read = false;
         self.running = None;
+        self.steps.clear();
+    }
+
+    /// Nothing is read ahead any more.
+    pub(crate) fn stop(&mut self) {
+        self.is_off = true;
         self.steps.clear();
     }
 
@@ -195,9 +220,9 @@ impl Lobs {
         self.proven_at[function as usize].is_none_or(is_old)
     }
 
-    /// Whether objects are so long that their size is not known by reading them.
-    fn asks_size(&self) -> bool {
-        self.wants_size && (self.is_cut || self.usual == 0)
+    /// Whether their size is asked for: it is wanted, and objects are so long that it is not known by reading them.
+    fn asks_size(&self, prefetch: Prefetch) -> bool {
+        prefetch == Prefetch::Length || self.wants_size && (self.is_cut || self.usual == 0)
     }
 
     /// The lowest number that is free, to the program or on the server.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_loops::{Answer, Asking, Ticket};
+use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{
     FrameHeader, FunctionCallResponse, HEADER_BYTES, TransactionStatus as WireStatus, backend,
     encode_ready_for_query, frontend,
@@ -61,7 +62,8 @@ impl Session {
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
         let is_snapshot = self.transaction.isolation == Isolation::RepeatableRead || !Rule::Ahead.is_kept();
         let request = self.loops_object(&input[HEADER_BYTES..], mode);
-        if let Some(request) = request.as_ref().filter(|_| is_snapshot && self.numbers_are_sure(now)) {
+        let may_answer = is_snapshot && !self.is_disproved() && self.numbers_are_sure(now);
+        if let Some(request) = request.as_ref().filter(|_| may_answer) {
             let asking = Asking {
                 now: Duration::from_nanos(now.0),
                 in_transaction: true,
@@ -84,8 +86,10 @@ impl Session {
             }
         }
         let before = self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
-        if let (None, Some(request), true) = (&before, &request, is_snapshot) {
-            self.watch_object(now, request);
+        // What is not read ahead by the program's own word is no loop to learn from.
+        let may_read = self.lob_prefetch(oid) != Prefetch::Locator;
+        if let (None, Some(request), true) = (&before, &request, is_snapshot && may_read) {
+            self.watch_object(now, request, oid);
         }
         before
     }
@@ -94,6 +98,7 @@ impl Session {
     fn serve_open(&mut self, now: Moment, input: &[u8], open: Descriptor, ticket: Ticket) -> Verdict {
         let fd = self.lobs.free_number(false);
         self.lobs.open.insert(fd, open);
+        self.decide_replay(fd);
         let (arrived_at, is_trip) = self.end_hold(now);
         self.serve_call(now, arrived_at, input, &fd.to_be_bytes(), is_trip);
         self.object_served(now, ticket);
@@ -101,8 +106,9 @@ impl Session {
     }
 
     fn answer_call(&mut self, now: Moment, input: &[u8], call: Call, fd: i32) -> Option<Verdict> {
-        let is_proven = self.lobs.is_proven(now, call.function());
+        let is_proven = self.lobs.is_proven(now, call.function()) && !self.is_disproved();
         let open = self.lobs.open.get_mut(&fd)?;
+        let place = open.place;
         let is_free = open.under_way == 0 || !matches!(call, Call::Close { .. });
         let value = match call {
             _ if !is_proven || !is_free => None,
@@ -118,8 +124,9 @@ impl Session {
         let Some(value) = value else {
             return self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
         };
-        if let Call::Close { fd } = call {
-            self.close_early(fd);
+        match call {
+            Call::Close { fd } => self.close_early(now, fd),
+            _ => self.keep_answer(fd, call, place, &value),
         }
         // What has come behind the answer that the program waited for before has cost no trip more.
         let arrived_at = self.lobs.held_at.take().unwrap_or(now);
@@ -129,9 +136,10 @@ impl Session {
     }
 
     /// The descriptor that the program closes is closed on the server as well, if there is one.
-    fn close_early(&mut self, fd: i32) {
+    fn close_early(&mut self, now: Moment, fd: i32) {
         let Some(open) = self.lobs.open.remove(&fd) else { return };
         self.lobs.learn(&open);
+        self.verify_object(now, fd, &open);
         if open.at != At::Nowhere {
             self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
         }

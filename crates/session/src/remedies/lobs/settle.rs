@@ -6,6 +6,7 @@ use onetrip_wire::pg::{Bind, Execute, FunctionCallResponse, HEADER_BYTES, Parse,
 use super::Awaited;
 use super::call::{Call, Whence};
 use super::descriptor::At;
+use super::verify::Check;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::{Effect, Rule};
 use crate::reply_queue::{Due, Expect, Owner, Reply};
@@ -82,9 +83,18 @@ impl Session {
 
     /// Calls a function on the session's own behalf, which returns this value.
     pub(super) fn own_call(&mut self, call: Call, value: &[u8]) {
+        self.await_call(call, value, None);
+    }
+
+    /// Calls a function that was answered from memory by this value.
+    pub(super) fn check_call(&mut self, call: Call, value: &[u8], check: Check) {
+        self.await_call(call, value, Some(check));
+    }
+
+    fn await_call(&mut self, call: Call, value: &[u8], check: Option<Check>) {
         call.encode(&mut self.to_server);
         self.queue.sent(Due::own(Owner::Lobs, Expect::FunctionCall));
-        self.lobs.awaited.push_back(Awaited(value.to_vec()));
+        self.lobs.awaited.push_back(Awaited { value: value.to_vec(), check });
     }
 
     /// The server answers a call of the session's own (rule L8).
@@ -95,17 +105,25 @@ impl Session {
         message: &[u8],
     ) -> Result<Verdict, SessionError> {
         let body = &message[HEADER_BYTES..];
+        let check = self.lobs.awaited.front().and_then(|awaited| awaited.check);
         let is_good = match tag {
             backend::FUNCTION_CALL_RESPONSE => {
                 let response = FunctionCallResponse::decode(body);
                 let value = response.ok().and_then(|response| response.value);
-                self.lobs.awaited.front().is_some_and(|awaited| value == Some(&awaited.0))
+                let expected = self.lobs.awaited.front().map(|awaited| &*awaited.value);
+                value.is_some() && (value == expected || check.is_some())
             }
             backend::READY_FOR_QUERY => body == b"T",
             _ => false,
         };
+        if let (backend::FUNCTION_CALL_RESPONSE, true, Some(check)) = (tag, is_good, check) {
+            self.call_checked(check, message);
+        }
         if let Reply::Last(_) = reply {
             self.lobs.awaited.pop_front();
+        }
+        if !is_good && check.is_some() {
+            return Err(self.check_failed());
         }
         if !is_good && Rule::Expected.is_kept() {
             return Err(self.lobs_broke());

@@ -21,7 +21,7 @@ use onetrip_wire::pg::{
 
 use super::request::{Way, encoded_values};
 use super::{feed_row, since_start};
-use crate::remedies::{Rule, Step};
+use crate::remedies::{Rule, Step, object_of};
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -143,7 +143,10 @@ impl Session {
     fn may_guess(&mut self, now: Moment, guess: &Guess<'_>) -> bool {
         let example = self.loops.examples.get(guess.template);
         match example.map(|example| matches!(example.way, Way::Object { .. })) {
-            Some(true) => self.may_remedy(Remedy::Lobs) && self.may_open_ahead(now),
+            Some(true) => {
+                let oid = object_of(guess);
+                self.may_remedy(Remedy::Lobs) && oid.is_some_and(|oid| self.may_open_ahead(now, oid))
+            }
             _ => self.may_remedy(Remedy::Loops),
         }
     }

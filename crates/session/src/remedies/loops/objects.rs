@@ -34,8 +34,8 @@ impl Session {
 
     /// An object is opened on the server, in a transaction whose reads see one snapshot: those that a loop opens next may
     /// go along.
-    pub(crate) fn watch_object(&mut self, now: Moment, request: &Request<'_>) {
-        let plans = self.may_open_ahead(now);
+    pub(crate) fn watch_object(&mut self, now: Moment, request: &Request<'_>, oid: Oid) {
+        let plans = self.may_open_ahead(now, oid);
         self.watch(now, request, true, plans);
     }
 

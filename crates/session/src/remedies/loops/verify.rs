@@ -33,6 +33,14 @@ impl FromStr for Verify {
     }
 }
 
+impl Verify {
+    /// Counts one more answer; whether it is one that is verified.
+    pub(crate) fn is_turn(self, answers: &mut u32) -> bool {
+        *answers = answers.wrapping_add(1);
+        *answers % self.0 == 0
+    }
+}
+
 /// What one session verifies.
 #[derive(Debug, Default)]
 pub(super) struct Verifying {
@@ -62,9 +70,7 @@ impl Verifying {
 
     /// Whether the next answer is one that is verified.
     fn is_due(&mut self, verify: Option<Verify>) -> bool {
-        let Some(Verify(every)) = verify else { return false };
-        self.answers = self.answers.wrapping_add(1);
-        self.answers % every == 0 && self.checks.len() < CHECKS_MAX
+        verify.is_some_and(|verify| verify.is_turn(&mut self.answers)) && self.checks.len() < CHECKS_MAX
     }
 }
 
@@ -139,7 +145,7 @@ impl Session {
     /// An answer was wrong: the trace says which one, and there are no more of them in this session.
     fn differed(&mut self, check: &Check) {
         self.loops.verifying.differed += 1;
-        self.loops.flush();
+        self.stop_answering();
         let equal =
             check.expected.iter().zip(&check.got).take_while(|(expected, got)| expected == got).count();
         let texts: [&[u8]; 3] = match self.config.keep_values {
@@ -147,6 +153,23 @@ impl Session {
             false => [b"", b"", b""],
         };
         self.stream.differed(check.template, equal as u64, texts);
+    }
+
+    /// Whether an answer from memory was wrong: from then on there are none.
+    pub(crate) fn is_disproved(&self) -> bool {
+        self.loops.verifying.has_failed() || self.lobs.has_differed()
+    }
+
+    /// What is in memory is not given out any more, and nothing is read ahead.
+    pub(crate) fn stop_answering(&mut self) {
+        self.loops.flush();
+        self.lobs.stop();
+    }
+
+    /// A large object was read for real as well.
+    pub(crate) fn object_verified(&mut self, has_differed: bool) {
+        self.loops.verifying.verified += 1;
+        self.loops.verifying.differed += u64::from(has_differed);
     }
 
     /// Puts what was verified into the books.

@@ -1,0 +1,121 @@
+//! Objects of which the statement or the column that delivered their oid says how much is read ahead.
+
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::RandomState;
+use onetrip_wire::Prefetch;
+use onetrip_wire::pg::{DataRow, Format, Oid, RowDescription};
+use smallvec::SmallVec;
+
+use crate::canonical::OBJECT_ID;
+use crate::reply_queue::Due;
+use crate::session::Session;
+
+/// Objects of which it is known, in each of two generations.
+const OBJECTS_MAX: usize = 8192;
+/// Statements under way whose comments say something.
+const STATEMENTS_MAX: usize = 256;
+/// Columns of one result that are looked at.
+const COLUMNS_MAX: usize = 8;
+
+/// What statements and columns say.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    /// By oid; when there are too many, the older ones go.
+    recent: HashMap<Oid, Prefetch, RandomState>,
+    older: HashMap<Oid, Prefetch, RandomState>,
+    /// Statements whose rows are to come: unit, statement.
+    said: VecDeque<(u64, Option<u16>, Prefetch)>,
+}
+
+impl Delivered {
+    /// A statement with such a comment runs; `oldest` is the oldest unit that is not answered.
+    pub(crate) fn says(&mut self, oldest: u64, unit: u64, statement: Option<u16>, prefetch: Prefetch) {
+        while self.said.front().is_some_and(|(unit, ..)| *unit < oldest) {
+            self.said.pop_front();
+        }
+        if self.said.len() < STATEMENTS_MAX {
+            self.said.push_back((unit, statement, prefetch));
+        }
+    }
+
+    fn said(&self, unit: u64, statement: u16) -> Option<Prefetch> {
+        let mut said = self.said.iter();
+        said.find(|(of, slot, _)| (*of, *slot) == (unit, Some(statement))).map(|(.., prefetch)| *prefetch)
+    }
+
+    fn note(&mut self, oid: Oid, prefetch: Option<Prefetch>) {
+        self.older.remove(&oid);
+        let Some(prefetch) = prefetch else {
+            self.recent.remove(&oid);
+            return;
+        };
+        if self.recent.len() >= OBJECTS_MAX {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(oid, prefetch);
+    }
+
+    /// What was said of this object when its oid was delivered last.
+    pub(super) fn of(&self, oid: Oid) -> Option<Prefetch> {
+        self.recent.get(&oid).or_else(|| self.older.get(&oid)).copied()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.recent.is_empty() && self.older.is_empty()
+    }
+}
+
+impl Session {
+    /// A row of a result with this layout goes to the program.
+    pub(crate) fn see_objects(&mut self, due: Due, statement: u16, layout: u32, body: &[u8]) {
+        let Self { names, config, lobs, units, facts, .. } = self;
+        let Some(layout) = names.layout_of(layout).filter(|layout| !layout.objects.is_empty()) else {
+            return;
+        };
+        let delivered = &mut lobs.delivered;
+        let said = delivered.said(due.unit, statement);
+        if said.is_none() && config.lobs.columns.is_empty() && delivered.is_empty() {
+            return;
+        }
+        let Ok(row) = DataRow::decode(body) else { return };
+        let formats = units.result_mut(due.unit, statement).and_then(|(_, formats)| formats);
+        let format = |position: u16| formats.map_or(Format::Text, |formats| formats.of(position.into()));
+        let mut columns = layout.objects.iter().peekable();
+        for (position, value) in (0..).zip(row.columns.iter()) {
+            let Some(column) = columns.next_if(|column| column.position == position) else { continue };
+            let Some(oid) = value.and_then(|value| oid_of(value, format(position))) else { continue };
+            let name = facts.relation_named(column.table).filter(|_| !config.lobs.columns.is_empty());
+            let of_column =
+                name.and_then(|name| config.lobs.of_column(name.schema.as_deref(), &name.name, &column.name));
+            delivered.note(oid, of_column.or(said));
+        }
+    }
+}
+
+fn oid_of(value: &[u8], format: Format) -> Option<Oid> {
+    match format {
+        Format::Binary => value.try_into().ok().map(Oid::from_be_bytes),
+        Format::Text => std::str::from_utf8(value).ok()?.parse().ok(),
+    }
+}
+
+/// A column that holds oids, in a result.
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectColumn {
+    position: u16,
+    /// The table or view that it is a column of; zero for none.
+    table: Oid,
+    /// What the result calls it.
+    name: Box<[u8]>,
+}
+
+/// Columns of a result that hold oids; what is of the domain `lo` is described so as well.
+pub(crate) fn object_columns(description: &RowDescription<'_>) -> SmallVec<[ObjectColumn; 1]> {
+    (0..)
+        .zip(description.columns())
+        .filter(|(_, column)| column.type_oid == OBJECT_ID)
+        .map(|(position, column)| ObjectColumn { position, table: column.table, name: column.name.into() })
+        .take(COLUMNS_MAX)
+        .collect()
+}

@@ -1,0 +1,159 @@
+//! How much of a large object is read ahead, where the gateway, the connection, a statement or a column says so.
+//!
+//! The narrower level wins. A policy decides how much is fetched before anybody asks, and never what a program gets: where
+//! it is not known, the wider one holds.
+
+mod delivered;
+mod setting;
+
+use std::str::FromStr;
+
+use onetrip_wire::pg::Oid;
+use onetrip_wire::{BadPrefetch, Prefetch};
+
+pub(super) use self::delivered::Delivered;
+pub(crate) use self::delivered::{ObjectColumn, object_columns};
+pub(super) use self::setting::Setting;
+pub(crate) use self::setting::{Change, of_comments};
+use crate::reply_queue::Owner;
+use crate::session::Session;
+use crate::statements::Text;
+
+/// One `--lob-prefetch`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LobPrefetch {
+    /// The column that it is for; `None` for all objects.
+    column: Option<Column>,
+    prefetch: Prefetch,
+}
+
+/// A column by its names, as the catalogue has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Column {
+    schema: Option<Box<str>>,
+    table: Box<str>,
+    name: Box<str>,
+}
+
+/// The text is no [`LobPrefetch`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadLobPrefetch {
+    /// The value, or all of the text, says no policy.
+    #[error(transparent)]
+    Value(#[from] BadPrefetch),
+    /// What is in front of the value names no column.
+    #[error("{0:?} names no column; write TABLE.COLUMN=N or SCHEMA.TABLE.COLUMN=N")]
+    Column(String),
+}
+
+/// A value for all objects, or `TABLE.COLUMN=N`.
+impl FromStr for LobPrefetch {
+    type Err = BadLobPrefetch;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some((names, value)) = text.rsplit_once('=') else {
+            return Ok(Self { column: None, prefetch: text.parse()? });
+        };
+        let bad = || BadLobPrefetch::Column(names.to_owned());
+        let parts: Vec<&str> = names.split('.').collect();
+        if parts.iter().any(|part| part.is_empty()) {
+            return Err(bad());
+        }
+        let (schema, table, name) = match *parts.as_slice() {
+            [table, name] => (None, table, name),
+            [schema, table, name] => (Some(schema.into()), table, name),
+            _ => return Err(bad()),
+        };
+        let column = Column { schema, table: table.into(), name: name.into() };
+        Ok(Self { column: Some(column), prefetch: value.parse()? })
+    }
+}
+
+/// What a gateway is told about large objects: what is said later counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LobPolicy {
+    all: Prefetch,
+    columns: Vec<(Column, Prefetch)>,
+}
+
+impl FromIterator<LobPrefetch> for LobPolicy {
+    fn from_iter<I: IntoIterator<Item = LobPrefetch>>(said: I) -> Self {
+        let mut policy = Self::default();
+        for LobPrefetch { column, prefetch } in said {
+            match column {
+                Some(column) => policy.columns.push((column, prefetch)),
+                None => policy.all = prefetch,
+            }
+        }
+        policy
+    }
+}
+
+impl LobPolicy {
+    fn of_column(&self, schema: Option<&str>, table: &str, name: &[u8]) -> Option<Prefetch> {
+        let is_meant = |column: &Column| {
+            *column.table == *table
+                && column.name.as_bytes() == name
+                && column.schema.as_deref().is_none_or(|wanted| Some(wanted) == schema)
+        };
+        self.columns.iter().rev().find(|(column, _)| is_meant(column)).map(|(_, prefetch)| *prefetch)
+    }
+}
+
+impl Session {
+    /// A statement of the client's runs: what it says of the objects that it delivers, and of all that follow.
+    pub(crate) fn tells_prefetch(&mut self, unit: u64, statement: Option<u16>, text: &Text) {
+        let oldest = self.units.oldest();
+        if let Some(prefetch) = text.prefetch {
+            self.lobs.delivered.says(oldest, unit, statement, prefetch);
+        }
+        match text.changes_prefetch {
+            Some(change) if self.owner == Owner::Client => {
+                self.lobs.setting.sent(oldest, unit, statement, change);
+            }
+            // It was answered because the server will do as before.
+            Some(change) => self.lobs.setting.apply(change, b"COMMIT"),
+            None => {}
+        }
+    }
+
+    /// What holds for this object.
+    pub(crate) fn lob_prefetch(&self, oid: Oid) -> Prefetch {
+        let connection = self.lobs.setting.now();
+        Prefetch::narrowest([Some(self.config.lobs.all), connection, self.lobs.delivered.of(oid)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(said: &[&str]) -> LobPolicy {
+        said.iter().map(|one| one.parse::<LobPrefetch>().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_value_is_for_all_objects_or_for_those_of_a_column() {
+        let said = policy(&["4000", "photo.image=-1", "app.photo.image=0", "Photo.image=auto", "auto"]);
+        assert_eq!(said.all, Prefetch::Auto, "the last one counts");
+        let of = |schema, table, name: &str| said.of_column(Some(schema), table, name.as_bytes());
+        assert_eq!(of("app", "photo", "image"), Some(Prefetch::Length));
+        assert_eq!(of("other", "photo", "image"), Some(Prefetch::Locator));
+        assert_eq!(of("other", "Photo", "image"), Some(Prefetch::Auto));
+        assert_eq!(of("app", "photo", "images"), None);
+    }
+
+    #[test]
+    fn what_is_no_policy_is_told_in_words() {
+        for (text, words) in [
+            ("-2", "\"-2\" is neither -1"),
+            ("photo.image=much", "\"much\" is neither -1"),
+            ("image=0", "\"image\" names no column"),
+            ("a.b.c.d=0", "\"a.b.c.d\" names no column"),
+            (".image=0", "\".image\" names no column"),
+        ] {
+            let told = text.parse::<LobPrefetch>().unwrap_err().to_string();
+            assert!(told.starts_with(words), "{told}");
+        }
+    }
+}

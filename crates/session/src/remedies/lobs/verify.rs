@@ -1,0 +1,197 @@
+//! `--verify`: one in so many objects that were answered from memory is read for real as well.
+//!
+//! ```text
+//!  client            session                                                       server
+//!    | loread, lo_tell: from memory, and kept                                         |
+//!    | lo_close ----->| [lo_open, if it has none] [lo_lseek64] loread, lo_tell ------>|
+//!    |<- 0 -----------| lo_close ---------------------------------------------------->|
+//!    |                |<------------- compared with what the program was told, each --|
+//! ```
+//!
+//! The same calls, from the same places, on the descriptor that is closed next: nothing is moved that anybody could tell.
+
+use onetrip_ledger::Moment;
+use onetrip_wire::pg::{FunctionCallResponse, HEADER_BYTES};
+
+use super::Lobs;
+use super::call::{Call, Function, Whence, int4, int8};
+use super::descriptor::{At, Descriptor};
+use crate::functions::put_call;
+use crate::session::{Session, SessionError};
+
+/// Bytes of one object's answers that are kept to be compared; what comes later is not.
+const BYTES_MAX: usize = 1024 * 1024;
+/// Bytes that one call reads again: its answer is not longer than what is looked into.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Whether an object is verified, and what of it.
+#[derive(Debug, Default)]
+pub(super) enum Replay {
+    /// Nothing of it was answered from memory so far.
+    #[default]
+    Undecided,
+    No,
+    Kept {
+        answers: Vec<Answered>,
+        bytes: usize,
+    },
+}
+
+/// A call that was answered from memory.
+#[derive(Debug)]
+pub(super) struct Answered {
+    call: Call,
+    /// Where the program stood before it.
+    place: i64,
+    value: Vec<u8>,
+}
+
+/// What a call that is compared belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Check {
+    call: Call,
+    /// With it all of the object is compared.
+    is_last: bool,
+}
+
+impl Replay {
+    fn keep(&mut self, call: Call, place: i64, value: &[u8]) {
+        if let Self::Kept { answers, bytes } = self {
+            if *bytes + value.len() <= BYTES_MAX {
+                *bytes += value.len();
+                answers.push(Answered { call, place, value: value.to_vec() });
+            }
+        }
+    }
+}
+
+impl Answered {
+    /// Where the server's descriptor stands behind it, if that is sure.
+    fn place_behind(&self) -> Option<i64> {
+        match self.call {
+            Call::Read { .. } => Some(self.place + self.value.len() as i64),
+            Call::Seek { is_wide: true, .. } => int8(&self.value),
+            Call::Seek { .. } => int4(&self.value).map(i64::from),
+            Call::Tell { .. } => Some(self.place),
+            Call::Open { .. } | Call::Close { .. } => None,
+        }
+    }
+
+    /// The calls that bring the same, each short enough to be looked into, with what they bring.
+    fn calls(&self, fd: i32) -> Vec<(Call, &[u8])> {
+        let Call::Read { count, .. } = self.call else {
+            return vec![(self.call.on(fd), &self.value)];
+        };
+        let read = |count: usize| Call::Read { fd, count: count as i32 };
+        let mut calls: Vec<(Call, &[u8])> =
+            self.value.chunks(PIECE_BYTES).map(|piece| (read(piece.len()), piece)).collect();
+        let missing = usize::try_from(count).unwrap_or_default().saturating_sub(self.value.len());
+        if missing > 0 || calls.is_empty() {
+            calls.push((read(missing.min(PIECE_BYTES)), &[]));
+        }
+        calls
+    }
+}
+
+impl Lobs {
+    /// Whether an answer of the object that is being verified was wrong.
+    pub(crate) fn has_differed(&self) -> bool {
+        self.has_differed
+    }
+}
+
+impl Session {
+    /// A call on this descriptor was answered from memory, where the program stood at `place`.
+    pub(super) fn keep_answer(&mut self, fd: i32, call: Call, place: i64, value: &[u8]) {
+        self.decide_replay(fd);
+        if let Some(open) = self.lobs.open.get_mut(&fd) {
+            open.replay.keep(call, place, value);
+        }
+    }
+
+    /// Something of this object is answered from memory: if it is the first, it may be this one's turn.
+    pub(super) fn decide_replay(&mut self, fd: i32) {
+        let (verify, lobs) = (self.config.verify, &mut self.lobs);
+        let Some(open) = lobs.open.get_mut(&fd).filter(|open| matches!(open.replay, Replay::Undecided))
+        else {
+            return;
+        };
+        let is_due = verify.is_some_and(|verify| verify.is_turn(&mut lobs.answered));
+        open.replay = if is_due { Replay::Kept { answers: Vec::new(), bytes: 0 } } else { Replay::No };
+    }
+
+    /// The program has closed an object: what it was told of it is asked of the server, if it is this one's turn.
+    pub(super) fn verify_object(&mut self, now: Moment, fd: i32, open: &Descriptor) {
+        let Replay::Kept { answers, .. } = &open.replay else { return };
+        let is_nowhere = open.at == At::Nowhere;
+        let is_callable = |function| self.lobs.is_proven(now, function);
+        let may_open = !is_nowhere || is_callable(Function::Open);
+        if answers.is_empty() || !may_open || !is_callable(Function::SeekWide) {
+            return;
+        }
+        let (fd, mut place) = match open.at {
+            At::Nowhere => (self.lobs.free_number(true), Some(0)),
+            At::Place(place) => (fd, Some(place)),
+            At::Unknown => (fd, None),
+        };
+        if is_nowhere {
+            self.own_call(Call::Open { oid: open.oid, mode: open.mode }, &fd.to_be_bytes());
+        }
+        for (number, answered) in (1..).zip(answers) {
+            if place != Some(answered.place) {
+                let seek = Call::Seek { fd, offset: answered.place, whence: Whence::Start, is_wide: true };
+                self.own_call(seek, &answered.place.to_be_bytes());
+            }
+            place = answered.place_behind();
+            let calls = answered.calls(fd);
+            let last = calls.len();
+            for (part, (call, value)) in (1..).zip(calls) {
+                let is_last = number == answers.len() && part == last;
+                self.check_call(call, value, Check { call, is_last });
+            }
+        }
+        if is_nowhere {
+            self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
+        }
+    }
+
+    /// The server has answered a call that was answered from memory.
+    pub(super) fn call_checked(&mut self, check: Check, message: &[u8]) {
+        let response = FunctionCallResponse::decode(&message[HEADER_BYTES..]);
+        let value = response.ok().and_then(|response| response.value).unwrap_or_default();
+        let expected = self.lobs.awaited.front_mut().map(|awaited| std::mem::take(&mut awaited.value));
+        let expected = expected.unwrap_or_default();
+        if expected != value && !self.lobs.has_differed {
+            self.lobs.has_differed = true;
+            self.object_differed(check.call, &expected, value);
+        }
+        if check.is_last {
+            let has_differed = std::mem::take(&mut self.lobs.has_differed);
+            self.object_verified(has_differed);
+        }
+    }
+
+    /// The server has failed at one.
+    pub(super) fn check_failed(&mut self) -> SessionError {
+        let message = "onetrip answered from memory, and the server fails at the same call";
+        let hint = "The transaction is over. Connect again; leave the remedy out by --remedies exact,-lobs.";
+        self.refuse("08006", message, Some(hint));
+        SessionError::VerifyFailed
+    }
+
+    /// An answer was wrong: the trace says which one, and there are no more of them in this session.
+    fn object_differed(&mut self, call: Call, expected: &[u8], value: &[u8]) {
+        self.scratch.clear();
+        put_call(call.function().oid(), call.count(), &mut self.scratch);
+        let template = self.names.template(&self.scratch, &mut self.stream);
+        let equal = expected.iter().zip(value).take_while(|(expected, got)| expected == got).count();
+        let mut asked = Vec::new();
+        call.encode(&mut asked);
+        let texts: [&[u8]; 3] = match self.config.keep_values {
+            true => [&asked, expected, value],
+            false => [b"", b"", b""],
+        };
+        self.stop_answering();
+        self.stream.differed(template, equal as u64, texts);
+    }
+}
