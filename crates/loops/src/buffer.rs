@@ -45,6 +45,8 @@ pub struct Asking {
     pub all_rows: bool,
     /// Nothing of the program's is unanswered ahead of it.
     pub nothing_ahead: bool,
+    /// The oldest answer that is good enough, at most [`AGE_MAX`] unless a test wants to see what that is for.
+    pub age_max: Duration,
 }
 
 /// What to do with a request.
@@ -140,7 +142,7 @@ fn may_serve(entry: &Entry, request: &[u8], generation: u64, asking: &Asking) ->
         && asking.is_pure
         && asking.all_rows
         && asking.nothing_ahead
-        && asking.now.saturating_sub(entry.sent_at) <= AGE_MAX
+        && asking.now.saturating_sub(entry.sent_at) <= asking.age_max
 }
 
 impl Buffer {
@@ -283,7 +285,7 @@ impl Buffer {
         if !allowed {
             return Answer::Forward(Forwarded::NotNow);
         }
-        if asking.now.saturating_sub(entry.sent_at) > AGE_MAX {
+        if asking.now.saturating_sub(entry.sent_at) > asking.age_max {
             self.fail(ticket);
             return Answer::Forward(Forwarded::Old);
         }
@@ -356,6 +358,7 @@ mod tests {
         is_pure: true,
         all_rows: true,
         nothing_ahead: true,
+        age_max: AGE_MAX,
     };
 
     /// A buffer with one complete answer, sent at second one.

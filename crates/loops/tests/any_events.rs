@@ -354,6 +354,7 @@ proptest! {
                         is_pure: true,
                         all_rows: true,
                         nothing_ahead: true,
+            age_max: onetrip_loops::AGE_MAX,
                     };
                     if let Answer::Serve(ticket, reply) = buffer.ask(&[key; 40], &asking) {
                         prop_assert!(ticket.0 <= last && reply.len() <= BYTES_MAX);

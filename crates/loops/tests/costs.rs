@@ -89,6 +89,7 @@ impl Run {
             is_pure: true,
             all_rows: true,
             nothing_ahead: true,
+            age_max: onetrip_loops::AGE_MAX,
         };
         let served = match self.buffer.ask(&request, &asking) {
             Answer::Serve(ticket, reply) => {

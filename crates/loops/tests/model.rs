@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use onetrip_loops::{Answer, Asking, Buffer, Origin, Ticket};
+use onetrip_loops::{AGE_MAX, Answer, Asking, Buffer, Origin, Ticket};
 
 const KEYS: usize = 2;
 const STEPS: usize = 6;
@@ -188,6 +188,7 @@ impl World {
             is_pure: true,
             all_rows: true,
             nothing_ahead: true,
+            age_max: AGE_MAX,
         };
         loop {
             let (ticket, value) = match self.sessions[index].buffer.ask(&request(key), &asking) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::server::{EMPLOYEES, PARENTS, Server, messages};
 use common::wire::Wire;
-use common::{bind, complete, execute, message, parameter, parse, query, ready, row, sync};
+use common::{PRIVATE, bind, complete, execute, message, notice, parameter, parse, query, ready, row, sync};
 use onetrip_ledger::Remedy;
 use onetrip_session::{Rule, SessionError};
 
@@ -229,6 +229,49 @@ fn what_fails_ahead_is_run_when_the_program_asks() {
         .for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0)), "{number}"));
 }
 
+/// P10.
+#[test]
+fn an_answer_with_a_notice_is_the_servers() {
+    let mut wire = looping(repeatable());
+    wire.server.warns = true;
+    for number in 1..=40 {
+        let told = wire.turn(&child(number));
+        assert!(told.ends_with(&pay(number, 0)), "{number}: {}", told.escape_ascii());
+        assert!(told.windows(notice().len()).any(|part| part == notice()), "{number}");
+    }
+}
+
+/// P11.
+#[test]
+fn what_is_read_ahead_waits_for_no_lock() {
+    let mut wire = looping(repeatable());
+    (1..=8).for_each(|number| drop(wire.turn(&child(number))));
+    let texts = &wire.server.texts;
+    let heads = texts.windows(2).filter(|pair| pair[0].starts_with("SAVEPOINT onetrip_"));
+    let settings: Vec<&String> = heads.map(|pair| &pair[1]).collect();
+    assert!(!settings.is_empty());
+    for text in settings {
+        let sets = |what| text.contains(&format!("set_config({what}, true)"));
+        assert!(
+            sets("'lock_timeout', '2ms'")
+                && sets("'statement_timeout', '100ms'")
+                && sets("'transaction_read_only', 'on'"),
+            "{text}"
+        );
+    }
+}
+
+/// P14.
+#[test]
+fn an_answer_of_two_seconds_ago_is_read_again() {
+    let mut wire = looping(repeatable());
+    (1..=40).for_each(|number| drop(wire.turn(&child(number))));
+    wire.pair.wait(1_900_000_000);
+    assert!(wire.is_answered(&child(41)));
+    wire.pair.wait(200_000_000);
+    assert!(!wire.is_answered(&child(42)));
+}
+
 /// P18.
 #[test]
 fn the_server_sees_a_program_that_is_served_from_memory() {
@@ -250,6 +293,17 @@ fn unnamed_objects_are_what_the_program_believes() {
     // The unnamed statement is the child's for the program, and must be that for the server.
     let told = wire.turn(&[bind("", "", &["9"]), execute(""), sync()].concat());
     assert!(told.ends_with(&pay(3, 0)), "{}", told.escape_ascii());
+}
+
+/// P24.
+#[test]
+fn the_shield_has_a_name_that_no_program_can_guess() {
+    let mut wire = looping(repeatable());
+    (1..=8).for_each(|number| drop(wire.turn(&child(number))));
+    let names = wire.server.texts.iter().filter_map(|text| text.strip_prefix("SAVEPOINT "));
+    let names: Vec<&str> = names.collect();
+    let secret = format!("onetrip_{:016x}", u64::from_be_bytes(PRIVATE));
+    assert!(!names.is_empty() && names.iter().all(|name| *name == secret), "{names:?}");
 }
 
 #[test]

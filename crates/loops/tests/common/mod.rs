@@ -206,6 +206,7 @@ impl Sim {
                 is_pure: true,
                 all_rows: true,
                 nothing_ahead: true,
+                age_max: onetrip_loops::AGE_MAX,
             };
             let (ticket, is_ready, reply) = match self.buffer.ask(&request, &asking) {
                 Answer::Serve(ticket, reply) => (ticket, true, reply.to_vec()),

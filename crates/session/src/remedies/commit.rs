@@ -28,7 +28,7 @@ impl Session {
         }
         let unit = Arrived::peek(input)?;
         let tag = self.read_only_text(unit, grammar::end)?;
-        if !self.is_quiet() || !self.has_only_read(now) {
+        if !self.is_quiet() || !self.has_only_read(now, Rule::OnlyReads) {
             return None;
         }
         if self.transaction.isolation == Isolation::Unknown && self.inquiries.is_asked(Question::Isolation) {

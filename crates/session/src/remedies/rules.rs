@@ -42,10 +42,18 @@ pub enum Rule {
     Flush,
     /// What was read ahead leaves nothing behind.
     ShieldEnds,
+    /// Only answers in which nothing was said unasked.
+    Silent,
+    /// What is read ahead waits for no lock, and writes nothing.
+    Harmless,
+    /// Only what was answered of late.
+    Age,
     /// The server sees that the program is there.
     Sign,
     /// Unnamed objects are what the program believes.
     Unnamed,
+    /// Names of the session's own that no program can guess.
+    Secret,
     /// Only what may share a trip with its Execute.
     MayShare,
     /// The server's transaction fails before the client is told.
@@ -106,7 +114,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 53] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -126,8 +134,12 @@ impl Rule {
         Self::Pure,
         Self::Flush,
         Self::ShieldEnds,
+        Self::Silent,
+        Self::Harmless,
+        Self::Age,
         Self::Sign,
         Self::Unnamed,
+        Self::Secret,
         Self::MayShare,
         Self::BothFail,
         Self::SameKey,
@@ -180,8 +192,12 @@ impl Rule {
             Self::Pure => "P4",
             Self::Flush => "P7",
             Self::ShieldEnds => "P9",
+            Self::Silent => "P10",
+            Self::Harmless => "P11",
+            Self::Age => "P14",
             Self::Sign => "P18",
             Self::Unnamed => "P22",
+            Self::Secret => "P24",
             Self::MayShare => "S1",
             Self::BothFail => "S2",
             Self::SameKey => "S3",
@@ -262,7 +278,7 @@ impl Rule {
                 "Should the end fail after all, the program gets the server's own FATAL, or one that tells what happened, and the session ends. What the server said before the COMMIT came is passed on instead of an answer."
             }
             Self::Snapshot => {
-                "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ, that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, at most two seconds old, and to a request that is the same byte for byte."
+                "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ, that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, and to a request that is the same byte for byte."
             }
             Self::Pure => {
                 "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."
@@ -271,13 +287,25 @@ impl Rule {
                 "Whatever goes to the server and is not such a read, SHOW, DEALLOCATE or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
             }
             Self::ShieldEnds => {
-                "What is read ahead runs between a SAVEPOINT with a name that no program can guess and a ROLLBACK TO it, read-only, with a lock timeout of 2 ms: errors, locks and settings are gone with it, and the program sees none of them. Should the transaction not be what it was before, the session ends."
+                "What is read ahead runs between a SAVEPOINT and a ROLLBACK TO it: errors, locks and settings are gone with it, and the program sees none of them. Should the transaction not be what it was before, the session ends."
+            }
+            Self::Silent => {
+                "An answer in which the server said something unasked (a notice, a parameter that changed, a notification) or that ended in an error is not kept: the statement is run for real when the program asks."
+            }
+            Self::Harmless => {
+                "What is read ahead waits for a lock for 2 ms at most, runs for 100 ms at most, and is read-only: the program's next statement is behind it, and the proof that it only reads has a second line."
+            }
+            Self::Age => {
+                "An answer from memory is at most two seconds old, so that a REVOKE or ALTER ROLE by another session acts as soon."
             }
             Self::Sign => {
                 "A program that is served from memory while the server has heard nothing for 10 ms is announced by a Sync: idle_in_transaction_session_timeout counts as if the program had been there, and no less."
             }
             Self::Unnamed => {
                 "Before a unit that may use an unnamed statement or portal goes to the server, what was answered from memory last is run there for real, so that these are what the program believes."
+            }
+            Self::Secret => {
+                "The savepoint, the statements and the portals of the session's own have names of 64 random bits, so that no savepoint of the program's has the same: where the program's statement ahead of a flight fails, and the flight's SAVEPOINT with it, a ROLLBACK TO that found the program's own savepoint would heal a transaction that has failed."
             }
             Self::MayShare => {
                 "A Parse with the Describe of its statement is answered only where the Execute may run before the server has described the statement: the statement is proven to only read (section Purity), so that its result can be dropped, or it is an INSERT, UPDATE, DELETE or MERGE that returns no rows, so that there is no result that could be another. A Parse alone tells nothing, and is answered for any statement: where it fails, there is no statement that the Bind could run."
@@ -388,8 +416,12 @@ impl Rule {
             Self::Pure => "only_what_is_proven_to_read_is_answered_from_memory",
             Self::Flush => "nothing_is_kept_over_anything_else",
             Self::ShieldEnds => "a_shield_that_does_not_end_ends_the_session",
+            Self::Silent => "an_answer_with_a_notice_is_the_servers",
+            Self::Harmless => "what_is_read_ahead_waits_for_no_lock",
+            Self::Age => "an_answer_of_two_seconds_ago_is_read_again",
             Self::Sign => "the_server_sees_a_program_that_is_served_from_memory",
             Self::Unnamed => "unnamed_objects_are_what_the_program_believes",
+            Self::Secret => "the_shield_has_a_name_that_no_program_can_guess",
             Self::MayShare => "only_what_may_run_at_once_is_described_early",
             Self::BothFail => "a_transaction_fails_on_both_sides",
             Self::SameKey => "only_what_was_said_of_late_in_the_same_place_is_told",

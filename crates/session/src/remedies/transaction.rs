@@ -164,10 +164,10 @@ impl Session {
         }
     }
 
-    /// Whether everything that the transaction did is known to have only read (rule C2).
-    pub(crate) fn has_only_read(&mut self, now: Moment) -> bool {
+    /// Whether everything that was sent since the session's state was last known has only read, unless `rule` does without.
+    pub(crate) fn has_only_read(&mut self, now: Moment, rule: Rule) -> bool {
         self.prove(now);
-        !Rule::OnlyReads.is_kept() || self.facts.is_known()
+        !rule.is_kept() || self.facts.is_known()
     }
 
     /// What the transaction may have changed in the catalogue is there for all, or never will be.

@@ -16,6 +16,9 @@ use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 /// The key that clients get.
 pub(crate) const SHOWN_KEY: [u8; 4] = *b"mine";
 
+/// What names of the session's own are made of.
+pub(crate) const PRIVATE: [u8; 8] = *b"not told";
+
 pub(crate) struct Pair {
     pub(crate) session: Session,
     pub(crate) hasher: ValueHasher,
@@ -57,7 +60,7 @@ impl Pair {
             verify,
             lobs,
             isolation: None,
-            private: *b"not told",
+            private: PRIVATE,
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Server {
     pub(crate) shield_fails: bool,
     /// What every salary has been raised by.
     pub(crate) raise: u32,
+    /// Each salary comes behind a notice.
+    pub(crate) warns: bool,
     /// The session has temporary objects or listens.
     pub(crate) is_special: bool,
     pub(crate) ran: u32,
@@ -58,6 +60,7 @@ impl Default for Server {
             level: "read committed",
             shield_fails: false,
             raise: 0,
+            warns: false,
             is_special: false,
             ran: 0,
             ready: 0,
@@ -244,6 +247,9 @@ impl Server {
         }
         if let Some(rows) = self.rows(&text) {
             self.ran += 1;
+            if self.warns {
+                said.extend(super::notice());
+            }
             let count = rows.len();
             rows.iter().for_each(|value| said.extend(super::row(value.to_string().as_bytes())));
             return said.extend(complete(&format!("SELECT {count}")));

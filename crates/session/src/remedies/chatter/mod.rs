@@ -124,7 +124,7 @@ impl Session {
         let unit = Arrived::peek(input).filter(|unit| unit.len() <= BYTES_MAX)?;
         let acts = self.read_only_text(unit, housekeeping::acts)?;
         // What was sent before is looked into first: it may be that something changes.
-        let is_neutral = self.has_only_read(now);
+        let is_neutral = self.has_only_read(now, Rule::Neutral);
         if !self.is_quiet() || !self.is_meant(&acts) {
             self.chatter.running = None;
             return None;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_loops::{Answer, Asking, Ticket};
+use onetrip_loops::{AGE_MAX, Answer, Asking, Ticket};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{
     FrameHeader, FunctionCallResponse, HEADER_BYTES, TransactionStatus as WireStatus, backend,
@@ -70,6 +70,7 @@ impl Session {
                 is_pure: true,
                 all_rows: true,
                 nothing_ahead: true,
+                age_max: AGE_MAX,
             };
             let is_owed = self.queue.owes(Owner::Loops);
             match self.loops_buffer().ask(&request.key, &asking) {

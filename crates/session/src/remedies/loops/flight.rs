@@ -86,7 +86,9 @@ impl Session {
         self.put_part(Part::Head);
         let savepoint = self.private_name(None);
         self.put_own_statement(Owner::Loops, &[b"SAVEPOINT ", savepoint.as_slice()].concat());
-        self.put_own_statement(Owner::Loops, SETTINGS.as_bytes());
+        if Rule::Harmless.is_kept() {
+            self.put_own_statement(Owner::Loops, SETTINGS.as_bytes());
+        }
         self.put_sync();
         self.put_steps(steps);
         let mut prepared: Vec<u32> = Vec::new();

@@ -21,7 +21,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_loops::{Answer, Arrival, Asking, Buffer, Edges, Flight, Origin, Outcome, Predictor, Ticket};
+use onetrip_loops::{
+    AGE_MAX, Answer, Arrival, Asking, Buffer, Edges, Flight, Origin, Outcome, Predictor, Ticket,
+};
 use onetrip_wire::pg::{DataRow, FrameHeader, HEADER_BYTES, backend, frontend};
 use smallvec::SmallVec;
 
@@ -170,6 +172,7 @@ impl Session {
             is_pure,
             all_rows: true,
             nothing_ahead: true,
+            age_max: if Rule::Age.is_kept() { AGE_MAX } else { Duration::MAX },
         };
         // A statement of a name is for the server to see, and so is the Sync of a group that a Flush left open.
         let may_ask = self.is_quiet() && !request.names;
@@ -354,6 +357,8 @@ impl Session {
         if let Some(running) = &mut self.loops.running {
             running.is_spoilt = true;
         }
-        self.loops.in_flight.spoil();
+        if Rule::Silent.is_kept() {
+            self.loops.in_flight.spoil();
+        }
     }
 }
