@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onetrip import _native, errors
-from onetrip.cursor import Cursor, Params
+from onetrip.cursor import By, Cursor, Params
 from onetrip.errors import Diagnostic, InterfaceError, ProgrammingError
 from onetrip.pipeline import OnError, Pipeline
 from onetrip.server_cursor import ServerCursor
@@ -105,10 +105,10 @@ class Connection:
         """Runs a statement by a new cursor, and returns that."""
         return Cursor(self, row_factory=self.row_factory).execute(statement, params)
 
-    def executemany(self, statement: str, rows: Iterable[Any]) -> Cursor:
+    def executemany(self, statement: str, rows: Iterable[Any], *, by: By = "auto") -> Cursor:
         """Runs a statement once for each of `rows` by a new cursor, and returns that."""
         cursor = Cursor(self, row_factory=self.row_factory)
-        cursor.executemany(statement, rows)
+        cursor.executemany(statement, rows, by=by)
         return cursor
 
     def pipeline(self, on_error: OnError = "abort") -> Pipeline:

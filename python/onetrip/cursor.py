@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip import arrow
+from onetrip import numpy as arrays
 from onetrip.dbapi import Column
 from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.rows import MakesRows
 
 if TYPE_CHECKING:
+    import numpy
     import pyarrow
 
     from onetrip._native import Answer
     from onetrip.connection import Connection
-    from onetrip.rows import RowFactory, RowMaker
+    from onetrip.rows import RowFactory
 
 Row = Any  # a tuple, unless the cursor has a row factory
 Params = Sequence[Any] | Mapping[str, Any] | None
+By = Literal["auto", "pipeline", "unnest", "copy"]
 
 
-class Cursor:
+class Cursor(MakesRows):
     """Runs statements and gives out their rows. The rows of a statement are fetched in its one trip."""
 
     def __init__(self, connection: Connection, *, row_factory: RowFactory | None = None) -> None:
+        super().__init__(row_factory)
         self.connection = connection
         self.arraysize = 1
-        self._factory = row_factory
-        self._maker: RowMaker | None = None
         self._answers: list[Answer] = []
         self._at = 0
         self._answer: Answer | None = None
@@ -44,15 +47,24 @@ class Cursor:
         return self
 
     def executemany(
-        self, statement: str, rows: Iterable[Sequence[Any] | Mapping[str, Any]], *, returning: bool = False
+        self,
+        statement: str,
+        rows: Iterable[Sequence[Any] | Mapping[str, Any]],
+        *,
+        by: By = "auto",
+        returning: bool = False,
     ) -> None:
-        """Runs a statement once for each of `rows`, in one block: all of them or, after an error, none outside of a
-        transaction. With `returning`, `nextset` steps through their results."""
+        """Runs a statement once for each of `rows`: all of them or, after an error, none outside of a transaction. The
+        error says by `row` which of them failed. With `returning`, `nextset` steps through their results.
+
+        `by` is the way that they go: "pipeline" runs the statement once for each, in one block; "unnest" and "copy"
+        make one statement of a plain `INSERT INTO table (columns) VALUES (%s, ...)`; "auto" takes a faster one for
+        1,000 rows or more that can be counted, where it means the same."""
         self._check()
         self._take([])
         connection = self.connection
         session = connection._session()
-        self._count, answers = session.run_many(statement, rows, connection._begins, returning)
+        self._count, answers = session.run_many(statement, rows, connection._begins, returning, by)
         if returning and answers:
             self._take(answers)
 
@@ -80,6 +92,10 @@ class Cursor:
         """All rows that are left, as a table of Arrow. It needs the package pyarrow."""
         return arrow.table(self._rows())
 
+    def fetch_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
+        """All rows that are left, as an array of numpy for each column. It needs the package numpy."""
+        return arrays.columns(self._rows())
+
     def __iter__(self) -> Iterator[Row]:
         rows = self._rows()
         while (row := rows.one()) is not None:
@@ -94,15 +110,6 @@ class Cursor:
         if not 0 <= target < max(len(rows), 1):
             raise IndexError("position out of bound")
         rows.seek(target)
-
-    @property
-    def row_factory(self) -> RowFactory | None:
-        """What makes rows of this cursor's values; None for tuples."""
-        return self._factory
-
-    @row_factory.setter
-    def row_factory(self, factory: RowFactory | None) -> None:
-        self._factory, self._maker = factory, None
 
     def nextset(self) -> bool | None:
         """Steps to the result of the next statement; None where there is none."""
@@ -173,16 +180,6 @@ class Cursor:
         self._at = at
         self._answer = self._answers[at]
         self._maker = None
-
-    def _make(self, row: Row) -> Row:
-        """A row by the factory."""
-        if self._maker is None:
-            assert self._factory is not None
-            self._maker = self._factory(self)
-        return self._maker(row)
-
-    def _made(self, rows: list[Row]) -> list[Row]:
-        return rows if self._factory is None else [self._make(row) for row in rows]
 
     def _check(self) -> None:
         if self._closed:

@@ -38,6 +38,8 @@ class Error(Exception):
 
     sqlstate: str | None = None
     retry: str = "safe"
+    row: int | None = None
+    """Which row of `executemany` failed, counted from zero; None where it was none of them, or nobody can tell."""
 
     def __init__(self, *args: Any, diag: Diagnostic | None = None) -> None:
         super().__init__(*args)

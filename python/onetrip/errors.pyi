@@ -30,6 +30,7 @@ class Warning(Exception): ...
 class Error(Exception):
     sqlstate: str | None
     retry: str
+    row: int | None
     diag: Diagnostic
     def __init__(self, *args: Any, diag: Diagnostic | None = None) -> None: ...
 

@@ -29,6 +29,33 @@ RowMaker = Callable[[Sequence[Any]], Any]
 RowFactory = Callable[[Any], RowMaker]
 
 
+class MakesRows:
+    """What all cursors share: rows are tuples, or what the cursor's factory makes of them."""
+
+    def __init__(self, factory: RowFactory | None) -> None:
+        self._factory = factory
+        self._maker: RowMaker | None = None
+
+    @property
+    def row_factory(self) -> RowFactory | None:
+        """What makes rows of this cursor's values; None for tuples."""
+        return self._factory
+
+    @row_factory.setter
+    def row_factory(self, factory: RowFactory | None) -> None:
+        self._factory, self._maker = factory, None
+
+    def _make(self, row: Any) -> Any:
+        """A row by the factory."""
+        if self._maker is None:
+            assert self._factory is not None
+            self._maker = self._factory(self)
+        return self._maker(row)
+
+    def _made(self, rows: list[Any]) -> list[Any]:
+        return rows if self._factory is None else [self._make(row) for row in rows]
+
+
 def tuple_row(cursor: Described) -> RowMaker:
     """Rows are tuples, as without a factory."""
     return tuple

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
-from onetrip.cursor import Cursor, Params, Row
+from onetrip import numpy as arrays
+from onetrip.cursor import By, Cursor, Params, Row
 from onetrip.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
+    import numpy
     import pyarrow
 
     from onetrip.connection import Connection
@@ -86,7 +88,7 @@ class ServerCursor(Cursor):
         self._came(fetched._done(), self.itersize)
         return self
 
-    def executemany(self, statement: str, rows: Any, *, returning: bool = False) -> None:
+    def executemany(self, statement: str, rows: Any, *, by: By = "auto", returning: bool = False) -> None:
         """Not for named cursors."""
         raise ProgrammingError("a named cursor runs one query: use a cursor without a name")
 
@@ -114,6 +116,14 @@ class ServerCursor(Cursor):
             self._fetch(None)
             parts.append(arrow.table(self._rows()))
         return arrow.joined(parts)
+
+    def fetch_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
+        """All rows that are left, as an array of numpy for each column. What was not fetched yet comes by one trip."""
+        parts = [arrays.columns(self._rows())]
+        if not self._is_at_end:
+            self._fetch(None)
+            parts.append(arrays.columns(self._rows()))
+        return arrays.joined(parts)
 
     def __iter__(self) -> Iterator[Row]:
         while (row := self.fetchone()) is not None:

@@ -18,6 +18,7 @@ PRINTED = {
     "each_apart": "one: UniqueViolation\nseventeen: StringDataRightTruncation\n(3,)\n",
     "awaiting": "(285,)\n",
     "streaming": "2 4\n",
+    "loading": "row 1: Key (id)=(17) already exists.\n4999 249.95\n",
     "mapped": "['bolt', 'nail', 'screw']\n",
 }
 

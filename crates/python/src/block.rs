@@ -2,9 +2,10 @@
 
 use onetrip_client::blocking::Client;
 use onetrip_client::core::Request;
-use onetrip_client::{Done, Error, Format, Oid, OnError, OperationId, Outcome, Usage};
+use onetrip_client::{BulkError, Done, Error, Format, Oid, OnError, OperationId, Outcome, Outcomes, Usage};
 use pyo3::prelude::*;
 
+use crate::errors::of_row;
 use crate::parameters::{Parameters, references};
 use crate::query::Query;
 use crate::session::{Asked, Session};
@@ -39,8 +40,8 @@ pub(crate) fn push_many(
 ) -> PyResult<()> {
     let mut parameters = Parameters::default();
     let (mut types, mut count) = (Vec::new(), 0);
-    for row in rows.try_iter()? {
-        parameters.add(query, &row?)?;
+    for (at, row) in rows.try_iter()?.enumerate() {
+        parameters.add(query, &row?).map_err(|error| of_row(py, error, Some(at)))?;
         count += 1;
         if count == batch {
             send(session, py, query, &mut parameters, &mut types, count)?;
@@ -78,9 +79,16 @@ fn send(
 }
 
 /// The rows that all operations of a block changed, and their results if wanted.
-pub(crate) fn take_all(client: &mut Client, begins: bool, keeps: bool) -> Result<(i64, Vec<Done>), Error> {
+///
+/// # Errors
+/// Which row failed, and with what.
+pub(crate) fn take_all(
+    client: &mut Client,
+    begins: bool,
+    keeps: bool,
+) -> Result<(i64, Vec<Done>), BulkError> {
     let mut outcomes = client.outcomes();
-    outcomes.check()?;
+    outcomes.check().map_err(|error| BulkError { set: failed_row(&outcomes, begins), error })?;
     if keeps {
         let ids: Vec<OperationId> = outcomes.iter().skip(usize::from(begins)).map(|(id, _)| id).collect();
         let done: Vec<Done> = ids.into_iter().map(|id| outcomes.take(id)).collect::<Result<_, _>>()?;
@@ -92,6 +100,15 @@ pub(crate) fn take_all(client: &mut Client, begins: bool, keeps: bool) -> Result
         _ => 0,
     });
     Ok((i64::try_from(counts.sum::<u64>()).unwrap_or(i64::MAX), Vec::new()))
+}
+
+/// The row whose operation failed. A commit that fails, or a connection that is lost, fails several.
+fn failed_row(outcomes: &Outcomes<'_>, begins: bool) -> Option<usize> {
+    let is_failed =
+        |(at, (_, outcome)): (usize, (_, &Outcome))| matches!(outcome, Outcome::Failed(_)).then_some(at);
+    let mut failed = outcomes.iter().enumerate().filter_map(is_failed);
+    let first = failed.next()?;
+    if failed.next().is_some() { None } else { first.checked_sub(usize::from(begins)) }
 }
 
 /// Waits until an operation is answered.

@@ -32,6 +32,16 @@ pub(crate) fn misuse(py: Python<'_>, kind: &str, message: &str) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
+/// The same exception with the row of `executemany` that it is about, where it is one of `onetrip.errors`.
+pub(crate) fn of_row(py: Python<'_>, exception: PyErr, row: Option<usize>) -> PyErr {
+    let value = exception.value(py);
+    // Others have no place for it.
+    if value.hasattr("row").unwrap_or(false) {
+        let _ = value.setattr("row", row);
+    }
+    exception
+}
+
 /// The fields of what the server said, by their letters.
 pub(crate) fn fields<'py>(py: Python<'py>, error: &ServerError) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);

@@ -11,6 +11,7 @@ mod command;
 mod errors;
 mod held;
 mod lob;
+mod many;
 mod parameters;
 mod query;
 mod session;
@@ -41,6 +42,8 @@ mod _native {
     use super::held::ConnectionPool;
     #[pymodule_export]
     use super::lob::{Object, create_object, prefetch, write_object};
+    #[pymodule_export]
+    use super::many::ManyRows;
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]

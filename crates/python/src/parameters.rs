@@ -1,5 +1,6 @@
 //! Python's values as parameters: written to bytes while the GIL is held, sent without it.
 
+use bytes::Bytes;
 use onetrip_client::types::Type;
 use onetrip_client::{Format, Oid, Param, Written};
 use pyo3::prelude::*;
@@ -7,6 +8,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, Py
 
 use crate::adapters;
 use crate::errors::misuse;
+use crate::many::Value;
 use crate::query::{Placeholders, Query};
 
 /// The parameters of one or more executions of a statement.
@@ -21,7 +23,6 @@ struct Span {
     type_oid: Oid,
     format: Format,
     start: usize,
-    /// Less than `start` is NULL.
     end: usize,
     is_null: bool,
 }
@@ -179,6 +180,54 @@ impl Parameters {
             return i32::from_be_bytes(bytes).into();
         }
         <[u8; 8]>::try_from(bytes).map_or(0, i64::from_be_bytes)
+    }
+
+    /// Writes all values as text without a type, as COPY wants them: the column's type says how they are read. What has
+    /// only a binary form stays as it is.
+    pub(crate) fn untype(&mut self) {
+        for at in 0..self.spans.len() {
+            let span = self.spans[at];
+            let start = self.bytes.len();
+            match (span.format, Type::from_oid(span.type_oid)) {
+                (Format::Text, _) => {}
+                (Format::Binary, Some(Type::INT4 | Type::INT8)) => {
+                    let value = self.int(span);
+                    self.bytes.extend_from_slice(value.to_string().as_bytes());
+                }
+                (Format::Binary, Some(Type::BOOL)) => {
+                    let is_true = self.bytes[span.start..span.end] == [1];
+                    self.bytes.push(if is_true { b't' } else { b'f' });
+                }
+                (Format::Binary, Some(Type::FLOAT8)) => {
+                    let value = <[u8; 8]>::try_from(&self.bytes[span.start..span.end]);
+                    let text = value
+                        .map_or_else(|_| String::new(), |bytes| format!("{:?}", f64::from_be_bytes(bytes)));
+                    self.bytes.extend_from_slice(text.as_bytes());
+                }
+                (Format::Binary, Some(Type::BYTEA)) => {
+                    let value = self.bytes[span.start..span.end].to_vec();
+                    self.bytes.extend_from_slice(b"\\x");
+                    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+                    self.bytes.extend(value.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+                }
+                (Format::Binary, _) => continue,
+            }
+            if self.bytes.len() > start {
+                (self.spans[at].start, self.spans[at].end) = (start, self.bytes.len());
+            }
+            (self.spans[at].format, self.spans[at].type_oid) = (Format::Text, 0);
+        }
+    }
+
+    /// All of them, to be kept.
+    pub(crate) fn into_values(self) -> Vec<Value> {
+        let bytes = Bytes::from(self.bytes);
+        let value = |span: &Span| Value {
+            type_oid: span.type_oid,
+            format: span.format,
+            bytes: (!span.is_null).then(|| bytes.slice(span.start..span.end)),
+        };
+        self.spans.iter().map(value).collect()
     }
 
     /// All of them as the client wants them.

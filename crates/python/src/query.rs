@@ -47,6 +47,14 @@ impl Queries {
 }
 
 impl Query {
+    /// How many parameters an execution has.
+    pub(crate) fn width(&self) -> usize {
+        match &self.placeholders {
+            Placeholders::Positions(count) => *count,
+            Placeholders::Names(names) => names.len(),
+        }
+    }
+
     fn translate(written: &str) -> Result<Self, String> {
         let mut text = String::with_capacity(written.len() + 8);
         let (mut positions, mut names) = (0, Vec::<String>::new());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onetrip_client::blocking::{Canceller, Client};
-use onetrip_client::{Config, ConnectError, Done, Error, Format, OnError, TransactionStatus};
+use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, OnError, TransactionStatus};
 use onetrip_target::{Conninfo, Environment, Settings};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -14,6 +14,7 @@ use crate::answer::Answer;
 use crate::block;
 use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
+use crate::many::{Rows, failure, way};
 use crate::parameters::{Parameters, references};
 use crate::query::{Queries, Query, may_be_several};
 use crate::spent::{opened, spent};
@@ -98,7 +99,8 @@ pub(crate) fn asked(
     Ok(Asked::One(query, parameters))
 }
 
-fn translated(queries: &Mutex<Queries>, py: Python<'_>, text: &str) -> PyResult<Arc<Query>> {
+/// The statement as the server wants it.
+pub(crate) fn translated(queries: &Mutex<Queries>, py: Python<'_>, text: &str) -> PyResult<Arc<Query>> {
     let query = locked(queries).get(text);
     query.map_err(|problem| misuse(py, "usage", &problem))
 }
@@ -166,6 +168,41 @@ impl Session {
     fn answers(&self, py: Python<'_>, done: Vec<Done>) -> PyResult<Vec<Answer>> {
         done.into_iter().map(|done| Answer::new(done, self.loaders.bind(py))).collect()
     }
+
+    /// Runs a statement once for each row of parameters, in one block, as the rows come.
+    fn run_pipelined(
+        &self,
+        py: Python<'_>,
+        query: &Query,
+        rows: &Bound<'_, PyAny>,
+        begins: bool,
+        keeps: bool,
+    ) -> PyResult<(i64, Vec<Answer>)> {
+        let (begins, is_implicit) = self.with(py, |client| {
+            let is_idle = client.transaction_status() == TransactionStatus::Idle;
+            let begins = begins && is_idle;
+            let mut pipeline = client.pipeline(OnError::Abort)?;
+            if begins {
+                pipeline.begin()?;
+            }
+            Ok((begins, is_idle && !begins))
+        })?;
+        let sent = block::push_many(self, py, query, rows, BATCH);
+        // After a mistake in a later row, what was pushed before is not to be committed by the end of the block.
+        let undoes = sent.is_err() && is_implicit;
+        let done = self.with(py, |client| {
+            let mut pipeline = client.open_pipeline()?;
+            if undoes {
+                pipeline.rollback()?;
+            }
+            pipeline.end().map(drop)
+        });
+        sent?;
+        done?;
+        let taken = self.with(py, |client| Ok(block::take_all(client, begins, keeps)))?;
+        let (count, done) = taken.map_err(|failed| failure(py, &failed))?;
+        Ok((count, self.answers(py, done)?))
+    }
 }
 
 #[pymethods]
@@ -195,8 +232,8 @@ impl Session {
         self.answers(py, done)
     }
 
-    /// Runs a statement once for each row of parameters, in one block; returns the rows that were changed, and the
-    /// results if they are wanted.
+    /// Runs a statement once for each row of parameters, in one of the ways that [`way`] knows; returns the rows that
+    /// were changed, and the results if they are wanted, which only the pipeline has.
     fn run_many(
         &self,
         py: Python<'_>,
@@ -204,31 +241,22 @@ impl Session {
         rows: &Bound<'_, PyAny>,
         begins: bool,
         keeps: bool,
+        by: &str,
     ) -> PyResult<(i64, Vec<Answer>)> {
         let query = translated(&self.queries, py, text)?;
-        let (begins, is_implicit) = self.with(py, |client| {
-            let is_idle = client.transaction_status() == TransactionStatus::Idle;
-            let begins = begins && is_idle;
-            let mut pipeline = client.pipeline(OnError::Abort)?;
-            if begins {
-                pipeline.begin()?;
+        // Rows that nobody can count go as they come.
+        let has_choice = || rows.len().is_ok_and(|count| Bulk::has_choice(&query.text, count));
+        match way(by)? {
+            Bulk::Auto if keeps || !has_choice() => self.run_pipelined(py, &query, rows, begins, keeps),
+            Bulk::Pipeline => self.run_pipelined(py, &query, rows, begins, keeps),
+            _ if keeps => Err(misuse(py, "usage", "only by='pipeline' returns results")),
+            way => {
+                let rows = Rows::of(&query, rows, way)?;
+                let done = self.with(py, |client| Ok(client.run_many(way, &query.text, &rows, begins)))?;
+                let done = done.map_err(|failed| failure(py, &failed))?;
+                Ok((i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new()))
             }
-            Ok((begins, is_idle && !begins))
-        })?;
-        let sent = block::push_many(self, py, &query, rows, BATCH);
-        // After a mistake in a later row, what was pushed before is not to be committed by the end of the block.
-        let undoes = sent.is_err() && is_implicit;
-        let done = self.with(py, |client| {
-            let mut pipeline = client.open_pipeline()?;
-            if undoes {
-                pipeline.rollback()?;
-            }
-            pipeline.end().map(drop)
-        });
-        sent?;
-        done?;
-        let (count, done) = self.with(py, |client| block::take_all(client, begins, keeps))?;
-        Ok((count, self.answers(py, done)?))
+        }
     }
 
     /// Opens a block.

@@ -13,8 +13,9 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::answer::Answer;
 use crate::block::mode;
 use crate::errors::{exception, misuse};
+use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::session::{Asked, asked, config, locked};
+use crate::session::{Asked, asked, config, locked, translated};
 use crate::spent::{opened, spent};
 
 /// How to connect with one of the servers that connection text names.
@@ -290,6 +291,40 @@ impl Wire {
                 core.push(&onetrip_client::core::Request::new("BEGIN", &[]), None)?;
             }
             asked.request(|request| core.push(request, None)).map(|id| id.number())
+        })
+    }
+
+    /// Begins to run a statement once for each of rows, in one of the ways that [`way`] knows.
+    fn many(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        rows: &Bound<'_, PyAny>,
+        begins: bool,
+        by: &str,
+    ) -> PyResult<ManyRows> {
+        let (query, way) = (translated(&self.queries, py, text)?, way(by)?);
+        let rows = Rows::of(&query, rows, way)?;
+        self.with(py, |state| ManyRows::new(state.core()?, way, &query.text, rows, begins))
+    }
+
+    /// Goes on with them. Says what to wait for before the next call: "room", the "answer" to an operation, or "all"
+    /// answers; or that all is "done", and how many rows were changed.
+    fn step(&self, py: Python<'_>, many: &ManyRows) -> PyResult<(&'static str, u64)> {
+        let step = self.with(py, |state| Ok(many.step(state.core()?)))?;
+        Ok(match step.map_err(|failed| failure(py, &failed))? {
+            Wait::Room => ("room", 0),
+            Wait::Answer(operation) => ("answer", operation),
+            Wait::All => ("all", 0),
+            Wait::Done(rows) => ("done", rows),
+        })
+    }
+
+    /// Ends their block early: outside of a transaction nothing of them is kept.
+    fn give_up(&self, py: Python<'_>, many: &ManyRows) -> PyResult<()> {
+        self.with(py, |state| {
+            many.give_up(state.core()?);
+            Ok(())
         })
     }
 

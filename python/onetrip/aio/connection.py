@@ -14,7 +14,7 @@ from onetrip.aio.pipeline import AsyncPipeline
 from onetrip.aio.server_cursor import AsyncServerCursor
 from onetrip.aio.transport import Transport
 from onetrip.connection import Notify, TransactionStatus
-from onetrip.cursor import Params
+from onetrip.cursor import By, Params
 from onetrip.errors import InterfaceError, OperationalError, ProgrammingError
 from onetrip.pipeline import _GOES_ON, OnError
 
@@ -188,6 +188,24 @@ class AsyncConnection:
                 await asyncio.shield(self._abandon())
                 raise
             return wire.answers()
+
+    async def _run_many(self, statement: str, rows: Iterable[Any], by: By) -> int:
+        async with self._lock:
+            wire, transport = self._wire(), self._transport
+            many = wire.many(statement, rows, self._begins, by)
+            try:
+                while True:
+                    wait, number = wire.step(many)
+                    if wait == "done":
+                        return number
+                    if wait == "room":
+                        await transport.flushed()
+                    else:
+                        await transport.answered(number if wait == "answer" else None)
+            except asyncio.CancelledError:
+                wire.give_up(many)
+                await asyncio.shield(self._abandon())
+                raise
 
     async def _abandon(self) -> None:
         with contextlib.suppress(OSError, errors.Error):

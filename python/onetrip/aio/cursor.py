@@ -6,25 +6,27 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, arrow
-from onetrip.cursor import Params, Row
+from onetrip import numpy as arrays
+from onetrip.cursor import By, Params, Row
 from onetrip.dbapi import Column
 from onetrip.errors import ProgrammingError
+from onetrip.rows import MakesRows
 
 if TYPE_CHECKING:
+    import numpy
     import pyarrow
 
     from onetrip.aio.connection import AsyncConnection
-    from onetrip.rows import RowFactory, RowMaker
+    from onetrip.rows import RowFactory
 
 
-class AsyncCursor:
+class AsyncCursor(MakesRows):
     """Runs statements and gives out their rows, as `onetrip.Cursor`."""
 
     def __init__(self, connection: AsyncConnection, *, row_factory: RowFactory | None = None) -> None:
+        super().__init__(row_factory)
         self.connection = connection
         self.arraysize = 1
-        self._factory = row_factory
-        self._maker: RowMaker | None = None
         self._answers: list[_native.Answer] = []
         self._count = -1
 
@@ -35,12 +37,11 @@ class AsyncCursor:
         self._take(answers)
         return self
 
-    async def executemany(self, statement: str, rows: Iterable[Any]) -> None:
-        """Runs a statement once for each of `rows`, in one block."""
+    async def executemany(self, statement: str, rows: Iterable[Any], *, by: By = "auto") -> None:
+        """Runs a statement once for each of `rows`, as `onetrip.Cursor.executemany`. Their parameters are written
+        before the first leaves."""
         self._take([])
-        async with self.connection.pipeline() as pipeline:
-            operations = await pipeline._execute_many(statement, list(rows))
-        self._count = sum(max(operation.rowcount, 0) for operation in operations)
+        self._count = await self.connection._run_many(statement, rows, by)
 
     async def fetchone(self) -> Row | None:
         """The next row; None at the end."""
@@ -58,6 +59,10 @@ class AsyncCursor:
     async def fetch_arrow(self) -> pyarrow.Table:
         """All rows that are left, as a table of Arrow. It needs the package pyarrow."""
         return arrow.table(self._rows())
+
+    async def fetch_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
+        """All rows that are left, as an array of numpy for each column. It needs the package numpy."""
+        return arrays.columns(self._rows())
 
     async def __aiter__(self) -> AsyncIterator[Row]:
         while (row := self._rows().one()) is not None:
@@ -99,15 +104,6 @@ class AsyncCursor:
     def _take(self, answers: list[_native.Answer]) -> None:
         self._answers = answers
         self._maker = None
-
-    def _make(self, row: Row) -> Row:
-        if self._maker is None:
-            assert self._factory is not None
-            self._maker = self._factory(self)
-        return self._maker(row)
-
-    def _made(self, rows: list[Row]) -> list[Row]:
-        return rows if self._factory is None else [self._make(row) for row in rows]
 
     def _rows(self) -> _native.Answer:
         if not self._answers or self._answers[0].columns is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onetrip import _native
 from onetrip.cursor import Params, Row
@@ -12,7 +11,7 @@ from onetrip.pipeline import _GOES_ON, OnError
 if TYPE_CHECKING:
     from onetrip.aio.connection import AsyncConnection
 
-# Executions that are written before the socket is given the time to take them.
+# Operations that are written before the socket is given the time to take them.
 _BATCH = 256
 
 
@@ -109,11 +108,6 @@ class AsyncPipeline:
         for operation in self.operations:
             if operation.id == failed and operation._answer is None:
                 operation.result()
-
-    async def _execute_many(self, statement: str, rows: Sequence[Any]) -> list[AsyncOperation]:
-        for at in range(0, len(rows)):
-            await self.execute(statement, rows[at])
-        return self.operations
 
     async def _end_transaction(self, statement: str) -> AsyncOperation:
         self._begins = False

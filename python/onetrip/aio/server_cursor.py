@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
+from onetrip import numpy as arrays
 from onetrip.aio.cursor import AsyncCursor
-from onetrip.cursor import Params, Row
+from onetrip.cursor import By, Params, Row
 from onetrip.errors import ProgrammingError
 from onetrip.server_cursor import ROWS_AHEAD, Declaration
 
 if TYPE_CHECKING:
+    import numpy
     import pyarrow
 
     from onetrip._native import Answer
@@ -54,7 +56,7 @@ class AsyncServerCursor(AsyncCursor):
         self._came(fetched._done(), self.itersize)
         return self
 
-    async def executemany(self, statement: str, rows: Iterable[Any]) -> None:
+    async def executemany(self, statement: str, rows: Iterable[Any], *, by: By = "auto") -> None:
         """Not for named cursors."""
         raise ProgrammingError("a named cursor runs one query: use a cursor without a name")
 
@@ -82,6 +84,14 @@ class AsyncServerCursor(AsyncCursor):
             await self._fetch(None)
             parts.append(arrow.table(self._rows()))
         return arrow.joined(parts)
+
+    async def fetch_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
+        """All rows that are left, as an array of numpy for each column. What was not fetched yet comes by one trip."""
+        parts = [arrays.columns(self._rows())]
+        if not self._is_at_end:
+            await self._fetch(None)
+            parts.append(arrays.columns(self._rows()))
+        return arrays.joined(parts)
 
     async def __aiter__(self) -> AsyncIterator[Row]:
         while (row := await self.fetchone()) is not None:

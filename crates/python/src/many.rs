@@ -1,0 +1,159 @@
+//! One statement with many rows of parameters, all of them written before the first leaves.
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use onetrip_client::core::{Connection, Many, ManyStep, Sets};
+use onetrip_client::{Bulk, BulkError, Error, Format, Oid, Param};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::{exception, of_row};
+use crate::parameters::Parameters;
+use crate::query::Query;
+
+/// Unsent bytes above which an event loop is given the time to send.
+const UNSENT_BYTES: usize = 128 * 1024;
+
+/// The way that a caller names.
+pub(crate) fn way(name: &str) -> PyResult<Bulk> {
+    Ok(match name {
+        "auto" => Bulk::Auto,
+        "pipeline" => Bulk::Pipeline,
+        "unnest" => Bulk::Unnest,
+        "copy" => Bulk::Copy,
+        _ => {
+            let problem = format!("by has to be 'auto', 'pipeline', 'unnest' or 'copy', not {name:?}");
+            return Err(PyValueError::new_err(problem));
+        }
+    })
+}
+
+/// A value that lasts as long as its rows.
+#[derive(Debug)]
+pub(crate) struct Value {
+    pub(crate) type_oid: Oid,
+    pub(crate) format: Format,
+    /// `None` is NULL.
+    pub(crate) bytes: Option<Bytes>,
+}
+
+impl Param for Value {
+    fn declared(&self) -> Oid {
+        self.type_oid
+    }
+
+    fn put(&self, _: Oid, out: &mut Vec<u8>) -> Result<Option<Format>, String> {
+        let Some(bytes) = &self.bytes else { return Ok(None) };
+        out.extend_from_slice(bytes);
+        Ok(Some(self.format))
+    }
+}
+
+/// Rows of parameters.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    values: Vec<Value>,
+    count: usize,
+    width: usize,
+}
+
+impl Sets for Rows {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn width(&self, _: usize) -> usize {
+        self.width
+    }
+
+    fn value(&self, set: usize, column: usize) -> &dyn Param {
+        &self.values[set * self.width + column]
+    }
+}
+
+impl Rows {
+    /// Writes the parameters of each row.
+    ///
+    /// # Errors
+    /// A row that does not fit the placeholders, or has values that stand for none of the server's.
+    pub(crate) fn of(query: &Query, rows: &Bound<'_, PyAny>, way: Bulk) -> PyResult<Self> {
+        let mut parameters = Parameters::default();
+        let mut count = 0;
+        for row in rows.try_iter()? {
+            parameters.add(query, &row?).map_err(|error| of_row(rows.py(), error, Some(count)))?;
+            count += 1;
+        }
+        let width = query.width();
+        parameters.unify(&mut Vec::new(), width);
+        if way == Bulk::Copy {
+            parameters.untype();
+        }
+        Ok(Self { values: parameters.into_values(), count, width })
+    }
+}
+
+/// The exception for what many rows failed with.
+pub(crate) fn failure(py: Python<'_>, failed: &BulkError) -> PyErr {
+    of_row(py, exception(py, &failed.error), failed.set)
+}
+
+/// A call under way in an event loop.
+#[pyclass(frozen, module = "onetrip._native")]
+pub(crate) struct ManyRows {
+    many: Mutex<Many>,
+    rows: Rows,
+}
+
+/// What the loop has to wait for before the next step.
+pub(crate) enum Wait {
+    /// That the other side takes what was written.
+    Room,
+    /// An operation's answer.
+    Answer(u64),
+    /// All answers.
+    All,
+    /// Nothing: all is done, with so many rows.
+    Done(u64),
+}
+
+impl ManyRows {
+    pub(crate) fn new(
+        core: &Connection,
+        way: Bulk,
+        statement: &str,
+        rows: Rows,
+        begins: bool,
+    ) -> Result<Self, Error> {
+        let many = Many::new(core, way, statement, &rows, begins)?;
+        Ok(Self { many: Mutex::new(many), rows })
+    }
+
+    /// Goes on until something has to be waited for.
+    pub(crate) fn step(&self, core: &mut Connection) -> Result<Wait, BulkError> {
+        let mut many = crate::session::locked(&self.many);
+        loop {
+            match many.step(core, &self.rows)? {
+                ManyStep::Send if core.depth() > core.limits().depth => {
+                    core.request_replies();
+                    return Ok(Wait::Answer(core.last_operation().number()));
+                }
+                ManyStep::Send if core.output_bytes() > UNSENT_BYTES => return Ok(Wait::Room),
+                ManyStep::Send => {}
+                ManyStep::Answer(operation) => {
+                    core.request_replies();
+                    return Ok(Wait::Answer(operation.number()));
+                }
+                ManyStep::Settle => return Ok(Wait::All),
+                ManyStep::Done(done) => return Ok(Wait::Done(done.rows)),
+            }
+        }
+    }
+
+    /// Ends the block; what was pushed is not kept.
+    pub(crate) fn give_up(&self, core: &mut Connection) {
+        if core.is_in_block() {
+            crate::session::locked(&self.many).give_up(core);
+        }
+    }
+}
