@@ -3,6 +3,7 @@
 use std::io;
 
 use onetrip_gateway::GatewayError;
+use onetrip_ledger::trace::TraceError;
 use onetrip_wire::WireError;
 
 /// Why a run ended without its result.
@@ -78,6 +79,9 @@ pub enum LabError {
         #[source]
         source: io::Error,
     },
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// Samples that this lab did not write.
     #[error("{path} holds no samples of the lab: {reason}")]
     Samples {

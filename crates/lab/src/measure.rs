@@ -12,7 +12,7 @@ use crate::statistics::Summary;
 pub enum Measure {
     /// Median wall time of a round.
     Time,
-    /// The same by operation.
+    /// What one session took for an operation, by the median round: a statement's latency where each is waited for.
     TimePerOperation,
     /// Operations in a second, by the median round.
     Throughput,
@@ -43,7 +43,9 @@ impl Measure {
         let operations = cell.operations.max(1) as f64;
         match self {
             Self::Time => median(&cell.rounds_ns),
-            Self::TimePerOperation => median(&cell.rounds_ns).map(|time| time / operations),
+            Self::TimePerOperation => {
+                median(&cell.rounds_ns).map(|time| time * cell.sessions.max(1) as f64 / operations)
+            }
             Self::Throughput => median(&cell.rounds_ns).map(|time| operations * 1e9 / time.max(1.0)),
             Self::Trips => Some(cell.trips as f64),
             Self::CpuPerOperation => median(&cell.cpu_ns).map(|time| time / operations),
@@ -83,7 +85,7 @@ impl Measure {
     pub fn label(self) -> &'static str {
         match self {
             Self::Time => "time of a round, median",
-            Self::TimePerOperation => "time per operation, median",
+            Self::TimePerOperation => "time of a session per operation, median",
             Self::Throughput => "operations per second, median",
             Self::Trips => "trips of a round",
             Self::CpuPerOperation => "client CPU per operation, median",

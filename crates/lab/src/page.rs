@@ -71,11 +71,19 @@ fn markdown(workload: &Workload, samples: &Samples, pictures: &str) -> String {
         let _ = writeln!(out, "- {}", bias.trim());
     }
     let _ = writeln!(out, "\n**Run.** {}\n", conditions(samples));
+    let table = Table::of(samples);
     out.push_str(
         "Times are of rounds; trips and bytes are of one round, counted by the gateway; CPU is that of the clients, where it is \
-         not called the server's.\n\n",
+         not called the server's.",
     );
-    out.push_str(&Table::of(samples).markdown());
+    if table.compares_sessions() {
+        out.push_str(
+            " op/s is what all sessions did in a second, time/op what one of them took for an operation: a statement's \
+             latency where each is waited for.",
+        );
+    }
+    out.push_str("\n\n");
+    out.push_str(&table.markdown());
     if !samples.left_out.is_empty() {
         out.push_str("\nLeft out:\n\n");
         for left_out in &samples.left_out {
@@ -84,7 +92,7 @@ fn markdown(workload: &Workload, samples: &Samples, pictures: &str) -> String {
     }
     let _ = writeln!(
         out,
-        "\n**Again.** `onetrip lab {name} --write docs/lab`; only the charts, from the samples: \
+        "\n**Again.** `scripts/lab {name}`; only the charts, from the samples: \
          `onetrip lab chart docs/lab/{name}.json`.",
         name = samples.workload
     );

@@ -8,7 +8,7 @@ use crate::statistics::Summary;
 
 /// What stands above each number.
 const NUMBERS: [&str; 12] =
-    ["n", "sum", "min", "mean", "median", "p99", "max", "trips", "sent", "received", "CPU/op", "memory"];
+    ["rounds", "sum", "min", "mean", "median", "p99", "max", "trips", "sent", "received", "CPU/op", "memory"];
 /// Numbers that only some workloads have.
 const EXTRAS: [(&str, Measure); 5] = [
     ("server CPU/op", Measure::ServerCpuPerOperation),
@@ -17,6 +17,10 @@ const EXTRAS: [(&str, Measure); 5] = [
     ("WAL", Measure::Wal),
     ("beside p99", Measure::BesideP99),
 ];
+
+/// Numbers that compare few sessions with many.
+const OF_SESSIONS: [(&str, Measure); 2] =
+    [("op/s", Measure::Throughput), ("time/op", Measure::TimePerOperation)];
 
 /// A table with its head, as texts.
 pub(crate) struct Table {
@@ -37,8 +41,9 @@ impl Table {
         let has = |measure: Measure| samples.cells.iter().any(|cell| measure.of(cell).is_some());
         // What a workload writes is of interest where somebody waits for it.
         let is_told = |measure: Measure| has(measure) && (measure != Measure::Wal || has(Measure::BesideP99));
-        let extras: Vec<(&str, Measure)> =
-            EXTRAS.into_iter().filter(|(_, measure)| is_told(*measure)).collect();
+        let of_sessions = OF_SESSIONS.into_iter().filter(|_| samples.values_of("sessions").len() > 1);
+        let others = EXTRAS.into_iter().filter(|(_, measure)| is_told(*measure));
+        let extras: Vec<(&str, Measure)> = of_sessions.chain(others).collect();
         let mut head: Vec<String> = axes.iter().chain(&NUMBERS).map(|name| (*name).to_owned()).collect();
         head.extend(extras.iter().map(|(name, _)| (*name).to_owned()));
         let row = |cell: &Cell| {
@@ -48,6 +53,11 @@ impl Table {
             row
         };
         Self { names: axes.len(), rows: samples.cells.iter().map(row).collect(), head }
+    }
+
+    /// Whether it has the numbers that compare few sessions with many.
+    pub(crate) fn compares_sessions(&self) -> bool {
+        OF_SESSIONS.iter().all(|(name, _)| self.head.iter().any(|head| head == name))
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -119,7 +129,7 @@ mod tests {
     fn a_table_has_a_row_for_each_cell_and_ends_with_the_verdict() {
         let samples = samples_of(&[("1", "slow", 900), ("2", "slow", 1_800)]);
         let shown = text(&samples);
-        assert!(shown.contains("n  way   n"), "{shown}");
+        assert!(shown.contains("n  way   rounds"), "{shown}");
         assert!(shown.lines().any(|line| line.starts_with("2  slow") && line.contains("1.80 µs")), "{shown}");
         assert!(shown.ends_with("\nSaid.\n"));
         assert_eq!(Table::of(&samples).markdown().lines().count(), 4);

@@ -74,6 +74,12 @@ fn a_wrong_answer_or_a_wrong_count_has_no_time() {
 }
 
 #[test]
+fn a_server_that_a_workload_has_no_tables_for_is_answered_with_those_that_it_has() {
+    let error = measure(&find("fetch").unwrap(), &[Engine::Derby]).unwrap_err();
+    assert_eq!(error.to_string(), "workload fetch: it runs on embedded, postgresql");
+}
+
+#[test]
 fn a_run_that_is_stopped_ends_at_once() {
     let options =
         RunOptions { extent: Extent::Full, engines: vec![Engine::Embedded], ..RunOptions::default() };

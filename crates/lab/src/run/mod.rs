@@ -73,9 +73,14 @@ pub fn run(
         charts: Vec::new(),
         verdict: String::new(),
     };
-    let engines = workload.setup.keys().copied();
+    let known = workload.setup.keys().copied();
     let engines: Vec<Engine> =
-        engines.filter(|engine| options.engines.is_empty() || options.engines.contains(engine)).collect();
+        known.filter(|engine| options.engines.is_empty() || options.engines.contains(engine)).collect();
+    if engines.is_empty() {
+        let known: Vec<&str> = workload.setup.keys().map(|engine| engine.as_str()).collect();
+        let reason = format!("it runs on {}", known.join(", "));
+        return Err(LabError::Workload { workload: workload.name.clone(), reason });
+    }
     for engine in engines {
         let done = match engine.speaks_postgresql() {
             true => run_on(workload, options, engine, (stopped, notice), &mut samples),

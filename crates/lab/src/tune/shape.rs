@@ -89,9 +89,9 @@ struct Read {
 /// The trace cannot be read, or nothing in it has rows.
 pub fn of_trace(path: &Path) -> Result<Shape, LabError> {
     let failed = |reason: &dyn std::fmt::Display| LabError::Database(format!("{}: {reason}", path.display()));
-    let mut reader = TraceReader::open(path).map_err(|error| failed(&error))?;
+    let mut reader = TraceReader::open(path)?;
     let (mut records, mut seen) = (Records::default(), Seen::default());
-    while let Some(block) = reader.next_block().map_err(|error| failed(&error))? {
+    while let Some(block) = reader.next_block()? {
         let note = |record: Record<'_>| {
             seen.note(block.stream, record);
             Ok::<(), TraceError>(())

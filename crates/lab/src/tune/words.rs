@@ -35,6 +35,9 @@ pub fn settings(task: &Task, choice: &Choice) -> Vec<(&'static str, String)> {
             Prefetch::Whole => format!("First({})", task.lob_bytes),
         };
         lines.push(("onetrip", format!("client.prefetch(&sources, Some(Prefetch::{prefetch}))")));
+        // What a driver is told stands together, in the order above.
+        let order = ["pgjdbc", "psycopg", "PostgreSQL, any driver", "Oracle JDBC", "onetrip"];
+        lines.sort_by_key(|(driver, _)| order.iter().position(|known| known == driver));
     }
     lines
 }
