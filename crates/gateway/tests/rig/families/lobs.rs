@@ -19,8 +19,26 @@ const LEVELS: [(usize, &str); 5] = [
     (1, ""),
 ];
 
+/// How the list is asked for: what its comment says of reading ahead changes nothing that a program sees.
+const LISTS: [(usize, &str); 5] = [
+    (8, "SELECT id, object FROM l ORDER BY id"),
+    (1, "SELECT id, object FROM l ORDER BY id /* onetrip.lob_prefetch=-1 */"),
+    (1, "SELECT id, object FROM l ORDER BY id /* onetrip.lob_prefetch=0 */"),
+    (1, "/* onetrip.lob_prefetch=100 */ SELECT id, object FROM l ORDER BY id"),
+    (1, "SELECT id, object FROM l ORDER BY id -- onetrip.lob_prefetch='auto'"),
+];
+
+/// Settings of a session that may come in front of a transaction: nor do these.
+const SETTINGS: [&str; 5] = [
+    "SET onetrip.lob_prefetch = -1",
+    "SET onetrip.lob_prefetch = 0",
+    "SET SESSION onetrip.lob_prefetch TO 700",
+    "SET onetrip.lob_prefetch TO auto",
+    "RESET onetrip.lob_prefetch",
+];
+
 /// What may come between two calls.
-const TEXTS: [&str; 14] = [
+const TEXTS: [&str; 15] = [
     "SAVEPOINT s1",
     "ROLLBACK TO s1",
     "RELEASE s1",
@@ -35,6 +53,7 @@ const TEXTS: [&str; 14] = [
     "SELECT id, object FROM l ORDER BY id",
     "SELECT count(*) FROM p",
     "SHOW transaction_isolation",
+    "SET LOCAL onetrip.lob_prefetch = 50",
 ];
 
 /// How objects are read.
@@ -62,8 +81,12 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
     let (way, manner) = (random.pick(&WAYS), Manner::any(random));
     let interrupts = random.pick(&[0, 0, 0, 12, 25]);
     for _ in 0..random.within(1..4) {
+        if random.one_in(4) {
+            script.simple(random.pick(&SETTINGS));
+        }
         begin(script, random, &LEVELS);
-        script.run(&Statement::new("SELECT id, object FROM l ORDER BY id", &[]), manner);
+        let weights = LISTS.map(|(weight, _)| weight);
+        script.run(&Statement::new(LISTS[random.weighted(&weights)].1, &[]), manner);
         let mut objects: Vec<u32> = OBJECTS.collect();
         match random.below(5) {
             0 => objects.truncate(3),
