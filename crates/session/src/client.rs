@@ -8,7 +8,7 @@ use onetrip_wire::pg::{
 };
 
 use crate::remedies::{
-    Arrived, Change, Effect, Place, cursor_use, deallocated, leaves_savepoints, of_comments,
+    Arrived, Change, Effect, Place, begins_safe, cursor_use, deallocated, leaves_savepoints, of_comments,
 };
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
@@ -152,7 +152,7 @@ impl Session {
         self.begin.runs(text.leaves_savepoints, false);
         self.deallocates(unit, &text);
         text.effect = self.runs_beside_cursors(now, unit, &text);
-        self.runs(now, text.effect, text.template);
+        self.runs(now, text.effect, &text);
         self.tells_prefetch(unit, statement, &text);
         self.owe(unit, Expect::Query, statement);
         self.units.close(None);
@@ -309,7 +309,7 @@ impl Session {
         self.deallocates(unit, &text);
         let effect = self.runs_beside_cursors(now, unit, &text);
         self.executes_natively(unit, execute.portal, execute.row_limit);
-        self.runs(now, effect, text.template);
+        self.runs(now, effect, &text);
         self.tells_prefetch(unit, statement, &text);
         if let Some(scope) = text.sets_scope {
             self.scopes.set(scope);
@@ -402,6 +402,7 @@ impl Session {
             request,
             leaves_savepoints: leaves_savepoints(lifted.kind()),
             kind: lifted.kind(),
+            begins_safe: effect == Effect::Begin && begins_safe(text),
             cursor: used.map(|(used, _)| Arc::new(used)),
             deallocates: deallocated(&lifted),
             has_harmless_types: true,

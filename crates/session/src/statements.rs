@@ -30,6 +30,8 @@ pub(crate) struct Text {
     /// What it does, as far as the text tells.
     pub(crate) effect: Effect,
     pub(crate) kind: StatementKind,
+    /// It begins a transaction that is SERIALIZABLE, READ ONLY and DEFERRABLE.
+    pub(crate) begins_safe: bool,
     /// What it has to do with cursors.
     pub(crate) cursor: Option<Arc<CursorUse>>,
     /// The prepared statement that it takes away, if it is DEALLOCATE of one.

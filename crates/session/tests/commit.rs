@@ -101,6 +101,8 @@ fn a_text_that_is_prepared_behind_the_bind_is_not_the_one_that_runs() {
 fn a_transaction_of_another_level_is_ended_by_the_server() {
     let serializable = || Server { level: "serializable", ..Server::default() };
     assert!(!with(serializable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
+    let safe = "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE";
+    assert!(with(serializable(), &[safe, READ]).is_answered(&query("COMMIT")));
     let repeatable = || Server { level: "repeatable read", ..Server::default() };
     assert!(with(repeatable(), &["BEGIN", READ]).is_answered(&query("COMMIT")));
     let mut wire = alone(Server::default());

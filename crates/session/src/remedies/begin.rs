@@ -156,7 +156,7 @@ impl Session {
         encode_ready_for_query(&mut self.to_client, WireStatus::Active);
         let reply = self.to_client.len() - reply_at;
         self.loops.forget_unseen();
-        let (unit, ..) = self.open_query(now, text);
+        let (unit, _, text) = self.open_query(now, text);
         self.units.close(None);
         self.units.answered_by(unit, Remedy::Begin);
         self.units.bytes_sent(length);
@@ -164,7 +164,7 @@ impl Session {
         self.status = TransactionStatus::Active;
         self.book_answered(now);
         match control.kind {
-            Kind::Begin { .. } => self.transaction_begins(),
+            Kind::Begin { .. } => self.transaction_begins(text.begins_safe),
             Kind::Savepoint(name) => self.begin.save(name),
             Kind::Release(_) => {
                 self.begin.savepoints.pop();

@@ -61,9 +61,7 @@ impl Session {
 
     /// Whether the transaction's end cannot fail for what others did (rule C1).
     fn has_plain_level(&self) -> bool {
-        let is_plain =
-            matches!(self.transaction.isolation, Isolation::ReadCommitted | Isolation::RepeatableRead);
-        !Rule::Level.is_kept() || self.transaction.is_seen && is_plain
+        !Rule::Level.is_kept() || self.transaction.is_seen && self.transaction.isolation.is_plain()
     }
 
     /// The server ends a transaction whose end was answered.

@@ -358,7 +358,7 @@ impl Session {
                 self.facts.is_known = *is_special == b"f" && self.facts.is_state_asked;
             }
             (Question::Isolation, [Some(level)]) => {
-                self.transaction.isolation = super::transaction::Isolation::of(level);
+                self.transaction.learn_level(level);
             }
             (Question::Catalogue, columns) => {
                 let Some((builder, ..)) = &mut self.facts.building else { return };

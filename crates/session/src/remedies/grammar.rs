@@ -104,6 +104,35 @@ fn begin(text: &str) -> Option<Control> {
     modes(rest).map(|needs_primary| Control { tag, kind: Kind::Begin { needs_primary } })
 }
 
+/// Whether this BEGIN asks for what is SERIALIZABLE, READ ONLY and DEFERRABLE, each once.
+pub(crate) fn begins_safe(text: &[u8]) -> bool {
+    if text.len() > LENGTH_MAX {
+        return false;
+    }
+    let text = String::from_utf8_lossy(text).to_ascii_uppercase().replace([',', ';'], " ");
+    let words: Vec<&str> = words(&text).collect();
+    let mut rest = match words.as_slice() {
+        ["BEGIN", "WORK" | "TRANSACTION", modes @ ..]
+        | ["BEGIN", modes @ ..]
+        | ["START", "TRANSACTION", modes @ ..] => modes,
+        _ => return false,
+    };
+    let mut seen = [false; 3];
+    while !rest.is_empty() {
+        let (place, after) = match rest {
+            ["ISOLATION", "LEVEL", "SERIALIZABLE", after @ ..] => (0, after),
+            ["READ", "ONLY", after @ ..] => (1, after),
+            ["DEFERRABLE", after @ ..] => (2, after),
+            _ => return false,
+        };
+        if std::mem::replace(&mut seen[place], true) {
+            return false;
+        }
+        rest = after;
+    }
+    seen == [true; 3]
+}
+
 fn savepoint(text: &str) -> Option<Control> {
     let words: Vec<&str> = words(text).collect();
     let is = |word: &str, keyword: &str| word.eq_ignore_ascii_case(keyword);
@@ -190,6 +219,26 @@ mod tests {
         match control(text.as_bytes())?.kind {
             Kind::Begin { needs_primary } => Some(needs_primary),
             _ => None,
+        }
+    }
+
+    #[test]
+    fn a_safe_snapshot_is_asked_for_by_three_modes() {
+        for text in [
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
+            "start transaction deferrable, read only, isolation level serializable;",
+        ] {
+            assert!(begins_safe(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "BEGIN",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY NOT DEFERRABLE",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE READ WRITE",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SET TRANSACTION READ WRITE",
+            "BEGIN READ ONLY DEFERRABLE READ ONLY",
+        ] {
+            assert!(!begins_safe(text.as_bytes()), "{text}");
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub(crate) use facts::Facts;
 pub use facts::Knowledge;
 pub use fence::Fence;
-pub(crate) use grammar::leaves_savepoints;
+pub(crate) use grammar::{begins_safe, leaves_savepoints};
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
 pub use lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};

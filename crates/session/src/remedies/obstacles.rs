@@ -35,7 +35,7 @@ impl Session {
             Isolation::ReadCommitted => return Obstacle::ReadCommitted,
             Isolation::Serializable => return Obstacle::Serializable,
             Isolation::Unknown => return Obstacle::LevelUnknown,
-            Isolation::RepeatableRead => {}
+            Isolation::RepeatableRead | Isolation::Safe => {}
         }
         let only_reads = self.only_reads(now, template);
         if let Some(because) = self.facts.impure(template) {

@@ -266,7 +266,7 @@ impl Rule {
                 "Not in a connection that was opened with the parameter replication: the server knows no extended queries there."
             }
             Self::Level => {
-                "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ; and only when the server owes the program nothing. At SERIALIZABLE a reader can be what fails."
+                "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ, or SERIALIZABLE where that BEGIN says READ ONLY and DEFERRABLE and nothing since may have changed it; and only when the server owes the program nothing. Elsewhere at SERIALIZABLE a reader can be what fails."
             }
             Self::OnlyReads => {
                 "And only where nothing but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
@@ -278,7 +278,7 @@ impl Rule {
                 "Should the end fail after all, the program gets the server's own FATAL, or one that tells what happened, and the session ends. What the server said before the COMMIT came is passed on instead of an answer."
             }
             Self::Snapshot => {
-                "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ, that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, and to a request that is the same byte for byte."
+                "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ (or SERIALIZABLE, as in C1: such a snapshot is safe, and no record is kept of what it reads), that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, and to a request that is the same byte for byte."
             }
             Self::Pure => {
                 "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."
@@ -338,7 +338,7 @@ impl Rule {
                 "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so one is read ahead only if the server says that it goes backward, or if it is one that a driver declares for itself (Django: its name, and NO SCROLL). A program that names a portal of the protocol, or such a cursor of its driver, in one of these statements after it was read ahead ends its session. After a PREPARE of such a statement nothing is read ahead."
             }
             Self::Serializable => {
-                "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it: at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
+                "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it, or SERIALIZABLE as in C1: elsewhere at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
             }
             Self::Shield => {
                 "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, each with its Sync, so that statement_timeout is armed for each, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and an error leaves the transaction as it was. Rows before an error are given out; when the program comes to it, the server is asked for the failed piece, so that its transaction fails too, and the program gets the error as it was."
@@ -371,7 +371,7 @@ impl Rule {
                 "Only descriptors that are opened to read and not to write (`INV_READ` without `INV_WRITE`), by FunctionCall with everything in binary, in a transaction whose BEGIN was seen: they see the snapshot of their `lo_open` as long as they are open. One that may write reads what is committed at each read, in REPEATABLE READ as well, and goes to the server with every call."
             }
             Self::Ahead => {
-                "An object is opened before the program opens it only in a transaction whose level the server has told to be REPEATABLE READ: elsewhere `lo_open` takes a snapshot of its own. There the object is read behind the program's own `lo_open`, in the same write."
+                "An object is opened before the program opens it only in a transaction whose level the server has told to be REPEATABLE READ (or SERIALIZABLE, as in C1): elsewhere `lo_open` takes a snapshot of its own. There the object is read behind the program's own `lo_open`, in the same write."
             }
             Self::Lock => {
                 "Only in a transaction that has read a large object itself, or does with the call in front: reading takes a lock on `pg_largeobject` to the end of the transaction, and ROLLBACK TO does not give it back. Opening takes none."

@@ -6,6 +6,7 @@ use onetrip_sql::StatementKind;
 use super::Rule;
 use crate::reply_queue::Owner;
 use crate::session::Session;
+use crate::statements::Text;
 
 /// The level of a transaction, as the server says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,9 +18,22 @@ pub(crate) enum Isolation {
     ReadCommitted,
     RepeatableRead,
     Serializable,
+    /// SERIALIZABLE, and its BEGIN has READ ONLY and DEFERRABLE: once the snapshot is taken, it is one in which no reader can
+    /// fail or make others fail, and the server keeps no record of what is read (`GetSafeSnapshot` of PostgreSQL).
+    Safe,
 }
 
 impl Isolation {
+    /// Whether all reads see one snapshot, and it does not matter to others what is read.
+    pub(crate) fn is_snapshot(self) -> bool {
+        matches!(self, Self::RepeatableRead | Self::Safe)
+    }
+
+    /// Whether a transaction that only read can surely be ended.
+    pub(crate) fn is_plain(self) -> bool {
+        self == Self::ReadCommitted || self.is_snapshot()
+    }
+
     /// What SHOW transaction_isolation prints.
     pub(crate) fn of(shown: &[u8]) -> Self {
         match shown {
@@ -81,6 +95,8 @@ pub(crate) struct Transaction {
     /// It was begun by a BEGIN that was seen.
     pub(crate) is_seen: bool,
     pub(crate) isolation: Isolation,
+    /// Its BEGIN has made it READ ONLY and DEFERRABLE, and nothing was sent since that may have changed that.
+    pub(crate) is_safe: bool,
     /// The server is to be asked for its level.
     pub(crate) wants_level: bool,
     /// It holds something that may change the catalogue.
@@ -94,6 +110,22 @@ impl Transaction {
         self.is_seen = true;
     }
 
+    /// The server has told the level.
+    pub(super) fn learn_level(&mut self, shown: &[u8]) {
+        self.isolation = match Isolation::of(shown) {
+            Isolation::Serializable if self.is_safe => Isolation::Safe,
+            level => level,
+        };
+    }
+
+    /// Something may have made it READ WRITE or not DEFERRABLE.
+    fn may_be_unsafe(&mut self) {
+        self.is_safe = false;
+        if self.isolation == Isolation::Safe {
+            self.isolation = Isolation::Serializable;
+        }
+    }
+
     /// It is over, or what runs is not known to be one. What it may define is told by others.
     pub(crate) fn end(&mut self) {
         *self = Self { may_define: self.may_define, ..Self::default() };
@@ -102,7 +134,8 @@ impl Transaction {
 
 impl Session {
     /// A statement of the client's goes to the server.
-    pub(crate) fn runs(&mut self, now: Moment, effect: Effect, template: u32) {
+    pub(crate) fn runs(&mut self, now: Moment, effect: Effect, text: &Text) {
+        let template = text.template;
         if self.owner == Owner::Chatter {
             return; // it was answered because it changes nothing
         }
@@ -111,7 +144,7 @@ impl Session {
         self.note_obstacle(now, effect, template);
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
-                self.transaction_begins();
+                self.transaction_begins(text.begins_safe);
                 self.transaction.wants_level = true;
             }
             // Another transaction may follow at once: COMMIT AND CHAIN.
@@ -138,8 +171,9 @@ impl Session {
     }
 
     /// The client begins a transaction.
-    pub(crate) fn transaction_begins(&mut self) {
+    pub(crate) fn transaction_begins(&mut self, is_safe: bool) {
         self.transaction.begin();
+        self.transaction.is_safe = is_safe;
         self.lobs.transaction_begins();
         if self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs) {
             self.loops.transaction_begins(&self.config.common);
@@ -148,6 +182,7 @@ impl Session {
 
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
+        self.transaction.may_be_unsafe();
         let unit = self.units.newest();
         self.facts.forget();
         if !self.chatter.leaves_prepared(unit) {

@@ -151,7 +151,7 @@ impl Session {
         }
         let level = self.transaction.isolation;
         self.transaction.wants_level |= level == Isolation::Unknown;
-        matches!(level, Isolation::ReadCommitted | Isolation::RepeatableRead) || !Rule::Serializable.is_kept()
+        level.is_plain() || !Rule::Serializable.is_kept()
     }
 
     /// The client waits for a piece that is under way.

@@ -15,7 +15,6 @@ use super::call::{Call, Whence, int4, int8, only_reads, place_bytes};
 use super::descriptor::{At, Descriptor};
 use super::{OPEN_MAX, Running};
 use crate::remedies::Rule;
-use crate::remedies::transaction::Isolation;
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -60,7 +59,7 @@ impl Session {
     }
 
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
-        let is_snapshot = self.transaction.isolation == Isolation::RepeatableRead || !Rule::Ahead.is_kept();
+        let is_snapshot = self.transaction.isolation.is_snapshot() || !Rule::Ahead.is_kept();
         let request = self.loops_object(&input[HEADER_BYTES..], mode);
         let may_answer = is_snapshot && !self.is_disproved() && self.numbers_are_sure(now);
         if let Some(request) = request.as_ref().filter(|_| may_answer) {

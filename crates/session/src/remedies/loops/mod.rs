@@ -143,8 +143,8 @@ impl Loops {
 impl Session {
     /// Answers the unit in `input` from memory, or prepares for those that will follow it.
     pub(crate) fn answer_loops(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
-        let may_be_snapshot =
-            matches!(self.transaction.isolation, Isolation::RepeatableRead | Isolation::Unknown);
+        let level = self.transaction.isolation;
+        let may_be_snapshot = level.is_snapshot() || level == Isolation::Unknown;
         // A list elsewhere is one that nothing is opened ahead for, either (rule L2).
         let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept() || !Rule::Ahead.is_kept();
         // A group may bring its BEGIN along.
@@ -222,7 +222,7 @@ impl Session {
     /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a
     /// statement of the transaction has succeeded.
     fn is_in_snapshot(&self) -> bool {
-        let is_told = self.transaction.is_seen && self.transaction.isolation == Isolation::RepeatableRead;
+        let is_told = self.transaction.is_seen && self.transaction.isolation.is_snapshot();
         self.status == TransactionStatus::Active && (is_told || !Rule::Snapshot.is_kept())
     }
 
