@@ -1,7 +1,7 @@
 use std::io::{self, Read, Write};
 
 use super::Client;
-use crate::core::{Event, Request};
+use crate::core::{Event, Finish, Request};
 use crate::{CommandTag, Error};
 
 /// Data is handed to the socket in pieces of this size, in bytes.
@@ -47,7 +47,7 @@ impl CopyIn<'_> {
         self.is_finished = true;
         self.client.core.copy_done();
         self.client.core.sync();
-        let done = self.client.finish();
+        let done = self.client.finish(Finish::of_copy());
         match self.failed.take() {
             Some(error) => Err(error),
             None => done.map(|tag| tag.rows()),
