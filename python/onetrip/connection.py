@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from onetrip import _native, errors
 from onetrip.cursor import By, Cursor, Params
@@ -16,6 +16,9 @@ from onetrip.server_cursor import ServerCursor
 if TYPE_CHECKING:
     from onetrip.adapt import Loader
     from onetrip.rows import RowFactory
+
+
+OutputSource = Literal["dbms_output", "functions"]
 
 
 class TransactionStatus(enum.IntEnum):
@@ -180,6 +183,16 @@ class Connection:
     def cancel(self) -> None:
         """Interrupts what another thread runs on this connection."""
         self._session().cancel()
+
+    def collect_output(self, source: OutputSource = "dbms_output") -> bool:
+        """From now on, what statements print into the session's buffer comes along with the answer of the call that
+        printed it: orafce's "dbms_output", or the "functions" of `onetrip serve`. False where there is no buffer."""
+        return self._session().collect_output(source)
+
+    def lines(self) -> list[str]:
+        """What statements have printed since the last call: the texts of notices and what `collect_output` collects. It
+        takes no trip."""
+        return self._session().lines()
 
     def notices(self) -> list[Diagnostic]:
         """The notices that came since the last call."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from onetrip.errors import ProgrammingError
+from onetrip.errors import Error, OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
     from onetrip._native import Answer
@@ -21,18 +21,26 @@ class Operation:
     """One operation of a pipeline. Its result can be had once it is answered: after `Pipeline.process` up to it, or
     after the block."""
 
-    __slots__ = ("_answer", "_pipeline", "id")
+    __slots__ = ("_answer", "_error", "_goes_on", "_pipeline", "id")
 
-    def __init__(self, pipeline: Pipeline, number: int) -> None:
+    def __init__(self, pipeline: Pipeline, number: int, goes_on: bool) -> None:
         self.id = number
+        self._goes_on = goes_on
+        self._error: Error | None = None
         self._pipeline = pipeline
         self._answer: Answer | None = None
 
     def result(self) -> Operation:
         """Raises the operation's error, `PipelineAborted` or `PipelineUndone`; returns the operation if it ran. In a
         block that is still open it waits for the answer."""
+        if self._error is not None:
+            raise self._error
         if self._answer is None:
-            self._answer = self._pipeline._take(self)
+            try:
+                self._answer = self._pipeline._take(self)
+            except Error as error:
+                self._error = error if is_outcome(error) else None
+                raise
         return self
 
     @property
@@ -64,6 +72,32 @@ class Operation:
         return self._answer
 
 
+class Ended(Protocol):
+    """An operation of a block that has ended."""
+
+    id: int
+    _goes_on: bool
+    _answer: Answer | None
+    _error: Error | None
+
+    def result(self) -> Any: ...
+
+
+def is_outcome(error: Error) -> bool:
+    """Whether an error is what became of an operation, and not a mistake of its reader."""
+    return error.sqlstate is not None or isinstance(error, OperationalError)
+
+
+def raise_first(operations: Sequence[Ended], first_failed: Callable[[list[int]], int | None] | None) -> None:
+    """Raises what made a block fail, if nobody has heard of it: the error of an operation with "abort"."""
+    if first_failed is None or all(operation._goes_on for operation in operations):
+        return
+    failed = first_failed([operation.id for operation in operations if operation._goes_on])
+    for operation in operations:
+        if operation.id == failed and operation._answer is None and operation._error is None:
+            operation.result()
+
+
 class Pipeline:
     """A block: `with connection.pipeline() as p`. It ends with the `with`, by one trip for all that no `process` has
     waited for. Where the connection does not autocommit, the first operation begins a transaction."""
@@ -81,7 +115,8 @@ class Pipeline:
     def execute(self, statement: str, params: Params = None, *, on_error: OnError | None = None) -> Operation:
         """Adds a statement, perhaps with another `on_error` than the block's. Nothing is waited for."""
         goes_on = None if on_error is None else _GOES_ON[on_error]
-        operation = Operation(self, self._session.push(statement, params, goes_on, self._begins))
+        number = self._session.push(statement, params, goes_on, self._begins)
+        operation = Operation(self, number, _GOES_ON[on_error or self.on_error])
         self._begins = False
         self.operations.append(operation)
         return operation
@@ -106,14 +141,11 @@ class Pipeline:
             self._session.process(last.id)
 
     def end(self) -> None:
-        """Ends the block and waits for all answers. With "abort", raises the error of the operation that failed."""
+        """Ends the block and waits for all answers. Raises the error of an operation that failed with "abort"."""
         if not self._is_open:
             raise ProgrammingError("the pipeline is not open")
         self._close()
-        failed = self._session.first_failed() if self.on_error == "abort" else None
-        for operation in self.operations:
-            if operation.id == failed and operation._answer is None:
-                operation.result()
+        raise_first(self.operations, self._session.first_failed)
 
     def __enter__(self) -> Pipeline:
         self._session.begin_block(_GOES_ON[self.on_error])

@@ -93,7 +93,102 @@ def test_nobody_there_is_an_operational_error(server: dict[str, Any], run: Run) 
         with pytest.raises(onetrip.OperationalError) as caught:
             await aio.connect(**{**server, "password": "wrong"})
         assert caught.value.sqlstate == "28P01"
-        with pytest.raises(onetrip.NotSupportedError):
-            await aio.connect(**server, target_session_attrs="primary")
+
+    run(main())
+
+
+def test_the_server_that_is_wanted_is_taken(server: dict[str, Any], run: Run) -> None:
+    read_only = "-c default_transaction_read_only=on"
+
+    async def main() -> None:
+        for wanted, options in (
+            ("any", read_only),
+            ("primary", ""),
+            ("read-write", ""),
+            ("read-only", read_only),
+            ("prefer-standby", ""),
+        ):
+            async with await aio.connect(**server, target_session_attrs=wanted, options=options) as connection:
+                assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
+        several = {**server, "host": f"{server['host']},{server['host']}", "port": f"1,{server['port']}"}
+        for wanted, options in (("standby", ""), ("read-write", read_only), ("read-only", "")):
+            with pytest.raises(onetrip.OperationalError, match=f"is not {wanted}"):
+                await aio.connect(**several, target_session_attrs=wanted, options=options)
+        async with await aio.connect(**several, target_session_attrs="primary") as connection:
+            assert not connection.closed
+
+    run(main())
+
+
+def test_copy_moves_data_both_ways(server: dict[str, Any], run: Run) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server) as connection:
+            await connection.execute("CREATE TEMP TABLE copied (id int, v text)")
+            await connection.commit()
+            before = connection.trips
+            assert await connection.copy_in("COPY copied FROM STDIN", "1\ta\n2\tb\n") == 2
+            assert connection.trips - before == 1, "BEGIN and the data travel along"
+            assert await connection.copy_out("COPY copied TO STDOUT") == [b"1\ta\n", b"2\tb\n"]
+            await connection.commit()
+            for wrong in (
+                connection.copy_in("COPY copied FROM STDIN", "x\ta\n" * 100_000),
+                connection.copy_in("COPY nothing FROM STDIN", b"1\n"),
+                connection.copy_out("COPY copied FROM STDIN"),
+                connection.execute("COPY copied FROM STDIN"),
+                connection.execute("SELECT 1; COPY copied FROM STDIN"),
+                connection.copy_out("SELECT 1"),
+            ):
+                with pytest.raises(onetrip.DatabaseError):
+                    await wrong
+                await connection.rollback()
+            async with connection.pipeline() as pipeline:
+                await pipeline.execute("SELECT 1")
+            many = "".join(f"{id}\t{'x' * 100}\n" for id in range(50_000))
+            assert await connection.copy_in("COPY copied FROM STDIN", many) == 50_000
+            assert len(await connection.copy_out("COPY copied TO STDOUT")) == 50_002
+            assert await (await connection.execute("SELECT 7")).fetchone() == (7,)
+
+    run(main())
+
+
+def test_an_operation_may_differ_from_its_block(server: dict[str, Any], run: Run) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server, autocommit=True) as connection:
+            await connection.execute("CREATE TEMP TABLE t (id int)")
+            with pytest.raises(errors.DivisionByZero):
+                async with connection.pipeline() as pipeline:
+                    kept = await pipeline.execute("INSERT INTO t VALUES (1)", on_error="continue")
+                    shrugged = await pipeline.execute("SELECT 1/0", on_error="continue")
+                    undone = await pipeline.execute("INSERT INTO t VALUES (2)")
+                    await pipeline.call("pg_backend_pid")
+                    await pipeline.execute("SELECT 2/0")
+                    late = await pipeline.execute("INSERT INTO t VALUES (3)", on_error="continue")
+            assert kept.rowcount == 1
+            with pytest.raises(errors.DivisionByZero):
+                shrugged.result()
+            with pytest.raises(onetrip.PipelineUndone):
+                undone.result()
+            with pytest.raises(onetrip.PipelineAborted):
+                late.result()
+            assert await (await connection.execute("SELECT id FROM t")).fetchall() == [(1,)]
+
+    run(main())
+
+
+def test_what_the_server_says_is_heard(server: dict[str, Any], run: Run) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server, autocommit=True) as connection:
+            await connection.execute("DO $$ BEGIN RAISE NOTICE 'hello'; RAISE NOTICE 'again'; END $$")
+            assert connection.lines() == ["hello", "again"]
+            await connection.execute("DO $$ BEGIN RAISE NOTICE 'hello'; END $$")
+            assert [notice.message_primary for notice in connection.notices()] == ["hello"]
+            assert await connection.collect_output() is False
+            await connection.execute("LISTEN here")
+            assert await connection.notification(0.05) is None
+            waiting = asyncio.ensure_future(connection.notification())
+            async with await aio.connect(**server, autocommit=True) as other:
+                await other.execute("NOTIFY here, 'x'")
+            heard = await asyncio.wait_for(waiting, 20)
+            assert heard is not None and (heard.channel, heard.payload) == ("here", "x")
 
     run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ from typing import Any
 
 import onetrip
 import pytest
-from onetrip import TransactionStatus, errors
+from onetrip import TransactionStatus, aio, errors
 
 
 def test_the_first_statement_begins_a_transaction(connection: onetrip.Connection) -> None:
@@ -181,6 +182,34 @@ def test_notices_and_notifications_are_heard(connection: onetrip.Connection) -> 
     connection.execute("NOTIFY here, 'x'")
     heard = next(connection.notifies(5))
     assert (heard.channel, heard.payload, heard.pid) == ("here", "x", connection.backend_pid)
+
+
+def test_what_procedures_print_comes_along(server: dict[str, Any]) -> None:
+    printing = "SELECT dbms_output.put_line('line ' || n) FROM generate_series(1, 3) AS n"
+
+    async def awaiting() -> list[str]:
+        async with await aio.connect(**server, autocommit=True) as connection:
+            assert await connection.collect_output("dbms_output")
+            before = connection.trips
+            await connection.execute(printing)
+            assert connection.trips - before == 1
+            return connection.lines()
+
+    with onetrip.connect(**server, autocommit=True) as connection:
+        assert connection.collect_output() is False
+        connection.execute("CREATE EXTENSION orafce")
+        try:
+            assert connection.collect_output("dbms_output")
+            before = connection.trips
+            connection.execute(printing)
+            connection.execute("DO $$ BEGIN RAISE NOTICE 'and this'; END $$")
+            assert connection.lines() == ["line 1", "line 2", "line 3", "and this"]
+            assert (connection.trips - before, connection.lines()) == (2, [])
+            assert asyncio.run(awaiting()) == ["line 1", "line 2", "line 3"]
+            with pytest.raises(ValueError, match="source"):
+                connection.collect_output("paper")  # type: ignore[arg-type]
+        finally:
+            connection.execute("DROP EXTENSION orafce CASCADE")
 
 
 def test_a_lost_connection_is_an_operational_error(server: dict[str, Any], connection: onetrip.Connection) -> None:

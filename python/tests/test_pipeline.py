@@ -82,6 +82,23 @@ def test_abort_says_who_failed_and_what_did_not_run(connection: onetrip.Connecti
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
 
+def test_an_operation_that_may_fail_fails_no_block_and_tells_it_more_than_once(
+    connection: onetrip.Connection,
+) -> None:
+    connection.autocommit = True
+    with connection.pipeline() as pipeline:
+        shrugged = pipeline.execute("SELECT 1/0", on_error="continue")
+        pipeline.execute("SELECT 1")
+    for _ in range(2):
+        with pytest.raises(errors.DivisionByZero):
+            shrugged.result()
+    with pytest.raises(errors.UndefinedTable), connection.pipeline() as pipeline:
+        pipeline.execute("SELECT 1/0", on_error="continue")
+        failing = pipeline.execute("SELECT * FROM nothing_here")
+    with pytest.raises(errors.UndefinedTable):
+        failing.result()
+
+
 def test_many_large_objects_are_one_trip(server: dict[str, Any], turns: Turns) -> None:
     with onetrip.connect(**{**server, "port": turns.port, "sslmode": "disable"}) as connection:
         oids = [connection.create_large_object(bytes([id]) * 4000) for id in range(50)]

@@ -43,7 +43,7 @@ impl TargetSession {
     }
 
     /// Whether a server with these two traits will do.
-    pub(crate) fn accepts(self, is_standby: bool, is_read_only: bool) -> bool {
+    pub fn accepts(self, is_standby: bool, is_read_only: bool) -> bool {
         match self {
             Self::Any => true,
             Self::ReadWrite => !is_read_only,

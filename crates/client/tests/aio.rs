@@ -200,6 +200,59 @@ fn a_dropped_wait_loses_no_row_of_a_cursor() {
 }
 
 #[test]
+fn copy_moves_data_both_ways() {
+    run(async |_| {
+        let turns = Turns::before(Server::shared());
+        let mut client = Client::connect(&Server::shared().url_at(turns.port)).await.unwrap();
+        client.script("CREATE TEMP TABLE moved (a int, b text)").await.unwrap();
+        let before = turns.so_far();
+        let mut copy = client.copy_in("COPY moved FROM STDIN").await.unwrap();
+        for id in 0..10_000 {
+            copy.send(format!("{id}\tsome text of row {id}\n").as_bytes()).await.unwrap();
+        }
+        assert_eq!(copy.finish().await.unwrap(), 10_000);
+        let trips = turns.so_far() - before;
+        assert!(trips <= 2, "{trips}: CopyInResponse may come while data is being sent");
+        let before = turns.so_far();
+        let mut copy = client.copy_out("COPY moved TO STDOUT").await.unwrap();
+        let (mut lines, mut bytes) = (0, 0);
+        while let Some(piece) = copy.next_piece().await.unwrap() {
+            (lines, bytes) = (lines + 1, bytes + piece.len());
+        }
+        assert_eq!((lines, copy.rows(), turns.so_far() - before), (10_000, Some(10_000), 1));
+        assert!(bytes > 200_000);
+        client.copy_in("COPY moved FROM STDIN").await.unwrap().send(b"1\tgiven up\n").await.unwrap();
+        assert_eq!(client.execute("SELECT FROM moved", &[]).await.unwrap(), 10_000, "that is not kept");
+        let mut copy = client.copy_out("COPY moved TO STDOUT").await.unwrap();
+        assert!(copy.next_piece().await.unwrap().is_some());
+        assert_eq!(client.execute("SELECT 1", &[]).await.unwrap(), 1, "what nobody reads is in nobody's way");
+        let mut copy = client.copy_in("COPY moved FROM STDIN").await.unwrap();
+        let mut sent = Ok(());
+        for _ in 0..10_000 {
+            sent = copy.send(&b"not a number\tx\n".repeat(10)).await;
+            if sent.is_err() {
+                break;
+            }
+        }
+        let refused = match sent {
+            Ok(()) => copy.finish().await.unwrap_err(),
+            Err(error) => {
+                drop(copy);
+                error
+            }
+        };
+        assert_eq!(refused.sqlstate(), Some("22P02"));
+        let error = client.copy_out("COPY moved FROM STDIN").await.unwrap().next_piece().await.unwrap_err();
+        assert_eq!(error.sqlstate(), Some("57014"), "{error}");
+        let absent = client.copy_in("COPY nothing FROM STDIN").await.unwrap().finish().await.unwrap_err();
+        assert_eq!(absent.sqlstate(), Some("42P01"));
+        let no_copy = client.copy_in("SELECT 1").await.unwrap_err();
+        assert!(matches!(no_copy, Error::Usage(Usage::NotCopy)), "{no_copy}");
+        assert_eq!(client.execute("SELECT 1", &[]).await.unwrap(), 1);
+    });
+}
+
+#[test]
 fn a_pool_makes_no_trip_of_its_own() {
     run(async |mut other| {
         let turns = Turns::before(Server::shared());

@@ -74,5 +74,5 @@ fn a_block_can_be_come_back_to() {
     assert_eq!(outcomes.operation(first.number()), Some(first));
     assert_eq!(outcomes.operation(second.number() + 1), None);
     assert_eq!(outcomes.take(first).unwrap().count(), 1);
-    assert_eq!(client.core().first_failed(), Some(second));
+    assert_eq!(client.core().first_failed(&[]), Some(second));
 }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onetrip_client::blocking::{Canceller, Client};
+use onetrip_client::core::OutputSource;
 use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, OnError, TransactionStatus};
 use onetrip_target::{Conninfo, Environment, Settings};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -97,6 +99,18 @@ pub(crate) fn asked(
     let query = translated(queries, py, text)?;
     let parameters = Parameters::of(&query, given)?;
     Ok(Asked::One(query, parameters))
+}
+
+/// Where a session's output is kept, by its name.
+pub(crate) fn output_source(name: &str) -> PyResult<OutputSource> {
+    match name {
+        "dbms_output" => Ok(OutputSource::DbmsOutput),
+        "functions" => Ok(OutputSource::Functions),
+        _ => {
+            let problem = format!("source has to be 'dbms_output' or 'functions', not {name:?}");
+            Err(PyValueError::new_err(problem))
+        }
+    }
 }
 
 /// The statement as the server wants it.
@@ -294,9 +308,9 @@ impl Session {
         Answer::new(done, self.loaders.bind(py))
     }
 
-    /// The first operation of the last block that did not run, if there is one.
-    fn first_failed(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.with(py, |client| Ok(client.core().first_failed().map(|id| id.number())))
+    /// The first operation of the last block that did not run, if there is one, `but` for these.
+    fn first_failed(&self, py: Python<'_>, but: Vec<u64>) -> PyResult<Option<u64>> {
+        self.with(py, |client| Ok(client.core().first_failed(&but).map(|id| id.number())))
     }
 
     /// Copies data in; how many rows.
@@ -422,6 +436,17 @@ impl Session {
         let made: PyResult<Vec<Bound<'py, PyDict>>> =
             notices.iter().map(|notice| fields(py, notice)).collect();
         PyList::new(py, made?)
+    }
+
+    /// From now on, output of the session comes along with the answers of calls; false where there is no such source.
+    fn collect_output(&self, py: Python<'_>, source: &str) -> PyResult<bool> {
+        let source = output_source(source)?;
+        self.with(py, |client| client.collect_output(source))
+    }
+
+    /// What statements have printed since the last call.
+    fn lines(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with(py, Client::lines)
     }
 
     /// The next notification: channel, payload, process id. Waits for one, at most so many seconds.

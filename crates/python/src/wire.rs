@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use onetrip_client::core::{Connection, Event, Gather, Opening, Security, Step};
-use onetrip_client::{Config, ConnectError, Done, Error, TargetSession, TransactionStatus, Usage};
+use onetrip_client::core::{Connection, Event, Gather, Opening, OutputSource, Request, Security, Step};
+use onetrip_client::{
+    Config, ConnectError, Done, Error, ServerError, TargetSession, TransactionStatus, Usage,
+};
 use onetrip_target::Host;
 use onetrip_target::address::{Address, candidates};
 use onetrip_target::tls::connector;
@@ -12,10 +14,10 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::answer::Answer;
 use crate::block::mode;
-use crate::errors::{exception, misuse};
+use crate::errors::{exception, fields};
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::session::{Asked, asked, config, locked, translated};
+use crate::session::{Asked, asked, config, locked, output_source, translated};
 use crate::spent::{opened, spent};
 
 /// How to connect with one of the servers that connection text names.
@@ -24,6 +26,7 @@ pub(crate) struct Candidate {
     config: Arc<Config>,
     host: Host,
     address: Address,
+    wanted: TargetSession,
 }
 
 #[pymethods]
@@ -41,6 +44,17 @@ impl Candidate {
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.config.conninfo.connect_timeout.map(|timeout| timeout.as_secs_f64())
+    }
+
+    /// The kind of server that is wanted, by libpq's word.
+    #[getter]
+    fn wanted(&self) -> &'static str {
+        self.wanted.as_str()
+    }
+
+    /// Whether a server with these two traits will do.
+    fn accepts(&self, is_standby: bool, is_read_only: bool) -> bool {
+        self.wanted.accepts(is_standby, is_read_only)
     }
 
     /// Whether each of TLS and plain may be tried, in order.
@@ -67,17 +81,16 @@ pub(crate) fn addresses(
     keywords: Vec<(String, String)>,
 ) -> PyResult<Vec<Candidate>> {
     let config = config(py, text, keywords)?;
-    match config.target_session() {
-        Ok(TargetSession::Any) => {}
-        Ok(_) => {
-            return Err(misuse(py, "unsupported", "onetrip.aio cannot tell servers by target_session_attrs"));
-        }
-        Err(error) => return Err(refused(py, error)),
-    }
+    let wanted = config.target_session().map_err(|error| refused(py, error))?;
     let found = py.detach(|| {
         let found = candidates(&config.conninfo).map(|(host, address)| {
             let config = Arc::clone(&config);
-            Ok(Candidate { config, host: host.clone(), address: address.map_err(ConnectError::from)? })
+            Ok(Candidate {
+                config,
+                host: host.clone(),
+                address: address.map_err(ConnectError::from)?,
+                wanted,
+            })
         });
         found.collect::<Vec<Result<_, ConnectError>>>()
     });
@@ -116,6 +129,17 @@ struct State {
     gather: Gather,
     /// The BEGIN of the call under way, whose result nobody wants.
     begins: bool,
+    copying: Copying,
+    /// What a COPY has given so far.
+    copied: Vec<Vec<u8>>,
+}
+
+/// Where the data of the call under way goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copying {
+    Nowhere,
+    In,
+    Out,
 }
 
 impl State {
@@ -158,8 +182,15 @@ impl State {
     fn gather_events(&mut self) -> Result<(), Error> {
         let Phase::Open(core) = &mut self.phase else { return Ok(()) };
         while let Some(event) = core.next_event()? {
-            if !matches!(event, Event::Ready(_)) {
-                self.gather.take(core, event);
+            match event {
+                Event::Ready(_) => {}
+                Event::CopyData { data, .. } => self.copied.push(core.copied(data).to_vec()),
+                // The data is on its way without being waited for.
+                Event::CopyIn { .. } if self.copying == Copying::In => {}
+                Event::CopyIn { .. } if self.copying == Copying::Out => {
+                    core.copy_refuse("this call takes data, and has none to give");
+                }
+                event => self.gather.take(core, event),
             }
         }
         Ok(())
@@ -197,7 +228,13 @@ impl Wire {
         };
         let opening = open().map_err(|error| refused(py, error))?;
         let phase = Phase::Opening(Box::new(opening));
-        let state = State { phase, gather: Gather::default(), begins: false };
+        let state = State {
+            phase,
+            gather: Gather::default(),
+            begins: false,
+            copying: Copying::Nowhere,
+            copied: Vec::new(),
+        };
         let (state, queries) = (Mutex::new(state), Mutex::new(Queries::default()));
         Ok(Self { state, queries, loaders: PyDict::new(py).unbind() })
     }
@@ -251,7 +288,7 @@ impl Wire {
     ) -> PyResult<()> {
         let asked = asked(&self.queries, py, text, given)?;
         self.with(py, |state| {
-            state.gather = Gather::default();
+            (state.gather, state.copying) = (Gather::default(), Copying::Nowhere);
             let core = state.core()?;
             let (begins, _) = match &asked {
                 Asked::Script(text) => core.submit_script_in_transaction(text, begins)?,
@@ -260,6 +297,48 @@ impl Wire {
             state.begins = begins;
             Ok(())
         })
+    }
+
+    /// Asks for a COPY: with `gives`, of data that [`copy_data`](Self::copy_data) gives, else of data that comes.
+    fn ask_copy(&self, py: Python<'_>, text: &str, gives: bool, begins: bool) -> PyResult<()> {
+        self.with(py, |state| {
+            (state.gather, state.copied) = (Gather::default(), Vec::new());
+            state.copying = if gives { Copying::In } else { Copying::Out };
+            let core = state.core()?;
+            let (begins, _) = core.submit_copy_in_transaction(&Request::new(text, &[]), begins)?;
+            if !gives {
+                core.sync();
+            }
+            state.begins = begins;
+            Ok(())
+        })
+    }
+
+    /// Gives data.
+    fn copy_data(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        self.with(py, |state| {
+            state.core()?.copy_data(data);
+            Ok(())
+        })
+    }
+
+    /// Ends the data; without `keeps` the COPY fails, and nothing of it is kept.
+    fn end_copy(&self, py: Python<'_>, keeps: bool) -> PyResult<()> {
+        self.with(py, |state| {
+            let core = state.core()?;
+            if keeps {
+                core.copy_done();
+            } else {
+                core.copy_fail("the client gave up");
+            }
+            core.sync();
+            Ok(())
+        })
+    }
+
+    /// Takes the data of the COPY that was asked for.
+    fn copied(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut locked(&self.state).copied)
     }
 
     /// What the statements did that [`ask`](Self::ask) asked for.
@@ -276,21 +355,35 @@ impl Wire {
     }
 
     /// Adds a statement to the block; its operation's number.
-    #[pyo3(signature = (text, given, begin, /))]
+    #[pyo3(signature = (text, given, goes_on, begin, /))]
     fn push(
         &self,
         py: Python<'_>,
         text: &str,
         given: Option<&Bound<'_, PyAny>>,
+        goes_on: Option<bool>,
         begin: bool,
     ) -> PyResult<u64> {
         let asked = asked(&self.queries, py, text, given)?;
         self.with(py, |state| {
             let core = state.core()?;
             if begin {
-                core.push(&onetrip_client::core::Request::new("BEGIN", &[]), None)?;
+                core.push(&Request::new("BEGIN", &[]), None)?;
             }
-            asked.request(|request| core.push(request, None)).map(|id| id.number())
+            asked.request(|request| core.push(request, goes_on.map(mode))).map(|id| id.number())
+        })
+    }
+
+    /// Whether all operations before have to be answered before one of this kind can be pushed; then it sees to it that
+    /// they will be.
+    fn needs_answers(&self, py: Python<'_>, goes_on: Option<bool>) -> PyResult<bool> {
+        self.with(py, |state| {
+            let core = state.core()?;
+            let needs = core.needs_barrier(goes_on.map(mode));
+            if needs {
+                core.put_barrier();
+            }
+            Ok(needs)
         })
     }
 
@@ -355,9 +448,9 @@ impl Wire {
         Answer::new(done, self.loaders.bind(py))
     }
 
-    /// The first operation of the last block that failed.
-    fn first_failed(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.with(py, |state| Ok(state.core()?.first_failed().map(|id| id.number())))
+    /// The first operation of the last block that failed, `but` for these.
+    fn first_failed(&self, py: Python<'_>, but: Vec<u64>) -> PyResult<Option<u64>> {
+        self.with(py, |state| Ok(state.core()?.first_failed(&but).map(|id| id.number())))
     }
 
     /// What interrupts the session from another connection.
@@ -417,6 +510,38 @@ impl Wire {
     /// A setting that the server reports.
     fn setting(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         self.with(py, |state| Ok(state.core()?.setting(name).map(str::to_owned)))
+    }
+
+    /// What has to run before output is collected; it fails where there is none.
+    #[staticmethod]
+    fn opening(source: &str) -> PyResult<&'static str> {
+        output_source(source).map(OutputSource::opening)
+    }
+
+    /// From now on, output of the session comes along with the answers of calls.
+    fn collect_output(&self, py: Python<'_>, source: &str) -> PyResult<()> {
+        let source = output_source(source)?;
+        self.with(py, |state| {
+            state.core()?.collect_output(Some(source));
+            Ok(())
+        })
+    }
+
+    /// What statements have printed since the last call.
+    fn lines(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with(py, |state| {
+            let core = state.core()?;
+            Ok(std::iter::from_fn(|| core.take_line()).collect())
+        })
+    }
+
+    /// The notices since the last call, field by field.
+    fn notices<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let notices: Vec<ServerError> = self.with(py, |state| {
+            let core = state.core()?;
+            Ok(std::iter::from_fn(|| core.take_notice()).collect())
+        })?;
+        notices.iter().map(|notice| fields(py, notice)).collect()
     }
 
     /// The next notification that has come: channel, payload, process id.

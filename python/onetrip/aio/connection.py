@@ -13,14 +13,18 @@ from onetrip.aio.large_object import AsyncLargeObject, create, fetch_ahead, writ
 from onetrip.aio.pipeline import AsyncPipeline
 from onetrip.aio.server_cursor import AsyncServerCursor
 from onetrip.aio.transport import Transport
-from onetrip.connection import Notify, TransactionStatus
+from onetrip.connection import Notify, OutputSource, TransactionStatus
 from onetrip.cursor import By, Params
-from onetrip.errors import InterfaceError, OperationalError, ProgrammingError
+from onetrip.errors import Diagnostic, InterfaceError, OperationalError, ProgrammingError
 from onetrip.pipeline import _GOES_ON, OnError
 
 if TYPE_CHECKING:
     from onetrip.adapt import Loader
     from onetrip.rows import RowFactory
+
+
+# Data of a COPY that is written before the socket is given the time to take it.
+_COPY_BYTES = 64 * 1024
 
 
 class AsyncConnection:
@@ -108,12 +112,74 @@ class AsyncConnection:
         await reader.read()
         writer.close()
 
+    async def copy_in(self, statement: str, data: str | bytes) -> int:
+        """Runs a COPY ... FROM STDIN with its data; how many rows."""
+        encoded = data.encode() if isinstance(data, str) else bytes(data)
+        async with self._lock:
+            wire, transport = self._wire(), self._transport
+            wire.ask_copy(statement, True, self._begins)
+            try:
+                for at in range(0, len(encoded), _COPY_BYTES):
+                    wire.copy_data(encoded[at : at + _COPY_BYTES])
+                    await transport.flushed()
+            except asyncio.CancelledError:
+                wire.end_copy(False)
+                await asyncio.shield(self._abandon())
+                raise
+            wire.end_copy(True)
+            (answer,) = await self._answers()
+            return answer.count
+
+    async def copy_out(self, statement: str) -> list[bytes]:
+        """Runs a COPY ... TO STDOUT; its data, in the text formats a row each."""
+        async with self._lock:
+            wire = self._wire()
+            wire.ask_copy(statement, False, self._begins)
+            await self._answers()
+            return [bytes(piece) for piece in wire.copied()]
+
+    async def collect_output(self, source: OutputSource = "dbms_output") -> bool:
+        """What statements print comes along with their answers, as with `onetrip.Connection.collect_output`."""
+        async with self.pipeline("continue") as pipeline:
+            pipeline._begins = False
+            opening = await pipeline.execute(_native.Wire.opening(source))
+        try:
+            opening.result()
+        except (errors.UndefinedFunction, errors.InvalidSchemaName):
+            return False
+        self._wire().collect_output(source)
+        return True
+
+    def lines(self) -> list[str]:
+        """What statements have printed since the last call, as `onetrip.Connection.lines`."""
+        return self._wire().lines()
+
+    def notices(self) -> list[Diagnostic]:
+        """The notices that came since the last call."""
+        return [Diagnostic(fields) for fields in self._wire().notices()]
+
     def notifies(self) -> list[Notify]:
         """The notifications that have come with other answers, or by themselves."""
         heard = []
         while (one := self._wire().notification()) is not None:
             heard.append(Notify(*one))
         return heard
+
+    async def notification(self, timeout: float | None = None) -> Notify | None:
+        """The next notification; waits for it, at most `timeout` seconds. Statements may run meanwhile."""
+        try:
+            return await asyncio.wait_for(self._notification(), timeout)
+        except (asyncio.TimeoutError, TimeoutError):
+            return None
+
+    async def _notification(self) -> Notify:
+        transport = self._transport
+        while (heard := self._wire().notification()) is None:
+            if transport.is_lost:
+                raise OperationalError("the connection has ended")
+            transport.heard.clear()
+            await transport.heard.wait()
+        return Notify(*heard)
 
     def parameter_status(self, name: str) -> str | None:
         """A setting that the server reports."""
@@ -179,15 +245,17 @@ class AsyncConnection:
 
     async def _run(self, statement: str, params: Params, begins: bool) -> list[_native.Answer]:
         async with self._lock:
-            wire = self._wire()
-            wire.ask(statement, params, begins)
-            try:
-                await self._transport.answered()
-            except asyncio.CancelledError:
-                # The answer is on its way and belongs to nobody: the connection cannot be used before it has come.
-                await asyncio.shield(self._abandon())
-                raise
-            return wire.answers()
+            self._wire().ask(statement, params, begins)
+            return await self._answers()
+
+    async def _answers(self) -> list[_native.Answer]:
+        try:
+            await self._transport.answered()
+        except asyncio.CancelledError:
+            # The answer is on its way and belongs to nobody: the connection cannot be used before it has come.
+            await asyncio.shield(self._abandon())
+            raise
+        return self._wire().answers()
 
     async def _run_many(self, statement: str, rows: Iterable[Any], by: By) -> int:
         async with self._lock:
@@ -219,17 +287,59 @@ async def connect(
     """Connects as `onetrip.connect` does, without blocking the event loop."""
     pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
     loop = asyncio.get_running_loop()
+    candidates = await loop.run_in_executor(None, _native.addresses, conninfo, pairs)
     failed: Exception | None = None
-    for candidate in await loop.run_in_executor(None, _native.addresses, conninfo, pairs):
-        for tls in candidate.ways():
+    for any_will_do in (False, True):
+        for candidate in candidates:
             try:
-                transport = await asyncio.wait_for(_open(candidate, tls), candidate.timeout)
-                return AsyncConnection(transport, candidate.address, autocommit, row_factory)
+                transport = await _reach(candidate)
+                connection = AsyncConnection(transport, candidate.address, autocommit, row_factory)
+                if any_will_do or await _suits(candidate, connection):
+                    return connection
+                await connection.close()
+                # That a server was the wrong one tells more than that another was down.
+                failed = _WrongKind(f"the server at {candidate.address} is not {candidate.wanted}")
             except (OSError, asyncio.TimeoutError, errors.Error) as error:
+                if isinstance(error, errors.Error) and (error.sqlstate or "").startswith("28"):
+                    raise  # another server would refuse the password as well
                 failed = failed or error
+        if not (isinstance(failed, _WrongKind) and candidates[0].wanted == "prefer-standby"):
+            break
     if isinstance(failed, errors.Error):
         raise failed
     raise OperationalError(f"cannot connect: {failed or 'no server is named'}") from failed
+
+
+class _WrongKind(OperationalError):
+    """A server is not what target_session_attrs asks for."""
+
+
+async def _suits(candidate: _native.Candidate, connection: AsyncConnection) -> bool:
+    """Whether a server is of the kind that is wanted."""
+    if candidate.wanted == "any":
+        return True
+    is_standby = connection.parameter_status("in_hot_standby")
+    if is_standby is not None:  # servers from 14 on tell without being asked
+        is_read_only = is_standby == "on" or connection.parameter_status("default_transaction_read_only") == "on"
+        return candidate.accepts(is_standby == "on", is_read_only)
+    asked = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::bool"
+    (answer,) = await connection._run(asked, None, False)
+    return candidate.accepts(*(answer.one() or ()))
+
+
+async def _reach(candidate: _native.Candidate) -> Transport:
+    """Opens a session with one server, with TLS or without it as sslmode says."""
+    failed: Exception | None = None
+    for tls in candidate.ways():
+        try:
+            return await asyncio.wait_for(_open(candidate, tls), candidate.timeout)
+        except (OSError, asyncio.TimeoutError, errors.Error) as error:
+            failed = failed or error
+            # The other way helps where this one failed, or where the server lets nobody in by it.
+            if isinstance(error, errors.Error) and error.sqlstate not in (None, "28000"):
+                break
+    assert failed is not None
+    raise failed
 
 
 async def _open(candidate: _native.Candidate, tls: bool) -> Transport:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
 from onetrip.cursor import Params, Row
-from onetrip.pipeline import _GOES_ON, OnError
+from onetrip.errors import Error
+from onetrip.pipeline import _GOES_ON, OnError, is_outcome, raise_first
 
 if TYPE_CHECKING:
     from onetrip.aio.connection import AsyncConnection
@@ -18,17 +20,25 @@ _BATCH = 256
 class AsyncOperation:
     """One operation of a pipeline. Its result can be had once it is answered."""
 
-    __slots__ = ("_answer", "_pipeline", "id")
+    __slots__ = ("_answer", "_error", "_goes_on", "_pipeline", "id")
 
-    def __init__(self, pipeline: AsyncPipeline, number: int) -> None:
+    def __init__(self, pipeline: AsyncPipeline, number: int, goes_on: bool) -> None:
         self.id = number
+        self._goes_on = goes_on
+        self._error: Error | None = None
         self._pipeline = pipeline
         self._answer: _native.Answer | None = None
 
     def result(self) -> AsyncOperation:
         """Raises the operation's error; returns the operation if it ran."""
+        if self._error is not None:
+            raise self._error
         if self._answer is None:
-            self._answer = self._pipeline.connection._wire().take(self.id)
+            try:
+                self._answer = self._pipeline.connection._wire().take(self.id)
+            except Error as error:
+                self._error = error if is_outcome(error) else None
+                raise
         return self
 
     @property
@@ -61,14 +71,26 @@ class AsyncPipeline:
         self.operations: list[AsyncOperation] = []
         self._begins = False
 
-    async def execute(self, statement: str, params: Params = None) -> AsyncOperation:
-        """Adds a statement. It waits only where the other side does not take any more."""
-        operation = AsyncOperation(self, self.connection._wire().push(statement, params, self._begins))
+    async def execute(
+        self, statement: str, params: Params = None, *, on_error: OnError | None = None
+    ) -> AsyncOperation:
+        """Adds a statement, perhaps with another `on_error` than the block's. It waits only where the other side does
+        not take any more, or where answers decide whether the statement may run."""
+        wire, goes_on = self.connection._wire(), None if on_error is None else _GOES_ON[on_error]
+        if wire.needs_answers(goes_on):
+            await self.connection._transport.answered()
+        number = wire.push(statement, params, goes_on, self._begins)
+        operation = AsyncOperation(self, number, _GOES_ON[on_error or self.on_error])
         self._begins = False
         self.operations.append(operation)
         if len(self.operations) % _BATCH == 0:
             await self.connection._transport.flushed()
         return operation
+
+    async def call(self, function: str, args: Sequence[Any] = ()) -> AsyncOperation:
+        """Adds a call of a function of the server."""
+        marks = ", ".join(["%s"] * len(args))
+        return await self.execute(f"SELECT {function}({marks})", tuple(args))
 
     async def commit(self) -> AsyncOperation:
         """Adds COMMIT; its result raises where the transaction was rolled back instead."""
@@ -104,10 +126,7 @@ class AsyncPipeline:
                 await transport.answered()
         finally:
             self.connection._lock.release()
-        failed = wire.first_failed() if kind is None and self.on_error == "abort" else None
-        for operation in self.operations:
-            if operation.id == failed and operation._answer is None:
-                operation.result()
+        raise_first(self.operations, wire.first_failed if kind is None else None)
 
     async def _end_transaction(self, statement: str) -> AsyncOperation:
         self._begins = False

@@ -15,6 +15,7 @@ class Transport(asyncio.Protocol):
         self.wire = wire
         self.transport: asyncio.Transport | None = None
         self.waiter: asyncio.Future[None] | None = None
+        self.heard = asyncio.Event()
         self.operation: int | None = None
         self.is_lost = False
         self._may_write = asyncio.Event()
@@ -27,6 +28,7 @@ class Transport(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             is_settled = self.wire.received(data)
+            self.heard.set()
             self.flush()
             if is_settled or self._is_answered():
                 self._wake(None)
@@ -36,6 +38,7 @@ class Transport(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
         self._may_write.set()
+        self.heard.set()
         with contextlib.suppress(errors.Error):
             self.wire.lost()
         self._wake(None)

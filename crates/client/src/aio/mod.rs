@@ -3,6 +3,7 @@
 //! Every future may be dropped: what was sent stays sent, and the next call reads and throws away what nobody waits for.
 
 mod bulk;
+mod copy;
 mod cursor;
 mod pipeline;
 mod pool;
@@ -20,6 +21,7 @@ use blocking::Canceller;
 
 pub use crate::Outcomes;
 pub use crate::core::Cursor;
+pub use copy::{CopyIn, CopyOut};
 pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
@@ -94,7 +96,7 @@ impl Client {
             self.settle().await?;
             let repeats = may_repeat && self.core.transaction_status() == TransactionStatus::Idle;
             self.submit(statement, parameters)?;
-            match self.finish().await {
+            match self.finish(Finish::default()).await {
                 Err(error) if repeats && error.is_about_a_stale_statement() => may_repeat = false,
                 done => return done.map(|tag| tag.rows()),
             }
@@ -132,7 +134,7 @@ impl Client {
     pub async fn script(&mut self, statements: &str) -> Result<(), Error> {
         self.settle().await?;
         self.core.submit_script(statements)?;
-        self.finish().await.map(drop)
+        self.finish(Finish::default()).await.map(drop)
     }
 
     /// Opens a block of operations that travel together.
@@ -262,8 +264,7 @@ impl Client {
         Ok(())
     }
 
-    async fn finish(&mut self) -> Result<CommandTag, Error> {
-        let mut finish = Finish::default();
+    async fn finish(&mut self, mut finish: Finish) -> Result<CommandTag, Error> {
         loop {
             let event = self.event().await?;
             finish.take(&mut self.core, event);

@@ -1,8 +1,8 @@
 use std::io::{self, Read, Write};
 
 use super::Client;
-use crate::core::{Event, Request, is_copy};
-use crate::{CommandTag, Error, Usage};
+use crate::core::{Event, Finish, Request};
+use crate::{CommandTag, Error};
 
 /// Data is handed to the socket in pieces of this size, in bytes.
 const SEND_BYTES: usize = 64 * 1024;
@@ -47,7 +47,7 @@ impl CopyIn<'_> {
         self.is_finished = true;
         self.client.core.copy_done();
         self.client.core.sync();
-        let done = self.client.finish();
+        let done = self.client.finish(Finish::of_copy());
         match self.failed.take() {
             Some(error) => Err(error),
             None => done.map(|tag| tag.rows()),
@@ -159,9 +159,6 @@ impl Client {
     }
 
     fn start_copy(&mut self, statement: &str) -> Result<(), Error> {
-        if !is_copy(statement) {
-            return Err(Usage::NotCopy.into());
-        }
         self.settle()?;
         self.core.submit_copy(&Request::new(statement, &[])).map(drop)
     }

@@ -121,7 +121,7 @@ impl Client {
             let repeats = may_repeat && self.core.transaction_status() == TransactionStatus::Idle;
             self.core.submit(request)?;
             self.core.sync();
-            match self.finish() {
+            match self.finish(Finish::default()) {
                 Err(error) if repeats && error.is_about_a_stale_statement() => may_repeat = false,
                 done => return done,
             }
@@ -165,7 +165,7 @@ impl Client {
     pub fn script(&mut self, statements: &str) -> Result<(), Error> {
         self.settle()?;
         self.core.submit_script(statements)?;
-        self.finish().map(drop)
+        self.finish(Finish::default()).map(drop)
     }
 
     /// Opens a block of operations that travel together.
@@ -332,8 +332,7 @@ impl Client {
     }
 
     /// Waits until all of one call is answered.
-    fn finish(&mut self) -> Result<CommandTag, Error> {
-        let mut finish = Finish::default();
+    fn finish(&mut self, mut finish: Finish) -> Result<CommandTag, Error> {
         loop {
             let event = self.event()?;
             finish.take(&mut self.core, event);

@@ -48,11 +48,6 @@ impl Control {
     }
 }
 
-/// Whether a statement has data of its own.
-pub(crate) fn is_copy(text: &str) -> bool {
-    Control::of(text) == Control::Copy
-}
-
 /// The words of a statement, without the comments before each.
 struct Words<'a> {
     rest: &'a str,

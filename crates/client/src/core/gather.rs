@@ -62,10 +62,25 @@ impl Connection {
         request: &Request<'_>,
         begins: bool,
     ) -> Result<(bool, OperationId), Error> {
+        self.check_submit(request)?;
         let begins = self.submit_begin(begins)?;
         let operation = self.submit(request)?;
         self.sync();
         Ok((begins, operation))
+    }
+
+    /// The same for a COPY, whose data follows or comes; [`sync`](Self::sync) has to follow.
+    ///
+    /// # Errors
+    /// As [`submit_copy`](Self::submit_copy).
+    pub fn submit_copy_in_transaction(
+        &mut self,
+        request: &Request<'_>,
+        begins: bool,
+    ) -> Result<(bool, OperationId), Error> {
+        self.check_copy(request)?;
+        let begins = self.submit_begin(begins)?;
+        Ok((begins, self.submit_copy(request)?))
     }
 
     /// The same for statements by the simple protocol.

@@ -59,7 +59,6 @@ pub use request::{Limits, Request};
 use crate::{Columns, Error, ServerError};
 pub(crate) use auth::Binding;
 use block::Block;
-pub(crate) use control::is_copy;
 pub(crate) use cursors::{Cursors, Next};
 pub(crate) use pace::SendPace;
 pub(crate) use prefetch::first_part;

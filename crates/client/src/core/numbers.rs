@@ -26,11 +26,14 @@ impl Connection {
         self.take_outcome(OperationId::of_number(number))
     }
 
-    /// The operation of the last block that failed, or else the first that did not run or was undone.
-    pub fn first_failed(&self) -> Option<OperationId> {
+    /// The operation of the last block that failed, or else the first that did not run or was undone; `but` for those
+    /// that somebody else looks after, by their numbers in order.
+    pub fn first_failed(&self, but: &[u64]) -> Option<OperationId> {
         let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
         let is_bad = |outcome: &Outcome| matches!(outcome, Outcome::Aborted { .. } | Outcome::Undone { .. });
-        let first = |is: &dyn Fn(&Outcome) -> bool| self.outcomes().find(|(_, outcome)| is(outcome));
+        let counts = |id: OperationId| but.binary_search(&id.number()).is_err();
+        let first =
+            |is: &dyn Fn(&Outcome) -> bool| self.outcomes().find(|(id, outcome)| counts(*id) && is(outcome));
         first(&is_failed).or_else(|| first(&is_bad)).map(|(id, _)| id)
     }
 }

@@ -8,15 +8,22 @@ use crate::{Columns, CommandTag, Error};
 pub(crate) struct Finish {
     done: CommandTag,
     failed: Option<Error>,
+    /// The data of a COPY was sent without waiting to be asked for it.
+    has_data: bool,
 }
 
 impl Default for Finish {
     fn default() -> Self {
-        Self { done: CommandTag::new(b""), failed: None }
+        Self { done: CommandTag::new(b""), failed: None, has_data: false }
     }
 }
 
 impl Finish {
+    /// Of a COPY whose data was sent.
+    pub(crate) fn of_copy() -> Self {
+        Self { has_data: true, ..Self::default() }
+    }
+
     /// Takes an event of the call.
     pub(crate) fn take(&mut self, core: &mut Connection, event: Event) {
         match event {
@@ -24,7 +31,7 @@ impl Finish {
             // The first tells most: those after it say that what followed was not answered either.
             Event::Failed { error, .. } => self.failed = self.failed.take().or(Some(error)),
             // Only a script gets here with one: other calls refuse it before it is sent.
-            Event::CopyIn { .. } => core.copy_fail("this call has no data for COPY"),
+            Event::CopyIn { .. } if !self.has_data => core.copy_fail("this call has no data for COPY"),
             _ => {}
         }
     }

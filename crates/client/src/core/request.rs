@@ -87,25 +87,58 @@ impl std::fmt::Debug for Request<'_> {
     }
 }
 
+/// The protocol counts parameters in 16 bits.
+const PARAMETERS_MAX: usize = u16::MAX as usize;
+
 impl Connection {
     /// Asks for one statement outside of a block. [`sync`](Self::sync) or [`flush`](Self::flush) has to follow.
     ///
     /// # Errors
     /// Parameters that cannot be written, a connection that is closed or has an open block, COPY without data.
     pub fn submit(&mut self, request: &Request<'_>) -> Result<OperationId, Error> {
+        self.check_submit(request)?;
+        self.submit_any(request)
+    }
+
+    /// What [`submit`](Self::submit) refuses whatever the parameters' values are.
+    pub(super) fn check_submit(&self, request: &Request<'_>) -> Result<(), Error> {
         self.check_outside()?;
         if request.copy.is_none() && Control::of(request.text) == Control::Copy {
             return Err(Usage::UseCopy.into());
         }
-        self.submit_copy(request)
+        self.check_size(request)
     }
 
-    /// Like [`submit`](Self::submit), for COPY as well: its data follows by [`copy_data`](Self::copy_data), or comes.
+    fn check_size(&self, request: &Request<'_>) -> Result<(), Error> {
+        let size = request.text.len() + request.copy.map_or(0, <[u8]>::len);
+        if size > self.limits.bytes {
+            return Err(Error::TooLarge { what: "the request", limit: self.limits.bytes });
+        }
+        if request.parameters.len() > PARAMETERS_MAX {
+            return Err(Error::TooLarge { what: "the number of parameters", limit: PARAMETERS_MAX });
+        }
+        Ok(())
+    }
+
+    /// Like [`submit`](Self::submit), for COPY: its data follows by [`copy_data`](Self::copy_data), or comes.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit).
+    /// As [`submit`](Self::submit), and a statement that is not COPY.
     pub fn submit_copy(&mut self, request: &Request<'_>) -> Result<OperationId, Error> {
+        self.check_copy(request)?;
+        self.submit_any(request)
+    }
+
+    /// What [`submit_copy`](Self::submit_copy) refuses.
+    pub(super) fn check_copy(&self, request: &Request<'_>) -> Result<(), Error> {
         self.check_outside()?;
+        if Control::of(request.text) != Control::Copy {
+            return Err(Usage::NotCopy.into());
+        }
+        self.check_size(request)
+    }
+
+    fn submit_any(&mut self, request: &Request<'_>) -> Result<OperationId, Error> {
         let id = self.next_id();
         self.put_operation(id.0, Kind::Operation { shielded: false }, request).map(|()| id)
     }
@@ -231,10 +264,7 @@ impl Connection {
 
     /// Parse (where the server does not know the statement), Bind, Execute, and a COPY's data.
     pub(super) fn put_operation(&mut self, id: u64, kind: Kind, request: &Request<'_>) -> Result<(), Error> {
-        let size = request.text.len() + request.copy.map_or(0, <[u8]>::len);
-        if size > self.limits.bytes {
-            return Err(Error::TooLarge { what: "the request", limit: self.limits.bytes });
-        }
+        self.check_size(request)?;
         self.put_closes(id);
         let slot = self.statements.acquire(request.text, request.parameters);
         let start = self.stream.out.len();
@@ -319,8 +349,9 @@ impl Connection {
     fn put_bind(&mut self, slot: Slot, request: &Request<'_>) -> Result<(), Error> {
         let statement = &self.statements[slot];
         let types = if statement.standing == Standing::Ready { &statement.parameters[..] } else { &[] };
+        let limit = PARAMETERS_MAX;
         let count = u16::try_from(request.parameters.len())
-            .map_err(|_| Error::TooLarge { what: "the number of parameters", limit: u16::MAX.into() })?;
+            .map_err(|_| Error::TooLarge { what: "the number of parameters", limit })?;
         let formats = match request.format {
             Format::Binary => Formats::of_codes(BINARY),
             Format::Text => Formats::default(),
