@@ -9,6 +9,7 @@ use onetrip_wire::pg::{
 
 use crate::remedies::{
     Arrived, Change, Effect, Place, begins_safe, cursor_use, deallocated, leaves_savepoints, of_comments,
+    sets_prefetch_alone,
 };
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
@@ -382,11 +383,12 @@ impl Session {
         }
         let (scope, request) = scopes.of_comments(&lifted, values, names, stream);
         let template = names.template(lifted.template(), stream);
-        let effect = Effect::of(lifted.kind());
+        let has_lobs = self.config.remedies.has(Remedy::Lobs);
+        let is_of_session = has_lobs && sets_prefetch_alone(&lifted);
+        let effect = if is_of_session { Effect::Nothing } else { Effect::of(lifted.kind()) };
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }
-        let has_lobs = self.config.remedies.has(Remedy::Lobs);
         let prefetch = has_lobs.then(|| of_comments(&lifted)).flatten();
         let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
         let used = cursor_use(&lifted, text).filter(|_| self.config.remedies.has(Remedy::Cursors));

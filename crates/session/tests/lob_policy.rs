@@ -133,6 +133,21 @@ fn a_number_of_bytes_comes_along_and_no_more() {
 }
 
 #[test]
+fn a_length_that_the_bytes_do_not_tell_comes_along_with_them() {
+    let mut wire = begun("read committed", &startup(), &["64"], &[]);
+    for oid in (1..=EMPLOYEES).map(|number| 3 * number) {
+        let bytes = object(oid);
+        wire.turn(&open(oid, READ));
+        assert_eq!(wire.turn(&seek(0, 0, 2)), value(&(bytes.len() as i64).to_be_bytes()));
+        wire.turn(&seek(0, 0, 0));
+        assert_eq!(wire.turn(&read(0, 1000)), value(&bytes));
+        wire.turn(&close(0));
+    }
+    let served = served(wire);
+    assert!(served >= 3 * 58, "all but lo_open and loread, which asks for more: {served}");
+}
+
+#[test]
 fn reading_on_takes_as_many_bytes_again() {
     let mut wire = begun("read committed", &startup(), &["20"], &[]);
     wire.turn(&open(FIRST, READ));
@@ -191,7 +206,14 @@ fn a_connection_says_it_in_its_startup_packet_or_by_set() {
 fn a_setting_of_a_transaction_holds_for_it() {
     let mut wire = begun("read committed", &startup(), &["-1"], &[]);
     wire.turn(&query("SET LOCAL onetrip.lob_prefetch = 64"));
-    read_object(&mut wire, FIRST, 64); // what a SET does to descriptors is not known
+    let before = calls(&wire);
+    for number in 1..=10 {
+        wire.turn(&open(3 * number, READ));
+        assert!(wire.is_answered(&read(0, 64)), "from memory");
+        wire.turn(b"");
+        wire.turn(&close(0));
+    }
+    assert_eq!(asked(&wire, before), [64; 10]);
     wire.turn(&query("COMMIT"));
     wire.turn(&query("BEGIN"));
     read_object(&mut wire, FIRST, 64);

@@ -40,7 +40,9 @@ pub(crate) use grammar::{begins_safe, leaves_savepoints};
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
 pub use lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};
-pub(crate) use lobs::{Change, Lobs, ObjectColumn, Step, object_columns, object_of, of_comments};
+pub(crate) use lobs::{
+    Change, Lobs, ObjectColumn, Step, object_columns, object_of, of_comments, sets_prefetch_alone,
+};
 pub(crate) use loops::Loops;
 pub use loops::{BadVerify, Verify};
 pub(crate) use refusal::Broken;

@@ -269,7 +269,7 @@ impl Rule {
                 "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ, or SERIALIZABLE where that BEGIN says READ ONLY and DEFERRABLE and nothing since may have changed it; and only when the server owes the program nothing. Elsewhere at SERIALIZABLE a reader can be what fails."
             }
             Self::OnlyReads => {
-                "And only where nothing but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions."
+                "And only where nothing but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions. SET and RESET of `onetrip.lob_prefetch` count as SHOW, here and in all rules: only the session reads it."
             }
             Self::Fence => {
                 "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."

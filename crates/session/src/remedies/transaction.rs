@@ -52,7 +52,7 @@ pub(crate) enum Effect {
     Begin,
     /// Ends one.
     End,
-    /// Nothing that outlives it: SHOW, an empty text.
+    /// Nothing that outlives it, or is for the session alone: SHOW, an empty text, SET of `onetrip.lob_prefetch`.
     Nothing,
     /// Divides the transaction.
     Savepoint,

@@ -82,11 +82,8 @@ impl Session {
             Call::Read { fd, count } => {
                 let Some(open) = lobs.open.get(&fd) else { return };
                 let read = open.read + usize::try_from(count).unwrap_or_default();
-                let bytes = match prefetch {
-                    Prefetch::Auto => (2 * read).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX).min(room),
-                    _ => lobs.ahead_of_next(prefetch).min(room),
-                };
-                if needs_proof && bytes > 0 {
+                let bytes = lobs.ahead_of_place(prefetch, read).min(room);
+                if needs_proof && (bytes > 0 || prefetch == Prefetch::Auto) {
                     lobs.put_step(Call::Seek { fd, offset: 0, whence: Whence::Place, is_wide: true });
                 }
                 lobs.put_steps(fd, false, false, bytes);
@@ -254,6 +251,14 @@ impl Lobs {
             (Prefetch::First(size), _) => (size as usize).min(AHEAD_BYTES_MAX),
             (Prefetch::Locator | Prefetch::Length, _) | (Prefetch::Auto, 0) => 0,
             (Prefetch::Auto, usual) => (usual + 1).next_power_of_two().clamp(PAGE_BYTES, AHEAD_BYTES_MAX),
+        }
+    }
+
+    /// Bytes to read on behind a call of the program's, which will have read so many.
+    fn ahead_of_place(&self, prefetch: Prefetch, read: usize) -> usize {
+        match prefetch {
+            Prefetch::Auto => (2 * read).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX),
+            _ => self.ahead_of_next(prefetch),
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) use self::ahead::{Step, object_of};
 use self::call::{Call, Function};
 use self::descriptor::{At, Descriptor};
 pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
-pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments};
+pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments, sets_prefetch_alone};
 use self::policy::{Delivered, Setting};
 use self::verify::Check;
 use super::Rule;
@@ -222,7 +222,11 @@ impl Lobs {
 
     /// Whether their size is asked for: it is wanted, and objects are so long that it is not known by reading them.
     fn asks_size(&self, prefetch: Prefetch) -> bool {
-        prefetch == Prefetch::Length || self.wants_size && (self.is_cut || self.usual == 0)
+        match prefetch {
+            Prefetch::Length => true,
+            Prefetch::First(size) => self.wants_size && self.usual >= size as usize,
+            Prefetch::Locator | Prefetch::Auto => self.wants_size && (self.is_cut || self.usual == 0),
+        }
     }
 
     /// The lowest number that is free, to the program or on the server.

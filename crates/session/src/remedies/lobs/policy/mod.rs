@@ -14,7 +14,7 @@ use onetrip_wire::{BadPrefetch, Prefetch};
 pub(super) use self::delivered::Delivered;
 pub(crate) use self::delivered::{ObjectColumn, object_columns};
 pub(super) use self::setting::Setting;
-pub(crate) use self::setting::{Change, of_comments};
+pub(crate) use self::setting::{Change, of_comments, sets_prefetch_alone};
 use crate::reply_queue::Owner;
 use crate::session::Session;
 use crate::statements::Text;

@@ -36,6 +36,12 @@ pub(crate) enum Change {
     RollbackTo,
 }
 
+/// Whether a statement does nothing but SET or RESET the setting, which nobody but the session reads.
+pub(crate) fn sets_prefetch_alone(lifted: &Lifted<'_>) -> bool {
+    matches!(lifted.kind(), StatementKind::Set | StatementKind::Reset)
+        && lifted.name().is_some_and(|name| name.is(SETTING))
+}
+
 impl Change {
     /// What a statement may do to the setting; `None` for nearly all.
     pub(crate) fn of(lifted: &Lifted<'_>, scratch: &mut Vec<u8>) -> Option<Self> {
