@@ -2,7 +2,7 @@
 
 use super::super::random::Random;
 use super::super::schema::{OBJECTS, object_length};
-use super::super::script::{Manner, Script, Statement};
+use super::super::script::{Form, Manner, Script, Statement};
 use super::super::step::Wait;
 use super::common::{begin, end, interruption};
 use crate::common::messages::{call_binary, function_call};
@@ -85,6 +85,10 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
             script.simple(random.pick(&SETTINGS));
         }
         begin(script, random, &LEVELS);
+        if matches!(manner.form, Form::Split | Form::Named) {
+            // A Parse that is answered early takes the snapshot when it arrives, and another session's write may come first.
+            script.simple("SELECT count(*) FROM p");
+        }
         let weights = LISTS.map(|(weight, _)| weight);
         script.run(&Statement::new(LISTS[random.weighted(&weights)].1, &[]), manner);
         let mut objects: Vec<u32> = OBJECTS.collect();
