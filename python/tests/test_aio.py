@@ -52,6 +52,24 @@ def test_large_results_and_parameters_pass(server: dict[str, Any], run: Run) -> 
     run(main())
 
 
+def test_a_statement_that_is_refused_before_it_leaves_begins_nothing(server: dict[str, Any], run: Run) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server) as connection:
+            too_many = "SELECT " + ", ".join(["%s"] * 70_000)
+            for statement, values in ((too_many, (0,) * 70_000), ("COPY t FROM STDIN", ())):
+                with pytest.raises(onetrip.Error) as caught:
+                    await connection.execute(statement, values)
+                assert caught.value.retry == "safe"
+                assert connection.transaction_status == onetrip.TransactionStatus.IDLE
+                async with connection.pipeline() as pipeline:
+                    await pipeline.execute("SELECT 1")
+                    await pipeline.rollback()
+                assert await (await connection.execute("SELECT 'mine'")).fetchall() == [("mine",)]
+                await connection.rollback()
+
+    run(main())
+
+
 def test_pipelines_as_in_the_blocking_connection(server: dict[str, Any], run: Run) -> None:
     async def main() -> None:
         async with await aio.connect(**server, autocommit=True) as connection:

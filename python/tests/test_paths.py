@@ -135,6 +135,29 @@ def test_blocks_travel_together(connection: onetrip.Connection) -> None:
     assert connection.execute("SELECT count(*) FROM way").fetchone() == (41,)
 
 
+def test_many_rows_arrive_and_the_one_that_fails_is_told(
+    connection: onetrip.Connection, path: tuple[str, dict[str, Any]]
+) -> None:
+    insert = "INSERT INTO way (id, name) VALUES (%s, %s)"
+    rows = [(id, f"n{id}") for id in range(1200)]
+
+    async def main() -> int:
+        async with await aio.connect(**path[1]) as other:
+            cursor = other.cursor()
+            await cursor.executemany(insert, rows)
+            await other.rollback()
+            return cursor.rowcount
+
+    assert asyncio.run(main()) == 1200
+    connection.executemany(insert, rows)
+    connection.commit()
+    with pytest.raises(errors.UniqueViolation) as caught:
+        connection.executemany(insert, [(id + 1000, "again") for id, _ in reversed(rows)])
+    assert caught.value.row == 1000
+    connection.rollback()
+    assert connection.execute("SELECT count(*) FROM way").fetchone() == (1200,)
+
+
 def test_a_loop_reads_what_it_wrote(connection: onetrip.Connection) -> None:
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     connection.executemany("INSERT INTO way VALUES (%s, %s)", [(id, f"n{id}") for id in range(30)])

@@ -76,3 +76,15 @@ fn a_block_can_be_come_back_to() {
     assert_eq!(outcomes.take(first).unwrap().count(), 1);
     assert_eq!(client.core().first_failed(&[]), Some(second));
 }
+
+#[test]
+fn a_statement_that_is_too_large_leaves_no_transaction_open() {
+    let mut config: onetrip_client::Config = Server::shared().url().parse().unwrap();
+    config.limits.bytes = 1 << 20;
+    let mut client = Client::connect_with(config).unwrap();
+    let large = "x".repeat(2 << 20);
+    let error = client.run(&Request::new("SELECT $1::text", &[&large]), true).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+    let done = client.run(&Request::new("SELECT generate_series(1, 3)", &[]), false).unwrap();
+    assert_eq!((done.count(), client.transaction_status()), (3, TransactionStatus::Idle));
+}

@@ -288,7 +288,8 @@ impl Wire {
     ) -> PyResult<()> {
         let asked = asked(&self.queries, py, text, given)?;
         self.with(py, |state| {
-            (state.gather, state.copying) = (Gather::default(), Copying::Nowhere);
+            state.gather = Gather::from_here(state.core()?);
+            state.copying = Copying::Nowhere;
             let core = state.core()?;
             let (begins, _) = match &asked {
                 Asked::Script(text) => core.submit_script_in_transaction(text, begins)?,
@@ -302,7 +303,8 @@ impl Wire {
     /// Asks for a COPY: with `gives`, of data that [`copy_data`](Self::copy_data) gives, else of data that comes.
     fn ask_copy(&self, py: Python<'_>, text: &str, gives: bool, begins: bool) -> PyResult<()> {
         self.with(py, |state| {
-            (state.gather, state.copied) = (Gather::default(), Vec::new());
+            state.gather = Gather::from_here(state.core()?);
+            state.copied.clear();
             state.copying = if gives { Copying::In } else { Copying::Out };
             let core = state.core()?;
             let (begins, _) = core.submit_copy_in_transaction(&Request::new(text, &[]), begins)?;

@@ -9,11 +9,21 @@ pub struct Gather {
     done: Vec<Done>,
     coming: Option<Box<ResultSet>>,
     failed: Option<Error>,
+    /// The last operation of the calls before.
+    before: Option<OperationId>,
 }
 
 impl Gather {
+    /// Of what is asked from now on: answers to earlier calls, which nobody waited for, are thrown away.
+    pub fn from_here(core: &Connection) -> Self {
+        Self { before: Some(core.last_operation()), ..Self::default() }
+    }
+
     /// Takes the next event of `core`. Rows are copied out of the input buffer.
     pub fn take(&mut self, core: &mut Connection, event: Event) {
+        if self.before.is_some_and(|before| event.operation().is_some_and(|operation| operation <= before)) {
+            return;
+        }
         match event {
             Event::Bound { .. } => {
                 let columns = core.front_columns().clone();
@@ -56,7 +66,7 @@ impl Connection {
     /// BEGIN was sent: its [`Done`] comes first then.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit). A BEGIN that was written by then is sent along with the next call.
+    /// As [`submit`](Self::submit). A BEGIN that was written by then is rolled back again, along with the next call.
     pub fn submit_in_transaction(
         &mut self,
         request: &Request<'_>,
@@ -64,9 +74,12 @@ impl Connection {
     ) -> Result<(bool, OperationId), Error> {
         self.check_submit(request)?;
         let begins = self.submit_begin(begins)?;
-        let operation = self.submit(request)?;
+        let operation = self.submit(request);
+        if begins && operation.is_err() {
+            self.submit(&Request::new("ROLLBACK", &[]))?;
+        }
         self.sync();
-        Ok((begins, operation))
+        Ok((begins, operation?))
     }
 
     /// The same for a COPY, whose data follows or comes; [`sync`](Self::sync) has to follow.
