@@ -21,6 +21,7 @@ test:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml
 
 bench: build
 	@scripts/setup test

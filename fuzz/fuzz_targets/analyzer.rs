@@ -152,7 +152,7 @@ fuzz_target!(|events: Vec<Event>| {
         }
         analyzer.block(number as u32 + 1, &out.take_block()).expect("well-formed records");
     }
-    let summary = analyzer.finish(&Mutes::default());
+    let summary = analyzer.finish(&Mutes::default()).summary;
     assert_eq!(summary.units, units);
     assert_eq!(summary.trips.total, trips);
     assert_eq!(summary.unasked_replies, closed);

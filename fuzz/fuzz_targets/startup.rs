@@ -2,9 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onetrip_wire::pg::{
-    STARTUP_LENGTH_MAX, Startup, encode_cancel_request, encode_ssl_request, encode_startup,
-};
+use onetrip_wire::pg::{Startup, encode_cancel_request, encode_ssl_request, encode_startup};
 
 fuzz_target!(|data: &[u8]| {
     let Some(Ok(length)) = Startup::peek_len(data) else { return };
