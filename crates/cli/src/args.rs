@@ -288,11 +288,11 @@ pub(crate) struct WatchOptions {
     /// How much of a large object is read ahead: -1 nothing, 0 its length, N bytes, auto what is learnt [default: auto]
     ///
     /// TABLE.COLUMN=N (or SCHEMA.TABLE.COLUMN=N; names as the catalogue has them) says it for the objects whose oids a
-    /// column delivers, in a result that calls it by its own name; give the option once for each. A program says it for a
-    /// connection by SET onetrip.lob_prefetch = N or its startup options (-c onetrip.lob_prefetch=N), and for a statement
-    /// by a comment of onetrip.lob_prefetch=N in it. The narrower wins: column, statement, connection, gateway. No more
-    /// than 512 KiB are read ahead at once. It is of use with --remedies exact, and decides about time alone, never about
-    /// what a program reads.
+    /// column delivers; give the option once for each. So does onetrip.lob_prefetch=N in the column's comment. A program
+    /// says it for a connection by SET onetrip.lob_prefetch = N or its startup options (-c onetrip.lob_prefetch=N), and
+    /// for a statement by a comment of onetrip.lob_prefetch=N in it. The narrower wins: column, statement, connection,
+    /// gateway. No more than 512 KiB are read ahead at once. It is of use with --remedies exact, and decides about time
+    /// alone, never about what a program reads.
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Remedies")]
     pub(crate) lob_prefetch: Vec<LobPrefetch>,
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them

@@ -130,6 +130,32 @@ fn psycopg2_takes_what_the_policy_says_on_postgresql_18() {
     psycopg2_takes_what_the_policy_says(&server("18"));
 }
 
+fn a_column_says_it_by_its_comment_and_under_another_name(server: &PgServer) {
+    const COMMITTED: &str = "READ COMMITTED";
+    let comment = "COMMENT ON COLUMN lob.object IS 'what the camera took; onetrip.lob_prefetch=-1'";
+    let renamed = TEXT.replace("object", "object AS picture");
+    let ordered = renamed.replace("lob ORDER", "(SELECT * FROM lob) AS l ORDER");
+    let trips = psycopg2(server, &["--lob-prefetch=lob.object=0"], "", [COMMITTED, "", &renamed]);
+    assert_each(&trips, 2, "renamed");
+    psycopg2(server, &[], "", [COMMITTED, comment, TEXT]);
+    for text in [TEXT, &renamed, &ordered] {
+        let trips = psycopg2(server, &[], "", [COMMITTED, "", text]);
+        assert_each(&trips, 3, &format!("a comment, and {text}"));
+    }
+    let trips = psycopg2(server, &["--lob-prefetch=lob.object=8000"], "", [COMMITTED, "", TEXT]);
+    assert_each(&trips, 1, "what the gateway is told of the column counts");
+}
+
+#[test]
+fn a_column_says_it_by_its_comment_and_under_another_name_on_postgresql_15() {
+    a_column_says_it_by_its_comment_and_under_another_name(&server("15"));
+}
+
+#[test]
+fn a_column_says_it_by_its_comment_and_under_another_name_on_postgresql_18() {
+    a_column_says_it_by_its_comment_and_under_another_name(&server("18"));
+}
+
 #[test]
 fn pgjdbc_takes_what_the_policy_says() {
     let server = server("15");

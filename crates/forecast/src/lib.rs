@@ -63,12 +63,18 @@ pub struct Forecast<'t> {
     replay: Replay<'t>,
     /// Time that is the program's and the database's own, in nanoseconds, as it was measured.
     own_ns: f64,
+    /// Trips that remedies took out of the run.
+    removed: u64,
+    /// Trips that remedies would take out at best; nought where some were on, and what is left stays for a reason.
+    removable: u64,
 }
 
 impl<'t> Forecast<'t> {
     /// Prepares to play the trips of `timeline`, which `summary` counts.
     pub fn new(summary: &'t Summary, timeline: &'t Timeline) -> Self {
-        let mut forecast = Self { summary, replay: Replay::new(timeline), own_ns: 0.0 };
+        let removed = summary.removed.values().sum();
+        let removable = if removed > 0 { 0 } else { summary.findings.iter().map(Finding::removable).sum() };
+        let mut forecast = Self { summary, replay: Replay::new(timeline), own_ns: 0.0, removed, removable };
         let path = Path { rtt: forecast.measured_rtt(), bandwidth: None };
         let seen = forecast.scaled(forecast.replay.play(Change { path, per_trip_ns: 0.0 }));
         let on_the_path = seen.trips as f64 * prices::nanoseconds(path.rtt) as f64;
@@ -120,54 +126,49 @@ impl<'t> Forecast<'t> {
                 high_ns: (at(&high) + spread).max(time) as u64,
             }
         };
+        let as_is = prediction(|_, outcome, _| outcome.time_ns as f64);
+        // What is not known to only read stays as it is.
+        let at_best = || Prediction { high_ns: as_is.time_ns, ..prediction(Self::remedied_ns) };
         let bytes = self.summary.bytes_sent.max(self.summary.bytes_received);
         Price {
             rtt_ns: prices::nanoseconds(path.rtt),
             measured: false,
-            as_is: prediction(|_, outcome, _| outcome.time_ns as f64),
+            as_is,
             fixed: prediction(Self::fixed_ns),
             limit: prediction(Self::limit_ns),
-            with_remedies: (self.removable() > 0).then(|| {
-                let best = prediction(Self::remedied_ns);
-                // What is not known to only read stays as it is.
-                Prediction { high_ns: prediction(|_, outcome, _| outcome.time_ns as f64).time_ns, ..best }
-            }),
-            without_remedies: (self.removed() > 0).then(|| prediction(Self::unremedied_ns)),
+            with_remedies: (self.removable > 0).then(at_best),
+            without_remedies: (self.removed > 0).then(|| prediction(Self::unremedied_ns)),
             bits_per_second: (bytes as f64 * 8e9 / expected.time_ns.max(1) as f64) as u64,
         }
     }
 
     /// The run with the findings' fixes made: waiting shrinks by the share that the avoidable trips have of it.
     fn fixed_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
-        // A trip that is not made wakes nobody either.
-        let trip = rtt_ns + self.more_waking_ns(rtt_ns);
-        let saved: f64 = self.summary.findings.iter().map(|finding| finding.price_ns(trip)).sum();
-        let share = (saved / (outcome.waited_in_all_ns as f64).max(1.0)).min(1.0);
-        (outcome.time_ns as f64 - share * outcome.waited_ns as f64).max(self.limit_ns(outcome, rtt_ns))
-    }
-
-    /// Trips that remedies took out of the run.
-    fn removed(&self) -> u64 {
-        self.summary.removed.values().sum()
-    }
-
-    /// Trips that remedies would take out at best; nought where some were on, and what is left stays for a reason.
-    fn removable(&self) -> u64 {
-        if self.removed() > 0 { 0 } else { self.summary.findings.iter().map(Finding::removable).sum() }
+        let trip = self.trip_ns(rtt_ns);
+        let saved = self.summary.findings.iter().map(|finding| finding.price_ns(trip)).sum();
+        self.without_ns(saved, outcome, rtt_ns)
     }
 
     /// The run with what remedies can take out at best taken out: the server's part of these trips stays.
     fn remedied_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
-        let saved = self.removable() as f64 * (rtt_ns + self.more_waking_ns(rtt_ns));
+        self.without_ns(self.removable as f64 * self.trip_ns(rtt_ns), outcome, rtt_ns)
+    }
+
+    /// The run without so much waiting on all its chains: the one that ends last has its share of that.
+    fn without_ns(&self, saved: f64, outcome: &Outcome, rtt_ns: f64) -> f64 {
         let share = (saved / (outcome.waited_in_all_ns as f64).max(1.0)).min(1.0);
         (outcome.time_ns as f64 - share * outcome.waited_ns as f64).max(self.limit_ns(outcome, rtt_ns))
+    }
+
+    /// What a trip that is not made saves: it wakes nobody either.
+    fn trip_ns(&self, rtt_ns: f64) -> f64 {
+        rtt_ns + self.more_waking_ns(rtt_ns)
     }
 
     /// The run with the trips that remedies took out: on the chain that ends last, as many as it has of the waiting.
     fn unremedied_ns(&self, outcome: &Outcome, rtt_ns: f64) -> f64 {
         let chain = outcome.waited_ns as f64 / (outcome.waited_in_all_ns as f64).max(1.0);
-        let trip = rtt_ns + self.more_waking_ns(rtt_ns);
-        outcome.time_ns as f64 + self.removed() as f64 * chain * trip
+        outcome.time_ns as f64 + self.removed as f64 * chain * self.trip_ns(rtt_ns)
     }
 
     /// The run if one trip carried everything: the database's and the program's own time, and one round trip.

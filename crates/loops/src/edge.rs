@@ -135,6 +135,11 @@ impl Edge {
         edge.moves().then_some(edge)
     }
 
+    /// The same for the statement in another form, of whose loops nothing is known.
+    pub(crate) fn in_form(&self, to: u64) -> Self {
+        Self { to, failures: 0, history: History::default(), ..self.clone() }
+    }
+
     /// Whether a parameter changes from row to row.
     pub(crate) fn moves(&self) -> bool {
         self.places.iter().flatten().any(|candidate| candidate.is_moving())

@@ -279,6 +279,11 @@ impl Frames {
             .map(|(slot, frame)| (FrameId { slot: slot as u32, serial: frame.serial }, frame))
     }
 
+    /// Those of one loop.
+    pub(crate) fn of_loop(&self, slot: usize) -> SmallVec<[FrameId; 8]> {
+        self.iter().filter(|(_, frame)| frame.of_loop == Some(slot)).map(|(id, _)| id).collect()
+    }
+
     /// Memory in use.
     pub(crate) fn size(&self) -> usize {
         self.iter().map(|(_, frame)| frame.size()).sum()
@@ -338,7 +343,7 @@ mod tests {
     #[test]
     fn a_slot_used_again_is_another_frame() {
         let mut frames = Frames::default();
-        let template = Template { id: 1, key: 1 };
+        let template = Template { id: 1, key: 1, kin: 1 };
         let old = frames.take(template);
         frames.release(old);
         let new = frames.take(template);

@@ -34,6 +34,7 @@ mod edge;
 mod edges;
 mod filter;
 mod flight;
+mod forms;
 mod frame;
 mod history;
 mod locate;

@@ -56,6 +56,7 @@ impl Predictor {
         if arrival.values.is_empty() || !Values::fit(arrival.values) {
             return None;
         }
+        self.meet_form(arrival.template);
         let mut edges: SmallVec<[u32; 8]> = self.edges.of_target(arrival.template.key).into();
         if edges.len() > 1 {
             edges.sort_by(|a, b| self.trust(*b).total_cmp(&self.trust(*a)));

@@ -63,10 +63,13 @@ impl Predictor {
         let Some(running) = self.loops.get(slot) else {
             return 0;
         };
-        let Some(stream) = running.streams.get(usize::from(position)).filter(|stream| stream.start > 0)
+        let Some(stream) = running.streams.get(usize::from(position)).filter(|stream| stream.is_live())
         else {
             return 0;
         };
+        if !has_head && self.is_row_under_way(position, stream) {
+            return 0;
+        }
         let (allowed, bound) = (stream.allowed(), self.bound(running, stream));
         let is_free = has_head || stream.outstanding == 0;
         if allowed == 0 || (!is_free && allowed < stream.flight_min().min(half(bound))) {
@@ -92,11 +95,24 @@ impl Predictor {
         if is_free || left >= worth { left } else { 0 }
     }
 
+    /// Whether the program is about to ask for another template of the row where it stands, as it did at the row before.
+    /// What both may guess then leaves together, and is waited for once.
+    fn is_row_under_way(&self, position: u16, stream: &Stream) -> bool {
+        let Some((frame, row)) = stream.last_place.and_then(|(id, row)| Some((self.frames.get(id)?, row)))
+        else {
+            return false;
+        };
+        frame.consumers.iter().any(|other| {
+            let next = other.pending.front().map(|(row, _)| *row);
+            other.stream != position && next == Some(row) && other.cursor == row.checked_sub(1)
+        })
+    }
+
     /// Answers that may wait for the program: for memory's sake, so that none gets old, and so that what comes from
     /// their own rows can be guessed in time.
     fn bound(&self, running: &Loop, stream: &Stream) -> u32 {
         let is_walked = |other: &Stream| {
-            other.start > 0
+            other.is_live()
                 && other.depth > stream.depth
                 && self.edges.get(other.edge).is_some_and(|edge| edge.from == stream.template.key)
         };

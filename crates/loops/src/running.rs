@@ -33,14 +33,19 @@ impl Loop {
 
     /// Templates that are guessed: they share what the costs allow. At least one.
     pub(crate) fn live_streams(&self) -> u32 {
-        (self.streams.iter().filter(|stream| stream.start > 0).count() as u32).max(1)
+        (self.streams.iter().filter(|stream| stream.is_live()).count() as u32).max(1)
     }
 
     /// Guesses that the law allows the loop as a whole.
     pub(crate) fn allowed(&self) -> u32 {
         let sum = |count: fn(&Stream) -> u32| self.streams.iter().map(count).fold(0, u32::saturating_add);
         let law = sum(|stream| stream.start).min(START_MAX).max(sum(|stream| stream.hits));
-        law.saturating_sub(sum(|stream| stream.wasted)).saturating_sub(sum(|stream| stream.outstanding))
+        law.saturating_sub(self.wasted()).saturating_sub(sum(|stream| stream.outstanding))
+    }
+
+    /// Guesses of all its streams that nobody asked for.
+    pub(crate) fn wasted(&self) -> u32 {
+        self.streams.iter().map(|stream| stream.wasted).fold(0, u32::saturating_add)
     }
 }
 
@@ -58,7 +63,7 @@ impl Loops {
         if running.streams.iter().any(|stream| stream.outstanding > 0) {
             return;
         }
-        let wasted = running.streams.iter().map(|stream| stream.wasted).sum();
+        let wasted = running.wasted();
         if let Some(stream) = running.streams.get_mut(usize::from(position)) {
             stream.restart_beside(wasted);
         }

@@ -207,7 +207,7 @@ impl Predictor {
             passed.extend(consumer.pending.drain(..).map(|(_, ticket)| ticket));
         }
         consumer.planned = if is_off { place.row + 1 } else { consumer.planned.max(place.row + 1) };
-        // a statement of another form has taken their place: a driver that has prepared it meanwhile, for one
+        // the program has left out what else was guessed for rows before, or sends another statement instead
         let others = self.frames.get_mut(place.frame).map_or(&mut [][..], |frame| &mut frame.consumers[..]);
         for other in others.iter_mut().filter(|other| other.stream != place.stream) {
             while let Some((_, ticket)) = other.pending.front().filter(|(row, _)| *row < place.row) {
@@ -320,8 +320,7 @@ impl Predictor {
 
     /// A loop is over: what it did is remembered, frames that only it needed go.
     pub(crate) fn end_loop(&mut self, slot: usize) {
-        let frames: Vec<FrameId> =
-            self.frames.iter().filter(|(_, frame)| frame.of_loop == Some(slot)).map(|(id, _)| id).collect();
+        let frames = self.frames.of_loop(slot);
         frames.iter().for_each(|id| self.waste_pending(*id, false));
         let Some(ended) = self.loops.end(slot) else {
             return;

@@ -54,6 +54,8 @@ pub(crate) struct Stream {
     pub(crate) unanswered: u32,
     /// Statements in a row that came where they were expected.
     pub(crate) streak: u32,
+    /// Its statement comes in another form lately.
+    pub(crate) is_left: bool,
     /// Hashes of values that were fetched since the last flush: a repeat is answered from memory.
     pub(crate) fetched: HashSet<u32, RandomState>,
     last_at: Duration,
@@ -64,6 +66,11 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn new(edge: u32, template: Template, depth: u8) -> Self {
         Self { edge, template, depth, ..Self::default() }
+    }
+
+    /// Whether its statements are guessed.
+    pub(crate) fn is_live(&self) -> bool {
+        self.start > 0 && !self.is_left
     }
 
     /// The law: outstanding and wasted together are never more than this, so that wasted guesses never are either.
@@ -116,6 +123,7 @@ impl Stream {
             self.interval += (interval - self.interval) * share;
         }
         self.last_at = now;
+        self.is_left = false;
         self.statements = self.statements.saturating_add(1);
         self.foreseen += u32::from(was_expected);
         self.streak = if was_expected { self.streak + 1 } else { 0 };

@@ -8,6 +8,8 @@ pub struct Template {
     /// A hash of everything that makes it the same statement in any session (text, parameter types, result formats):
     /// what is learnt about loops is kept under it. Two templates that share one by accident cost wrong guesses only.
     pub key: u64,
+    /// A hash of the text alone, which is the same for all forms of the statement.
+    pub kin: u64,
 }
 
 /// A statement on its way to the server, or a guess at one. Tickets of one predictor increase and are never reused.

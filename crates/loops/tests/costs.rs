@@ -41,8 +41,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const PARENTS: Template = Template { id: 1, key: 11 };
-const CHILDREN: Template = Template { id: 2, key: 22 };
+const PARENTS: Template = Template { id: 1, key: 11, kin: 11 };
+const CHILDREN: Template = Template { id: 2, key: 22, kin: 22 };
 const ROWS: u32 = 50_000;
 
 /// A loop over many rows whose guesses are answered as soon as they leave.

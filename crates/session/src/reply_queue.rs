@@ -55,7 +55,7 @@ pub enum Owner {
     Lobs,
     /// The session, which runs for real what was answered from memory, to see that it is the same.
     Verify,
-    /// The remedy `chatter`: the client sent it and has its answer.
+    /// The remedy `chatter`: the client sent it and has its answer. The last one ([`OWNERS`]).
     Chatter,
 }
 
@@ -63,7 +63,7 @@ pub enum Owner {
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
 /// How many owners there are.
-const OWNERS: usize = 12;
+const OWNERS: usize = Owner::Chatter as usize + 1;
 
 impl Due {
     /// A message of the session's own.

@@ -339,6 +339,17 @@ fn a_failed_transaction_closes_what_was_answered_from_memory() {
 }
 
 #[test]
+fn a_failed_transaction_says_itself_whether_there_is_an_unnamed_statement() {
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable());
+    walk_prepared(&mut wire, &sync());
+    wire.turn(&[bind("", "nobody", &[]), sync()].concat());
+    let asked = [message(b'D', b"S\0"), sync()].concat();
+    let sent = wire.pair.client(&asked).unwrap();
+    assert_eq!(sent, asked, "{}", sent.escape_ascii());
+    assert!(served(wire) > 45);
+}
+
+#[test]
 fn what_another_remedy_sends_is_the_unnamed_statement_from_then_on() {
     let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], repeatable());
     wire.turn(&query("BEGIN"));

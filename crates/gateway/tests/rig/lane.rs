@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use onetrip_wire::pg::backend;
 
-use super::step::{Step, Wait};
+use super::asked::Asked;
+use super::step::Step;
 use crate::common::client::{Endpoint, RawClient};
-use crate::common::messages::{startup_with, sync};
+use crate::common::messages::startup_with;
 use crate::common::transcript::{Message, Transcript};
 
 /// A connection, and what it waits for.
@@ -17,18 +18,10 @@ pub(crate) struct Lane {
     pub(crate) process: i32,
     /// Messages that had come before the last step was sent.
     start: usize,
-    awaited: Awaited,
-    /// An error behind a Flush: the server skips everything until a Sync.
-    skips: bool,
+    asked: Asked,
     is_blocked: bool,
     /// Steps since its transaction has failed.
     failed: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Awaited {
-    Ready(usize),
-    Stop(&'static [u8]),
 }
 
 impl Lane {
@@ -42,51 +35,26 @@ impl Lane {
         ]));
         client.await_count(backend::READY_FOR_QUERY, 1);
         let start = client.len();
-        Self {
-            client,
-            process: 0,
-            start,
-            awaited: Awaited::Ready(1),
-            skips: false,
-            is_blocked: false,
-            failed: 0,
-        }
+        Self { client, process: 0, start, asked: Asked::to_be_let_in(), is_blocked: false, failed: 0 }
     }
 
-    /// Sends a step. A client whose Flush was answered by an error says Sync before anything else.
+    /// Sends a step.
     pub(crate) fn send(&mut self, step: &Step) {
         self.start = self.client.len();
         let ready = self.client.count(backend::READY_FOR_QUERY);
-        if self.skips && !matches!(step.wait, Wait::Ready(_)) {
-            self.skips = false;
-            self.awaited = Awaited::Ready(ready + 1);
-            self.client.send(&sync());
-            return;
-        }
-        let recovery = if self.skips { sync() } else { Vec::new() };
-        self.awaited = match step.wait {
-            Wait::Ready(count) => Awaited::Ready(ready + count + usize::from(self.skips)),
-            Wait::Executed | Wait::Described => Awaited::Stop(step.wait.stops()),
-        };
-        self.skips = false;
-        self.client.send(&[recovery, step.bytes.clone()].concat());
+        let bytes = self.asked.send(step, ready);
+        self.client.send(&bytes);
     }
 
     /// Whether the step's answer comes within `limit`, or the end of the connection.
     pub(crate) fn is_done_within(&mut self, limit: Duration) -> bool {
-        let (awaited, start) = (self.awaited, self.start);
+        let (asked, start) = (self.asked, self.start);
         let is_done = self.client.waits_until(limit, |transcript, ended| {
-            ended
-                || match awaited {
-                    Awaited::Ready(count) => transcript.count(backend::READY_FOR_QUERY) >= count,
-                    Awaited::Stop(tags) => {
-                        transcript.messages[start..].iter().any(|message| tags.contains(&message.tag))
-                    }
-                }
+            let new = transcript.messages[start..].iter().map(|message| message.tag);
+            ended || asked.is_answered(transcript.count(backend::READY_FOR_QUERY), new)
         });
-        if is_done && matches!(awaited, Awaited::Stop(_)) {
-            let messages = self.client.messages_from(start);
-            self.skips |= messages.iter().any(|message| message.tag == backend::ERROR_RESPONSE);
+        if is_done {
+            self.asked.answered(self.client.messages_from(start).iter().map(|message| message.tag));
         }
         is_done
     }
@@ -126,7 +94,7 @@ impl Lane {
 
     /// Whether a Flush was the last thing, so that the group is still open.
     pub(crate) fn is_amid_group(&self) -> bool {
-        matches!(self.awaited, Awaited::Stop(_))
+        self.asked.is_amid_group()
     }
 
     /// Where the messages of the last step begin.

@@ -27,4 +27,4 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod state;
 
-pub(crate) use onetrip_model::{random, script, shrink, step};
+pub(crate) use onetrip_model::{asked, random, script, shrink, step};

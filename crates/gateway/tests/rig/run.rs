@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub(crate) use super::asked::Outcome;
 use super::lane::Lane;
 use super::state::{self, Observer, State};
 use super::step::{Patience, Program, Step, Wait};
@@ -21,20 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const FAILED_STEPS_MAX: usize = 3;
 /// The servers' `deadlock_timeout`.
 pub(crate) const DEADLOCK_TIMEOUT: &str = "deadlock_timeout=5ms";
-
-/// What became of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Done,
-    /// It waited for another session when the next step was taken.
-    Blocked,
-    /// Not taken: its session was waiting.
-    PassedOver,
-    /// Not taken: its session was over.
-    Over,
-    /// Neither an answer nor another session that it waits for.
-    Hung,
-}
 
 /// A step and all that came between it and the next of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +110,7 @@ impl Run {
         self.note(step, outcome, Some((step.session, start)));
         let after = self.lanes[step.session].status();
         self.lanes[step.session].count_failed(after == b'E');
-        let releases = step.shown.contains("ROLLBACK") || step.shown.contains("unlock");
+        let releases = ["ROLLBACK", "CHAIN", "unlock"].iter().any(|word| step.shown.contains(word));
         if outcome == Outcome::Done && (after == b'I' || after != before || releases) {
             self.look_at_blocked();
         }

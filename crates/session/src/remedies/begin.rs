@@ -208,7 +208,7 @@ impl Session {
     /// Whether the server may refuse this, or would say more than the answer (rules B4, B5 and B10).
     fn is_refused(&self, kind: &Kind) -> bool {
         match kind {
-            Kind::Begin { needs_primary } => {
+            Kind::Begin { needs_primary, .. } => {
                 let by_standby =
                     Rule::Standby.is_kept() && *needs_primary && self.begin.standby != Some(false);
                 by_standby || self.begin.listens

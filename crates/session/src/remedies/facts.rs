@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_sql::purity::{self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs, ObjectName};
+use onetrip_sql::purity::{
+    self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs, ObjectColumn, ObjectName,
+};
 use onetrip_wire::pg::{Oid, Values};
 
 use super::changes::Changes;
@@ -201,12 +203,8 @@ impl Facts {
             self.statements.resize(position + 1, Statement::Unseen);
         }
         if let Statement::Unseen = self.statements[position] {
-            let text = std::str::from_utf8(text);
-            self.statements[position] = match text.map_err(|_| Impure::NotParsed).and_then(purity::read) {
-                Ok(needs) if text.is_ok_and(|text| looks_up_objects(&needs, text)) => {
-                    let needs = Needs { relations: Default::default(), ..needs };
-                    Statement::Reads { needs: Arc::new(needs), verdict: None }
-                }
+            let text = std::str::from_utf8(text).map_err(|_| Impure::NotParsed);
+            self.statements[position] = match text.and_then(purity::read) {
                 Ok(needs) => Statement::Reads { needs: Arc::new(needs), verdict: None },
                 Err(because) => Statement::Unsafe(Arc::new(because)),
             };
@@ -218,9 +216,14 @@ impl Facts {
         self.known.is_some()
     }
 
-    /// The relation with this object id, as far as the catalogue is known.
-    pub(super) fn relation_named(&self, oid: Oid) -> Option<&ObjectName> {
-        self.known.as_ref()?.catalogue.relation_named(oid)
+    /// A column that may hold ids of large objects, and its relation, as far as the catalogue is known.
+    pub(super) fn object_column(&self, relation: Oid, number: i16) -> Option<(&ObjectName, &ObjectColumn)> {
+        self.known.as_ref()?.catalogue.object_column(relation, number)
+    }
+
+    /// Whether a column's comment says how much of its objects is to be read ahead.
+    pub(super) fn have_prefetch_comments(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.catalogue.has_prefetch_comments())
     }
 
     /// Whether no function of the database is known to open, move or close cursors (rule R9).
@@ -264,15 +267,6 @@ impl Facts {
             }
         }
     }
-}
-
-/// Whether a driver asks for the numbers of the functions of large objects, as libpq and pgjdbc do in the transaction that
-/// is the first to need them: these two catalogues are plain tables.
-fn looks_up_objects(needs: &Needs, text: &str) -> bool {
-    let is_plain = |name: &ObjectName| {
-        name.schema.as_deref() == Some("pg_catalog") && ["pg_proc", "pg_namespace"].contains(&&*name.name)
-    };
-    text.contains("'lo_open'") && needs.relations.iter().all(is_plain)
 }
 
 impl Known {

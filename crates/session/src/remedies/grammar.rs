@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Begin {
         /// A standby refuses it.
         needs_primary: bool,
+        /// Its snapshot will be a safe one: SERIALIZABLE, READ ONLY and DEFERRABLE, each once, and nothing else.
+        is_safe: bool,
     },
     /// Makes a savepoint of this name, folded as the server does.
     Savepoint(Vec<u8>),
@@ -46,7 +48,7 @@ const VERBS: [&str; 4] = ["BEGIN", "START", "SAVEPOINT", "RELEASE"];
 /// for anything else.
 pub(crate) fn control(text: &[u8]) -> Option<Control> {
     let any = || {
-        let begin = Control { tag: BEGIN, kind: Kind::Begin { needs_primary: false } };
+        let begin = Control { tag: BEGIN, kind: Kind::Begin { needs_primary: false, is_safe: false } };
         (!Rule::Grammar.is_kept()).then_some(begin)
     };
     known(text).or_else(|| text.starts_with(b"BEGIN").then(any).flatten())
@@ -101,36 +103,12 @@ fn begin(text: &str) -> Option<Control> {
         ["START", "TRANSACTION", rest @ ..] => (START_TRANSACTION, rest),
         _ => return None,
     };
-    modes(rest).map(|needs_primary| Control { tag, kind: Kind::Begin { needs_primary } })
+    modes(rest).map(|kind| Control { tag, kind })
 }
 
 /// Whether this BEGIN asks for what is SERIALIZABLE, READ ONLY and DEFERRABLE, each once.
 pub(crate) fn begins_safe(text: &[u8]) -> bool {
-    if text.len() > LENGTH_MAX {
-        return false;
-    }
-    let text = String::from_utf8_lossy(text).to_ascii_uppercase().replace([',', ';'], " ");
-    let words: Vec<&str> = words(&text).collect();
-    let mut rest = match words.as_slice() {
-        ["BEGIN", "WORK" | "TRANSACTION", modes @ ..]
-        | ["BEGIN", modes @ ..]
-        | ["START", "TRANSACTION", modes @ ..] => modes,
-        _ => return false,
-    };
-    let mut seen = [false; 3];
-    while !rest.is_empty() {
-        let (place, after) = match rest {
-            ["ISOLATION", "LEVEL", "SERIALIZABLE", after @ ..] => (0, after),
-            ["READ", "ONLY", after @ ..] => (1, after),
-            ["DEFERRABLE", after @ ..] => (2, after),
-            _ => return false,
-        };
-        if std::mem::replace(&mut seen[place], true) {
-            return false;
-        }
-        rest = after;
-    }
-    seen == [true; 3]
+    matches!(known(text), Some(Control { kind: Kind::Begin { is_safe: true, .. }, .. }))
 }
 
 fn savepoint(text: &str) -> Option<Control> {
@@ -178,30 +156,37 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }
 
-/// Whether one of the modes is refused by a standby; `None` if they are not modes.
-pub(super) fn modes(words: &[&str]) -> Option<bool> {
+/// What a transaction with these modes is; `None` if they are not modes.
+pub(super) fn modes(words: &[&str]) -> Option<Kind> {
     let mut needs_primary = false;
+    // How often SERIALIZABLE, READ ONLY, DEFERRABLE, and anything else.
+    let mut seen = [0; 4];
     let mut rest = words;
     while !rest.is_empty() {
-        let after = match rest {
-            ["ISOLATION", "LEVEL", "SERIALIZABLE", after @ ..] | ["READ", "WRITE", after @ ..] => {
+        let (which, after) = match rest {
+            ["ISOLATION", "LEVEL", "SERIALIZABLE", after @ ..] => {
                 needs_primary = true;
-                after
+                (0, after)
+            }
+            ["READ", "ONLY", after @ ..] => (1, after),
+            ["DEFERRABLE", after @ ..] => (2, after),
+            ["READ", "WRITE", after @ ..] => {
+                needs_primary = true;
+                (3, after)
             }
             ["ISOLATION", "LEVEL", "REPEATABLE", "READ", after @ ..]
             | ["ISOLATION", "LEVEL", "READ", "COMMITTED" | "UNCOMMITTED", after @ ..]
-            | ["READ", "ONLY", after @ ..]
-            | ["NOT", "DEFERRABLE", after @ ..]
-            | ["DEFERRABLE", after @ ..] => after,
+            | ["NOT", "DEFERRABLE", after @ ..] => (3, after),
             _ => return None,
         };
+        seen[which] += 1;
         rest = match after {
             [","] => return None,
             [",", more @ ..] => more,
             more => more,
         };
     }
-    Some(needs_primary)
+    Some(Kind::Begin { needs_primary, is_safe: seen == [1, 1, 1, 0] })
 }
 
 /// White space to every server; the lexer of PostgreSQL 16 and later knows one more.
@@ -217,7 +202,7 @@ mod tests {
 
     fn needs_primary(text: &str) -> Option<bool> {
         match control(text.as_bytes())?.kind {
-            Kind::Begin { needs_primary } => Some(needs_primary),
+            Kind::Begin { needs_primary, .. } => Some(needs_primary),
             _ => None,
         }
     }

@@ -257,7 +257,7 @@ impl Rule {
                 "A BEGIN that fails ends the session: the server's own FATAL is passed on; for any other error the program gets a FATAL 08006 that tells it."
             }
             Self::Cancel => {
-                "A cancel request waits until the BEGIN is confirmed: it is meant for what came behind it."
+                "A cancel request waits while the server runs what was answered before (a BEGIN) or what is the session's own (what is read ahead): it is meant for what came behind that. Where the program waits for nothing it goes nowhere."
             }
             Self::Savepoint => {
                 "RELEASE only of the savepoint made last, and only if since then nothing but statements of kinds that leave savepoints alone were sent, one per text, and the session has prepared no others. ROLLBACK TO always waits: it may report parameters that change back."
@@ -278,7 +278,7 @@ impl Rule {
                 "Should the end fail after all, the program gets the server's own FATAL, or one that tells what happened, and the session ends. What the server said before the COMMIT came is passed on instead of an answer."
             }
             Self::Snapshot => {
-                "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ (or SERIALIZABLE, as in C1: such a snapshot is safe, and no record is kept of what it reads), that has not failed, and in which a statement has succeeded, so that its snapshot is taken. The answer is of the same session and transaction, and to a request that is the same byte for byte."
+                "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ (or SERIALIZABLE, as in C1: such a snapshot is safe, and no record is kept of what it reads), that has not failed, and in which a statement has succeeded, so that its snapshot is taken. Behind AND CHAIN the server is asked again: a failure takes the level back that BEGIN has set, and the transaction that is chained to it has the session's own. The answer is of the same session and transaction, and to a request that is the same byte for byte."
             }
             Self::Pure => {
                 "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."

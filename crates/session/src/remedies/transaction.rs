@@ -101,6 +101,8 @@ pub(crate) struct Transaction {
     pub(crate) wants_level: bool,
     /// It holds something that may change the catalogue.
     pub(crate) may_define: bool,
+    /// The unit of the last end that went to the server: another one may follow it at once (AND CHAIN).
+    ends_in: Option<u64>,
 }
 
 impl Transaction {
@@ -110,8 +112,25 @@ impl Transaction {
         self.is_seen = true;
     }
 
-    /// The server has told the level.
+    /// An end goes to the server. Behind AND CHAIN the level is that of before, or another: a failure takes back what BEGIN
+    /// has set, as it does with other settings (PostgreSQL 15 and 18).
+    fn end_sent(&mut self, unit: u64) {
+        self.ends_in = Some(unit);
+        (self.isolation, self.is_safe, self.wants_level) = (Isolation::Unknown, false, false);
+    }
+
+    /// A unit has ended inside a transaction.
+    pub(crate) fn goes_on(&mut self, unit: u64) {
+        if self.ends_in.is_some_and(|end| end <= unit) {
+            (self.ends_in, self.wants_level) = (None, true);
+        }
+    }
+
+    /// The server has told the level; if an end was sent since, of a transaction that is over.
     pub(super) fn learn_level(&mut self, shown: &[u8]) {
+        if self.ends_in.is_some() {
+            return;
+        }
         self.isolation = match Isolation::of(shown) {
             Isolation::Serializable if self.is_safe => Isolation::Safe,
             level => level,
@@ -147,8 +166,8 @@ impl Session {
                 self.transaction_begins(text.begins_safe);
                 self.transaction.wants_level = true;
             }
-            // Another transaction may follow at once: COMMIT AND CHAIN.
             Effect::End => {
+                self.transaction.end_sent(self.units.newest());
                 self.loops.transaction_ended(&self.config.common);
                 self.lobs.transaction_over();
             }

@@ -384,7 +384,7 @@ fn with_value(text: Vec<u8>, rest: &[u8]) -> Vec<u8> {
 /// A database with the tables `emp` and `salary`, and a function `touch`.
 fn catalogue(moves_cursors: bool) -> Vec<Vec<u8>> {
     let flags = if moves_cursors { "m" } else { "" };
-    let rows: [[Option<&str>; 5]; 9] = [
+    let rows: [[Option<&str>; 5]; 10] = [
         [Some("v"), None, Some("150000"), None, None],
         [Some("u"), None, Some("ann"), None, None],
         [Some("l"), None, Some("ann"), None, None],
@@ -393,6 +393,7 @@ fn catalogue(moves_cursors: bool) -> Vec<Vec<u8>> {
         [Some("d"), None, None, Some(flags), None],
         [Some("r"), Some("public"), Some("emp"), Some("r"), Some("20001")],
         [Some("r"), Some("public"), Some("salary"), Some("r"), Some("20002")],
+        [Some("c"), Some("public"), Some("photo"), None, Some("20001 2")],
         [Some("f"), Some("public"), Some("touch"), Some(""), None],
     ];
     let bytes = |row: &[Option<&str>; 5]| {

@@ -29,6 +29,10 @@ pub struct Catalogue {
     pub(super) relations: HashMap<Box<str>, HashMap<Box<str>, Relation>>,
     /// By object id.
     pub(super) relation_names: HashMap<u32, ObjectName>,
+    /// Columns that may hold ids of large objects, by their relations' object ids and their numbers.
+    pub(super) object_columns: HashMap<(u32, i16), ObjectColumn>,
+    /// The comment of one of them says something.
+    pub(super) has_prefetch_comments: bool,
     /// What views use.
     pub(super) views: HashMap<ObjectName, View>,
     pub(super) functions: HashMap<Box<str>, Vec<UserFunction>>,
@@ -76,9 +80,14 @@ impl Catalogue {
         self.moves_cursors
     }
 
-    /// The relation with this object id, if it is one of a user's.
-    pub fn relation_named(&self, oid: u32) -> Option<&ObjectName> {
-        self.relation_names.get(&oid)
+    /// A column that may hold ids of large objects: the relation's object id, and the column's number in it.
+    pub fn object_column(&self, relation: u32, number: i16) -> Option<(&ObjectName, &ObjectColumn)> {
+        self.relation_names.get(&relation).zip(self.object_columns.get(&(relation, number)))
+    }
+
+    /// Whether a column's comment says how much of its objects is to be read ahead.
+    pub fn has_prefetch_comments(&self) -> bool {
+        self.has_prefetch_comments
     }
 
     /// Whether the session is LISTENing to anything.
@@ -208,6 +217,24 @@ impl UserFunction {
             _ => return None,
         };
         Some(Self { schema: schema.into(), takes_one, takes_row })
+    }
+}
+
+/// A column of type `oid`, or of a domain over it, in a user's table or view.
+#[derive(Debug)]
+pub struct ObjectColumn {
+    /// Its name there.
+    pub name: Box<str>,
+    /// What its comment sets `onetrip.lob_prefetch` to, as it is written there.
+    pub prefetch: Option<Box<str>>,
+}
+
+impl ObjectColumn {
+    /// With its place: `RELATION NUMBER`.
+    pub(super) fn parse(name: &str, prefetch: &str, place: &str) -> Option<((u32, i16), Self)> {
+        let (relation, number) = place.split_once(' ')?;
+        let prefetch = Some(prefetch).filter(|prefetch| !prefetch.is_empty()).map(Box::from);
+        Some(((relation.parse().ok()?, number.parse().ok()?), Self { name: name.into(), prefetch }))
     }
 }
 

@@ -303,6 +303,26 @@ WHERE t.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
   AND NOT t.is_array
   AND (c.relkind IS NULL OR c.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char")
 UNION ALL
+-- Columns that hold large objects' ids: what their comments say of reading ahead; their relation's object id and their number.
+SELECT 'c', schemas.nspname::pg_catalog.text, a.attname::pg_catalog.text,
+  pg_catalog.substring(
+    d.description,
+    '[[:<:]]onetrip[.]lob_prefetch[[:space:]]*=[[:space:]]*([-+[:alnum:]]+)'::pg_catalog.text
+  ),
+  pg_catalog.concat(c.oid, ' ', a.attnum)
+FROM pg_catalog.pg_class AS c
+INNER JOIN schemas ON schemas.oid OPERATOR(pg_catalog.=) c.relnamespace
+INNER JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
+INNER JOIN pg_catalog.pg_type AS t ON t.oid OPERATOR(pg_catalog.=) a.atttypid
+LEFT JOIN pg_catalog.pg_description AS d
+  ON d.classoid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+  AND d.objoid OPERATOR(pg_catalog.=) c.oid AND d.objsubid OPERATOR(pg_catalog.=) a.attnum
+WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,v,m,p,f}'::pg_catalog."char"[])
+  AND NOT c.relispartition
+  AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2
+  AND NOT a.attisdropped
+  AND (t.oid OPERATOR(pg_catalog.=) 26::pg_catalog.oid OR t.typbasetype OPERATOR(pg_catalog.=) 26::pg_catalog.oid)
+UNION ALL
 -- What views use: q proves that the tree was understood, r is a relation (its object id), n a node that is not one of
 -- plain queries, and what is more than an immutable internal function of the server: f a function, o an operator
 -- (capital if a user's), t a type, e an enum.

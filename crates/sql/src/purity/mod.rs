@@ -35,7 +35,7 @@ mod walk;
 pub use builder::{
     CATALOGUE_BYTES_MAX, CATALOGUE_QUERY, CATALOGUE_ROWS_MAX, CatalogueBuilder, CatalogueError,
 };
-pub use catalogue::{Catalogue, Pure};
+pub use catalogue::{Catalogue, ObjectColumn, Pure};
 pub use impure::Impure;
 pub use needs::{Facts, Needs, ObjectName, Operand, OperatorUse, is_harmless_parameter_type};
 pub use read::{TEXT_BYTES_MAX, read};

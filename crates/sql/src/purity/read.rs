@@ -6,7 +6,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::SelectStmt;
 
 use super::impure::Impure;
-use super::needs::Needs;
+use super::needs::{Needs, ObjectName};
 use super::walk::Walk;
 
 /// Longest text that is parsed, in bytes.
@@ -66,7 +66,16 @@ fn parse(text: &str) -> Result<Needs, Impure> {
     needs.facts.has_limit = has_limit(select);
     needs.facts.has_backslash = text.contains('\\');
     needs.facts.has_non_ascii = !text.is_ascii();
+    if text.contains("'lo_open'") && needs.relations.iter().all(is_plain_catalogue) {
+        needs.relations.clear();
+    }
     Ok(needs)
+}
+
+/// Whether a name surely is one of the catalogues that drivers ask for the numbers of the functions of large objects, as
+/// libpq and pgjdbc do in the transaction that is the first to need them: these two are plain tables.
+fn is_plain_catalogue(name: &ObjectName) -> bool {
+    name.schema.as_deref() == Some("pg_catalog") && ["pg_proc", "pg_namespace"].contains(&&*name.name)
 }
 
 fn has_limit(select: &SelectStmt) -> bool {

@@ -2,8 +2,6 @@
 
 use super::super::random::Random;
 use super::super::script::Script;
-use super::super::step::Wait;
-use crate::common::messages::*;
 
 /// Ways to begin, whether or not they are answered early.
 const BEGINS: [&str; 14] = [
@@ -76,14 +74,5 @@ fn step(script: &mut Script, random: &mut Random) {
         4..=6 => random.pick(&ENDS).to_owned(),
         _ => random.pick(&STATEMENTS).replace('@', &script.session().to_string()),
     };
-    let (bytes, ready, form) = match random.below(12) {
-        0 => ([run_unnamed(&text), sync()].concat(), 1, "extended"),
-        1 => ([parse("s", &text), bind("p", "s", &[]), sync()].concat(), 1, "prepared"),
-        2 => ([bind("", "s", &[]), execute("", 0), close_statement("s"), sync()].concat(), 1, "run s"),
-        3 => ([query(&text), query("SELECT 'behind'")].concat(), 2, "pipelined"),
-        4 => ([run_unnamed(&text), sync(), run_unnamed("SELECT 7"), sync()].concat(), 2, "groups"),
-        5 => ([bind("", "", &[]), execute("", 0), sync()].concat(), 1, "run unnamed"),
-        _ => (query(&text), 1, "simple"),
-    };
-    script.send(bytes, Wait::Ready(ready), format!("{form} {text}"));
+    script.grouped(random, &text);
 }

@@ -93,30 +93,7 @@ pub(crate) fn interruption(script: &mut Script, random: &mut Random) {
         "SELECT id FROM w ORDER BY id FOR SHARE",
         "SET LOCAL enable_indexscan = off",
     ];
-    match random.below(14) {
-        0..=2 => {
-            let text = write(random, script.session());
-            script.any(random, &text);
-        }
-        3 => {
-            // An error that a savepoint takes back.
-            script.simple("SAVEPOINT guard");
-            script.simple("SELECT 1 / 0");
-            script.simple("ROLLBACK TO guard");
-        }
-        4 if random.one_in(3) => script.simple("SELECT no_such_column"),
-        5 if random.one_in(2) => {
-            script.simple("DISCARD ALL");
-            script.forget();
-        }
-        _ => {
-            let text = random.pick(&TEXTS);
-            script.any(random, text);
-            if text == "DEALLOCATE ALL" && random.one_in(2) {
-                script.forget();
-            }
-        }
-    }
+    script.interruption(random, &TEXTS, write);
 }
 
 /// DDL on what other sessions read; it waits for them, or gives up.

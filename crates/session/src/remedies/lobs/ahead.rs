@@ -15,7 +15,7 @@ use crate::reply_queue::{Due, Expect, Owner};
 use crate::session::{LENGTH_MAX, Session, SessionError};
 
 /// Bytes of one read: its answer is not longer than what is looked into.
-const PIECE_BYTES: i32 = 32 * 1024;
+pub(super) const PIECE_BYTES: usize = 32 * 1024;
 /// Bytes that are read ahead of an object at once, at most.
 const AHEAD_BYTES_MAX: usize = 512 * 1024;
 /// What the server keeps of an object in one row (`LOBLKSIZE`), in bytes: less is not read ahead.
@@ -318,8 +318,7 @@ pub(crate) fn object_of(guess: &Guess<'_>) -> Option<Oid> {
 
 /// How many bytes each read of so many asks for.
 fn pieces(bytes: usize) -> impl Iterator<Item = i32> {
-    let piece = PIECE_BYTES as usize;
-    (0..bytes.div_ceil(piece)).map(move |at| (bytes - at * piece).min(piece) as i32)
+    (0..bytes.div_ceil(PIECE_BYTES)).map(move |at| (bytes - at * PIECE_BYTES).min(PIECE_BYTES) as i32)
 }
 
 /// What is kept of a call's answer.

@@ -14,6 +14,7 @@ use onetrip_ledger::Moment;
 use onetrip_wire::pg::{FunctionCallResponse, HEADER_BYTES};
 
 use super::Lobs;
+use super::ahead::PIECE_BYTES;
 use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Descriptor};
 use crate::functions::put_call;
@@ -21,8 +22,6 @@ use crate::session::{Session, SessionError};
 
 /// Bytes of one object's answers that are kept to be compared; what comes later is not.
 const BYTES_MAX: usize = 1024 * 1024;
-/// Bytes that one call reads again: its answer is not longer than what is looked into.
-const PIECE_BYTES: usize = 32 * 1024;
 
 /// Whether an object is verified, and what of it.
 #[derive(Debug, Default)]
@@ -184,14 +183,8 @@ impl Session {
         self.scratch.clear();
         put_call(call.function().oid(), call.count(), &mut self.scratch);
         let template = self.names.template(&self.scratch, &mut self.stream);
-        let equal = expected.iter().zip(value).take_while(|(expected, got)| expected == got).count();
         let mut asked = Vec::new();
         call.encode(&mut asked);
-        let texts: [&[u8]; 3] = match self.config.keep_values {
-            true => [&asked, expected, value],
-            false => [b"", b"", b""],
-        };
-        self.stop_answering();
-        self.stream.differed(template, equal as u64, texts);
+        self.tell_difference(template, [&asked, expected, value]);
     }
 }

@@ -103,7 +103,12 @@ impl Examples {
             return None;
         }
         let id = self.list.len() as u32;
-        let guessed = Template { id, key: self.hasher.hash_one(name) };
+        let key = self.hasher.hash_one(name);
+        let kin = match &way {
+            Way::Extended { text, .. } => self.hasher.hash_one(text),
+            Way::Simple { .. } | Way::Object { .. } => key,
+        };
+        let guessed = Template { id, key, kin };
         self.ids.insert(name.into(), id);
         self.list.push(Example { template, guessed, way, columns: Vec::new(), last_execution: None });
         Some(id)

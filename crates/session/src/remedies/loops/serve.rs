@@ -74,7 +74,11 @@ impl Session {
         let is_sure = self.loops.unseen.is_none()
             || tag == frontend::QUERY
             || Arrived::peek(input).is_some_and(is_self_contained);
-        if is_sure || !Rule::Unnamed.is_kept() || self.closes_unseen(input) {
+        if is_sure
+            || !Rule::Unnamed.is_kept()
+            || self.closes_unseen(input)
+            || self.fails_without_unseen(input)
+        {
             return None;
         }
         let unseen = self.loops.unseen.take()?;
@@ -97,6 +101,15 @@ impl Session {
             unseen => *unseen = None,
         }
         true
+    }
+
+    /// A transaction that has failed refuses a portal, and says of a statement whether it is there: that is the server's to
+    /// tell, if the last unit that was served has not made it.
+    fn fails_without_unseen(&self, input: &[u8]) -> bool {
+        let makes_statement =
+            self.loops.unseen.as_ref().is_some_and(|unseen| unseen.first() == Some(&frontend::PARSE));
+        let is_failed = self.status == TransactionStatus::Failed;
+        is_failed && !makes_statement && Arrived::peek(input).is_some_and(|unit| !asks_unnamed_portal(unit))
     }
 
     fn tell_unseen(&mut self, unseen: &[u8]) {
@@ -141,6 +154,22 @@ fn without_sync(unit: Arrived<'_>) -> Vec<u8> {
         frame(&mut out, tag, |out| out.extend_from_slice(body));
     }
     out
+}
+
+/// Whether a unit uses an unnamed portal that it does not make.
+fn asks_unnamed_portal(unit: Arrived<'_>) -> bool {
+    let mut is_made = false;
+    unit.messages().any(|(tag, body)| match tag {
+        frontend::BIND => {
+            is_made |= Bind::decode(body).is_ok_and(|bind| bind.portal.is_empty());
+            false
+        }
+        frontend::DESCRIBE => {
+            !is_made && StatementOrPortal::decode(body) == Ok(StatementOrPortal::Portal(b""))
+        }
+        frontend::EXECUTE => !is_made && body.first() == Some(&0),
+        _ => false,
+    })
 }
 
 /// Whether a unit makes every unnamed statement and portal that it uses.

@@ -142,17 +142,19 @@ impl Session {
         Ok(())
     }
 
-    /// An answer was wrong: the trace says which one, and there are no more of them in this session.
     fn differed(&mut self, check: &Check) {
         self.loops.verifying.differed += 1;
+        self.tell_difference(check.template, [&check.asked, &check.expected, &check.got]);
+    }
+
+    /// An answer was wrong: the trace says which one, and there are no more of them in this session. `texts` are what was
+    /// asked, what was answered, and what the server answers.
+    pub(crate) fn tell_difference(&mut self, template: u32, texts: [&[u8]; 3]) {
         self.stop_answering();
-        let equal =
-            check.expected.iter().zip(&check.got).take_while(|(expected, got)| expected == got).count();
-        let texts: [&[u8]; 3] = match self.config.keep_values {
-            true => [&check.asked, &check.expected, &check.got],
-            false => [b"", b"", b""],
-        };
-        self.stream.differed(check.template, equal as u64, texts);
+        let [_, told, got] = texts;
+        let equal = told.iter().zip(got).take_while(|(told, got)| told == got).count();
+        let texts = if self.config.keep_values { texts } else { [b"".as_slice(); 3] };
+        self.stream.differed(template, equal as u64, texts);
     }
 
     /// Whether an answer from memory was wrong: from then on there are none.

@@ -75,7 +75,8 @@ impl Session {
         };
         let delivered = &mut lobs.delivered;
         let said = delivered.said(due.unit, statement);
-        if said.is_none() && config.lobs.columns.is_empty() && delivered.is_empty() {
+        let have_columns = !config.lobs.columns.is_empty() || facts.have_prefetch_comments();
+        if said.is_none() && !have_columns && delivered.is_empty() {
             return;
         }
         let Ok(row) = DataRow::decode(body) else { return };
@@ -85,9 +86,8 @@ impl Session {
         for (position, value) in (0..).zip(row.columns.iter()) {
             let Some(column) = columns.next_if(|column| column.position == position) else { continue };
             let Some(oid) = value.and_then(|value| oid_of(value, format(position))) else { continue };
-            let name = facts.relation_named(column.table).filter(|_| !config.lobs.columns.is_empty());
-            let of_column =
-                name.and_then(|name| config.lobs.of_column(name.schema.as_deref(), &name.name, &column.name));
+            let known = facts.object_column(column.table, column.number).filter(|_| have_columns);
+            let of_column = known.and_then(|(relation, column)| config.lobs.of_column(relation, column));
             delivered.note(oid, of_column.or(said));
         }
     }
@@ -106,8 +106,8 @@ pub(crate) struct ObjectColumn {
     position: u16,
     /// The table or view that it is a column of; zero for none.
     table: Oid,
-    /// What the result calls it.
-    name: Box<[u8]>,
+    /// Its number there.
+    number: i16,
 }
 
 /// Columns of a result that hold oids; what is of the domain `lo` is described so as well.
@@ -115,7 +115,7 @@ pub(crate) fn object_columns(description: &RowDescription<'_>) -> SmallVec<[Obje
     (0..)
         .zip(description.columns())
         .filter(|(_, column)| column.type_oid == OBJECT_ID)
-        .map(|(position, column)| ObjectColumn { position, table: column.table, name: column.name.into() })
+        .map(|(position, column)| ObjectColumn { position, table: column.table, number: column.attribute })
         .take(COLUMNS_MAX)
         .collect()
 }

@@ -8,6 +8,7 @@ mod setting;
 
 use std::str::FromStr;
 
+use onetrip_sql::purity::{self as catalogue, ObjectName};
 use onetrip_wire::pg::Oid;
 use onetrip_wire::{BadPrefetch, Prefetch};
 
@@ -90,13 +91,16 @@ impl FromIterator<LobPrefetch> for LobPolicy {
 }
 
 impl LobPolicy {
-    fn of_column(&self, schema: Option<&str>, table: &str, name: &[u8]) -> Option<Prefetch> {
-        let is_meant = |column: &Column| {
-            *column.table == *table
-                && column.name.as_bytes() == name
-                && column.schema.as_deref().is_none_or(|wanted| Some(wanted) == schema)
+    /// What is said of a column here, else by its comment in the catalogue; one that is no policy says nothing.
+    fn of_column(&self, relation: &ObjectName, column: &catalogue::ObjectColumn) -> Option<Prefetch> {
+        let is_meant = |meant: &Column| {
+            meant.table == relation.name
+                && meant.name == column.name
+                && (meant.schema.is_none() || meant.schema == relation.schema)
         };
-        self.columns.iter().rev().find(|(column, _)| is_meant(column)).map(|(_, prefetch)| *prefetch)
+        let told =
+            self.columns.iter().rev().find(|(meant, _)| is_meant(meant)).map(|(_, prefetch)| *prefetch);
+        told.or_else(|| column.prefetch.as_deref()?.parse().ok())
     }
 }
 
@@ -136,11 +140,26 @@ mod tests {
     fn a_value_is_for_all_objects_or_for_those_of_a_column() {
         let said = policy(&["4000", "photo.image=-1", "app.photo.image=0", "Photo.image=auto", "auto"]);
         assert_eq!(said.all, Prefetch::Auto, "the last one counts");
-        let of = |schema, table, name: &str| said.of_column(Some(schema), table, name.as_bytes());
+        let of = |schema, table, name: &str| {
+            let column = catalogue::ObjectColumn { name: name.into(), prefetch: None };
+            said.of_column(&ObjectName::qualified(schema, table), &column)
+        };
         assert_eq!(of("app", "photo", "image"), Some(Prefetch::Length));
         assert_eq!(of("other", "photo", "image"), Some(Prefetch::Locator));
         assert_eq!(of("other", "Photo", "image"), Some(Prefetch::Auto));
         assert_eq!(of("app", "photo", "images"), None);
+    }
+
+    #[test]
+    fn a_comment_on_the_column_says_it_where_the_gateway_does_not() {
+        let photo = ObjectName::qualified("app", "photo");
+        let of = |said: &[&str], comment: &str| {
+            let column = catalogue::ObjectColumn { name: "image".into(), prefetch: Some(comment.into()) };
+            policy(said).of_column(&photo, &column)
+        };
+        assert_eq!(of(&["photo.thumb=-1"], "4000"), Some(Prefetch::First(4000)));
+        assert_eq!(of(&["photo.image=-1"], "4000"), Some(Prefetch::Locator));
+        assert_eq!(of(&[], "much"), None);
     }
 
     #[test]
