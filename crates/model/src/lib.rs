@@ -6,6 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `asked.rs` | whether what a client asked for was answered |
 //! | `random.rs` | where chance comes from |
 //! | `messages.rs` | messages of a client, encoded |
 //! | `step.rs`, `script.rs` | what one session does next; how a statement is put into messages |
@@ -15,6 +16,7 @@
 //! Non-scope: SERIALIZABLE, DDL, plans, more of SQL than the programs use. A statement that PostgreSQL answers otherwise is
 //! a mistake of the model's: `tests/postgres.rs` compares the two.
 
+pub mod asked;
 pub mod messages;
 pub mod random;
 pub mod script;

@@ -200,6 +200,58 @@ impl Script {
         }
     }
 
+    /// One statement in any of the groups of messages that BEGIN and its kin come in, alone or with others.
+    pub fn grouped(&mut self, random: &mut Random, text: &str) {
+        let (bytes, ready, form) = match random.below(12) {
+            0 => ([run_unnamed(text), sync()].concat(), 1, "extended"),
+            1 => ([parse("s", text), bind("p", "s", &[]), sync()].concat(), 1, "prepared"),
+            2 => ([bind("", "s", &[]), execute("", 0), close_statement("s"), sync()].concat(), 1, "run s"),
+            3 => ([query(text), query("SELECT 'behind'")].concat(), 2, "pipelined"),
+            4 => ([run_unnamed(text), sync(), run_unnamed("SELECT 7"), sync()].concat(), 2, "groups"),
+            5 => ([bind("", "", &[]), execute("", 0), sync()].concat(), 1, "run unnamed"),
+            _ => (query(text), 1, "simple"),
+        };
+        self.send(bytes, Wait::Ready(ready), format!("{form} {text}"));
+    }
+
+    /// What may come between any two statements of a program: something that `write` makes for this session, an error, or
+    /// one of these texts.
+    pub fn interruption(
+        &mut self,
+        random: &mut Random,
+        texts: &[&str],
+        write: fn(&mut Random, usize) -> String,
+    ) {
+        match random.below(14) {
+            0..=2 => {
+                let text = write(random, self.session);
+                self.any(random, &text);
+            }
+            3 => {
+                // An error that a savepoint takes back.
+                self.simple("SAVEPOINT guard");
+                self.simple("SELECT 1 / 0");
+                self.simple("ROLLBACK TO guard");
+            }
+            4 if random.one_in(3) => self.simple("SELECT no_such_column"),
+            5 if random.one_in(2) => {
+                self.simple("DISCARD ALL");
+                self.forget();
+            }
+            _ => {
+                let text = random.pick(texts);
+                if text.contains(';') {
+                    self.simple(text); // several statements are for simple queries
+                } else {
+                    self.any(random, text);
+                }
+                if text == "DEALLOCATE ALL" && random.one_in(2) {
+                    self.forget();
+                }
+            }
+        }
+    }
+
     /// A statement with parameters.
     pub fn run(&mut self, statement: &Statement, manner: Manner) {
         let shown = |what: &str| format!("{what} {} {manner:?}", statement.inlined());

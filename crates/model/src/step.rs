@@ -17,15 +17,31 @@ pub struct Step {
     pub patience: Patience,
     /// Time that passes before it.
     pub pause: Duration,
+    /// What happens to the server instead, with everything at rest.
+    pub aside: Option<Aside>,
     /// For people.
     pub shown: String,
+}
+
+/// What happens to a server that no client asked for. Only the model's can be told to the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aside {
+    /// Its configuration is read anew, and a parameter has another value.
+    Configures(&'static str, &'static str),
+    /// It cannot roll back to the next savepoint whose name begins so.
+    Refuses(&'static str),
 }
 
 impl Step {
     /// A step that may wait for another session.
     pub fn new(session: usize, bytes: Vec<u8>, wait: Wait, shown: impl Into<String>) -> Self {
         let (patience, pause, shown) = (Patience::Blocks, Duration::ZERO, shown.into());
-        Self { session, bytes, wait, patience, pause, shown }
+        Self { session, bytes, wait, patience, pause, aside: None, shown }
+    }
+
+    /// A step of nobody's, listed with those of a session.
+    pub fn aside(session: usize, aside: Aside) -> Self {
+        Self { aside: Some(aside), ..Self::new(session, Vec::new(), Wait::Ready(0), format!("{aside:?}")) }
     }
 }
 

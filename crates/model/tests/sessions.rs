@@ -15,13 +15,14 @@ use std::thread;
 use std::time::Duration;
 
 use onetrip_ledger::Remedy;
+use onetrip_model::asked::Outcome;
 use onetrip_model::messages::query;
 use onetrip_model::shrink::cut_down;
 use onetrip_model::step::{Program, Step, Wait};
 use onetrip_session::Remedies;
-use rig::compare::difference;
+use rig::compare::{difference, is_own_end};
 use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
-use rig::lane::Outcome;
+
 use rig::simulation::{Seen, Way, run};
 
 /// Programs of the short form.
@@ -69,6 +70,8 @@ struct Count {
     blocked: u64,
     failed: u64,
     at_rest: u64,
+    /// Sessions that could not go on, and said so.
+    ended: u64,
     removed: BTreeMap<Remedy, u64>,
 }
 
@@ -82,6 +85,7 @@ impl Count {
         self.blocked += count(&|taken| taken.outcome == Outcome::Blocked);
         self.failed += count(&|taken| taken.messages.iter().any(|message| message.tag == b'E'));
         self.at_rest += count(&|taken| taken.state.is_some());
+        self.ended += count(&|taken| taken.messages.iter().any(is_own_end));
         for (remedy, trips) in &seen.removed {
             *self.removed.entry(*remedy).or_default() += trips;
         }
@@ -100,7 +104,7 @@ fn through(seed: u64, remedies: &Remedies) -> Way {
 fn compared(program: &Program, seed: u64, remedies: &Remedies) -> Result<Seen, String> {
     let direct = run(program, &Way::Direct);
     let through = run(program, &through(seed, remedies));
-    match difference(&direct, &through) {
+    match difference(program, &direct, &through) {
         Some(found) => Err(found),
         None => Ok(through),
     }
@@ -148,16 +152,19 @@ fn judge(counts: &[Count], is_special: bool) {
     let mut shown = String::new();
     let mut missing = Vec::new();
     for (family, count) in FAMILIES.iter().zip(counts) {
-        let Count { programs, steps, blocked, failed, at_rest, removed } = count;
+        let Count { programs, steps, blocked, failed, at_rest, ended, removed } = count;
         let _ = write!(
             shown,
-            "{}: {programs} programs, {steps} steps, {failed} failed, {blocked} blocked, {at_rest} at rest",
+            "{}: {programs} programs, {steps} steps, {failed} failed, {blocked} blocked, {at_rest} at rest, {ended} ended",
             family.name
         );
         for (remedy, trips) in removed {
             let _ = write!(shown, ", {} {:.2}", remedy.as_str(), *trips as f64 / *programs as f64);
         }
         shown.push('\n');
+        if (*ended as f64) < family.ended_min * *programs as f64 {
+            missing.push(format!("{}: {ended} sessions of {programs} programs had to end", family.name));
+        }
         for (name, least) in family.removed_min {
             let trips: u64 =
                 removed.iter().filter(|(one, _)| one.as_str() == *name).map(|(_, trips)| trips).sum();
@@ -230,4 +237,40 @@ fn a_declare_that_fails_leaves_the_cursor_of_its_name() {
         (0, fetch),
     ]);
     assert!(removed_unseen(&program, Remedy::Cursors) >= 1);
+}
+
+#[test]
+fn a_chain_behind_a_failure_has_the_level_that_the_failure_left() {
+    let read = "SELECT v FROM w WHERE id = 3";
+    let program = by_hand(&[
+        (0, "SELECT 1"),
+        (1, "SELECT 1"),
+        (0, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        (0, read),
+        (0, "SELECT 1 / 0"),
+        (0, "ROLLBACK AND CHAIN"),
+        (0, read),
+        (0, read),
+        (1, "UPDATE w SET v = v + 1 WHERE id = 3"),
+        (0, read),
+        (0, "COMMIT"),
+    ]);
+    assert_eq!(removed_unseen(&program, Remedy::Repeats), 0);
+}
+
+#[test]
+fn a_level_that_is_set_again_is_the_one_that_counts() {
+    let read = "SELECT v FROM w WHERE id = 3";
+    let program = by_hand(&[
+        (0, "SELECT 1"),
+        (1, "SELECT 1"),
+        (0, "BEGIN ISOLATION LEVEL REPEATABLE READ"),
+        (0, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"),
+        (0, read),
+        (0, read),
+        (1, "UPDATE w SET v = v + 1 WHERE id = 3"),
+        (0, read),
+        (0, "COMMIT"),
+    ]);
+    assert_eq!(removed_unseen(&program, Remedy::Repeats), 0);
 }

@@ -180,6 +180,12 @@ impl Types {
                 }
                 Some(Type::Int4)
             }
+            Expression::TryLock(inner) => {
+                if self.of(inner)?.is_none() {
+                    self.settle(inner, Type::Int8)?;
+                }
+                Some(Type::Boolean)
+            }
             Expression::SetConfig(..) | Expression::CurrentSetting(_) => Some(Type::Text),
             Expression::Binary(operator, both) => self.binary(*operator, &both.0, &both.1)?,
         })

@@ -18,12 +18,22 @@ use super::writes::Progress;
 pub(crate) struct World {
     pub(crate) rows: Rows,
     pub(crate) locks: Locks,
+    /// The major version that it answers as.
+    pub(crate) version: u32,
+    /// Keys that sessions have locked until they end, or discard all.
+    pub(crate) advisory: BTreeMap<i64, usize>,
+    /// What the names of savepoints begin with of which the next one cannot be rolled back to.
+    pub(crate) refuses: Option<&'static str>,
     /// In nanoseconds.
     pub(crate) now: u64,
     turns: u64,
 }
 
 impl World {
+    pub(crate) fn new(version: u32) -> Self {
+        Self { version, ..Self::default() }
+    }
+
     /// A number for the next that waits.
     pub(crate) fn turn(&mut self) -> u64 {
         self.turns += 1;
@@ -211,6 +221,9 @@ impl Backend {
     }
 
     pub(crate) fn roll_back_to(&mut self, name: &str, world: &mut World) -> Result<(), Failure> {
+        if world.refuses.take_if(|beginning| name.starts_with(*beginning)).is_some() {
+            return Err(Failure::new("53200", "out of memory"));
+        }
         let place = self.savepoint(name, "ROLLBACK TO SAVEPOINT")?;
         let transaction = self.transaction();
         let before = transaction.take_back(Some(place), &mut world.rows);

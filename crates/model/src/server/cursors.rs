@@ -48,6 +48,7 @@ impl Backend {
                 self.portals.retain(|name, _| name.is_empty());
                 self.prepared.retain(|name, _| name.is_empty());
                 self.settings.reset_all();
+                world.advisory.retain(|_, holder| *holder != self.number);
                 Ok(tagged("DISCARD ALL"))
             }
             _ => Err(Failure::unknown("this statement")),

@@ -66,6 +66,17 @@ impl Locks {
         Err(ahead)
     }
 
+    /// Whether a session waits that such a lock would be in the way of.
+    pub(crate) fn is_awaited(&self, backend: usize, table: Table, mode: Mode) -> bool {
+        let is_in_the_way = |lock: &Lock| lock.table == table && lock.mode.conflicts(mode);
+        self.waiting.iter().any(|lock| lock.backend != backend && is_in_the_way(lock))
+    }
+
+    /// Whether a session has such a lock.
+    pub(crate) fn has(&self, backend: usize, table: Table, mode: Mode) -> bool {
+        self.held.iter().any(|lock| lock.backend == backend && lock.table == table && lock.mode == mode)
+    }
+
     /// The session does not wait any more.
     pub(crate) fn give_up(&mut self, backend: usize) {
         self.waiting.retain(|lock| lock.backend != backend);

@@ -10,9 +10,11 @@ mod lexer;
 mod locks;
 mod parser;
 mod protocol;
+mod replies;
 mod rows;
 mod schema;
 mod settings;
+mod shown;
 mod statements;
 mod syntax;
 mod transaction;
@@ -32,16 +34,16 @@ pub type BackendNumber = usize;
 ///
 /// Contract: give bytes with [`Server::receive`], take answers with [`Server::said`] from *every* session, as one that
 /// waited may go on. When [`Server::next_deadline`] comes, say so with [`Server::handle_deadline`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Server {
     world: World,
     connections: Vec<Connection>,
 }
 
 impl Server {
-    /// A server that nobody has connected to.
-    pub fn new() -> Self {
-        Self::default()
+    /// A server that nobody has connected to; it answers as this major version of PostgreSQL does.
+    pub fn new(version: u32) -> Self {
+        Self { world: World::new(version), connections: Vec::new() }
     }
 
     /// A new session; it waits for a startup packet.
@@ -99,6 +101,19 @@ impl Server {
         self.settle();
     }
 
+    /// The server reads its configuration anew: a parameter has this value for sessions that have set none. Each sees it
+    /// with its next message.
+    pub fn configure(&mut self, name: &'static str, value: &'static str) {
+        for connection in &mut self.connections {
+            connection.configured = Some((name, value));
+        }
+    }
+
+    /// The next ROLLBACK TO a savepoint whose name begins so fails for want of memory.
+    pub fn refuse_rollback_to(&mut self, beginning: &'static str) {
+        self.world.refuses = Some(beginning);
+    }
+
     /// How many transactions that wrote have been committed: [`Server::rows`] changes only with it.
     pub fn commits(&self) -> u64 {
         self.world.rows.now()
@@ -114,6 +129,8 @@ impl Server {
     pub fn state(&self, number: BackendNumber, private: &str) -> Vec<String> {
         let connection = &self.connections[number];
         let mut out = connection.shown(private);
+        let keys = self.world.advisory.iter().filter(|(_, holder)| **holder == number);
+        out.extend(keys.map(|(key, _)| format!("advisory lock {key}")));
         out.extend(self.world.locks.shown(number));
         out
     }

@@ -338,7 +338,10 @@ impl Parser {
         match (expression, &self.tokens[start]) {
             (Expression::Column(_) | Expression::Count | Expression::Max(_), Token::Word(name))
             | (
-                Expression::Side(_) | Expression::SetConfig(..) | Expression::CurrentSetting(_),
+                Expression::Side(_)
+                | Expression::TryLock(_)
+                | Expression::SetConfig(..)
+                | Expression::CurrentSetting(_),
                 Token::Word(name),
             ) => match &self.tokens[self.at - 2..self.at] {
                 _ if name == "pg_catalog" => "set_config".to_owned(),
@@ -349,6 +352,7 @@ impl Parser {
                 Type::Int8 => "int8".to_owned(),
                 Type::Text => "text".to_owned(),
                 Type::Boolean => "bool".to_owned(),
+                Type::Time => "timestamptz".to_owned(),
             },
             _ => "?column?".to_owned(),
         }
@@ -519,6 +523,7 @@ impl Parser {
             }
             "max" => Expression::Max(self.column()?),
             "side" => Expression::Side(Box::new(self.expression()?)),
+            "pg_try_advisory_lock" => Expression::TryLock(Box::new(self.expression()?)),
             "current_setting" => Expression::CurrentSetting(self.text()?),
             "set_config" => {
                 let name = self.text()?;

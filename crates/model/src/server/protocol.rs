@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use onetrip_wire::pg::{
-    Bind, DataRow, Execute, Format, Formats, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, Values,
-    backend, frame, frontend,
+    Bind, Execute, Formats, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, backend, frame, frontend,
 };
 
-use super::analysis::{analyze, describe, format_of};
+use super::analysis::{analyze, describe};
 use super::backend::{Backend, Output, Portal, PortalState, Prepared, Turn, World};
 use super::failure::{Failure, put_warning};
 use super::parser::parse;
+use super::replies::{parameters, put_rows};
 use super::statements::{done, ends_transaction};
 use super::syntax::Statement;
 use super::transaction::Block;
-use super::value::{Type, Value};
 
 /// A client's connection.
 #[derive(Debug)]
@@ -33,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) blocked: Option<Blocked>,
     /// Statements that were run; those that start and end transactions are among them.
     pub(crate) ran: u64,
+    /// What the server's configuration says since the last message.
+    pub(crate) configured: Option<(&'static str, &'static str)>,
 }
 
 /// A message that waits.
@@ -61,6 +62,7 @@ impl Connection {
             query: None,
             blocked: None,
             ran: 0,
+            configured: None,
         }
     }
 
@@ -85,6 +87,9 @@ impl Connection {
                 return;
             }
             let message: Vec<u8> = self.input[..length].to_vec();
+            if let Some((name, value)) = self.configured.take() {
+                self.backend.settings.configure(name, value);
+            }
             let was = self.blocked.take();
             match self.handle(world, header.tag, &message[HEADER_BYTES..]) {
                 Ok(Turn::Done(())) => {}
@@ -104,8 +109,46 @@ impl Connection {
     pub(crate) fn fail_blocked(&mut self, world: &mut World, failure: &Failure) {
         self.blocked = None;
         let Some(Ok(header)) = FrameHeader::peek(&self.input, u32::MAX) else { return };
+        let message: Vec<u8> = self.input.drain(..header.frame_len()).collect();
+        self.leave_waiting(header.tag, &message[HEADER_BYTES..]);
         self.fail(world, header.tag, failure);
-        self.input.drain(..header.frame_len());
+    }
+
+    /// A statement that waits for a row has begun: rows that it has locked are told, and a simple query leaves its portal.
+    fn leave_waiting(&mut self, tag: u8, body: &[u8]) {
+        let Some(progress) = self.backend.progress.take() else { return };
+        let zone = self.backend.settings.zone_hours();
+        let locks = |prepared: &Prepared| matches!(&prepared.statement, Some(Statement::Select(_)));
+        let rows = progress.returned;
+        if let Some((statements, at)) = &self.query {
+            let Some(statement) = statements.get(*at).and_then(|prepared| prepared.statement.clone()) else {
+                return;
+            };
+            let analyzed = analyze(&statement, &[]).unwrap_or_default();
+            let prepared = Prepared { statement: Some(statement), analyzed };
+            if locks(&prepared) {
+                let columns = prepared.analyzed.columns.as_deref();
+                describe(columns, Formats::default(), &mut self.out);
+                let count = rows.len();
+                let output = Output { columns: columns.map(Arc::from), rows, ..Output::default() };
+                put_rows(&mut self.out, &output, 0..count, &[], zone);
+            }
+            return self.leave_failed(prepared);
+        }
+        let Some(portal) = Execute::decode(body).ok().filter(|_| tag == frontend::EXECUTE) else { return };
+        let Some(portal) = self.backend.portals.get(portal.portal).filter(|portal| locks(&portal.prepared))
+        else {
+            return;
+        };
+        let columns = portal.prepared.analyzed.columns.as_deref().map(Arc::from);
+        let count = rows.len();
+        put_rows(
+            &mut self.out,
+            &Output { columns, rows, ..Output::default() },
+            0..count,
+            &portal.formats,
+            zone,
+        );
     }
 
     fn let_in(&mut self) {
@@ -190,6 +233,7 @@ impl Connection {
             frontend::FLUSH => self.said.append(&mut self.out),
             frontend::TERMINATE => {
                 self.backend.roll_back(world);
+                world.advisory.retain(|_, holder| *holder != self.backend.number);
                 self.has_ended = true;
             }
             _ => return Err(Failure::unknown("this message")),
@@ -271,17 +315,23 @@ impl Connection {
                 output.columns = prepared.analyzed.columns.as_deref().map(Arc::from);
                 PortalState::Rows { output, at: 0, at_end: false }
             }
-            Some(Statement::Select(select)) if select.locks => {
-                self.backend.refuse_read_only("SELECT FOR UPDATE")?;
-                PortalState::Ready
-            }
             _ => PortalState::Ready,
+        };
+        // It is refused when it starts, and the portal is there by then.
+        let refused = match &prepared.statement {
+            Some(Statement::Select(select)) if select.locks => {
+                self.backend.refuse_read_only("SELECT FOR UPDATE").err()
+            }
+            _ => None,
         };
         let formats = bind.result_formats.codes().to_vec();
         let depth = self.backend.depth();
         let (holds, is_held, goes_back) = (false, false, false);
         let portal = Portal { prepared, parameters, formats, state, depth, holds, is_held, goes_back };
         self.backend.portals.insert(bind.portal.to_vec(), portal);
+        if let Some(failure) = refused {
+            return Err(failure);
+        }
         self.put(backend::BIND_COMPLETE);
         Ok(Turn::Done(()))
     }
@@ -373,11 +423,12 @@ impl Connection {
 
     /// The next rows of a portal.
     fn put_rows(&mut self, execute: &Execute<'_>) -> Result<(), Failure> {
+        let zone = self.backend.settings.zone_hours();
         let Some(portal) = self.backend.portals.get_mut(execute.portal) else { return Ok(()) };
         let PortalState::Rows { output, at, at_end } = &mut portal.state else { return Ok(()) };
         let limit = execute.row_limit.map_or(usize::MAX, |limit| limit.get() as usize);
         let count = limit.min(output.rows.len() - *at);
-        put_rows(&mut self.out, &output.clone(), *at..*at + count, &portal.formats);
+        put_rows(&mut self.out, &output.clone(), *at..*at + count, &portal.formats, zone);
         *at += count;
         if count == limit {
             self.put(backend::PORTAL_SUSPENDED);
@@ -462,11 +513,11 @@ impl Connection {
             }
         };
         self.ran += 1;
-        let count = output.rows.len();
+        let (count, zone) = (output.rows.len(), self.backend.settings.zone_hours());
         if let Some(columns) = &columns {
             describe(Some(columns), Formats::default(), &mut self.out);
             let output = Output { columns: Some(columns.as_slice().into()), ..output.clone() };
-            put_rows(&mut self.out, &output, 0..count, &[]);
+            put_rows(&mut self.out, &output, 0..count, &[], zone);
         }
         if let Some(failure) = output.failure {
             self.leave_failed(prepared);
@@ -481,9 +532,9 @@ impl Connection {
 
     /// A simple query that fails when it is run, not before, leaves its portal.
     fn leave_failed(&mut self, prepared: Prepared) {
-        let is_planned =
-            |statement: &Statement| !matches!(statement, Statement::Select(select) if select.table.is_none());
-        if !self.backend.is_in_block() || !prepared.statement.as_ref().is_some_and(is_planned) {
+        // What depends on no row, and does nothing, fails when it is planned.
+        let is_run = |statement: &Statement| !matches!(statement, Statement::Select(select) if select.table.is_none() && !select.acts());
+        if !self.backend.is_in_block() || !prepared.statement.as_ref().is_some_and(is_run) {
             return;
         }
         let portal = Portal {
@@ -497,31 +548,6 @@ impl Connection {
             goes_back: false,
         };
         self.backend.portals.insert(Vec::new(), portal);
-    }
-
-    /// What the session's state is, in lines; what is private begins so.
-    pub(crate) fn shown(&self, private: &str) -> Vec<String> {
-        let backend = &self.backend;
-        let mut out = vec![
-            format!("status {}", char::from(backend.status())),
-            format!("settings {}", backend.settings.all()),
-        ];
-        let is_own = |name: &[u8]| !name.is_empty() && !name.starts_with(private.as_bytes());
-        let names = |kind: &str, name: &Vec<u8>| format!("{kind} {}", String::from_utf8_lossy(name));
-        out.extend(backend.prepared.keys().filter(|name| is_own(name)).map(|name| names("statement", name)));
-        out.extend(backend.portals.keys().filter(|name| is_own(name)).map(|name| names("portal", name)));
-        if let Some(transaction) = &backend.transaction {
-            let savepoints = transaction.savepoints.iter().map(|savepoint| &savepoint.name);
-            out.extend(
-                savepoints.filter(|name| !name.starts_with(private)).map(|name| format!("savepoint {name}")),
-            );
-            let (level, read_only) = (transaction.level, transaction.read_only);
-            let (snapshot, writes) = (transaction.snapshot, transaction.xid.is_some());
-            if !transaction.has_failed {
-                out.push(format!("{level:?} read only {read_only} snapshot {snapshot:?} writes {writes}"));
-            }
-        }
-        out
     }
 }
 
@@ -537,35 +563,4 @@ fn fetched(backend: &Backend, prepared: &Prepared) -> Option<Arc<Prepared>> {
 
 fn no_portal(name: &[u8]) -> Failure {
     Failure::new("34000", format!("portal \"{}\" does not exist", String::from_utf8_lossy(name)))
-}
-
-fn parameters(bind: &Bind<'_>, kinds: &[Type]) -> Result<Vec<Value>, Failure> {
-    let pairs = bind.parameters.iter().zip(kinds).enumerate();
-    pairs
-        .map(|(place, (bytes, kind))| match bytes {
-            None => Ok(Value::Null),
-            Some(bytes) => Value::decode(bytes, *kind, bind.parameter_formats.of(place)),
-        })
-        .collect()
-}
-
-fn put_rows(out: &mut Vec<u8>, output: &Output, range: std::ops::Range<usize>, formats: &[u8]) {
-    for row in &output.rows[range] {
-        let mut body = (row.len() as u16).to_be_bytes().to_vec();
-        for (place, value) in row.iter().enumerate() {
-            let kind =
-                output.columns.as_ref().and_then(|columns| columns.get(place)).map(|column| column.kind);
-            let format = if formats.is_empty() { Format::Text } else { format_of(formats, place) };
-            match value.encode(kind.unwrap_or(Type::Text), format) {
-                None => body.extend_from_slice(&u32::MAX.to_be_bytes()),
-                Some(bytes) => {
-                    body.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-                    body.extend_from_slice(&bytes);
-                }
-            }
-        }
-        if let Ok(columns) = Values::decode(&body) {
-            DataRow { columns }.encode(out);
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::value::{Type, Value};
+use super::value::{self, Type, Value};
 
 /// Where a table is in [`TABLES`].
 pub(crate) type Table = usize;
@@ -38,7 +38,12 @@ pub const TABLES: [TableOf; 6] = [
     },
     TableOf {
         name: "d",
-        columns: &[("id", Type::Int4, NOT_NULL), ("pid", Type::Int4, NOT_NULL), ("note", Type::Text, false)],
+        columns: &[
+            ("id", Type::Int4, NOT_NULL),
+            ("pid", Type::Int4, NOT_NULL),
+            ("note", Type::Text, false),
+            ("made", Type::Time, NOT_NULL),
+        ],
     },
     TableOf { name: "w", columns: &[("id", Type::Int4, NOT_NULL), ("v", Type::Int4, NOT_NULL)] },
     TableOf {
@@ -96,7 +101,8 @@ pub(crate) fn rows(table: Table) -> Vec<Vec<Value>> {
         "d" => parents()
             .filter(|(_, id)| id % 2 == 1)
             .map(|(place, id)| {
-                vec![Value::Integer(place as i64), Value::Integer(id), text(format!("note {place}"))]
+                let (number, made) = (Value::Integer(place as i64), Value::Integer(720 + 300 * place as i64));
+                vec![number, Value::Integer(id), text(format!("note {place}")), made]
             })
             .collect(),
         "w" => (1..=6).map(|id| vec![Value::Integer(id), Value::Integer(0)]).collect(),
@@ -143,15 +149,19 @@ pub fn refill() -> String {
         if rows.is_empty() {
             continue;
         }
-        let row = |row: &Vec<Value>| format!("({})", row.iter().map(literal).collect::<Vec<_>>().join(", "));
+        let row = |row: &Vec<Value>| {
+            let values = row.iter().zip(table.columns).map(|(value, (_, kind, _))| literal(value, *kind));
+            format!("({})", values.collect::<Vec<_>>().join(", "))
+        };
         let rows = rows.iter().map(row).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "INSERT INTO {} VALUES {rows};", table.name);
     }
     out
 }
 
-fn literal(value: &Value) -> String {
+fn literal(value: &Value, kind: Type) -> String {
     match value {
+        Value::Integer(minutes) if kind == Type::Time => format!("'{}'", value::time(*minutes, 0)),
         Value::Integer(number) => number.to_string(),
         Value::Text(text) => format!("'{text}'"),
         Value::Null => "NULL".to_owned(),

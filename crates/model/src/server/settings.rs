@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     /// As the session goes on with after its transaction.
     kept: [String; SETTINGS.len()],
     told: [String; SETTINGS.len()],
+    /// What the server's configuration has said in place of the first values, the last of them last.
+    configured: Vec<(usize, String)>,
 }
 
 /// Settings as they were.
@@ -34,7 +36,7 @@ pub(crate) struct Before {
 impl Default for Settings {
     fn default() -> Self {
         let values = SETTINGS.map(|(_, value, _)| value.to_owned());
-        Self { kept: values.clone(), told: values.clone(), values }
+        Self { kept: values.clone(), told: values.clone(), values, configured: Vec::new() }
     }
 }
 
@@ -59,20 +61,60 @@ impl Settings {
     /// Sets, or resets with `None`; what is local lasts until the transaction ends.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, is_local: bool) -> Result<(), Failure> {
         let place = place(name)?;
-        let value = value.unwrap_or(SETTINGS[place].1);
-        self.values[place] = value.to_owned();
+        let value = value.unwrap_or(self.first(place)).to_owned();
         if !is_local {
-            self.kept[place] = value.to_owned();
+            self.kept[place].clone_from(&value);
         }
+        self.values[place] = value;
         Ok(())
     }
 
+    /// The server has read its configuration anew: it has another value for sessions that have set none.
+    pub(crate) fn configure(&mut self, name: &str, value: &str) {
+        if let Ok(place) = place(name) {
+            self.configured.push((place, value.to_owned()));
+            self.follow_configuration();
+        }
+    }
+
+    /// Values that are no session's own are those of the configuration.
+    fn follow_configuration(&mut self) {
+        for (place, _) in &self.configured {
+            let first = self.first(*place).to_owned();
+            let is_old = |value: &String| {
+                *value == SETTINGS[*place].1
+                    || self.configured.iter().any(|(other, old)| other == place && old == value)
+            };
+            for values in [&mut self.values, &mut self.kept] {
+                if is_old(&values[*place]) {
+                    values[*place].clone_from(&first);
+                }
+            }
+        }
+    }
+
+    /// The value of a session that has set none.
+    fn first(&self, place: usize) -> &str {
+        let configured = self.configured.iter().rev().find(|(other, _)| *other == place);
+        configured.map_or(SETTINGS[place].1, |(_, value)| value)
+    }
+
+    /// How many hours east the session's times are written.
+    pub(crate) fn zone_hours(&self) -> i64 {
+        match self.get("timezone") {
+            Ok("Europe/Paris") => 1,
+            Ok("Asia/Karachi") => 5,
+            Ok("Asia/Tokyo") => 9,
+            _ => 0,
+        }
+    }
+
     pub(crate) fn reset_all(&mut self) {
-        let fresh = Self::default();
         let own = SETTINGS.iter().position(|(name, ..)| *name == "transaction_isolation");
         for place in 0..own.unwrap_or(SETTINGS.len()) {
-            self.values[place] = fresh.values[place].clone();
-            self.kept[place] = fresh.values[place].clone();
+            let first = self.first(place).to_owned();
+            self.kept[place].clone_from(&first);
+            self.values[place] = first;
         }
     }
 
@@ -83,6 +125,7 @@ impl Settings {
     pub(crate) fn take_back(&mut self, before: &Before) {
         self.values.clone_from(&before.values);
         self.kept.clone_from(&before.kept);
+        self.follow_configuration();
     }
 
     /// The transaction is over: what was local is gone.

@@ -164,6 +164,12 @@ impl Backend {
                     done!(self.side(world, &value));
                     value
                 }
+                Expression::TryLock(key) => match scope.value(key)? {
+                    Value::Integer(key) => {
+                        Value::Boolean(*world.advisory.entry(key).or_insert(self.number) == self.number)
+                    }
+                    _ => Value::Null,
+                },
                 Expression::SetConfig(name, value, is_local) => {
                     self.set(name, Some(value), *is_local)?;
                     Value::Text(value.as_str().into())
@@ -198,12 +204,18 @@ impl Backend {
         self.needs_block("LOCK TABLE")?;
         let mode = if is_exclusive { Mode::AccessExclusive } else { Mode::AccessShare };
         for table in tables {
-            if let Turn::Blocked(by) = self.lock(world, *table, mode)? {
-                if nowait {
+            // Up to PostgreSQL 17, NOWAIT does not go ahead of those who wait for the session itself.
+            let has_to_queue = nowait
+                && world.version < 18
+                && !world.locks.has(self.number, *table, mode)
+                && world.locks.is_awaited(self.number, *table, mode);
+            match if has_to_queue { Turn::Blocked(Vec::new()) } else { self.lock(world, *table, mode)? } {
+                Turn::Done(()) => {}
+                Turn::Blocked(_) if nowait => {
                     let message = format!("could not obtain lock on relation \"{}\"", TABLES[*table].name);
                     return Err(Failure::new("55P03", message));
                 }
-                return Ok(Turn::Blocked(by));
+                Turn::Blocked(by) => return Ok(Turn::Blocked(by)),
             }
         }
         Ok(Turn::Done(tagged("LOCK TABLE")))
@@ -271,9 +283,7 @@ impl Backend {
             self.roll_back(world);
         }
         if chain {
-            let transaction = self.transaction();
-            (transaction.block, transaction.level, transaction.read_only) =
-                (Block::Explicit, level, read_only);
+            self.transaction().follow(level, read_only);
         }
         let warning = (!is_in_block).then_some(("25P01", "there is no transaction in progress"));
         Ok(Output { warning, ..tagged(if has_failed { "ROLLBACK" } else { verb }) })

@@ -153,6 +153,8 @@ pub(crate) enum Expression {
     Max(usize),
     /// A function of a user's that writes its argument into the log.
     Side(Box<Expression>),
+    /// `pg_try_advisory_lock(key)`.
+    TryLock(Box<Expression>),
     /// `set_config(name, value, is_local)`.
     SetConfig(String, String, bool),
     CurrentSetting(String),
@@ -161,7 +163,7 @@ pub(crate) enum Expression {
 impl Expression {
     fn acts(&self) -> bool {
         match self {
-            Self::Side(_) | Self::SetConfig(..) | Self::CurrentSetting(_) => true,
+            Self::Side(_) | Self::TryLock(_) | Self::SetConfig(..) | Self::CurrentSetting(_) => true,
             Self::Binary(_, both) => both.0.acts() || both.1.acts(),
             Self::Cast(_, inner) | Self::IsNull(_, inner) => inner.acts(),
             _ => false,

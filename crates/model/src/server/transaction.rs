@@ -36,6 +36,8 @@ pub(crate) struct Transaction {
     pub(crate) savepoints: Vec<Savepoint>,
     /// Settings when it began.
     pub(crate) before: Before,
+    /// Level and whether it only reads, as it began: before BEGIN and SET TRANSACTION, or as the one before that it follows.
+    began: (Level, bool),
     deeds: Vec<(Table, usize, Deed)>,
 }
 
@@ -50,8 +52,15 @@ impl Transaction {
             xid: None,
             savepoints: Vec::new(),
             before,
+            began: (level, false),
             deeds: Vec::new(),
         }
+    }
+
+    /// Goes on as the transaction that it was chained to.
+    pub(crate) fn follow(&mut self, level: Level, read_only: bool) {
+        (self.block, self.level, self.read_only) = (Block::Explicit, level, read_only);
+        self.began = (level, read_only);
     }
 
     /// The snapshot of a statement that begins now.
@@ -98,7 +107,11 @@ impl Transaction {
                 self.read_only = self.savepoints[place].read_only;
                 self.savepoints[place].before.clone()
             }
-            None => self.before.clone(),
+            None => {
+                // A failure takes them back as the settings that they are, and AND CHAIN comes later.
+                (self.level, self.read_only) = self.began;
+                self.before.clone()
+            }
         }
     }
 }

@@ -13,7 +13,13 @@ pub(crate) enum Type {
     Int8,
     Text,
     Boolean,
+    /// A time in January 2024; its values count minutes from the first one on.
+    Time,
 }
+
+/// Minutes from where PostgreSQL's times begin to where the model's do.
+const JANUARY_2024: i64 = 8_766 * MINUTES_OF_DAY;
+const MINUTES_OF_DAY: i64 = 24 * 60;
 
 impl Type {
     pub(crate) fn oid(self) -> u32 {
@@ -22,6 +28,7 @@ impl Type {
             Self::Int8 => 20,
             Self::Int4 => 23,
             Self::Text => 25,
+            Self::Time => 1184,
         }
     }
 
@@ -33,7 +40,7 @@ impl Type {
     pub(crate) fn length(self) -> i16 {
         match self {
             Self::Boolean => 1,
-            Self::Int8 => 8,
+            Self::Int8 | Self::Time => 8,
             Self::Int4 => 4,
             Self::Text => -1,
         }
@@ -45,6 +52,7 @@ impl Type {
             Self::Int8 => "bigint",
             Self::Int4 => "integer",
             Self::Text => "text",
+            Self::Time => "timestamp with time zone",
         }
     }
 
@@ -83,7 +91,7 @@ impl Value {
             || Failure::new("22P02", format!("invalid input syntax for type {}: \"{text}\"", kind.name()));
         match kind {
             Type::Text => Ok(Self::Text(text.into())),
-            Type::Boolean => Err(bad()),
+            Type::Boolean | Type::Time => Err(bad()),
             Type::Int4 | Type::Int8 => {
                 let number: i64 = text.trim().parse().map_err(|_| bad())?;
                 Self::Integer(number).fits(kind)
@@ -110,9 +118,16 @@ impl Value {
         }
     }
 
-    /// As DataRow holds it.
-    pub(crate) fn encode(&self, kind: Type, format: Format) -> Option<Vec<u8>> {
+    /// As DataRow holds it; times are written in a zone, so many hours east.
+    pub(crate) fn encode(&self, kind: Type, format: Format, zone_hours: i64) -> Option<Vec<u8>> {
         match (self, format, kind) {
+            (Self::Integer(minutes), Format::Text, Type::Time) => {
+                Some(time(*minutes, zone_hours).into_bytes())
+            }
+            (Self::Integer(minutes), Format::Binary, Type::Time) => {
+                let micros = (JANUARY_2024 + minutes) * 60_000_000;
+                Some(micros.to_be_bytes().to_vec())
+            }
             (Self::Integer(number), Format::Binary, Type::Int4) => {
                 Some((*number as i32).to_be_bytes().to_vec())
             }
@@ -131,6 +146,13 @@ impl Value {
             _ => None,
         }
     }
+}
+
+/// A time of the model's, as text in a zone so many hours east.
+pub(crate) fn time(minutes: i64, zone_hours: i64) -> String {
+    let minutes = minutes + zone_hours * 60;
+    let (day, minute) = (1 + minutes / MINUTES_OF_DAY, minutes % MINUTES_OF_DAY);
+    format!("2024-01-{day:02} {:02}:{:02}:00+{zone_hours:02}", minute / 60, minute % 60)
 }
 
 fn wrong_length(is_short: bool) -> Failure {

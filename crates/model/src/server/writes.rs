@@ -18,7 +18,7 @@ pub(crate) struct Progress {
     candidates: Vec<usize>,
     at: usize,
     count: usize,
-    returned: Vec<Row>,
+    pub(crate) returned: Vec<Row>,
 }
 
 /// Which rows a statement is about.

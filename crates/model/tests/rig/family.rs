@@ -16,13 +16,21 @@ pub(crate) struct Family {
     pub(crate) weight: usize,
     /// Trips that each remedy must have removed per program, on average, for the rig to have tested anything.
     pub(crate) removed_min: &'static [(&'static str, f64)],
+    /// Sessions per program that must have ended because the server refused what was their own.
+    pub(crate) ended_min: f64,
+    /// What happens beside its programs happens to the model's server only.
+    pub(crate) is_of_model: bool,
 }
 
+/// What most families are.
+const FAMILY: Family =
+    Family { name: "", write: |_, _, _| (), weight: 2, removed_min: &[], ended_min: 0.0, is_of_model: false };
+
 /// All of them; in the last one, every session is of another.
-pub(crate) const FAMILIES: [Family; 8] = [
+pub(crate) const FAMILIES: [Family; 10] = [
     Family {
         name: "loops",
-        write: |script, random, _| families::loops(script, random),
+        write: |script, random, _| families::loops::loops(script, random),
         weight: 5,
         removed_min: &[
             ("begin", 2.0),
@@ -31,53 +39,72 @@ pub(crate) const FAMILIES: [Family; 8] = [
             ("statements", 2.0),
             ("repeats", 0.5),
         ],
+        ..FAMILY
     },
     Family {
         name: "begins",
-        write: |script, random, _| families::begins(script, random),
-        weight: 2,
+        write: |script, random, _| families::begins::begins(script, random),
         removed_min: &[("begin", 1.5), ("commit", 0.5)],
+        ..FAMILY
     },
     Family {
         name: "commits",
-        write: families::commits,
-        weight: 2,
+        write: families::commits::commits,
         removed_min: &[("begin", 3.0), ("commit", 1.5)],
+        ..FAMILY
     },
     Family {
         name: "portals",
-        write: |script, random, _| families::portals(script, random),
-        weight: 2,
+        write: |script, random, _| families::pieces::portals(script, random),
         removed_min: &[("begin", 2.0), ("commit", 0.5), ("cursors", 4.0)],
+        ..FAMILY
     },
     Family {
         name: "cursors",
-        write: |script, random, _| families::cursors(script, random),
-        weight: 2,
+        write: |script, random, _| families::pieces::cursors(script, random),
         removed_min: &[("begin", 2.0), ("commit", 0.5), ("cursors", 4.0)],
+        ..FAMILY
     },
     Family {
         name: "statements",
-        write: |script, random, _| families::statements(script, random),
+        write: |script, random, _| families::statements::statements(script, random),
         weight: 3,
         removed_min: &[("begin", 2.0), ("statements", 0.2)],
+        ..FAMILY
     },
     Family {
         name: "conflicts",
-        write: |script, random, _| families::conflicts(script, random),
-        weight: 2,
+        write: |script, random, _| families::conflicts::conflicts(script, random),
         removed_min: &[("begin", 2.0)],
+        ..FAMILY
+    },
+    Family {
+        name: "reloads",
+        write: |script, random, _| families::loops::reloads(script, random),
+        removed_min: &[("loops", 1.0), ("repeats", 0.2)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "refusals",
+        write: |script, random, _| families::loops::refusals(script, random),
+        ended_min: 0.3,
+        is_of_model: true,
+        ..FAMILY
     },
     Family {
         name: "mixed",
         write: mixed,
         weight: 3,
         removed_min: &[("begin", 2.0), ("commit", 0.5), ("loops", 0.2), ("cursors", 0.5)],
+        ..FAMILY
     },
 ];
 
 fn mixed(script: &mut Script, random: &mut Random, sessions: usize) {
-    let family = FAMILIES[random.below(FAMILIES.len() - 1)];
+    let shared: Vec<&Family> =
+        FAMILIES.iter().filter(|family| !family.is_of_model && family.name != "mixed").collect();
+    let family = random.pick(&shared);
     (family.write)(script, random, sessions);
 }
 
@@ -113,6 +140,13 @@ const LONG: Duration = Duration::from_millis(200);
 /// Which family's turn it is.
 pub(crate) fn of_seed(seed: u64) -> &'static Family {
     let place = Random::new(seed).weighted(&FAMILIES.map(|family| family.weight));
+    &FAMILIES[place]
+}
+
+/// Which family's turn it is on a server of PostgreSQL.
+pub(crate) fn of_seed_on_postgresql(seed: u64) -> &'static Family {
+    let weight = |family: Family| if family.is_of_model { 0 } else { family.weight };
+    let place = Random::new(seed).weighted(&FAMILIES.map(weight));
     &FAMILIES[place]
 }
 

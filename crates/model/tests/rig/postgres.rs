@@ -4,12 +4,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use onetrip_model::asked::Outcome;
 use onetrip_model::messages::{query, startup_with, sync, terminate};
 use onetrip_model::step::{Program, Step, Wait};
 use onetrip_pgserver::PgServer;
 use onetrip_wire::pg::{BackendKeyData, DataRow, ErrorResponse, backend};
 
-use super::lane::{Lane, Message, Outcome, Taken};
+use super::lane::{Lane, Message, Taken};
 
 /// A statement that takes longer may be waiting for another session.
 const FIRST_LOOK: Duration = Duration::from_millis(4);
@@ -146,7 +147,9 @@ impl Run<'_> {
         let lane = &mut self.clients[number].lane;
         lane.failed = if lane.status == b'E' { lane.failed + 1 } else { 0 };
         let after = lane.status;
-        if outcome == Outcome::Done && (after == b'I' || after != before || step.shown.contains("ROLLBACK")) {
+        // ROLLBACK TO and AND CHAIN let others go on, and the status is the same.
+        let gives_up = ["ROLLBACK", "CHAIN"].iter().any(|word| step.shown.contains(word));
+        if outcome == Outcome::Done && (after == b'I' || after != before || gives_up) {
             for other in 0..self.clients.len() {
                 if self.clients[other].lane.is_blocked {
                     self.settle(other);

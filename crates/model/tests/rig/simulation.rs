@@ -8,26 +8,34 @@ use std::time::Duration;
 
 use onetrip_ledger::{Analyzer, Moment, Mutes, Remedy, ValueHasher};
 use onetrip_model::Server;
+use onetrip_model::asked::Outcome;
 use onetrip_model::messages::{query, startup_with, sync};
 use onetrip_model::random::Random;
-use onetrip_model::step::{Patience, Program, Step, Wait};
+use onetrip_model::step::{Aside, Patience, Program, Step, Wait};
 use onetrip_session::{Common, Remedies, Session, SessionConfig, Verdict};
 
-use super::lane::{Lane, Outcome, Taken};
+use super::lane::{Lane, Taken};
 
 /// What every name of a session's own begins with.
-const PRIVATE: &str = "onetrip_";
+pub(crate) const PRIVATE: &str = "onetrip_";
 /// What the model takes for a statement.
 const EXECUTION: u64 = 15_000;
+/// Longer than anything is under way.
+const REST: u64 = 1_000_000_000;
 /// Events after which a run is given up.
 const EVENTS_MAX: usize = 200_000;
 /// Steps in a failed transaction after which a program gives it up.
 const FAILED_STEPS_MAX: usize = 3;
 
+/// The server's major version, where none is given.
+const VERSION: u32 = 15;
+
 /// How the clients reach the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Way {
     Direct,
+    /// To a server of this major version.
+    DirectTo(u32),
     /// Through sessions with these remedies, so far away; with a seed, messages of two sessions overtake each other.
     Through {
         remedies: Remedies,
@@ -48,6 +56,10 @@ pub(crate) struct Seen {
 pub(crate) fn run(program: &Program, way: &Way) -> Seen {
     let mut run = Simulation::open(program.sessions, way);
     for step in &program.steps {
+        if let Some(aside) = step.aside {
+            run.happens_aside(step, aside);
+            continue;
+        }
         if run.lanes[step.session].failed >= FAILED_STEPS_MAX {
             run.take(&simple(step.session, "ROLLBACK"));
         }
@@ -90,7 +102,7 @@ struct Gate {
 impl Simulation {
     fn open(sessions: usize, way: &Way) -> Self {
         let (remedies, one_way, random) = match way {
-            Way::Direct => (None, 0, None),
+            Way::Direct | Way::DirectTo(_) => (None, 0, None),
             Way::Through { remedies, rtt, shaken_by } => {
                 (Some(remedies), rtt.as_nanos() as u64 / 2, shaken_by.map(Random::new))
             }
@@ -111,7 +123,7 @@ impl Simulation {
             Some(Gate { session: Session::new(config), up: Vec::new(), down: Vec::new() })
         };
         let mut run = Self {
-            server: Server::new(),
+            server: Server::new(if let Way::DirectTo(version) = way { *version } else { VERSION }),
             lanes: (0..sessions).map(|_| Lane::new()).collect(),
             gates: (0..sessions).map(gate).collect(),
             events: BinaryHeap::new(),
@@ -280,6 +292,20 @@ impl Simulation {
         self.now = end;
     }
 
+    fn happens_aside(&mut self, step: &Step, aside: Aside) {
+        self.rest(REST);
+        match aside {
+            Aside::Configures(name, value) => self.server.configure(name, value),
+            Aside::Refuses(beginning) => self.server.refuse_rollback_to(beginning),
+        }
+        self.note(step, Outcome::Done, None);
+        // Sessions are told of their configuration with the end of the next thing that their server does.
+        let is_told = matches!(aside, Aside::Configures(..));
+        for number in (0..self.lanes.len()).filter(|_| is_told) {
+            self.take(&simple(number, "SHOW lock_timeout"));
+        }
+    }
+
     fn take(&mut self, step: &Step) {
         let number = step.session;
         if self.lanes[number].is_blocked {
@@ -350,7 +376,7 @@ impl Simulation {
                 }
             }
         }
-        self.rest(1_000_000_000);
+        self.rest(REST);
         let last = Step { pause: Duration::from_millis(1), ..simple(0, "the end") };
         self.note(&last, Outcome::Done, None);
         for (place, start) in self.starts.iter().enumerate() {

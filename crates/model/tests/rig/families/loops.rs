@@ -1,0 +1,145 @@
+//! N+1 loops: a result, then statements by the values of its rows.
+
+use onetrip_model::random::Random;
+use onetrip_model::script::{Manner, Script, Statement, Value};
+use onetrip_model::step::{Aside, Step};
+
+use super::super::simulation::PRIVATE;
+use super::common::{PARENTS, begin, end, interruption, writer};
+
+const SNAPSHOTS: [&str; 6] = [
+    "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "BEGIN",
+    "START TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+];
+
+/// N+1 loops, and whatever may come between.
+pub(crate) fn loops(script: &mut Script, random: &mut Random) {
+    if script.session() > 0 && random.one_in(2) {
+        return writer(script, random);
+    }
+    let (body, manner) = (random.below(BODIES), Manner::any(random));
+    let interrupts = random.pick(&[0, 0, 8, 20, 40]);
+    for _ in 0..random.within(1..4) {
+        begin(script, random, &SNAPSHOTS);
+        if random.one_in(8) {
+            interruption(script, random);
+        }
+        for _ in 0..random.within(1..3) {
+            let body = if random.one_in(5) { random.below(BODIES) } else { body };
+            one_loop(script, random, body, manner, interrupts);
+        }
+        end(script, random);
+    }
+}
+
+fn one_loop(script: &mut Script, random: &mut Random, body: usize, manner: Manner, interrupts: usize) {
+    let of_group = random.one_in(4).then(|| random.below(3));
+    let select = match of_group {
+        Some(group) => {
+            let text = "SELECT id, grp, ref FROM p WHERE grp = $1 ORDER BY id";
+            Statement::new(text, &[Value::Int(group as i64)])
+        }
+        None => Statement::new("SELECT id, name, ref, grp FROM p ORDER BY id", &[]),
+    };
+    let manner_of_parents = if random.one_in(5) { Manner::any(random) } else { manner };
+    script.run(&select, manner_of_parents);
+    let rows = (0..PARENTS.len()).filter(|place| of_group.is_none_or(|group| place % 3 == group));
+    for place in walk(random, rows.collect()) {
+        iteration(script, random, body, manner, place);
+        if interrupts > 0 && random.one_in(interrupts) {
+            interruption(script, random);
+        }
+    }
+}
+
+/// The rows in the way a program takes them.
+fn walk(random: &mut Random, mut rows: Vec<usize>) -> Vec<usize> {
+    match random.below(9) {
+        0 => rows.truncate(random.within(1..5)),
+        1 => rows.retain(|place| place % 3 != 1),
+        2 => rows.retain(|place| place % 4 != 3),
+        3 => random.shuffle(&mut rows),
+        4 => rows = rows.iter().flat_map(|place| vec![*place; 1 + usize::from(place % 3 == 0)]).collect(),
+        5 => rows.retain(|_| random.below(3) > 0),
+        _ => {}
+    }
+    rows
+}
+
+const BODIES: usize = 11;
+/// Notes, and when they were made, by their parent: written as the session's time zone says.
+const NOTES: &str = "SELECT note, made FROM d WHERE pid = $1 ORDER BY id";
+
+fn iteration(script: &mut Script, random: &mut Random, body: usize, manner: Manner, place: usize) {
+    let number = place as i64;
+    let id = Value::Int(PARENTS[place]);
+    let by = |text: &str, value: &Value| Statement::new(text, std::slice::from_ref(value));
+    let children = by("SELECT id, val FROM c WHERE pid = $1 ORDER BY id", &id);
+    let reference =
+        if place % 4 == 3 { Value::Null } else { Value::Int(1000 + 10 * ((number * 7) % 20) + 1) };
+    match body {
+        0..=2 => script.run(&children, manner),
+        3 => {
+            if reference != Value::Null || random.one_in(2) {
+                script.run(&by("SELECT val, pid FROM c WHERE id = $1", &reference), manner);
+            }
+        }
+        4 => {
+            script.run(&children, manner);
+            script.run(&by(NOTES, &id), manner);
+        }
+        5 => {
+            script.run(&children, manner);
+            for child in 1..=number % 4 {
+                let child = Value::Int(1000 + 10 * number + child);
+                script.run(&by("SELECT val, pid FROM c WHERE id = $1", &child), manner);
+            }
+        }
+        6 => {
+            let text = "SELECT name FROM p WHERE id >= $1 AND grp = $2 ORDER BY id LIMIT 2";
+            script.run(&Statement::new(text, &[id, Value::Int(number % 3)]), manner);
+        }
+        7 => script.run(&by("SELECT side($1)", &id), manner),
+        8 => script.run(&by("UPDATE d SET note = note || '.' WHERE pid = $1", &id), manner),
+        // What it takes outlives savepoints, and a transaction that only reads may take it.
+        9 => script.run(&by("SELECT pg_try_advisory_lock($1)", &id), manner),
+        _ => script.run(&by("SELECT 10 / (id - 26) FROM p WHERE id = $1", &id), manner),
+    }
+}
+
+/// Results that are read twice in one snapshot, and between them the server's configuration has another time zone.
+pub(crate) fn reloads(script: &mut Script, random: &mut Random) {
+    let (manner, at) = (Manner::any(random), random.below(PARENTS.len()));
+    script.simple(SNAPSHOTS[0]);
+    for is_again in [false, true] {
+        script.run(&Statement::new("SELECT id, name FROM p ORDER BY id", &[]), manner);
+        for (place, id) in PARENTS.into_iter().enumerate() {
+            script.run(&Statement::new(NOTES, &[Value::Int(id)]), manner);
+            if is_again && place == at && script.session() == 0 {
+                let aside = Step::aside(script.session(), Aside::Configures("timezone", "Asia/Karachi"));
+                script.joined(|script| script.push(aside));
+            }
+        }
+    }
+    end(script, random);
+}
+
+/// Loops over which the server fails to take back what was read ahead.
+pub(crate) fn refusals(script: &mut Script, random: &mut Random) {
+    let (manner, at) = (Manner::any(random), random.below(PARENTS.len()));
+    script.simple(SNAPSHOTS[0]);
+    script.run(&Statement::new("SELECT id, name FROM p ORDER BY id", &[]), manner);
+    for (place, id) in PARENTS.into_iter().enumerate() {
+        if place == at {
+            let aside = Step::aside(script.session(), Aside::Refuses(PRIVATE));
+            script.joined(|script| script.push(aside));
+        }
+        let text = "SELECT id, val FROM c WHERE pid = $1 ORDER BY id";
+        script.run(&Statement::new(text, &[Value::Int(id)]), manner);
+    }
+    end(script, random);
+}
