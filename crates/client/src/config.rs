@@ -70,7 +70,9 @@ impl FromStr for Config {
 
     /// Reads a URL or keyword/value text; the rest comes from the service file, PG* variables and libpq's defaults.
     ///
-    /// Two keywords are onetrip's own: `pipelining` (`on`, `off`) and `statement_cache` (a number of statements).
+    /// Three keywords are onetrip's own: `pipelining` (`on`, `off`), `statement_cache` (a number of statements) and
+    /// `lob_prefetch` (what is fetched of large values before anybody reads: as [`Prefetch`](crate::core::Prefetch) is
+    /// written).
     fn from_str(text: &str) -> Result<Self, ConnectError> {
         Self::of(Conninfo::parse(text, &Environment::of_this_process())?)
     }
@@ -100,6 +102,11 @@ impl Config {
             let wrong =
                 |_| ConnectError::Value { keyword: "statement_cache", expected: "a number of statements" };
             limits.statements = count.parse().map_err(wrong)?;
+        }
+        if let Some(prefetch) = conninfo.extra.get_nonempty("lob_prefetch") {
+            let expected = "-1, 0, a number of bytes or auto";
+            let wrong = |_| ConnectError::Value { keyword: "lob_prefetch", expected };
+            limits.prefetch = prefetch.parse().map_err(wrong)?;
         }
         Ok(Self { conninfo, limits, settings: Vec::new() })
     }
@@ -165,5 +172,26 @@ fn version(word: Option<&str>, keyword: &'static str) -> Result<Option<ProtocolV
         Some("3.0") => Ok(Some(PROTOCOL_3_0)),
         Some("3.2" | "latest") => Ok(Some(PROTOCOL_3_2)),
         Some(_) => Err(ConnectError::Value { keyword, expected: "3.0, 3.2 or latest" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Prefetch;
+
+    #[test]
+    fn words_of_our_own_are_read_or_refused() {
+        let read = |text: &str| format!("host=h {text}").parse::<Config>().map(|config| config.limits);
+        let limits = read("pipelining=off statement_cache=3 lob_prefetch=-1").unwrap();
+        assert_eq!((limits.pipelining, limits.statements, limits.prefetch), (false, 3, Prefetch::Locator));
+        assert_eq!(read("lob_prefetch=auto lob_prefetch=4000").unwrap().prefetch, Prefetch::First(4000));
+        for wrong in ["pipelining=no", "statement_cache=many", "lob_prefetch=4kB"] {
+            let word = wrong.split('=').next().unwrap();
+            assert!(
+                matches!(read(wrong), Err(ConnectError::Value { keyword, .. }) if keyword == word),
+                "{wrong}"
+            );
+        }
     }
 }

@@ -361,6 +361,16 @@ impl Error {
         }
     }
 
+    /// A connection that was given up because it took too long says so.
+    pub(crate) fn or_timed_out(self) -> Self {
+        match self {
+            Self::Lost { retry, cause: Some(cause) } if cause.kind() == io::ErrorKind::TimedOut => {
+                Self::TimedOut { retry }
+            }
+            error => error,
+        }
+    }
+
     pub(crate) fn is_about_a_stale_statement(&self) -> bool {
         self.server().is_some_and(ServerError::is_about_a_stale_statement)
     }

@@ -8,9 +8,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use common::{Server, Turns};
-use onetrip_client::aio::{Client, Cursor, Pool};
+use onetrip_client::aio::{Client, Cursor, Lob, LobSource, Pool, Request};
 use onetrip_client::core::Fetch;
-use onetrip_client::{Config, ConnectError, Error, OnError, Outcome, Usage};
+use onetrip_client::{
+    Config, ConnectError, Error, Format, OnError, Outcome, Retry, TransactionStatus, Usage,
+};
 
 fn run(test: impl AsyncFnOnce(Client)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -293,5 +295,125 @@ fn a_pool_makes_no_trip_of_its_own() {
         let old = Pool::new(Config::from_str(&Server::shared().url()).unwrap(), 1, Duration::ZERO);
         let of = async |pool: &Pool| pool.get(wait).await.unwrap().core().cancel_key().unwrap().process_id();
         assert_ne!(of(&old).await, of(&old).await, "one that was idle for too long is closed");
+    });
+}
+
+#[test]
+fn a_call_takes_no_longer_than_it_may() {
+    run(async |mut client| {
+        client.set_timeout(Some(Duration::from_millis(50)));
+        let error = client.execute("SELECT pg_sleep(60)", &[]).await.unwrap_err();
+        assert_eq!(error.sqlstate(), Some("57014"), "{error}");
+        let mut rows = client.query("SELECT pg_sleep(60) FROM generate_series(1, 3)", &[]).await.unwrap();
+        assert_eq!(rows.next_row().await.map(|row| row.is_some()).unwrap_err().sqlstate(), Some("57014"));
+        let mut pipeline = client.pipeline(OnError::Abort).await.unwrap();
+        let sleep = pipeline.execute("SELECT pg_sleep(60)", &[]).await.unwrap();
+        let mut outcomes = pipeline.end().await.unwrap();
+        assert_eq!(outcomes.take(sleep).unwrap_err().sqlstate(), Some("57014"));
+        client.set_timeout(None);
+        assert_eq!(client.execute("SELECT pg_sleep(0.1)", &[]).await.unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_cancel_request_that_is_late_hits_nobody_else() {
+    run(async |_| {
+        // The session is near, and its cancel requests take 200 ms to their server.
+        let paths = |number| Duration::from_millis(if number == 0 { 0 } else { 200 });
+        let late = Turns::by_paths(Server::shared(), paths);
+        let pool = Pool::new(
+            Config::from_str(&Server::shared().url_at(late.port)).unwrap(),
+            1,
+            Duration::from_secs(60),
+        );
+        let give_up_on = async |client: &mut Client| {
+            client.set_timeout(Some(Duration::from_millis(20)));
+            let slow = client.execute("SELECT pg_sleep(0.05)", &[]);
+            assert!(tokio::time::timeout(Duration::from_millis(60), slow).await.is_err());
+            client.set_timeout(None);
+        };
+        let wait = Duration::from_secs(10);
+        let mut client = pool.get(wait).await.unwrap();
+        give_up_on(&mut client).await;
+        assert_eq!(client.execute("SELECT pg_sleep(0.4)", &[]).await.unwrap(), 1);
+        give_up_on(&mut client).await;
+        let of = |client: &Client| client.core().cancel_key().unwrap().process_id();
+        let before = of(&client);
+        drop(client);
+        assert_ne!(of(&pool.get(wait).await.unwrap()), before, "the next user is not hit either");
+    });
+}
+
+#[test]
+fn a_server_that_cannot_even_cancel_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut socket, _) = listener.accept().unwrap();
+        let _ = socket.read(&mut [0; 1000]);
+        socket.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").unwrap();
+        while socket.read(&mut [0; 1000]).is_ok_and(|count| count > 0) {}
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let url = format!("postgres://ann@127.0.0.1:{port}/shop?sslmode=disable");
+        let mut client = Client::connect(&url).await.unwrap();
+        client.set_timeout(Some(Duration::from_millis(10)));
+        let error = client.execute("SELECT 1", &[]).await.unwrap_err();
+        assert!(matches!(error, Error::TimedOut { retry: Retry::Unknown }), "{error:?}");
+        assert!(client.is_closed());
+    });
+}
+
+#[test]
+fn requests_scripts_and_blocks_have_the_blocking_clients_words() {
+    run(async |mut client| {
+        let text = Request { format: Format::Text, ..Request::sync("SELECT $1::int AS n", &[&7]) };
+        let mut rows = client.query_request(&text).await.unwrap();
+        assert_eq!(rows.next_row().await.unwrap().unwrap().text(0).unwrap(), Some("7"));
+        assert_eq!(client.execute_request(&text).await.unwrap().rows(), 1);
+        let done = client.run(&text, true).await.unwrap();
+        assert_eq!((done.count(), client.transaction_status()), (1, TransactionStatus::Active));
+        let three = NonZeroU32::new(3);
+        let numbers =
+            Request { portal: "p", row_limit: three, ..Request::sync("SELECT generate_series(1, 5)", &[]) };
+        let mut pipeline = client.pipeline(OnError::Abort).await.unwrap();
+        let first = pipeline.push(&numbers, None).await.unwrap();
+        let rest = pipeline.fetch(&numbers, three).await.unwrap();
+        let called = pipeline.call("length", &[&"fünf!"]).await.unwrap();
+        pipeline.commit().await.unwrap();
+        pipeline.begin().await.unwrap();
+        pipeline.rollback().await.unwrap();
+        assert_eq!(client.open_pipeline().unwrap().operation(called.number()), Some(called));
+        let mut outcomes = client.open_pipeline().unwrap().end().await.unwrap();
+        let counts = [first, rest].map(|id| outcomes.take(id).unwrap().count());
+        assert_eq!(counts, [3, 2]);
+        let five: i32 = outcomes.take(called).unwrap().rows.unwrap().rows().next().unwrap().get(0).unwrap();
+        assert_eq!(five, 5);
+        let done = client.run_script("SELECT 1; SELECT 2 WHERE false", false).await.unwrap();
+        assert_eq!(done.iter().map(|done| done.count()).collect::<Vec<_>>(), [1, 0]);
+        assert!(client.open_pipeline().is_err() && client.setting("server_version").is_some());
+        client.close_portal("nothing");
+        client.forget_statements();
+        assert_eq!(client.execute("SELECT $1::int AS n", &[&1]).await.unwrap(), 1);
+        client.close();
+    });
+}
+
+#[test]
+fn what_is_awaited_may_move_to_another_thread() {
+    fn is_send<T: Send>(_: &T) {}
+    run(async |mut client| {
+        let request = Request::sync("SELECT $1::int", &[&1]);
+        is_send(&client.execute_request(&request));
+        is_send(&client.run(&request, true));
+        is_send(&client.create_large_object());
+        let mut lob = Lob::new(LobSource::Object(1));
+        is_send(&client.prefetch(&[(LobSource::Object(1), None)], None));
+        is_send(&client.read_lob(&mut lob).fill());
+        let mut pipeline = client.pipeline(OnError::Abort).await.unwrap();
+        is_send(&pipeline.push(&request, None));
+        is_send(&pipeline.fetch(&request, None));
     });
 }

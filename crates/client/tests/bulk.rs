@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Server, Turns};
 use onetrip_client::blocking::Client;
 use onetrip_client::types::Type;
@@ -92,6 +94,11 @@ fn copies_and_arrays_are_a_trip_and_auto_asks_in_one_more() {
     for (way, first, later) in
         [(Bulk::Pipeline, 1, 1), (Bulk::Unnest, 1, 1), (Bulk::Copy, 1, 1), (Bulk::Auto, 2, 2)]
     {
+        if way == Bulk::Auto {
+            // A session that has seen no distance yet.
+            client = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
+            client.script(TABLE).unwrap();
+        }
         for trips in [first, later] {
             client.script("TRUNCATE bulk").unwrap();
             // What leaves in several pieces may be answered in between, which is no wait.
@@ -107,6 +114,26 @@ fn copies_and_arrays_are_a_trip_and_auto_asks_in_one_more() {
     fresh.script(TABLE).unwrap();
     let taken = turns.of(|| insert_keys(&mut fresh, Bulk::Unnest, &keys[..50]).unwrap());
     assert_eq!(taken, 2, "the types have to be known first");
+}
+
+#[test]
+fn far_from_the_server_auto_asks_only_where_it_saves_a_trip() {
+    let far = Turns::far_from(Server::shared(), Duration::from_millis(8));
+    let mut client = Client::connect(&Server::shared().url_at(far.port)).unwrap();
+    client.script(TABLE).unwrap();
+    while client.core().round_trip().is_none() {
+        client.execute("SELECT 1", &[]).unwrap();
+    }
+    assert!(client.core().round_trip() >= Some(Duration::from_millis(16)));
+    let keys: Vec<i32> = (0..15 * MANY).collect();
+    for (sets, way) in [(&keys[..2000], Bulk::Pipeline), (&keys[..], Bulk::Copy)] {
+        client.script("TRUNCATE bulk").unwrap();
+        let before = client.core().trips();
+        assert_eq!(insert_keys(&mut client, Bulk::Auto, sets).unwrap().way, way);
+        let trips = if way == Bulk::Pipeline { 1 } else { 2 };
+        assert_eq!(client.core().trips() - before, trips, "{} sets", sets.len());
+        assert_eq!(client.execute("SELECT FROM bulk", &[]).unwrap(), sets.len() as u64);
+    }
 }
 
 #[test]
@@ -155,9 +182,10 @@ fn the_commit_of_all_sets_fails_none_of_them() {
 
 #[test]
 fn auto_goes_one_by_one_where_another_way_could_differ() {
-    let mut client = client();
     let keys: Vec<i32> = (0..MANY).collect();
-    let mut way_of = |setup: &str, expected: Bulk| {
+    let way_of = |setup: &str, expected: Bulk| {
+        // A session that has seen no distance yet.
+        let mut client = client();
         client.script("DROP TABLE IF EXISTS special, target; DROP VIEW IF EXISTS view").unwrap();
         client.script("CREATE TABLE special (id int, more int)").unwrap();
         client.script(setup).unwrap();
@@ -189,7 +217,7 @@ fn auto_goes_one_by_one_where_another_way_could_differ() {
          CREATE TABLE part PARTITION OF special DEFAULT",
         Bulk::Pipeline,
     );
-    client.script("DROP TABLE special").unwrap();
+    client().script("DROP TABLE special").unwrap();
 }
 
 #[test]

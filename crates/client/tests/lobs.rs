@@ -100,3 +100,130 @@ fn a_large_object_that_is_not_there_is_an_error_and_writing_is_all_or_nothing() 
     assert_eq!(writer.finish().unwrap_err().sqlstate(), Some("42704"));
     assert_eq!(client.execute("SELECT 1", &[]).unwrap(), 1);
 }
+
+#[cfg(feature = "aio")]
+mod awaiting {
+    use std::time::Duration;
+
+    use onetrip_client::aio::{Client, Lob};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn run(test: impl AsyncFnOnce(Client)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = Client::connect(&Server::shared().url()).await.unwrap();
+            test(client).await;
+        });
+    }
+
+    async fn read_all(client: &mut Client, lob: &mut Lob<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let count = client.read_lob(lob).read_to_end(&mut bytes).await.unwrap();
+        assert_eq!(count, bytes.len());
+        bytes
+    }
+
+    async fn object(client: &mut Client, content: &[u8]) -> u32 {
+        let oid = client.create_large_object().await.unwrap();
+        let mut writer = client.write_large_object(oid, 0).await.unwrap();
+        for piece in content.chunks(100_000) {
+            writer.write(piece).await.unwrap();
+        }
+        assert_eq!(writer.finish().await.unwrap(), content.len() as u64);
+        oid
+    }
+
+    #[test]
+    fn every_prefetch_reads_the_same() {
+        run(async |mut client| {
+            let wanted = content(3, 700_001);
+            let oid = object(&mut client, &wanted).await;
+            client.script("CREATE TEMP TABLE page (id int, words text)").await.unwrap();
+            let words = "schöne Wörter ".repeat(20_000);
+            client.execute("INSERT INTO page VALUES (1, $1)", &[&words]).await.unwrap();
+            let read = "SELECT substr(words, $2, $3) FROM page WHERE id = $1";
+            for level in [
+                Prefetch::Locator,
+                Prefetch::Length,
+                Prefetch::First(1),
+                Prefetch::First(999),
+                Prefetch::Auto,
+            ] {
+                let sources =
+                    [(LobSource::Object(oid), None), (LobSource::Value { read, key: &1 }, Some(level))];
+                let mut lobs = client.prefetch(&sources, Some(level)).await.unwrap();
+                assert!(read_all(&mut client, &mut lobs[0]).await == wanted, "{level:?}");
+                assert!(read_all(&mut client, &mut lobs[1]).await == words.as_bytes(), "{level:?}");
+            }
+            let missing =
+                client.prefetch(&[(LobSource::Object(4_000_000_000), None)], None).await.unwrap_err();
+            assert_eq!(missing.sqlstate(), Some("42704"));
+            let mut writer = client.write_large_object(4_000_000_000, 0).await.unwrap();
+            writer.write(&wanted).await.unwrap();
+            assert_eq!(writer.finish().await.unwrap_err().sqlstate(), Some("42704"));
+            let mut missing = Lob::new(LobSource::Object(4_000_000_000));
+            let error = client.read_lob(&mut missing).fill().await.map(<[u8]>::len).unwrap_err();
+            assert_eq!(error.sqlstate(), Some("42704"));
+            assert_eq!(client.execute("SELECT 1", &[]).await.unwrap(), 1);
+        });
+    }
+
+    #[test]
+    fn a_thousand_large_objects_are_one_trip_after_their_names() {
+        run(async |_| {
+            let turns = Turns::before(Server::shared());
+            let mut client = Client::connect(&Server::shared().url_at(turns.port)).await.unwrap();
+            let make = "SELECT lo_from_bytea(0, decode(repeat(md5(id::text), 125), 'escape')) FROM generate_series(1, 1000) AS id";
+            let mut oids: Vec<u32> = Vec::new();
+            let mut rows = client.query(make, &[]).await.unwrap();
+            while let Some(row) = rows.next_row().await.unwrap() {
+                oids.push(row.get(0).unwrap());
+            }
+            let before = client.core().trips();
+            let sources: Vec<_> = oids.iter().map(|oid| (LobSource::Object(*oid), None)).collect();
+            let mut lobs = client.prefetch(&sources, None).await.unwrap();
+            for lob in &mut lobs {
+                assert_eq!(read_all(&mut client, lob).await.len(), 4000);
+                assert_eq!(lob.memory(), 0, "what was read is freed");
+            }
+            assert_eq!(client.core().trips() - before, 1);
+        });
+    }
+
+    #[test]
+    fn a_dropped_wait_loses_no_byte_and_another_call_may_come_between() {
+        run(async |_| {
+            let far = Turns::far_from(Server::shared(), Duration::from_millis(3));
+            let mut client = Client::connect(&Server::shared().url_at(far.port)).await.unwrap();
+            let wanted = content(9, 600_007);
+            let oid = object(&mut client, &wanted).await;
+            let mut lob = client
+                .prefetch(&[(LobSource::Object(oid), None)], Some(Prefetch::First(10)))
+                .await
+                .unwrap()
+                .remove(0);
+            let (mut read, mut dropped) = (Vec::new(), 0);
+            while read.len() < wanted.len() {
+                let until = (read.len() + 200_000).min(wanted.len());
+                let mut reader = client.read_lob(&mut lob);
+                while read.len() < until {
+                    let Ok(bytes) = timeout(Duration::from_millis(1), reader.fill()).await else {
+                        dropped += 1;
+                        continue;
+                    };
+                    let bytes = bytes.unwrap();
+                    let count = bytes.len().min(50_000);
+                    read.extend_from_slice(&bytes[..count]);
+                    reader.consume(count);
+                }
+                drop(reader);
+                assert_eq!(client.execute("SELECT 1", &[]).await.unwrap(), 1);
+            }
+            assert!(read == wanted);
+            assert!(dropped > 0, "nothing was waited for");
+            assert!(client.read_lob(&mut lob).fill().await.unwrap().is_empty());
+        });
+    }
+}

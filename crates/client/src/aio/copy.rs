@@ -1,17 +1,13 @@
 use super::Client;
-use crate::core::{Event, Finish, Request};
-use crate::{CommandTag, Error};
-
-/// Data is handed to the socket in pieces of this size, in bytes.
-const SEND_BYTES: usize = 64 * 1024;
+use crate::Error;
+use crate::core::{Copied, CopyingIn, CopyingOut, Finish, Request};
 
 /// A `COPY … FROM STDIN` that takes data. Nothing is kept before [`finish`](Self::finish); dropped without that, the
 /// COPY fails and keeps nothing.
 #[derive(Debug)]
 pub struct CopyIn<'c> {
     client: &'c mut Client,
-    failed: Option<Error>,
-    is_finished: bool,
+    copying: CopyingIn,
 }
 
 impl CopyIn<'_> {
@@ -21,18 +17,15 @@ impl CopyIn<'_> {
     /// # Errors
     /// The server has refused the statement or data before.
     pub async fn send(&mut self, data: &[u8]) -> Result<(), Error> {
-        for piece in data.chunks(SEND_BYTES) {
-            if let Some(error) = &self.failed {
-                return Err(error.clone());
-            }
-            self.client.core.copy_data(piece);
-            if self.client.core.output_bytes() >= SEND_BYTES {
+        for piece in CopyingIn::pieces(data) {
+            self.copying.push(&mut self.client.core, piece)?;
+            if CopyingIn::is_due(&self.client.core) {
                 self.client.exchange_now();
-                self.hear()?;
+                self.copying.hear(&mut self.client.core)?;
             }
-            while self.client.core.output_bytes() > 4 * SEND_BYTES && self.failed.is_none() {
+            while self.copying.must_wait(&self.client.core) {
                 self.client.send_some().await;
-                self.hear()?;
+                self.copying.hear(&mut self.client.core)?;
             }
         }
         Ok(())
@@ -43,32 +36,15 @@ impl CopyIn<'_> {
     /// # Errors
     /// The server has refused the statement or its data: then no row of it is kept.
     pub async fn finish(mut self) -> Result<u64, Error> {
-        self.is_finished = true;
-        self.client.core.copy_done();
-        self.client.core.sync();
+        self.copying.finish(&mut self.client.core);
         let done = self.client.finish(Finish::of_copy()).await;
-        match self.failed.take() {
-            Some(error) => Err(error),
-            None => done.map(|tag| tag.rows()),
-        }
-    }
-
-    /// An error may come while data is still being sent.
-    fn hear(&mut self) -> Result<(), Error> {
-        while let Some(event) = self.client.core.next_event()? {
-            if let Event::Failed { error, .. } = event {
-                self.failed.get_or_insert(error);
-            }
-        }
-        Ok(())
+        self.copying.result(done)
     }
 }
 
 impl Drop for CopyIn<'_> {
     fn drop(&mut self) {
-        if !self.is_finished {
-            self.client.core.copy_fail("the client gave up");
-        }
+        self.copying.leave(&mut self.client.core);
     }
 }
 
@@ -77,8 +53,7 @@ impl Drop for CopyIn<'_> {
 #[derive(Debug)]
 pub struct CopyOut<'c> {
     client: &'c mut Client,
-    tag: Option<CommandTag>,
-    is_over: bool,
+    copying: CopyingOut,
 }
 
 impl CopyOut<'_> {
@@ -87,20 +62,15 @@ impl CopyOut<'_> {
     /// # Errors
     /// The server fails, perhaps after data has come.
     pub async fn next_piece(&mut self) -> Result<Option<&[u8]>, Error> {
-        while !self.is_over {
-            match self.client.event().await? {
-                Event::CopyData { data, .. } => return Ok(Some(self.client.core.copied(data))),
-                Event::Complete { tag, .. } => self.tag = Some(tag),
-                Event::CopyIn { .. } => {
-                    self.client.core.copy_refuse("this call takes data, and has none to give");
-                }
-                Event::Failed { error, .. } => {
-                    self.is_over = true;
+        while !self.copying.is_over() {
+            let event = self.client.event().await?;
+            match self.copying.take(&mut self.client.core, event) {
+                Copied::Data(data) => return Ok(Some(self.client.core.copied(data))),
+                Copied::Failed(error) => {
                     self.client.settle().await?;
-                    return Err(error);
+                    return Err(error.or_timed_out());
                 }
-                Event::Ready(_) => self.is_over = true,
-                _ => {}
+                Copied::Other => {}
             }
         }
         Ok(None)
@@ -108,7 +78,7 @@ impl CopyOut<'_> {
 
     /// How many rows were copied, once all data is read.
     pub fn rows(&self) -> Option<u64> {
-        self.tag.map(|tag| tag.rows())
+        self.copying.rows()
     }
 }
 
@@ -119,7 +89,7 @@ impl Client {
     /// A statement that is not COPY, or a connection that has ended.
     pub async fn copy_in(&mut self, statement: &str) -> Result<CopyIn<'_>, Error> {
         self.start_copy(statement).await?;
-        Ok(CopyIn { client: self, failed: None, is_finished: false })
+        Ok(CopyIn { client: self, copying: CopyingIn::default() })
     }
 
     /// Runs a `COPY … TO STDOUT`.
@@ -129,7 +99,7 @@ impl Client {
     pub async fn copy_out(&mut self, statement: &str) -> Result<CopyOut<'_>, Error> {
         self.start_copy(statement).await?;
         self.core.sync();
-        Ok(CopyOut { client: self, tag: None, is_over: false })
+        Ok(CopyOut { client: self, copying: CopyingOut::default() })
     }
 
     async fn start_copy(&mut self, statement: &str) -> Result<(), Error> {

@@ -5,28 +5,37 @@
 mod bulk;
 mod copy;
 mod cursor;
+mod lob;
 mod pipeline;
 mod pool;
+mod portal;
 mod rows;
+mod run;
 mod socket;
+mod timeout;
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::core::{
-    Connection, Cursors, Event, Finish, Notification, OnError, OperationId, OutputSource, Request,
-};
+use onetrip_target::Host;
+
+use crate::core::{Connection, Cursors, Event, Finish, Notification, OnError, OperationId, OutputSource};
 use crate::{CommandTag, Config, Error, Param, Retry, ServerError, TransactionStatus, blocking};
 use blocking::Canceller;
 
 pub use crate::Outcomes;
-pub use crate::core::Cursor;
+pub use crate::core::{Cursor, Lob, LobSource};
 pub use copy::{CopyIn, CopyOut};
+pub use lob::{LobReader, LobWriter};
 pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
 use socket::Socket;
+use timeout::Patience;
+
+/// A statement to run, whose parameters may cross threads: by [`Request::sync`](crate::core::Request::sync).
+pub type Request<'a> = crate::core::Request<'a, dyn Param + Sync + 'a>;
 
 /// A session with a server.
 ///
@@ -45,7 +54,9 @@ pub struct Client {
     core: Connection,
     socket: Socket,
     config: Arc<Config>,
+    host: Host,
     canceller: Option<Canceller>,
+    patience: Patience,
     cursors: Cursors,
 }
 
@@ -71,13 +82,15 @@ impl Client {
         // The task ends early only where the runtime does.
         let client = opened.map_err(|_| Error::Closed)??;
         let canceller = client.canceller();
-        let (core, socket) = client.into_parts();
+        let (core, socket, host) = client.into_parts();
         let failed = |error: std::io::Error| Error::Lost { retry: Retry::Safe, cause: Some(error.into()) };
         Ok(Self {
             core,
             socket: Socket::new(socket).map_err(failed)?,
             config,
+            host,
             canceller,
+            patience: Patience::default(),
             cursors: Cursors::default(),
         })
     }
@@ -91,14 +104,22 @@ impl Client {
         statement: &str,
         parameters: &[&(dyn Param + Sync)],
     ) -> Result<u64, Error> {
+        self.execute_request(&Request::sync(statement, parameters)).await.map(|tag| tag.rows())
+    }
+
+    /// Runs one statement and returns what it did.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn execute_request(&mut self, request: &Request<'_>) -> Result<CommandTag, Error> {
         let mut may_repeat = true;
         loop {
             self.settle().await?;
             let repeats = may_repeat && self.core.transaction_status() == TransactionStatus::Idle;
-            self.submit(statement, parameters)?;
+            self.submit(request)?;
             match self.finish(Finish::default()).await {
                 Err(error) if repeats && error.is_about_a_stale_statement() => may_repeat = false,
-                done => return done.map(|tag| tag.rows()),
+                done => return done,
             }
         }
     }
@@ -112,15 +133,23 @@ impl Client {
         statement: &str,
         parameters: &[&(dyn Param + Sync)],
     ) -> Result<Rows<'_>, Error> {
+        self.query_request(&Request::sync(statement, parameters)).await
+    }
+
+    /// Runs one statement as the request says.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn query_request(&mut self, request: &Request<'_>) -> Result<Rows<'_>, Error> {
         self.settle().await?;
         let repeats = self.core.transaction_status() == TransactionStatus::Idle;
-        let mut operation = self.submit(statement, parameters)?;
+        let mut operation = self.submit(request)?;
         if let Err(error) = self.bound().await {
             if !(repeats && error.is_about_a_stale_statement()) {
                 return Err(error);
             }
             self.settle().await?;
-            operation = self.submit(statement, parameters)?;
+            operation = self.submit(request)?;
             self.bound().await?;
         }
         Ok(Rows::new(self, operation))
@@ -147,12 +176,13 @@ impl Client {
         Ok(Pipeline::new(self))
     }
 
-    /// The next notification; waits for one.
+    /// The next notification; waits for one, however long that takes.
     ///
     /// # Errors
     /// A connection that has ended.
     pub async fn notification(&mut self) -> Result<Notification, Error> {
         self.settle().await?;
+        self.patience.forget();
         loop {
             while self.core.next_event()?.is_some() {}
             if let Some(notification) = self.core.take_notification() {
@@ -189,6 +219,16 @@ impl Client {
     /// Where the session stood when the server was last ready.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.core.transaction_status()
+    }
+
+    /// A setting that the server reports, such as `server_version`.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.core.setting(name)
+    }
+
+    /// The server of this session.
+    pub fn host(&self) -> &Host {
+        &self.host
     }
 
     /// The connection without its socket, to look at.
@@ -246,15 +286,24 @@ impl Client {
         self.core.is_lost()
     }
 
-    fn submit(&mut self, statement: &str, parameters: &[&(dyn Param + Sync)]) -> Result<OperationId, Error> {
-        let submit = |parameters: &[&dyn Param]| self.core.submit(&Request::new(statement, parameters));
-        let operation = with_params(parameters, submit)?;
+    /// Ends the session.
+    pub fn close(mut self) {
+        self.core.terminate();
+        // The server notices the end of the stream as well.
+        self.send_soon();
+    }
+
+    fn submit(&mut self, request: &Request<'_>) -> Result<OperationId, Error> {
+        let operation = with_request(request, |request| self.core.submit(request))?;
         self.core.sync();
         Ok(operation)
     }
 
     /// Waits for the answers to what was left half done, and throws them away.
     async fn settle(&mut self) -> Result<(), Error> {
+        if let Err(error) = self.patience.begin().await {
+            self.core.lost(Some(error));
+        }
         self.core.finish_requests();
         while !self.core.is_settled() {
             if self.routed_event()?.is_none() && !self.core.is_settled() {
@@ -269,7 +318,7 @@ impl Client {
             let event = self.event().await?;
             finish.take(&mut self.core, event);
             if self.core.is_settled() {
-                return finish.result();
+                return finish.result().map_err(Error::or_timed_out);
             }
         }
     }
@@ -280,7 +329,7 @@ impl Client {
                 while !self.core.is_settled() && !self.core.is_lost() {
                     self.event().await?;
                 }
-                Err(error)
+                Err(error.or_timed_out())
             }
             _ => Ok(()),
         }
@@ -308,14 +357,21 @@ impl Client {
     /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that
     /// breaks is told to the core.
     async fn exchange(&mut self) {
-        if let Err(error) = self.socket.exchange(&mut self.core, true).await {
+        if let Err(error) = self.try_exchange(true).await {
             self.core.lost(Some(error));
         }
     }
 
     /// Sends what can be sent; where there is no room, waits for some and reads meanwhile. It does not wait for answers.
     async fn send_some(&mut self) {
-        if let Err(error) = self.socket.exchange(&mut self.core, false).await {
+        if let Err(error) = self.try_exchange(false).await {
+            self.core.lost(Some(error));
+        }
+    }
+
+    /// Sends what fits now, and takes nothing in.
+    fn send_soon(&mut self) {
+        if let Err(error) = self.socket.send(&mut self.core) {
             self.core.lost(Some(error));
         }
     }
@@ -326,6 +382,14 @@ impl Client {
             self.core.lost(Some(error));
         }
     }
+}
+
+/// A request whose parameters may cross threads is a request.
+fn with_request<T>(request: &Request<'_>, work: impl FnOnce(&crate::core::Request<'_>) -> T) -> T {
+    let Request { text, parameters, format, portal, row_limit, copy } = *request;
+    with_params(parameters, |parameters| {
+        work(&crate::core::Request { text, parameters, format, portal, row_limit, copy })
+    })
 }
 
 /// Parameters that may cross threads are parameters.

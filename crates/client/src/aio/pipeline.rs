@@ -1,5 +1,7 @@
-use super::{Client, with_params};
-use crate::core::{OnError, Outcome, Request, SendPace};
+use std::num::NonZeroU32;
+
+use super::{Client, Request, with_request};
+use crate::core::{OnError, Outcome, SendPace, call_of};
 use crate::{Done, Error, OperationId, Outcomes, Param};
 
 /// A block of independent operations that travel together: [`blocking::Pipeline`](crate::blocking::Pipeline) for
@@ -25,7 +27,7 @@ impl<'c> Pipeline<'c> {
         statement: &str,
         parameters: &[&(dyn Param + Sync)],
     ) -> Result<OperationId, Error> {
-        self.execute_with(statement, parameters, None).await
+        self.push(&Request::sync(statement, parameters), None).await
     }
 
     /// Adds a statement with what its failure does to those after it, other than the block says.
@@ -38,12 +40,56 @@ impl<'c> Pipeline<'c> {
         parameters: &[&(dyn Param + Sync)],
         on_error: Option<OnError>,
     ) -> Result<OperationId, Error> {
-        self.bar(on_error).await?;
-        let core = &mut self.client.core;
-        let push = |parameters: &[&dyn Param]| core.push(&Request::new(statement, parameters), on_error);
-        let id = with_params(parameters, push)?;
+        self.push(&Request::sync(statement, parameters), on_error).await
+    }
+
+    /// Adds a statement as the request says, with what its failure does to those after it.
+    ///
+    /// Outside of a transaction, an operation that goes on after those that do not makes this call wait for their
+    /// answers: only then is it known whether it may run.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn push(
+        &mut self,
+        request: &Request<'_>,
+        on_error: Option<OnError>,
+    ) -> Result<OperationId, Error> {
+        if self.client.core.needs_barrier(on_error) {
+            self.client.core.put_barrier();
+            self.wait_settled().await?;
+        }
+        let id = with_request(request, |request| self.client.core.push(request, on_error))?;
         self.send().await?;
         Ok(id)
+    }
+
+    /// Adds the fetching of more rows of a portal that an operation with a portal's name has opened; `request` is that
+    /// operation's. Portals live until the end of the transaction, so there has to be one.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn fetch(
+        &mut self,
+        request: &Request<'_>,
+        row_limit: Option<NonZeroU32>,
+    ) -> Result<OperationId, Error> {
+        let core = &mut self.client.core;
+        let id = with_request(request, |request| core.push_fetch(request, row_limit, None))?;
+        self.send().await?;
+        Ok(id)
+    }
+
+    /// Adds a call of a function of the server, by its name as it would be written in a statement.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn call(
+        &mut self,
+        function: &str,
+        arguments: &[&(dyn Param + Sync)],
+    ) -> Result<OperationId, Error> {
+        self.execute(&call_of(function, arguments.len()), arguments).await
     }
 
     /// Adds a `COPY … FROM STDIN` with its data.
@@ -51,11 +97,31 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub async fn copy_in(&mut self, statement: &str, data: &[u8]) -> Result<OperationId, Error> {
-        self.bar(None).await?;
-        let id =
-            self.client.core.push(&Request { copy: Some(data), ..Request::new(statement, &[]) }, None)?;
-        self.send().await?;
-        Ok(id)
+        self.push(&Request { copy: Some(data), ..Request::sync(statement, &[]) }, None).await
+    }
+
+    /// Adds BEGIN.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn begin(&mut self) -> Result<OperationId, Error> {
+        self.execute("BEGIN", &[]).await
+    }
+
+    /// Adds COMMIT. Its outcome is an error where the transaction was rolled back instead.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn commit(&mut self) -> Result<OperationId, Error> {
+        self.execute("COMMIT", &[]).await
+    }
+
+    /// Adds ROLLBACK.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn rollback(&mut self) -> Result<OperationId, Error> {
+        self.execute("ROLLBACK", &[]).await
     }
 
     /// Waits until an operation and those before it are answered. The block goes on, and so does its transaction.
@@ -93,14 +159,6 @@ impl<'c> Pipeline<'c> {
         self.client.core.end_block()?;
         self.wait_settled().await?;
         Ok(self.client.outcomes())
-    }
-
-    async fn bar(&mut self, on_error: Option<OnError>) -> Result<(), Error> {
-        if self.client.core.needs_barrier(on_error) {
-            self.client.core.put_barrier();
-            self.wait_settled().await?;
-        }
-        Ok(())
     }
 
     pub(super) async fn wait_settled(&mut self) -> Result<(), Error> {

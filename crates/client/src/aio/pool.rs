@@ -124,7 +124,8 @@ impl Client {
     /// Makes the session ready for somebody else, without waiting; false where that cannot be.
     fn put_back(&mut self) -> bool {
         self.cursors = Cursors::default();
-        let is_ready = self.core.hand_over().is_ok();
+        self.set_timeout(None);
+        let is_ready = self.core.hand_over().is_ok() && !self.patience.has_request();
         if self.core.has_output() {
             self.exchange_now();
         }

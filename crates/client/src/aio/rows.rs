@@ -37,7 +37,7 @@ impl<'c> Rows<'c> {
                 Read::Row(row) => return Ok(Some(self.client.core.row(row))),
                 Read::Failed(error) => {
                     self.client.settle().await?;
-                    return Err(error);
+                    return Err(error.or_timed_out());
                 }
                 Read::Other => {}
             }

@@ -1,4 +1,5 @@
 use std::io;
+use std::time::Instant;
 
 use rustix::fd::AsFd;
 use rustix::io::Errno;
@@ -67,14 +68,17 @@ impl Socket {
     }
 
     /// Sends what fits. Says whether that was all.
-    fn send(&self, core: &mut Connection) -> io::Result<bool> {
+    pub(super) fn send(&self, core: &mut Connection) -> io::Result<bool> {
         while core.has_output() {
             let sent = match self {
                 Self::Tcp(stream) => stream.try_write(core.output()),
                 Self::Unix(stream) => stream.try_write(core.output()),
             };
             match sent {
-                Ok(count) => core.sent(count),
+                Ok(count) => {
+                    core.sent(count);
+                    core.left(Instant::now);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             }
@@ -90,7 +94,10 @@ impl Socket {
         match received {
             Ok(0) => core.lost(None),
             // A failure is kept by the core, which tells every operation of it.
-            Ok(count) => drop(core.received(count)),
+            Ok(count) => {
+                drop(core.received(count));
+                core.heard(Instant::now);
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }

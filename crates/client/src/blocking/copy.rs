@@ -1,19 +1,22 @@
 use std::io::{self, Read, Write};
 
 use super::Client;
-use crate::core::{Event, Finish, Request};
-use crate::{CommandTag, Error};
-
-/// Data is handed to the socket in pieces of this size, in bytes.
-const SEND_BYTES: usize = 64 * 1024;
+use crate::Error;
+use crate::core::{Copied, CopyingIn, CopyingOut, Finish, Request};
 
 /// A `COPY … FROM STDIN` that takes data. Nothing is kept before [`finish`](Self::finish); dropped without that, the
 /// COPY fails and keeps nothing.
 #[derive(Debug)]
 pub struct CopyIn<'c> {
     client: &'c mut Client,
-    failed: Option<Error>,
-    is_finished: bool,
+    copying: CopyingIn,
+}
+
+/// A COPY between two calls that go on with it.
+#[derive(Debug)]
+pub(super) enum Paused {
+    In(CopyingIn),
+    Out(CopyingOut, Vec<u8>),
 }
 
 impl CopyIn<'_> {
@@ -22,18 +25,15 @@ impl CopyIn<'_> {
     /// # Errors
     /// The server has refused the statement or data before.
     pub fn send(&mut self, data: &[u8]) -> Result<(), Error> {
-        for piece in data.chunks(SEND_BYTES) {
-            if let Some(error) = &self.failed {
-                return Err(error.clone());
-            }
-            self.client.core.copy_data(piece);
-            if self.client.core.output_bytes() >= SEND_BYTES {
+        for piece in CopyingIn::pieces(data) {
+            self.copying.push(&mut self.client.core, piece)?;
+            if CopyingIn::is_due(&self.client.core) {
                 self.client.exchange_now();
-                self.hear()?;
+                self.copying.hear(&mut self.client.core)?;
             }
-            while self.client.core.output_bytes() > 4 * SEND_BYTES && self.failed.is_none() {
+            while self.copying.must_wait(&self.client.core) {
                 self.client.send_some();
-                self.hear()?;
+                self.copying.hear(&mut self.client.core)?;
             }
         }
         Ok(())
@@ -44,24 +44,24 @@ impl CopyIn<'_> {
     /// # Errors
     /// The server has refused the statement or its data: then no row of it is kept.
     pub fn finish(mut self) -> Result<u64, Error> {
-        self.is_finished = true;
-        self.client.core.copy_done();
-        self.client.core.sync();
+        self.copying.finish(&mut self.client.core);
         let done = self.client.finish(Finish::of_copy());
-        match self.failed.take() {
-            Some(error) => Err(error),
-            None => done.map(|tag| tag.rows()),
-        }
+        self.copying.result(done)
     }
 
-    /// An error may come while data is still being sent.
-    fn hear(&mut self) -> Result<(), Error> {
-        while let Some(event) = self.client.core.next_event()? {
-            if let Event::Failed { error, .. } = event {
-                self.failed.get_or_insert(error);
-            }
-        }
-        Ok(())
+    /// Ends it for a reason, which the server repeats in its error: nothing is kept.
+    ///
+    /// # Errors
+    /// That of the server, in any case.
+    pub fn give_up(mut self, why: &str) -> Result<u64, Error> {
+        self.copying.give_up(&mut self.client.core, why);
+        let done = self.client.finish(Finish::of_copy());
+        self.copying.result(done)
+    }
+
+    /// Lets it wait for [`Client::resume_copy_in`]. Any other call of the client gives it up.
+    pub fn pause(mut self) {
+        self.client.paused = Some(Paused::In(self.copying.pause()));
     }
 }
 
@@ -78,9 +78,7 @@ impl Write for CopyIn<'_> {
 
 impl Drop for CopyIn<'_> {
     fn drop(&mut self) {
-        if !self.is_finished {
-            self.client.core.copy_fail("the client gave up");
-        }
+        self.copying.leave(&mut self.client.core);
     }
 }
 
@@ -88,8 +86,7 @@ impl Drop for CopyIn<'_> {
 #[derive(Debug)]
 pub struct CopyOut<'c> {
     client: &'c mut Client,
-    tag: Option<CommandTag>,
-    is_over: bool,
+    copying: CopyingOut,
     /// A piece of which not all was read, for [`Read`].
     rest: Vec<u8>,
 }
@@ -100,20 +97,28 @@ impl CopyOut<'_> {
     /// # Errors
     /// The server fails, perhaps after data has come.
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>, Error> {
-        while !self.is_over {
-            match self.client.event()? {
-                Event::CopyData { data, .. } => return Ok(Some(self.client.core.copied(data))),
-                Event::Complete { tag, .. } => self.tag = Some(tag),
-                Event::CopyIn { .. } => {
-                    self.client.core.copy_refuse("this call takes data, and has none to give")
-                }
-                Event::Failed { error, .. } => {
-                    self.is_over = true;
+        self.piece(true)
+    }
+
+    /// The next piece if it has come already, without waiting for it. `None` is the end too.
+    ///
+    /// # Errors
+    /// As [`next_piece`](Self::next_piece).
+    pub fn piece_here(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.piece(false)
+    }
+
+    fn piece(&mut self, waits: bool) -> Result<Option<&[u8]>, Error> {
+        while !self.copying.is_over() {
+            let event = if waits { Some(self.client.event()?) } else { self.client.routed_event()? };
+            let Some(event) = event else { break };
+            match self.copying.take(&mut self.client.core, event) {
+                Copied::Data(data) => return Ok(Some(self.client.core.copied(data))),
+                Copied::Failed(error) => {
                     self.client.settle()?;
-                    return Err(error);
+                    return Err(error.or_timed_out());
                 }
-                Event::Ready(_) => self.is_over = true,
-                _ => {}
+                Copied::Other => {}
             }
         }
         Ok(None)
@@ -121,7 +126,12 @@ impl CopyOut<'_> {
 
     /// How many rows were copied, once all data is read.
     pub fn rows(&self) -> Option<u64> {
-        self.tag.map(|tag| tag.rows())
+        self.copying.rows()
+    }
+
+    /// Lets it wait for [`Client::resume_copy_out`]. Any other call of the client throws the rest away.
+    pub fn pause(self) {
+        self.client.paused = Some(Paused::Out(self.copying, self.rest));
     }
 }
 
@@ -144,8 +154,16 @@ impl Client {
     /// # Errors
     /// A statement that is not COPY, or a connection that has ended.
     pub fn copy_in(&mut self, statement: &str) -> Result<CopyIn<'_>, Error> {
-        self.start_copy(statement)?;
-        Ok(CopyIn { client: self, failed: None, is_finished: false })
+        self.run_copy_in(statement, false)
+    }
+
+    /// The same; with `begins`, BEGIN travels along where no transaction is open.
+    ///
+    /// # Errors
+    /// As [`copy_in`](Self::copy_in).
+    pub fn run_copy_in(&mut self, statement: &str, begins: bool) -> Result<CopyIn<'_>, Error> {
+        self.start_copy(statement, begins)?;
+        Ok(CopyIn { client: self, copying: CopyingIn::default() })
     }
 
     /// Runs a `COPY … TO STDOUT`.
@@ -153,13 +171,58 @@ impl Client {
     /// # Errors
     /// As [`copy_in`](Self::copy_in).
     pub fn copy_out(&mut self, statement: &str) -> Result<CopyOut<'_>, Error> {
-        self.start_copy(statement)?;
-        self.core.sync();
-        Ok(CopyOut { client: self, tag: None, is_over: false, rest: Vec::new() })
+        self.run_copy_out(statement, false)
     }
 
-    fn start_copy(&mut self, statement: &str) -> Result<(), Error> {
+    /// The same; with `begins`, BEGIN travels along where no transaction is open.
+    ///
+    /// # Errors
+    /// As [`copy_in`](Self::copy_in).
+    pub fn run_copy_out(&mut self, statement: &str, begins: bool) -> Result<CopyOut<'_>, Error> {
+        self.start_copy(statement, begins)?;
+        self.core.sync();
+        Ok(CopyOut { client: self, copying: CopyingOut::default(), rest: Vec::new() })
+    }
+
+    /// Goes on with a COPY that takes data and was [paused](CopyIn::pause); `None` where none was, or another call has
+    /// given it up.
+    pub fn resume_copy_in(&mut self) -> Option<CopyIn<'_>> {
+        match self.paused.take() {
+            Some(Paused::In(copying)) => {
+                self.start_clock();
+                Some(CopyIn { client: self, copying })
+            }
+            other => {
+                self.paused = other;
+                None
+            }
+        }
+    }
+
+    /// Goes on with a COPY whose data was read in part when it was [paused](CopyOut::pause); `None` where none was, or
+    /// another call has thrown the rest away.
+    pub fn resume_copy_out(&mut self) -> Option<CopyOut<'_>> {
+        match self.paused.take() {
+            Some(Paused::Out(copying, rest)) => {
+                self.start_clock();
+                Some(CopyOut { client: self, copying, rest })
+            }
+            other => {
+                self.paused = other;
+                None
+            }
+        }
+    }
+
+    /// Nobody goes on with a COPY.
+    pub(super) fn leave_copy(&mut self) {
+        if let Some(Paused::In(copying)) = self.paused.take() {
+            copying.leave(&mut self.core);
+        }
+    }
+
+    fn start_copy(&mut self, statement: &str, begins: bool) -> Result<(), Error> {
         self.settle()?;
-        self.core.submit_copy(&Request::new(statement, &[])).map(drop)
+        self.core.submit_copy_in_transaction(&Request::new(statement, &[]), begins).map(drop)
     }
 }

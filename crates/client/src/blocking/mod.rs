@@ -23,9 +23,9 @@ use onetrip_target::Host;
 use onetrip_target::address::Address;
 
 pub use crate::Outcomes;
-pub use crate::core::Cursor;
+pub use crate::core::{Cursor, Lob, LobSource};
 pub use copy::{CopyIn, CopyOut};
-pub use lob::{Lob, LobReader, LobSource, LobWriter};
+pub use lob::{LobReader, LobWriter};
 pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
@@ -39,7 +39,7 @@ pub(crate) use socket::Socket as RawSocket;
 use socket::{Interrupt, Socket};
 
 /// How long the server has for its answer to a cancel request, before the connection is given up.
-const CANCEL_GRACE: Duration = Duration::from_secs(5);
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// A session with a server.
 ///
@@ -68,6 +68,7 @@ pub struct Client {
     is_cancelling: bool,
     interrupt: Interrupt,
     cursors: Cursors,
+    paused: Option<copy::Paused>,
 }
 
 impl Client {
@@ -99,6 +100,7 @@ impl Client {
             is_cancelling: false,
             interrupt: None,
             cursors: Cursors::default(),
+            paused: None,
         }
     }
 
@@ -307,8 +309,8 @@ impl Client {
 
     /// The connection and its socket, for another way of waiting.
     #[cfg(feature = "aio")]
-    pub(crate) fn into_parts(self) -> (Connection, Socket) {
-        (self.core, self.socket)
+    pub(crate) fn into_parts(self) -> (Connection, Socket, Host) {
+        (self.core, self.socket, self.host)
     }
 
     /// Ends the session.
@@ -320,8 +322,8 @@ impl Client {
 
     /// Waits for the answers to what was left half done, and throws them away.
     pub(crate) fn settle(&mut self) -> Result<(), Error> {
-        self.deadline = self.timeout.map(|timeout| Instant::now() + timeout);
-        self.is_cancelling = false;
+        self.leave_copy();
+        self.start_clock();
         self.core.finish_requests();
         while !self.core.is_settled() {
             if self.routed_event()?.is_none() && !self.core.is_settled() {
@@ -331,13 +333,19 @@ impl Client {
         Ok(())
     }
 
+    /// A call begins, or goes on with what another has begun.
+    fn start_clock(&mut self) {
+        self.deadline = self.timeout.map(|timeout| Instant::now() + timeout);
+        self.is_cancelling = false;
+    }
+
     /// Waits until all of one call is answered.
     fn finish(&mut self, mut finish: Finish) -> Result<CommandTag, Error> {
         loop {
             let event = self.event()?;
             finish.take(&mut self.core, event);
             if self.core.is_settled() {
-                return finish.result().map_err(|error| self.timed(error));
+                return finish.result().map_err(Error::or_timed_out);
             }
         }
     }
@@ -349,19 +357,9 @@ impl Client {
                 while !self.core.is_settled() && !self.core.is_lost() {
                     self.event()?;
                 }
-                Err(self.timed(error))
+                Err(error.or_timed_out())
             }
             _ => Ok(()),
-        }
-    }
-
-    /// A connection that was given up because it took too long says so.
-    fn timed(&self, error: Error) -> Error {
-        match error {
-            Error::Lost { retry, cause: Some(cause) } if cause.kind() == io::ErrorKind::TimedOut => {
-                Error::TimedOut { retry }
-            }
-            error => error,
         }
     }
 
@@ -424,19 +422,22 @@ impl Client {
 
     /// Sends a cancel request, and leaves the server some time for its answer.
     fn ask_to_stop(&mut self) -> io::Result<()> {
-        if self.is_cancelling {
+        let Some(canceller) = self.canceller().filter(|_| !self.is_cancelling) else {
             return Err(io::ErrorKind::TimedOut.into());
-        }
+        };
         self.is_cancelling = true;
         self.deadline = Some(Instant::now() + CANCEL_GRACE);
-        self.canceller().map_or(Ok(()), |canceller| canceller.cancel_before(self.deadline))
+        canceller.cancel_before(self.deadline)
     }
 
     /// Sends what fits now, without waiting. Says whether that was all.
     fn try_send(&mut self) -> io::Result<bool> {
         while self.core.has_output() {
             match self.socket.send(self.core.output())? {
-                Some(count) => self.core.sent(count),
+                Some(count) => {
+                    self.core.sent(count);
+                    self.core.left(Instant::now);
+                }
                 None => return Ok(false),
             }
         }
@@ -452,7 +453,10 @@ impl Client {
             None => {}
             Some(0) => self.core.lost(None),
             // A failure is kept by the core, which tells every operation of it.
-            Some(count) => drop(self.core.received(count)),
+            Some(count) => {
+                drop(self.core.received(count));
+                self.core.heard(Instant::now);
+            }
         }
         Ok(())
     }
@@ -504,7 +508,7 @@ impl Canceller {
         self.cancel_before(None).map_err(|source| ConnectError::Unreachable { host, source }.into())
     }
 
-    fn cancel_before(&self, deadline: Option<Instant>) -> io::Result<()> {
+    pub(crate) fn cancel_before(&self, deadline: Option<Instant>) -> io::Result<()> {
         let socket = Socket::connect(&self.address, deadline)?;
         let packet = self.key.packet();
         let mut sent = 0;

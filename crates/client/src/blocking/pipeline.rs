@@ -1,7 +1,7 @@
 use std::num::NonZeroU32;
 
 use super::Client;
-use crate::core::{OnError, Outcome, Request, SendPace};
+use crate::core::{OnError, Outcome, Request, SendPace, call_of};
 use crate::{Done, Error, OperationId, Outcomes, Param};
 
 /// A block of independent operations that travel together. It ends by [`end`](Self::end); dropped without that, it is
@@ -77,8 +77,7 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn call(&mut self, function: &str, arguments: &[&dyn Param]) -> Result<OperationId, Error> {
-        let numbers: Vec<_> = (1..=arguments.len()).map(|number| format!("${number}")).collect();
-        self.execute(&format!("SELECT {function}({})", numbers.join(", ")), arguments)
+        self.execute(&call_of(function, arguments.len()), arguments)
     }
 
     /// Adds a `COPY … FROM STDIN` with its data.

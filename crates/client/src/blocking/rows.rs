@@ -36,9 +36,8 @@ impl<'c> Rows<'c> {
             match self.reading.take(event)? {
                 Read::Row(row) => return Ok(Some(self.client.core.row(row))),
                 Read::Failed(error) => {
-                    let error = self.client.timed(error);
                     self.client.settle()?;
-                    return Err(error);
+                    return Err(error.or_timed_out());
                 }
                 Read::Other => {}
             }

@@ -60,7 +60,7 @@ impl Client {
             let event = self.event()?;
             gather.take(&mut self.core, event);
         }
-        gather.finish().map_err(|error| self.timed(error))
+        gather.finish().map_err(Error::or_timed_out)
     }
 }
 

@@ -48,6 +48,11 @@ impl Gather {
         }
     }
 
+    /// Whether a statement has failed already.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// What the statements did, in their order.
     ///
     /// # Errors

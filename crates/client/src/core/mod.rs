@@ -5,6 +5,7 @@
 //!                           |  submit, push, sync, flush          requests: encoded into the output, booked in the queue
 //!                           |  output, sent                       bytes for the socket
 //!                           |  input_space, received, lost        bytes from the socket
+//!                           |  left, heard                        when these went and came, for shells with a clock
 //!                           '  next_event, row, outcome           what the server said
 //! ```
 //!
@@ -18,18 +19,20 @@ mod auth;
 mod block;
 mod bulk;
 mod control;
+mod copying;
 mod cursors;
+mod distance;
 mod end_point;
 mod event;
 mod fetch;
 mod gather;
 mod handover;
 mod lines;
+mod lobs;
 mod numbers;
 mod opening;
 mod pace;
 mod pipeline;
-mod prefetch;
 mod queue;
 mod reading;
 mod receive;
@@ -46,12 +49,13 @@ use onetrip_wire::pg::{CancelRequest, TransactionStatus, encode_cancel_request};
 
 pub use block::{Done, OnError, Outcome};
 pub(crate) use bulk::SetList;
-pub use bulk::{Bulk, BulkDone, BulkError, Many, ManyStep, Sets};
+pub use bulk::{Bulk, BulkDone, BulkError, Many, ManyStep, Sets, put_copy_text};
 pub use cursors::Cursor;
 pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
 pub use lines::OutputSource;
+pub use lobs::{LENGTH_OBJECT, Lob, LobSource, READ_OBJECT, first_part};
 pub use onetrip_wire::Prefetch;
 pub use opening::{Login, Opening, Security, Step};
 pub use request::{Limits, Request};
@@ -59,11 +63,13 @@ pub use request::{Limits, Request};
 use crate::{Columns, Error, ServerError};
 pub(crate) use auth::Binding;
 use block::Block;
+pub(crate) use copying::{Copied, CopyingIn, CopyingOut};
 pub(crate) use cursors::{Cursors, Next};
+pub(crate) use lobs::{CREATE_OBJECT, FirstParts, LobReading, LobWriting};
 pub(crate) use pace::SendPace;
-pub(crate) use prefetch::first_part;
 use queue::Awaited;
 pub(crate) use reading::{Finish, Read, Reading};
+pub(crate) use request::call_of;
 use statements::{Slot, Statements};
 use stream::Stream;
 
@@ -119,6 +125,7 @@ pub struct Connection {
     queue: VecDeque<Awaited>,
     /// Trips of work so far.
     trips: u64,
+    distance: distance::Distance,
     /// The open transaction has changed tables.
     has_changed_tables: bool,
     statements: Statements,
@@ -153,6 +160,7 @@ impl Connection {
             stream,
             queue: VecDeque::new(),
             trips: 0,
+            distance: distance::Distance::default(),
             has_changed_tables: false,
             statements: Statements::new(limits.statements),
             limits,

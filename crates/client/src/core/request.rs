@@ -57,13 +57,12 @@ impl Default for Limits {
     }
 }
 
-/// A statement to run.
-#[derive(Clone, Copy)]
-pub struct Request<'a> {
+/// A statement to run, with parameters of whatever kind; those of a program that awaits have to be `Sync`.
+pub struct Request<'a, P: ?Sized = dyn Param + 'a> {
     /// Its text.
     pub text: &'a str,
     /// Its `$1`, `$2`, …
-    pub parameters: &'a [&'a dyn Param],
+    pub parameters: &'a [&'a P],
     /// How rows are to be written.
     pub format: Format,
     /// The portal to make: empty for one that the next operation replaces.
@@ -81,10 +80,31 @@ impl<'a> Request<'a> {
     }
 }
 
-impl std::fmt::Debug for Request<'_> {
+impl<'a> Request<'a, dyn Param + Sync + 'a> {
+    /// The same, with parameters that may cross threads.
+    pub fn sync(text: &'a str, parameters: &'a [&'a (dyn Param + Sync)]) -> Self {
+        Self { text, parameters, format: Format::Binary, portal: "", row_limit: None, copy: None }
+    }
+}
+
+impl<P: ?Sized> Clone for Request<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: ?Sized> Copy for Request<'_, P> {}
+
+impl<P: ?Sized> std::fmt::Debug for Request<'_, P> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Request").field("text", &self.text).finish_non_exhaustive()
     }
+}
+
+/// The statement that calls a function of the server.
+pub(crate) fn call_of(function: &str, arguments: usize) -> String {
+    let numbers: Vec<_> = (1..=arguments).map(|number| format!("${number}")).collect();
+    format!("SELECT {function}({})", numbers.join(", "))
 }
 
 /// The protocol counts parameters in 16 bits.

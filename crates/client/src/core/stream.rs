@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use onetrip_wire::WireError;
-use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
+use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 use rustls::ClientConnection;
 
 /// Room for reading that is always there, in bytes.
@@ -163,6 +163,14 @@ impl Stream {
     /// Whether bytes have arrived that no message took.
     pub(crate) fn has_input(&self) -> bool {
         self.input.start < self.input.end
+    }
+
+    /// Whether the next message, of which something has arrived, is an answer: the server may say some by itself.
+    pub(crate) fn is_answered(&self) -> bool {
+        const UNASKED: [u8; 3] =
+            [backend::NOTICE_RESPONSE, backend::NOTIFICATION_RESPONSE, backend::PARAMETER_STATUS];
+        let came = self.input.bytes.get(self.input.start..self.input.end).unwrap_or_default();
+        came.first().is_some_and(|tag| !UNASKED.contains(tag))
     }
 
     /// Takes the next message if all of it is there. Its span holds until [`input_space`](Self::input_space).

@@ -11,6 +11,9 @@ impl Connection {
 
     /// A request is about to be booked.
     pub(super) fn count_trip(&mut self) {
-        self.trips += u64::from(self.queue.is_empty());
+        if self.queue.is_empty() {
+            self.trips += 1;
+            self.distance.asked();
+        }
     }
 }

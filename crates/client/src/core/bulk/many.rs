@@ -2,7 +2,7 @@ use postgres_types::Type;
 
 use super::insert::Insert;
 use super::values::{self, Misfit};
-use super::{AUTO_SETS_MIN, Bulk, BulkDone, BulkError, Piece, Sets, push_arrays, with_set};
+use super::{Bulk, BulkDone, BulkError, Piece, Sets, pays, push_arrays, with_set};
 use crate::core::{Connection, OnError, OperationId, Request};
 use crate::{Done, Error, Outcome, TransactionStatus, Usage};
 
@@ -71,7 +71,7 @@ impl Many {
         let is_known = |insert: &Insert| sets.count() > 0 && insert.width == sets.width(0);
         let insert = Insert::of(statement).filter(is_known);
         let way = match wanted {
-            Bulk::Auto if sets.count() < AUTO_SETS_MIN || insert.is_none() => Bulk::Pipeline,
+            Bulk::Auto if insert.is_none() || !pays(sets.count(), core.round_trip()) => Bulk::Pipeline,
             Bulk::Unnest if insert.is_none() && sets.count() > 0 => return Err(Usage::NotPlainInsert.into()),
             Bulk::Copy
                 if insert.as_ref().is_none_or(|insert| insert.columns.is_empty()) && sets.count() > 0 =>

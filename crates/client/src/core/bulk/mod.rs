@@ -8,11 +8,14 @@
 //!
 //! Each is a block that aborts, so that outside of a transaction all of it is kept or nothing. `Auto` first asks what
 //! the table is like, in the same transaction and with the statement prepared anew: from its Parse on the server locks
-//! the table, so that the answer holds until the end.
+//! the table, so that the answer holds until the end. The question is a trip: it is asked only where so many sets save
+//! more than that.
 
 mod insert;
 mod many;
 mod values;
+
+use std::time::Duration;
 
 use onetrip_wire::pg::{Format, Oid};
 use postgres_types::Type;
@@ -21,9 +24,15 @@ use super::{Connection, OnError, OperationId, Request};
 use crate::{Error, Param, Written};
 use insert::Insert;
 pub use many::{Many, ManyStep};
+pub use values::put_copy_text;
 
 /// Sets from which on `Auto` looks for another way than the pipeline.
 const AUTO_SETS_MIN: usize = 1000;
+
+/// What a set costs less by COPY or as arrays than in a pipeline, and what another way costs before its first set. Both
+/// are of the table of rows per second in docs/client.md: of what 1,000 and 10,000 rows take near the server.
+const SAVED_BY_SET: Duration = Duration::from_nanos(2_400);
+const SPENT_BEFORE: Duration = Duration::from_micros(1_100);
 
 /// What is asked about a table: whether its rows mean the same when they come by one statement, and by COPY.
 ///
@@ -74,6 +83,13 @@ pub struct BulkError {
     pub set: Option<usize>,
     /// What it failed with.
     pub error: Error,
+}
+
+/// Whether another way than the pipeline may save more than the trip that it takes to ask for it. Where nobody knows how
+/// long a trip is, it is taken to be short.
+fn pays(sets: usize, round_trip: Option<Duration>) -> bool {
+    let saved = SAVED_BY_SET.saturating_mul(u32::try_from(sets).unwrap_or(u32::MAX));
+    sets >= AUTO_SETS_MIN && saved > SPENT_BEFORE + round_trip.unwrap_or_default()
 }
 
 fn of_set(set: Option<usize>) -> String {
@@ -180,4 +196,19 @@ fn with_set<T>(sets: &dyn Sets, set: usize, work: impl FnOnce(&[&dyn Param]) -> 
     }
     let many: Vec<&dyn Param> = (0..width).map(|column| sets.value(set, column)).collect();
     work(&many)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_about_a_table_has_to_save_more_than_its_trip() {
+        let far = Some(Duration::from_micros(12_900));
+        assert!(pays(1000, None) && pays(1000, Some(Duration::from_micros(50))));
+        assert!(!pays(999, None), "few sets go one by one wherever the server is");
+        assert!(!pays(1000, Some(Duration::from_micros(1_500))));
+        assert!(!pays(5_000, far) && pays(6_000, far));
+        assert!(pays(usize::MAX, far));
+    }
 }

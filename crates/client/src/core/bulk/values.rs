@@ -180,7 +180,7 @@ fn put_copied(
     }
     match put(sets, set, column, 0, value)? {
         None => data.extend_from_slice(b"\\N"),
-        Some(Format::Text) => put_escaped(value, data),
+        Some(Format::Text) => put_copy_text(value, data),
         Some(Format::Binary) => match ty {
             Some(ty) if *ty == Type::BYTEA => {
                 data.extend_from_slice(b"\\\\x");
@@ -190,14 +190,15 @@ fn put_copied(
                     );
                 }
             }
-            Some(ty) if is_text_in_binary(ty) => put_escaped(value, data),
+            Some(ty) if is_text_in_binary(ty) => put_copy_text(value, data),
             _ => return Err(misfit(column, "it has no text form, which COPY needs")),
         },
     }
     Ok(())
 }
 
-fn put_escaped(value: &[u8], data: &mut Vec<u8>) {
+/// Writes a value's text as data of a COPY in text format: what COPY itself would read as something else is escaped.
+pub fn put_copy_text(value: &[u8], data: &mut Vec<u8>) {
     for byte in value {
         let escaped = match byte {
             b'\\' => b'\\',
