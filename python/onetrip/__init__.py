@@ -11,7 +11,8 @@ from onetrip import _native, errors, rows
 _native.set_errors(errors.from_native)
 
 from onetrip.adapt import Json, Jsonb, register_dumper, register_loader  # noqa: E402
-from onetrip.connection import Connection, LargeObject, Notify, TransactionStatus, connect  # noqa: E402
+from onetrip.connection import Connection, Notify, TransactionStatus, connect  # noqa: E402
+from onetrip.copying import Copy  # noqa: E402
 from onetrip.cursor import Cursor  # noqa: E402
 from onetrip.dbapi import (  # noqa: E402
     BINARY,
@@ -45,6 +46,7 @@ from onetrip.errors import (  # noqa: E402
     ProgrammingError,
     Warning,
 )
+from onetrip.lob import LobColumn, LobReader, LobWriter, Prefetch  # noqa: E402
 from onetrip.pipeline import Operation, Pipeline  # noqa: E402
 from onetrip.pool import Pool  # noqa: E402
 from onetrip.server_cursor import ServerCursor  # noqa: E402
@@ -52,10 +54,10 @@ from onetrip.server_cursor import ServerCursor  # noqa: E402
 __version__ = _native.VERSION
 
 __all__ = [
-    "BINARY", "Binary", "Column", "Connection", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
-    "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json", "Jsonb", "LargeObject",
-    "NUMBER", "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline", "PipelineAborted",
-    "PipelineUndone", "Pool", "ProgrammingError", "ROWID", "STRING", "ServerCursor", "Time", "TimeFromTicks",
-    "Timestamp", "TimestampFromTicks", "TransactionStatus", "Warning", "apilevel", "connect", "errors", "paramstyle",
-    "register_dumper", "register_loader", "rows", "threadsafety",
+    "BINARY", "Binary", "Column", "Connection", "Copy", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
+    "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json", "Jsonb", "LobColumn",
+    "LobReader", "LobWriter", "NUMBER", "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline",
+    "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "ROWID", "STRING", "ServerCursor",
+    "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks", "TransactionStatus", "Warning", "apilevel", "connect",
+    "errors", "paramstyle", "register_dumper", "register_loader", "rows", "threadsafety",
 ]  # fmt: skip

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from onetrip import _native, errors
+from onetrip.copying import Copy
 from onetrip.cursor import By, Cursor, Params
 from onetrip.errors import Diagnostic, InterfaceError, ProgrammingError
+from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
+from onetrip.lob import OBJECTS, LobColumn, LobReader, LobWriter, Prefetch, Writing, _word
 from onetrip.pipeline import OnError, Pipeline
 from onetrip.server_cursor import ServerCursor
 
@@ -38,29 +41,6 @@ class Notify(NamedTuple):
     pid: int
 
 
-class LargeObject:
-    """A large object, read from its beginning on."""
-
-    def __init__(self, connection: Connection, native: _native.Object) -> None:
-        self._connection = connection
-        self._native = native
-
-    @property
-    def length(self) -> int | None:
-        """Its length in bytes, where it is known."""
-        return self._native.length
-
-    @property
-    def memory(self) -> int:
-        """Bytes that were fetched ahead and take memory."""
-        return self._native.memory
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, all that are left unless `size` is given; fewer at the end only."""
-        most = size if size >= 0 else 2**62
-        return self._native.read(self._connection._session(), most)
-
-
 class Connection:
     """A session with a server. Unless `autocommit` is on, the first statement begins a transaction: BEGIN travels
     with it and costs no trip."""
@@ -83,6 +63,7 @@ class Connection:
         self._native: _native.Session | None = session
         self._begins = not autocommit
         self._pipeline: Pipeline | None = None
+        self._copy: Copy | None = None
         self._declared = 0
         # How much of others' DDL it has heard of: for whoever counts that.
         self.schema_version = 0
@@ -147,29 +128,45 @@ class Connection:
         finally:
             self._begins = begins
 
-    def copy_in(self, statement: str, data: str | bytes) -> int:
-        """Runs a COPY ... FROM STDIN with its data; how many rows."""
-        encoded = data.encode() if isinstance(data, str) else bytes(data)
-        return self._session().copy_in(statement, encoded, self._begins)
-
-    def copy_out(self, statement: str) -> list[bytes]:
-        """Runs a COPY ... TO STDOUT; its data, in the text formats a row each."""
-        return [bytes(piece) for piece in self._session().copy_out(statement, self._begins)]
-
-    def large_objects(self, oids: Iterable[int], prefetch: int | None = None) -> list[LargeObject]:
+    def large_objects(self, oids: Iterable[int], prefetch: Prefetch | None = None) -> list[LobReader[bytes]]:
         """Large objects to read, all by one trip. `prefetch` says what comes along: -1 nothing, 0 the length, n so
-        many bytes of each; None lets them share the memory for reading ahead."""
-        session = self._session()
-        found = _native.prefetch(session, list(oids), prefetch, self._begins)
-        return [LargeObject(self, one) for one in found]
+        many bytes of each; with "auto" they share the memory for reading ahead. None leaves it to the connection's
+        `lob_prefetch`."""
+        return self._readers([OBJECTS._native(oid) for oid in oids], prefetch)
+
+    def large_values(
+        self, column: LobColumn, keys: Iterable[Any], prefetch: Prefetch | None = None
+    ) -> list[LobReader[Any]]:
+        """Values of a column, by their keys, to read in parts as `large_objects` are: bytes, or text by characters.
+        What the column itself says about `prefetch` goes before what this call says."""
+        return self._readers([column._native(key) for key in keys], prefetch)
 
     def create_large_object(self, data: bytes = b"") -> int:
         """Makes a large object of bytes; its id."""
-        return _native.create_object(self._session(), data, self._begins)
+        (answer,) = self._session().run("SELECT lo_from_bytea(0, %s)", (data[:_FIRST_BYTES],), self._begins)
+        oid: int = (answer.one() or ())[0]
+        self.write_large_object(oid, data[_FIRST_BYTES:], _FIRST_BYTES)
+        return oid
 
     def write_large_object(self, oid: int, data: bytes, position: int = 0) -> None:
         """Writes into a large object, from a position on."""
-        _native.write_object(self._session(), oid, position, data, self._begins)
+        if data:
+            with self.large_object_writer(oid, position) as writer:
+                writer.write(data)
+
+    def large_object_writer(self, oid: int, position: int = 0) -> LobWriter:
+        """Writes a large object in parts, from a position on."""
+        self._session()
+        return LobWriter(self, Writing(oid, None, None, position))
+
+    def large_value_writer(self, column: LobColumn, key: Any) -> LobWriter:
+        """Writes a value of bytea or text in parts: it takes the place of what the row with this key had."""
+        self._session()
+        return LobWriter(self, Writing(None, column, key, 0))
+
+    def _readers(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> list[LobReader[Any]]:
+        self._session().prefetch(natives, _word(prefetch), self._begins)
+        return [LobReader(self, native) for native in natives]
 
     def forget_statements(self) -> None:
         """Prepares all statements anew when they are next used: for programs that know that another connection has
@@ -182,7 +179,7 @@ class Connection:
 
     def cancel(self) -> None:
         """Interrupts what another thread runs on this connection."""
-        self._session().cancel()
+        self._any_session().cancel()
 
     def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """From now on, what statements print into the session's buffer comes along with the answer of the call that
@@ -196,7 +193,7 @@ class Connection:
 
     def notices(self) -> list[Diagnostic]:
         """The notices that came since the last call."""
-        return [Diagnostic(dict(fields)) for fields in self._session().notices()]
+        return [Diagnostic(dict(fields)) for fields in self._any_session().notices()]
 
     def notifies(self, timeout: float = 0.0) -> Iterator[Notify]:
         """The notifications that have come; waits for each, at most `timeout` seconds."""
@@ -209,17 +206,17 @@ class Connection:
 
     def parameter_status(self, name: str) -> str | None:
         """A setting that the server reports, such as "server_version"."""
-        return self._session().setting(name)
+        return self._any_session().setting(name)
 
     @property
     def backend_pid(self) -> int | None:
         """Process id of the server's side."""
-        return self._session().backend
+        return self._any_session().backend
 
     @property
     def trips(self) -> int:
         """Round trips since the session was open."""
-        return self._session().trips
+        return self._any_session().trips
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -264,6 +261,12 @@ class Connection:
             self.close()
 
     def _session(self) -> _native.Session:
+        if self._copy is not None:
+            raise ProgrammingError("a COPY is under way: end its block first")
+        return self._any_session()
+
+    def _any_session(self) -> _native.Session:
+        """The session, for what sends nothing or belongs to a COPY."""
         if self._native is None:
             raise InterfaceError("the connection is closed")
         return self._native
@@ -289,7 +292,8 @@ def connect(
 ) -> Connection:
     """Connects by a URL or libpq's keywords, as text or as arguments; PG* variables say what these leave open.
 
-    Two keywords are onetrip's own: `pipelining` ("on", "off") and `statement_cache` (how many stay prepared)."""
+    Three keywords are onetrip's own: `pipelining` ("on", "off"), `statement_cache` (how many stay prepared) and
+    `lob_prefetch` (what comes along of large values: -1 nothing, 0 the length, n bytes or characters, or "auto")."""
     pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
     session = _native.Session.connect(conninfo, pairs)
     return Connection(session, autocommit=autocommit, row_factory=row_factory)

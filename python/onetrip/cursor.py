@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip import arrow
 from onetrip import numpy as arrays
+from onetrip.copying import Copy
 from onetrip.dbapi import Column
 from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.lob import Found, LobReader, _word
 from onetrip.rows import MakesRows
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from onetrip._native import Answer
     from onetrip.connection import Connection
+    from onetrip.lob import LobColumn, Prefetch
     from onetrip.rows import RowFactory
 
 Row = Any  # a tuple, unless the cursor has a row factory
@@ -68,6 +71,17 @@ class Cursor(MakesRows):
         if returning and answers:
             self._take(answers)
 
+    def copy(self, statement: str) -> Copy:
+        """A COPY whose data goes in or comes out by the piece, for a block:
+
+            with cursor.copy("COPY item FROM STDIN") as copy:
+                for item in items:
+                    copy.write_row(item)
+
+        `rowcount` has the rows then. Values for the statement have to be in its text: COPY has no parameters."""
+        self._check()
+        return Copy(self, statement)
+
     def fetchone(self) -> Row | None:
         """The next row; None at the end."""
         answer = self._answer
@@ -87,6 +101,17 @@ class Cursor(MakesRows):
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
         return self._made(self._rows().many(len(self._rows())))
+
+    def fetch_lobs(
+        self, columns: Mapping[str, LobColumn | None], *, size: int | None = None, prefetch: Prefetch | None = None
+    ) -> list[Row]:
+        """The rows that are left, or `size` of them, with readers in place of the keys of large values: `columns` says
+        by name where these are, None for large objects. All values are looked for by one trip, which fetches of each
+        what its column says, or `prefetch`, or the connection's `lob_prefetch`."""
+        connection = self.connection
+        found = Found(self._raw(size), self.description or (), columns)
+        connection._session().prefetch(found.natives, _word(prefetch), connection._begins)
+        return self._made(found.rows(lambda native: LobReader(connection, native)))
 
     def fetch_arrow(self) -> pyarrow.Table:
         """All rows that are left, as a table of Arrow. It needs the package pyarrow."""
@@ -190,6 +215,11 @@ class Cursor(MakesRows):
         if self._closed or self._answer is None or self._answer.columns is None:
             raise self._no_rows()
         return self._answer
+
+    def _raw(self, size: int | None) -> list[tuple[Any, ...]]:
+        """The next rows, all for None, as they came."""
+        rows = self._rows()
+        return rows.many(len(rows) if size is None else size)
 
     def _no_rows(self) -> Exception:
         if self._closed:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Pool:
-    """At most `max_size` connections; it begins empty. One that was idle for more than `max_idle` seconds is closed
-    rather than given out. Neither check-out nor check-in makes a trip: a transaction that is left open is rolled back
-    along with the next user's first statement."""
+    """At most `max_size` connections, made by the keywords of `connect`; it begins empty. One that was idle for
+    more than `max_idle` seconds is closed rather than given out. Neither check-out nor check-in makes a trip: a
+    transaction that is left open is rolled back along with the next user's first statement."""
 
     def __init__(
         self,

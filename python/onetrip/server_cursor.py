@@ -103,11 +103,7 @@ class ServerCursor(Cursor):
 
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
-        rows = self._made(self._rows().many(self._unread()))
-        if not self._is_at_end:
-            self._fetch(None)
-            rows += self._made(self._rows().many(self._unread()))
-        return rows
+        return self._made(self._raw(None))
 
     def fetch_arrow(self) -> pyarrow.Table:
         """All rows that are left, as a table of Arrow. What was not fetched yet comes by one trip."""
@@ -148,10 +144,13 @@ class ServerCursor(Cursor):
         return None
 
     def _some(self, count: int) -> list[Row]:
-        rows = self._made(self._rows().many(count))
-        while len(rows) < count and not self._is_at_end:
-            self._fetch(max(self.itersize, count - len(rows)))
-            rows += self._made(self._rows().many(count - len(rows)))
+        return self._made(self._raw(count))
+
+    def _raw(self, size: int | None) -> list[tuple[Any, ...]]:
+        rows = self._rows().many(self._unread() if size is None else size)
+        while not self._is_at_end and (size is None or len(rows) < size):
+            self._fetch(None if size is None else max(self.itersize, size - len(rows)))
+            rows += self._rows().many(self._unread() if size is None else size - len(rows))
         return rows
 
     def _fetch(self, rows: int | None) -> None:

@@ -138,37 +138,6 @@ def test_the_server_that_is_wanted_is_taken(server: dict[str, Any], run: Run) ->
     run(main())
 
 
-def test_copy_moves_data_both_ways(server: dict[str, Any], run: Run) -> None:
-    async def main() -> None:
-        async with await aio.connect(**server) as connection:
-            await connection.execute("CREATE TEMP TABLE copied (id int, v text)")
-            await connection.commit()
-            before = connection.trips
-            assert await connection.copy_in("COPY copied FROM STDIN", "1\ta\n2\tb\n") == 2
-            assert connection.trips - before == 1, "BEGIN and the data travel along"
-            assert await connection.copy_out("COPY copied TO STDOUT") == [b"1\ta\n", b"2\tb\n"]
-            await connection.commit()
-            for wrong in (
-                connection.copy_in("COPY copied FROM STDIN", "x\ta\n" * 100_000),
-                connection.copy_in("COPY nothing FROM STDIN", b"1\n"),
-                connection.copy_out("COPY copied FROM STDIN"),
-                connection.execute("COPY copied FROM STDIN"),
-                connection.execute("SELECT 1; COPY copied FROM STDIN"),
-                connection.copy_out("SELECT 1"),
-            ):
-                with pytest.raises(onetrip.DatabaseError):
-                    await wrong
-                await connection.rollback()
-            async with connection.pipeline() as pipeline:
-                await pipeline.execute("SELECT 1")
-            many = "".join(f"{id}\t{'x' * 100}\n" for id in range(50_000))
-            assert await connection.copy_in("COPY copied FROM STDIN", many) == 50_000
-            assert len(await connection.copy_out("COPY copied TO STDOUT")) == 50_002
-            assert await (await connection.execute("SELECT 7")).fetchone() == (7,)
-
-    run(main())
-
-
 def test_an_operation_may_differ_from_its_block(server: dict[str, Any], run: Run) -> None:
     async def main() -> None:
         async with await aio.connect(**server, autocommit=True) as connection:

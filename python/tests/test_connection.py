@@ -166,14 +166,6 @@ def test_a_wait_that_is_too_long_is_cancelled(connection: onetrip.Connection) ->
         connection.execute("SELECT pg_sleep(30)")
 
 
-def test_copy_moves_data_both_ways(connection: onetrip.Connection) -> None:
-    connection.execute("CREATE TEMP TABLE copied (id int, v text)")
-    assert connection.copy_in("COPY copied FROM STDIN", "1\ta\n2\tb\n") == 2
-    assert connection.copy_out("COPY copied TO STDOUT") == [b"1\ta\n", b"2\tb\n"]
-    with pytest.raises(errors.InvalidTextRepresentation):
-        connection.copy_in("COPY copied FROM STDIN", "x\ta\n")
-
-
 def test_notices_and_notifications_are_heard(connection: onetrip.Connection) -> None:
     connection.autocommit = True
     connection.execute("DO $$ BEGIN RAISE NOTICE 'hello'; END $$")

@@ -19,6 +19,9 @@ PRINTED = {
     "awaiting": "(285,)\n",
     "streaming": "2 4\n",
     "loading": "row 1: Key (id)=(17) already exists.\n4999 249.95\n",
+    "parts": "Zeile 0 ist länger a 5000000 1\nZeile 88563 ist länger als nötig.\n",
+    "copying": "100000\n[(0, 'item, 0'), (40000, 'item, 40000'), (80000, 'item, 80000')]\n"
+    'COPY item, line 1, column id: "no number"\n',
     "mapped": "['bolt', 'nail', 'screw']\n",
 }
 

@@ -177,6 +177,38 @@ def test_results_are_read_in_pieces(connection: onetrip.Connection, path: tuple[
         assert [row[0] for row in cursor] == list(range(100))
 
 
+def test_copy_and_large_values_go_in_parts(connection: onetrip.Connection, path: tuple[str, dict[str, Any]]) -> None:
+    if path[0] == "embedded":
+        pytest.skip("SQLite has neither COPY nor large objects")
+    cursor = connection.cursor()
+    with cursor.copy("COPY way FROM STDIN") as copy:
+        for id in range(5000):
+            copy.write_row((id, "x" * 100))
+    with cursor.copy("COPY way TO STDOUT") as copy:
+        assert sum(row == (str(id), "x" * 100) for id, row in enumerate(copy.rows())) == 5000
+    connection.commit()
+    with pytest.raises(errors.UniqueViolation), cursor.copy("COPY way FROM STDIN") as copy:
+        copy.write_row((1, "again"))
+    connection.rollback()
+    name = onetrip.LobColumn.of("way", "name", key="id", prefetch=7)
+    oid = connection.create_large_object(b"large" * 100_000)
+    with connection.large_value_writer(name, 1) as writer:
+        for _ in range(300):
+            writer.write("größer" * 1000)
+    ((value, content),) = connection.execute("SELECT 1 AS value, %s::oid AS content", (oid,)).fetch_lobs(
+        {"value": name, "content": None}
+    )
+    assert (value.memory, value.read()) == (len("größerg".encode()), "größer" * 300_000)
+    assert content.read() == b"large" * 100_000
+
+    async def main() -> None:
+        async with await aio.connect(**path[1]) as other, other.cursor().copy("COPY way TO STDOUT") as copy:
+            assert len([row async for row in copy.rows()]) == 5000
+
+    connection.rollback()
+    asyncio.run(main())
+
+
 def test_event_loops_go_that_way_too(connection: onetrip.Connection, path: tuple[str, dict[str, Any]]) -> None:
     async def main() -> None:
         async with await aio.connect(**path[1]) as other:

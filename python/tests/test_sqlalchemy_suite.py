@@ -13,7 +13,7 @@ import onetrip
 SUITE = Path(__file__).parents[1] / "sqlalchemy_suite"
 DRIVERS = ("onetrip", "onetrip_async")
 SCHEMAS = ("test_schema", "test_schema_2")
-SECONDS_MAX = 400
+SECONDS_MAX = 900
 PASSED_MIN = 1700
 
 

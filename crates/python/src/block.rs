@@ -1,14 +1,20 @@
 //! Operations of a pipeline's block.
 
-use onetrip_client::blocking::Client;
+use onetrip_client::blocking::{Client, Pipeline};
 use onetrip_client::core::Request;
-use onetrip_client::{BulkError, Done, Error, Format, Oid, OnError, OperationId, Outcome, Outcomes, Usage};
+use onetrip_client::{
+    BulkError, Done, Error, Format, Oid, OnError, OperationId, Outcome, Outcomes, TransactionStatus, Usage,
+};
 use pyo3::prelude::*;
 
 use crate::errors::of_row;
+use crate::many::failure;
 use crate::parameters::{Parameters, references};
 use crate::query::Query;
 use crate::session::{Asked, Session};
+
+/// Executions whose parameters are written before the GIL is released and they are sent.
+const BATCH: usize = 512;
 
 /// What an operation's failure does to the others.
 pub(crate) fn mode(goes_on: bool) -> OnError {
@@ -30,20 +36,55 @@ pub(crate) fn push(
     Ok(id.number())
 }
 
-/// Adds an execution for each row of parameters. The GIL is released after each `batch`.
-pub(crate) fn push_many(
+/// Opens a block that aborts, with BEGIN in it if asked for and no transaction is open; says whether it is.
+pub(crate) fn open(client: &mut Client, begins: bool) -> Result<(Pipeline<'_>, bool), Error> {
+    let begins = begins && client.transaction_status() == TransactionStatus::Idle;
+    let mut pipeline = client.pipeline(OnError::Abort)?;
+    if begins {
+        pipeline.begin()?;
+    }
+    Ok((pipeline, begins))
+}
+
+/// Runs a statement once for each row of parameters, in one block, as the rows come: how many rows were changed, and the
+/// results if wanted.
+pub(crate) fn run_many(
     session: &Session,
     py: Python<'_>,
     query: &Query,
     rows: &Bound<'_, PyAny>,
-    batch: usize,
-) -> PyResult<()> {
+    begins: bool,
+    keeps: bool,
+) -> PyResult<(i64, Vec<Done>)> {
+    let (begins, is_implicit) = session.with(py, |client| {
+        let is_idle = client.transaction_status() == TransactionStatus::Idle;
+        let (_, begins) = open(client, begins)?;
+        Ok((begins, is_idle && !begins))
+    })?;
+    let sent = push_many(session, py, query, rows);
+    // After a mistake in a later row, what was pushed before is not to be committed by the end of the block.
+    let undoes = sent.is_err() && is_implicit;
+    let done = session.with(py, |client| {
+        let mut pipeline = client.open_pipeline()?;
+        if undoes {
+            pipeline.rollback()?;
+        }
+        pipeline.end().map(drop)
+    });
+    sent?;
+    done?;
+    let taken = session.with(py, |client| Ok(take_all(client, begins, keeps)))?;
+    taken.map_err(|failed| failure(py, &failed))
+}
+
+/// Adds an execution for each row of parameters. The GIL is released after each [`BATCH`].
+fn push_many(session: &Session, py: Python<'_>, query: &Query, rows: &Bound<'_, PyAny>) -> PyResult<()> {
     let mut parameters = Parameters::default();
     let (mut types, mut count) = (Vec::new(), 0);
     for (at, row) in rows.try_iter()?.enumerate() {
         parameters.add(query, &row?).map_err(|error| of_row(py, error, Some(at)))?;
         count += 1;
-        if count == batch {
+        if count == BATCH {
             send(session, py, query, &mut parameters, &mut types, count)?;
             count = 0;
         }
@@ -82,11 +123,7 @@ fn send(
 ///
 /// # Errors
 /// Which row failed, and with what.
-pub(crate) fn take_all(
-    client: &mut Client,
-    begins: bool,
-    keeps: bool,
-) -> Result<(i64, Vec<Done>), BulkError> {
+fn take_all(client: &mut Client, begins: bool, keeps: bool) -> Result<(i64, Vec<Done>), BulkError> {
     let mut outcomes = client.outcomes();
     outcomes.check().map_err(|error| BulkError { set: failed_row(&outcomes, begins), error })?;
     if keeps {

@@ -7,7 +7,9 @@ mod answer;
 mod arrays;
 mod arrow;
 mod block;
+mod candidate;
 mod command;
+mod copying;
 mod errors;
 mod held;
 mod lob;
@@ -35,13 +37,17 @@ mod _native {
     #[pymodule_export]
     use super::answer::Answer;
     #[pymodule_export]
+    use super::candidate::{Candidate, addresses};
+    #[pymodule_export]
     use super::command::command;
+    #[pymodule_export]
+    use super::copying::{CopyBuffer, CopyRows};
     #[pymodule_export]
     use super::errors::set_errors;
     #[pymodule_export]
     use super::held::ConnectionPool;
     #[pymodule_export]
-    use super::lob::{Object, create_object, prefetch, write_object};
+    use super::lob::{Lob, LobFetch};
     #[pymodule_export]
     use super::many::ManyRows;
     #[pymodule_export]
@@ -49,5 +55,5 @@ mod _native {
     #[pymodule_export]
     use super::spent::counts;
     #[pymodule_export]
-    use super::wire::{Candidate, Wire, addresses};
+    use super::wire::Wire;
 }

@@ -37,7 +37,7 @@ impl Queries {
         if let Some(query) = self.known.get(written) {
             return Ok(Arc::clone(query));
         }
-        let query = Arc::new(Query::translate(written)?);
+        let query = Arc::new(Query::translate(written, Vec::new())?);
         if self.known.len() >= KEPT_MAX {
             self.known.clear();
         }
@@ -55,9 +55,23 @@ impl Query {
         }
     }
 
-    fn translate(written: &str) -> Result<Self, String> {
+    /// A statement whose `$1`, `$2`, … have these names and no others.
+    ///
+    /// # Errors
+    /// What is wrong with its placeholders.
+    pub(crate) fn with_names(written: &str, names: &[&str]) -> Result<String, String> {
+        let known = names.iter().map(|name| (*name).to_owned()).collect();
+        let query = Self::translate(written, known)?;
+        match query.placeholders {
+            Placeholders::Names(used) if used.len() == names.len() => Ok(query.text),
+            _ => Err(format!("the statement may have the placeholders {}, by name", names.join(", "))),
+        }
+    }
+
+    /// Names that are not among those known get the numbers after theirs.
+    fn translate(written: &str, known: Vec<String>) -> Result<Self, String> {
         let mut text = String::with_capacity(written.len() + 8);
-        let (mut positions, mut names) = (0, Vec::<String>::new());
+        let (mut positions, mut names) = (0, known);
         let mut rest = written;
         while let Some(at) = rest.find('%') {
             text.push_str(&rest[..at]);

@@ -5,24 +5,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onetrip_client::blocking::{Canceller, Client};
-use onetrip_client::core::OutputSource;
-use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, OnError, TransactionStatus};
+use onetrip_client::core::{Limits, OutputSource};
+use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, TransactionStatus};
 use onetrip_target::{Conninfo, Environment, Settings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::answer::Answer;
 use crate::block;
+use crate::copying::CopyBuffer;
 use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
+use crate::lob::{Lob, Plan, level, made};
 use crate::many::{Rows, failure, way};
 use crate::parameters::{Parameters, references};
 use crate::query::{Queries, Query, may_be_several};
 use crate::spent::{opened, spent};
 
-/// Executions whose parameters are written before the GIL is released and they are sent.
-const BATCH: usize = 512;
+/// Data of a COPY that is taken out of the client at once, in bytes.
+const COPY_BYTES: usize = 64 * 1024;
 
 /// One connection with a server, as the classes of `onetrip` use it. Threads may share it: each call has it for itself.
 #[pyclass(frozen, module = "onetrip._native")]
@@ -99,6 +101,11 @@ pub(crate) fn asked(
     let query = translated(queries, py, text)?;
     let parameters = Parameters::of(&query, given)?;
     Ok(Asked::One(query, parameters))
+}
+
+/// Another call has ended a COPY.
+fn given_up(py: Python<'_>) -> PyErr {
+    misuse(py, "usage", "the COPY has ended: another call came in between")
 }
 
 /// Where a session's output is kept, by its name.
@@ -179,43 +186,29 @@ impl Session {
         asked(&self.queries, py, text, given)
     }
 
-    fn answers(&self, py: Python<'_>, done: Vec<Done>) -> PyResult<Vec<Answer>> {
-        done.into_iter().map(|done| Answer::new(done, self.loaders.bind(py))).collect()
-    }
-
-    /// Runs a statement once for each row of parameters, in one block, as the rows come.
-    fn run_pipelined(
+    /// Runs in one block what `plan` says, with BEGIN if asked for and no transaction is open.
+    pub(crate) fn fetch_lobs(
         &self,
         py: Python<'_>,
-        query: &Query,
-        rows: &Bound<'_, PyAny>,
+        lobs: Vec<Py<Lob>>,
         begins: bool,
-        keeps: bool,
-    ) -> PyResult<(i64, Vec<Answer>)> {
-        let (begins, is_implicit) = self.with(py, |client| {
-            let is_idle = client.transaction_status() == TransactionStatus::Idle;
-            let begins = begins && is_idle;
-            let mut pipeline = client.pipeline(OnError::Abort)?;
-            if begins {
-                pipeline.begin()?;
+        plan: impl FnOnce(&[Py<Lob>], &Limits) -> Plan + Send,
+    ) -> PyResult<()> {
+        self.with(py, |client| {
+            let plan = plan(&lobs, client.core().limits());
+            if plan.is_empty() {
+                return Ok(());
             }
-            Ok((begins, is_idle && !begins))
-        })?;
-        let sent = block::push_many(self, py, query, rows, BATCH);
-        // After a mistake in a later row, what was pushed before is not to be committed by the end of the block.
-        let undoes = sent.is_err() && is_implicit;
-        let done = self.with(py, |client| {
-            let mut pipeline = client.open_pipeline()?;
-            if undoes {
-                pipeline.rollback()?;
-            }
-            pipeline.end().map(drop)
-        });
-        sent?;
-        done?;
-        let taken = self.with(py, |client| Ok(block::take_all(client, begins, keeps)))?;
-        let (count, done) = taken.map_err(|failed| failure(py, &failed))?;
-        Ok((count, self.answers(py, done)?))
+            let (mut pipeline, _) = block::open(client, begins)?;
+            let fetch = plan.push(lobs, |request| pipeline.push(request, None))?;
+            let mut outcomes = pipeline.end()?;
+            outcomes.check()?;
+            fetch.came(|operation| outcomes.take(operation))
+        })
+    }
+
+    fn answers(&self, py: Python<'_>, done: Vec<Done>) -> PyResult<Vec<Answer>> {
+        done.into_iter().map(|done| Answer::new(done, self.loaders.bind(py))).collect()
     }
 }
 
@@ -260,17 +253,18 @@ impl Session {
         let query = translated(&self.queries, py, text)?;
         // Rows that nobody can count go as they come.
         let has_choice = || rows.len().is_ok_and(|count| Bulk::has_choice(&query.text, count));
-        match way(by)? {
-            Bulk::Auto if keeps || !has_choice() => self.run_pipelined(py, &query, rows, begins, keeps),
-            Bulk::Pipeline => self.run_pipelined(py, &query, rows, begins, keeps),
-            _ if keeps => Err(misuse(py, "usage", "only by='pipeline' returns results")),
+        let (count, done) = match way(by)? {
+            Bulk::Auto if keeps || !has_choice() => block::run_many(self, py, &query, rows, begins, keeps)?,
+            Bulk::Pipeline => block::run_many(self, py, &query, rows, begins, keeps)?,
+            _ if keeps => return Err(misuse(py, "usage", "only by='pipeline' returns results")),
             way => {
                 let rows = Rows::of(&query, rows, way)?;
                 let done = self.with(py, |client| Ok(client.run_many(way, &query.text, &rows, begins)))?;
                 let done = done.map_err(|failed| failure(py, &failed))?;
-                Ok((i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new()))
+                (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new())
             }
-        }
+        };
+        Ok((count, self.answers(py, done)?))
     }
 
     /// Opens a block.
@@ -313,30 +307,105 @@ impl Session {
         self.with(py, |client| Ok(client.core().first_failed(&but).map(|id| id.number())))
     }
 
-    /// Copies data in; how many rows.
-    fn copy_in(&self, py: Python<'_>, text: &str, data: &[u8], begins: bool) -> PyResult<u64> {
-        self.with(py, |client| {
-            if begins && client.transaction_status() == TransactionStatus::Idle {
-                client.begin()?;
+    /// Fetches what is wanted of large values before anybody reads, all of it in one trip.
+    fn prefetch(
+        &self,
+        py: Python<'_>,
+        lobs: Vec<Py<Lob>>,
+        prefetch: Option<&str>,
+        begins: bool,
+    ) -> PyResult<()> {
+        let level = level(py, prefetch)?;
+        self.fetch_lobs(py, lobs, begins, move |lobs, limits| Plan::first(lobs, limits, level))
+    }
+
+    /// The next bytes or characters of a large value, at most so many; fewer at the end only.
+    fn read_lob<'py>(
+        &self,
+        py: Python<'py>,
+        lob: Py<Lob>,
+        most: u64,
+        begins: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut taken = Vec::new();
+        let mut wanted = most;
+        loop {
+            let (left, is_text) = lob.get().take_into(wanted, &mut taken);
+            if left == 0 {
+                return made(py, &taken, is_text);
             }
-            let mut copy = client.copy_in(text)?;
-            copy.send(data)?;
-            copy.finish()
+            wanted = left;
+            let one = vec![lob.clone_ref(py)];
+            self.fetch_lobs(py, one, begins, move |lobs, limits| Plan::more(lobs, limits, left))?;
+        }
+    }
+
+    /// Begins a COPY: with `gives`, of data that [`send_copy`](Self::send_copy) gives, else of data that comes.
+    fn begin_copy(&self, py: Python<'_>, text: &str, gives: bool, begins: bool) -> PyResult<()> {
+        self.with(py, |client| {
+            if gives {
+                client.run_copy_in(text, begins)?.pause();
+            } else {
+                client.run_copy_out(text, begins)?.pause();
+            }
+            Ok(())
         })
     }
 
-    /// All data of a COPY TO.
-    fn copy_out(&self, py: Python<'_>, text: &str, begins: bool) -> PyResult<Vec<Vec<u8>>> {
-        self.with(py, |client| {
-            if begins && client.transaction_status() == TransactionStatus::Idle {
-                client.begin()?;
+    /// Sends what waits.
+    fn send_copy(&self, py: Python<'_>, buffer: &CopyBuffer) -> PyResult<()> {
+        let data = buffer.take();
+        let sent = self.with(py, |client| {
+            let Some(mut copy) = client.resume_copy_in() else { return Ok(None) };
+            let sent = copy.send(&data);
+            // An error is to be heard at the end too.
+            copy.pause();
+            sent.map(Some)
+        })?;
+        sent.ok_or_else(|| given_up(py))
+    }
+
+    /// Ends the data, or gives the COPY up for a reason; how many rows were copied.
+    fn end_copy(&self, py: Python<'_>, buffer: &CopyBuffer, why: Option<&str>) -> PyResult<u64> {
+        let data = buffer.take();
+        let rows = self.with(py, |client| {
+            let Some(mut copy) = client.resume_copy_in() else { return Ok(None) };
+            if let Some(why) = why {
+                return copy.give_up(why).map(Some);
             }
-            let mut copy = client.copy_out(text)?;
-            let mut pieces = Vec::new();
-            while let Some(piece) = copy.next_piece()? {
+            // What fails here shows at the end, with the server's reason.
+            let _ = copy.send(&data);
+            copy.finish().map(Some)
+        })?;
+        rows.ok_or_else(|| given_up(py))
+    }
+
+    /// The next pieces of data, a row each in the text formats; none at the end, and then how many rows it was.
+    fn receive_copy<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<u64>)> {
+        let received = self.with(py, |client| {
+            let Some(mut copy) = client.resume_copy_out() else { return Ok(None) };
+            let (mut pieces, mut bytes): (Vec<Vec<u8>>, usize) = (Vec::new(), 0);
+            // What has come is given out before more is waited for.
+            let mut next = copy.next_piece()?;
+            while let Some(piece) = next {
                 pieces.push(piece.to_vec());
+                bytes += piece.len();
+                next = if bytes < COPY_BYTES { copy.piece_here()? } else { None };
             }
-            Ok(pieces)
+            let rows = if pieces.is_empty() { copy.rows() } else { None };
+            copy.pause();
+            Ok(Some((pieces, rows)))
+        })?;
+        let (pieces, rows) = received.ok_or_else(|| given_up(py))?;
+        Ok((pieces.iter().map(|piece| PyBytes::new(py, piece)).collect(), rows))
+    }
+
+    /// Waits for the end of a COPY whose rest nobody wants; how many rows it was.
+    fn drain_copy(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.with(py, |client| {
+            let Some(mut copy) = client.resume_copy_out() else { return Ok(None) };
+            while copy.next_piece()?.is_some() {}
+            Ok(copy.rows())
         })
     }
 

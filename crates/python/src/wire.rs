@@ -1,112 +1,26 @@
 //! A connection without its socket, for event loops: bytes in, bytes out.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::time::Instant;
 
-use onetrip_client::core::{Connection, Event, Gather, Opening, OutputSource, Request, Security, Step};
-use onetrip_client::{
-    Config, ConnectError, Done, Error, ServerError, TargetSession, TransactionStatus, Usage,
+use onetrip_client::core::{
+    Connection, Event, Gather, Limits, Opening, OutputSource, Request, Security, Step,
 };
-use onetrip_target::Host;
-use onetrip_target::address::{Address, candidates};
+use onetrip_client::{ConnectError, Done, Error, OnError, ServerError, TransactionStatus, Usage};
 use onetrip_target::tls::connector;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::answer::Answer;
 use crate::block::mode;
+use crate::candidate::{Candidate, refused};
+use crate::copying::CopyBuffer;
 use crate::errors::{exception, fields};
+use crate::lob::{Lob, LobFetch, Plan, level};
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::session::{Asked, asked, config, locked, output_source, translated};
+use crate::session::{Asked, asked, locked, output_source, translated};
 use crate::spent::{opened, spent};
-
-/// How to connect with one of the servers that connection text names.
-#[pyclass(frozen, module = "onetrip._native")]
-pub(crate) struct Candidate {
-    config: Arc<Config>,
-    host: Host,
-    address: Address,
-    wanted: TargetSession,
-}
-
-#[pymethods]
-impl Candidate {
-    /// Host and port; the path and no port for a unix socket.
-    #[getter]
-    fn address(&self) -> (String, Option<u16>) {
-        match &self.address {
-            Address::Tcp(address) => (address.ip().to_string(), Some(address.port())),
-            Address::Unix(path) => (path.to_string_lossy().into_owned(), None),
-        }
-    }
-
-    /// Longest wait for the connection, in seconds.
-    #[getter]
-    fn timeout(&self) -> Option<f64> {
-        self.config.conninfo.connect_timeout.map(|timeout| timeout.as_secs_f64())
-    }
-
-    /// The kind of server that is wanted, by libpq's word.
-    #[getter]
-    fn wanted(&self) -> &'static str {
-        self.wanted.as_str()
-    }
-
-    /// Whether a server with these two traits will do.
-    fn accepts(&self, is_standby: bool, is_read_only: bool) -> bool {
-        self.wanted.accepts(is_standby, is_read_only)
-    }
-
-    /// Whether each of TLS and plain may be tried, in order.
-    fn ways(&self, py: Python<'_>) -> PyResult<Vec<bool>> {
-        let plan = connector(&self.config.conninfo).map_err(|error| refused(py, error.into()))?;
-        Ok(match plan.filter(|plan| plan.applies_to(&self.host)) {
-            None => vec![false],
-            Some(plan) if plan.starts_plain() => vec![false, true],
-            Some(plan) if plan.may_be_plain() => vec![true, false],
-            Some(_) => vec![true],
-        })
-    }
-}
-
-fn refused(py: Python<'_>, error: ConnectError) -> PyErr {
-    exception(py, &error.into())
-}
-
-/// The servers to try, in order. Names are looked up here: that may wait, without the GIL.
-#[pyfunction]
-pub(crate) fn addresses(
-    py: Python<'_>,
-    text: &str,
-    keywords: Vec<(String, String)>,
-) -> PyResult<Vec<Candidate>> {
-    let config = config(py, text, keywords)?;
-    let wanted = config.target_session().map_err(|error| refused(py, error))?;
-    let found = py.detach(|| {
-        let found = candidates(&config.conninfo).map(|(host, address)| {
-            let config = Arc::clone(&config);
-            Ok(Candidate {
-                config,
-                host: host.clone(),
-                address: address.map_err(ConnectError::from)?,
-                wanted,
-            })
-        });
-        found.collect::<Vec<Result<_, ConnectError>>>()
-    });
-    // A name that is not known is no reason not to try the others.
-    let (mut known, mut failed) = (Vec::new(), None);
-    for candidate in found {
-        match candidate {
-            Ok(candidate) => known.push(candidate),
-            Err(error) => failed = Some(error),
-        }
-    }
-    match failed {
-        Some(error) if known.is_empty() => Err(refused(py, error)),
-        _ => Ok(known),
-    }
-}
 
 /// The two lives of a connection.
 enum Phase {
@@ -132,6 +46,7 @@ struct State {
     copying: Copying,
     /// What a COPY has given so far.
     copied: Vec<Vec<u8>>,
+    copied_bytes: usize,
 }
 
 /// Where the data of the call under way goes.
@@ -148,6 +63,26 @@ impl State {
             Phase::Open(core) => Ok(core),
             _ => Err(Error::Closed),
         }
+    }
+
+    /// Pushes what `plan` says, as a block of its own.
+    fn fetch_lobs(
+        &mut self,
+        lobs: Vec<Py<Lob>>,
+        begins: bool,
+        plan: impl FnOnce(&[Py<Lob>], &Limits) -> Plan,
+    ) -> Result<Option<LobFetch>, Error> {
+        let core = self.core()?;
+        let plan = plan(&lobs, core.limits());
+        if plan.is_empty() {
+            return Ok(None);
+        }
+        core.begin_block(OnError::Abort)?;
+        let begins = begins && core.transaction_status() == TransactionStatus::Idle;
+        let begun = if begins { core.push(&Request::new("BEGIN", &[]), None).map(drop) } else { Ok(()) };
+        let fetch = begun.and_then(|()| plan.push(lobs, |request| core.push(request, None)));
+        core.end_block()?;
+        fetch.map(Some)
     }
 
     fn trips(&self) -> u64 {
@@ -170,6 +105,7 @@ impl State {
                 Phase::Open(core) => {
                     let count = fill(core.input_space(), &mut data);
                     core.received(count)?;
+                    core.heard(Instant::now);
                     // Rows stand in the input buffer only until more comes.
                     self.gather_events()?;
                 }
@@ -184,7 +120,11 @@ impl State {
         while let Some(event) = core.next_event()? {
             match event {
                 Event::Ready(_) => {}
-                Event::CopyData { data, .. } => self.copied.push(core.copied(data).to_vec()),
+                Event::CopyData { data, .. } if self.copying == Copying::Out => {
+                    let piece = core.copied(data);
+                    self.copied_bytes += piece.len();
+                    self.copied.push(piece.to_vec());
+                }
                 // The data is on its way without being waited for.
                 Event::CopyIn { .. } if self.copying == Copying::In => {}
                 Event::CopyIn { .. } if self.copying == Copying::Out => {
@@ -234,6 +174,7 @@ impl Wire {
             begins: false,
             copying: Copying::Nowhere,
             copied: Vec::new(),
+            copied_bytes: 0,
         };
         let (state, queries) = (Mutex::new(state), Mutex::new(Queries::default()));
         Ok(Self { state, queries, loaders: PyDict::new(py).unbind() })
@@ -255,7 +196,10 @@ impl Wire {
         };
         match &mut state.phase {
             Phase::Opening(opening) => opening.sent(count),
-            Phase::Open(core) => core.sent(count),
+            Phase::Open(core) => {
+                core.sent(count);
+                core.left(Instant::now);
+            }
             Phase::Gone => {}
         }
         bytes
@@ -300,11 +244,12 @@ impl Wire {
         })
     }
 
-    /// Asks for a COPY: with `gives`, of data that [`copy_data`](Self::copy_data) gives, else of data that comes.
+    /// Asks for a COPY: with `gives`, of data that [`send_copy`](Self::send_copy) gives, else of data that comes.
     fn ask_copy(&self, py: Python<'_>, text: &str, gives: bool, begins: bool) -> PyResult<()> {
         self.with(py, |state| {
             state.gather = Gather::from_here(state.core()?);
             state.copied.clear();
+            state.copied_bytes = 0;
             state.copying = if gives { Copying::In } else { Copying::Out };
             let core = state.core()?;
             let (begins, _) = core.submit_copy_in_transaction(&Request::new(text, &[]), begins)?;
@@ -316,31 +261,49 @@ impl Wire {
         })
     }
 
-    /// Gives data.
-    fn copy_data(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+    /// Gives what waits; false where the COPY has failed already.
+    fn send_copy(&self, py: Python<'_>, buffer: &CopyBuffer) -> PyResult<bool> {
         self.with(py, |state| {
-            state.core()?.copy_data(data);
-            Ok(())
+            state.core()?.copy_data(&buffer.take());
+            Ok(!state.gather.has_failed())
         })
     }
 
-    /// Ends the data; without `keeps` the COPY fails, and nothing of it is kept.
-    fn end_copy(&self, py: Python<'_>, keeps: bool) -> PyResult<()> {
+    /// Ends the data, or gives the COPY up for a reason: then nothing of it is kept.
+    fn end_copy(&self, py: Python<'_>, buffer: &CopyBuffer, why: Option<&str>) -> PyResult<()> {
         self.with(py, |state| {
             let core = state.core()?;
-            if keeps {
-                core.copy_done();
-            } else {
-                core.copy_fail("the client gave up");
+            match why {
+                None => {
+                    core.copy_data(&buffer.take());
+                    core.copy_done();
+                }
+                Some(why) => core.copy_fail(why),
             }
             core.sync();
             Ok(())
         })
     }
 
-    /// Takes the data of the COPY that was asked for.
-    fn copied(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut locked(&self.state).copied)
+    /// Takes the data that has come of the COPY that was asked for.
+    fn copied<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let mut state = locked(&self.state);
+        state.copied_bytes = 0;
+        std::mem::take(&mut state.copied).iter().map(|piece| PyBytes::new(py, piece)).collect()
+    }
+
+    /// Nobody wants the data that is left.
+    fn drop_copied(&self) {
+        let mut state = locked(&self.state);
+        state.copying = Copying::Nowhere;
+        state.copied.clear();
+        state.copied_bytes = 0;
+    }
+
+    /// Bytes that [`copied`](Self::copied) would take.
+    #[getter]
+    fn copied_bytes(&self) -> usize {
+        locked(&self.state).copied_bytes
     }
 
     /// What the statements did that [`ask`](Self::ask) asked for.
@@ -386,6 +349,34 @@ impl Wire {
                 core.put_barrier();
             }
             Ok(needs)
+        })
+    }
+
+    /// Asks for what is wanted of large values before anybody reads, in one block. `None` where that is nothing.
+    fn ask_lobs(
+        &self,
+        py: Python<'_>,
+        lobs: Vec<Py<Lob>>,
+        prefetch: Option<&str>,
+        begins: bool,
+    ) -> PyResult<Option<LobFetch>> {
+        let level = level(py, prefetch)?;
+        self.with(py, |state| state.fetch_lobs(lobs, begins, |lobs, limits| Plan::first(lobs, limits, level)))
+    }
+
+    /// Asks for what is missing of a large value for so many bytes or characters to be here, in one block.
+    fn ask_lob(&self, py: Python<'_>, lob: Py<Lob>, most: u64, begins: bool) -> PyResult<Option<LobFetch>> {
+        self.with(py, |state| {
+            state.fetch_lobs(vec![lob], begins, |lobs, limits| Plan::more(lobs, limits, most))
+        })
+    }
+
+    /// Takes what came of large values.
+    fn take_lobs(&self, py: Python<'_>, fetch: &LobFetch) -> PyResult<()> {
+        self.with(py, |state| {
+            let core = state.core()?;
+            core.check_outcomes()?;
+            fetch.came(|operation| core.take_outcome(operation).ok_or(Usage::UnknownOperation)?.into_result())
         })
     }
 

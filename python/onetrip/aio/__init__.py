@@ -7,13 +7,14 @@ async with await onetrip.aio.connect("postgres://ann@db.example/shop") as connec
 from __future__ import annotations
 
 from onetrip.aio.connection import AsyncConnection, connect
+from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.cursor import AsyncCursor
-from onetrip.aio.large_object import AsyncLargeObject
+from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.pipeline import AsyncOperation, AsyncPipeline
 from onetrip.aio.pool import AsyncPool
 from onetrip.aio.server_cursor import AsyncServerCursor
 
 __all__ = [
-    "AsyncConnection", "AsyncCursor", "AsyncLargeObject", "AsyncOperation", "AsyncPipeline", "AsyncPool",
-    "AsyncServerCursor", "connect",
+    "AsyncConnection", "AsyncCopy", "AsyncCursor", "AsyncLobReader", "AsyncLobWriter", "AsyncOperation",
+    "AsyncPipeline", "AsyncPool", "AsyncServerCursor", "connect",
 ]  # fmt: skip

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, errors
 from onetrip.aio.cursor import AsyncCursor
-from onetrip.aio.large_object import AsyncLargeObject, create, fetch_ahead, write
+from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.pipeline import AsyncPipeline
 from onetrip.aio.server_cursor import AsyncServerCursor
 from onetrip.aio.transport import Transport
 from onetrip.connection import Notify, OutputSource, TransactionStatus
 from onetrip.cursor import By, Params
 from onetrip.errors import Diagnostic, InterfaceError, OperationalError, ProgrammingError
+from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
+from onetrip.lob import OBJECTS, LobColumn, Prefetch, Writing, _word
 from onetrip.pipeline import _GOES_ON, OnError
 
 if TYPE_CHECKING:
     from onetrip.adapt import Loader
     from onetrip.rows import RowFactory
-
-
-# Data of a COPY that is written before the socket is given the time to take it.
-_COPY_BYTES = 64 * 1024
 
 
 class AsyncConnection:
@@ -79,17 +77,56 @@ class AsyncConnection:
         if self._wire().status != TransactionStatus.IDLE:
             await self._run("ROLLBACK", None, False)
 
-    async def large_objects(self, oids: Iterable[int], prefetch: int | None = None) -> list[AsyncLargeObject]:
+    async def large_objects(self, oids: Iterable[int], prefetch: Prefetch | None = None) -> list[AsyncLobReader[bytes]]:
         """Large objects to read, all by one trip, as `onetrip.Connection.large_objects`."""
-        return await fetch_ahead(self, list(oids), prefetch)
+        return await self._readers([OBJECTS._native(oid) for oid in oids], prefetch)
+
+    async def large_values(
+        self, column: LobColumn, keys: Iterable[Any], prefetch: Prefetch | None = None
+    ) -> list[AsyncLobReader[Any]]:
+        """Values of a column, to read in parts, as `onetrip.Connection.large_values`."""
+        return await self._readers([column._native(key) for key in keys], prefetch)
 
     async def create_large_object(self, data: bytes = b"") -> int:
         """Makes a large object of bytes; its id."""
-        return await create(self, data)
+        (answer,) = await self._run("SELECT lo_from_bytea(0, %s)", (data[:_FIRST_BYTES],), self._begins)
+        oid: int = (answer.one() or ())[0]
+        await self.write_large_object(oid, data[_FIRST_BYTES:], _FIRST_BYTES)
+        return oid
 
     async def write_large_object(self, oid: int, data: bytes, position: int = 0) -> None:
         """Writes into a large object, from a position on."""
-        await write(self, oid, data, position)
+        if data:
+            async with self.large_object_writer(oid, position) as writer:
+                await writer.write(data)
+
+    def large_object_writer(self, oid: int, position: int = 0) -> AsyncLobWriter:
+        """Writes a large object in parts, from a position on."""
+        return AsyncLobWriter(self, Writing(oid, None, None, position))
+
+    def large_value_writer(self, column: LobColumn, key: Any) -> AsyncLobWriter:
+        """Writes a value in parts, as `onetrip.Connection.large_value_writer`."""
+        return AsyncLobWriter(self, Writing(None, column, key, 0))
+
+    async def _readers(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> list[AsyncLobReader[Any]]:
+        await self._prefetch(natives, prefetch)
+        return [AsyncLobReader(self, native) for native in natives]
+
+    async def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
+        async with self._lock:
+            await self._fetched(self._wire().ask_lobs(natives, _word(prefetch), self._begins))
+
+    async def _fetch_lob(self, native: _native.Lob, most: int) -> None:
+        """Fetches parts until so many bytes or characters are here, or all."""
+        async with self._lock:
+            while await self._fetched(self._wire().ask_lob(native, most, self._begins)):
+                pass
+
+    async def _fetched(self, fetch: _native.LobFetch | None) -> bool:
+        if fetch is not None:
+            await self._settled()
+            self._wire().take_lobs(fetch)
+        return fetch is not None
 
     def forget_statements(self) -> None:
         """Prepares all statements anew when they are next used: for programs that know that another connection has
@@ -111,32 +148,6 @@ class AsyncConnection:
         writer.write(bytes(packet))
         await reader.read()
         writer.close()
-
-    async def copy_in(self, statement: str, data: str | bytes) -> int:
-        """Runs a COPY ... FROM STDIN with its data; how many rows."""
-        encoded = data.encode() if isinstance(data, str) else bytes(data)
-        async with self._lock:
-            wire, transport = self._wire(), self._transport
-            wire.ask_copy(statement, True, self._begins)
-            try:
-                for at in range(0, len(encoded), _COPY_BYTES):
-                    wire.copy_data(encoded[at : at + _COPY_BYTES])
-                    await transport.flushed()
-            except asyncio.CancelledError:
-                wire.end_copy(False)
-                await asyncio.shield(self._abandon())
-                raise
-            wire.end_copy(True)
-            (answer,) = await self._answers()
-            return answer.count
-
-    async def copy_out(self, statement: str) -> list[bytes]:
-        """Runs a COPY ... TO STDOUT; its data, in the text formats a row each."""
-        async with self._lock:
-            wire = self._wire()
-            wire.ask_copy(statement, False, self._begins)
-            await self._answers()
-            return [bytes(piece) for piece in wire.copied()]
 
     async def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """What statements print comes along with their answers, as with `onetrip.Connection.collect_output`."""
@@ -249,13 +260,16 @@ class AsyncConnection:
             return await self._answers()
 
     async def _answers(self) -> list[_native.Answer]:
+        await self._settled()
+        return self._wire().answers()
+
+    async def _settled(self) -> None:
         try:
             await self._transport.answered()
         except asyncio.CancelledError:
             # The answer is on its way and belongs to nobody: the connection cannot be used before it has come.
             await asyncio.shield(self._abandon())
             raise
-        return self._wire().answers()
 
     async def _run_many(self, statement: str, rows: Iterable[Any], by: By) -> int:
         async with self._lock:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, arrow
 from onetrip import numpy as arrays
+from onetrip.aio.copying import AsyncCopy
+from onetrip.aio.lob import AsyncLobReader
 from onetrip.cursor import By, Params, Row
 from onetrip.dbapi import Column
 from onetrip.errors import ProgrammingError
+from onetrip.lob import Found
 from onetrip.rows import MakesRows
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from onetrip.aio.connection import AsyncConnection
+    from onetrip.lob import LobColumn, Prefetch
     from onetrip.rows import RowFactory
 
 
@@ -43,6 +47,10 @@ class AsyncCursor(MakesRows):
         self._take([])
         self._count = await self.connection._run_many(statement, rows, by)
 
+    def copy(self, statement: str) -> AsyncCopy:
+        """A COPY whose data goes in or comes out by the piece, as `onetrip.Cursor.copy`; to be used by `async with`."""
+        return AsyncCopy(self, statement)
+
     async def fetchone(self) -> Row | None:
         """The next row; None at the end."""
         row = self._rows().one()
@@ -55,6 +63,15 @@ class AsyncCursor(MakesRows):
     async def fetchall(self) -> list[Row]:
         """All rows that are left."""
         return self._made(self._rows().many(len(self._rows())))
+
+    async def fetch_lobs(
+        self, columns: Mapping[str, LobColumn | None], *, size: int | None = None, prefetch: Prefetch | None = None
+    ) -> list[Row]:
+        """Rows with readers in place of the keys of large values, as `onetrip.Cursor.fetch_lobs`."""
+        connection = self.connection
+        found = Found(await self._raw(size), self.description or (), columns)
+        await connection._prefetch(found.natives, prefetch)
+        return self._made(found.rows(lambda native: AsyncLobReader(connection, native)))
 
     async def fetch_arrow(self) -> pyarrow.Table:
         """All rows that are left, as a table of Arrow. It needs the package pyarrow."""
@@ -104,6 +121,10 @@ class AsyncCursor(MakesRows):
     def _take(self, answers: list[_native.Answer]) -> None:
         self._answers = answers
         self._maker = None
+
+    async def _raw(self, size: int | None) -> list[tuple[Any, ...]]:
+        rows = self._rows()
+        return rows.many(len(rows) if size is None else size)
 
     def _rows(self) -> _native.Answer:
         if not self._answers or self._answers[0].columns is None:

@@ -15,8 +15,9 @@ from onetrip.errors import InterfaceError, OperationalError
 
 
 class AsyncPool:
-    """At most `max_size` connections; it begins empty. One that was idle for more than `max_idle` seconds is closed
-    rather than given out. Neither check-out nor check-in of a clean connection makes a trip."""
+    """At most `max_size` connections, made by the keywords of `connect`; it begins empty. One that was idle for
+    more than `max_idle` seconds is closed rather than given out. Neither check-out nor check-in of a clean connection
+    makes a trip."""
 
     def __init__(self, conninfo: str = "", *, max_size: int = 10, max_idle: float = 600.0, **keywords: Any) -> None:
         self._conninfo = conninfo

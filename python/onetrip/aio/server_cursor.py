@@ -71,11 +71,7 @@ class AsyncServerCursor(AsyncCursor):
 
     async def fetchall(self) -> list[Row]:
         """All rows that are left."""
-        rows = self._made(self._rows().many(self._unread()))
-        if not self._is_at_end:
-            await self._fetch(None)
-            rows += self._made(self._rows().many(self._unread()))
-        return rows
+        return self._made(await self._raw(None))
 
     async def fetch_arrow(self) -> pyarrow.Table:
         """All rows that are left, as a table of Arrow. What was not fetched yet comes by one trip."""
@@ -108,10 +104,13 @@ class AsyncServerCursor(AsyncCursor):
         self._give_back()
 
     async def _some(self, count: int) -> list[Row]:
-        rows = self._made(self._rows().many(count))
-        while len(rows) < count and not self._is_at_end:
-            await self._fetch(max(self.itersize, count - len(rows)))
-            rows += self._made(self._rows().many(count - len(rows)))
+        return self._made(await self._raw(count))
+
+    async def _raw(self, size: int | None) -> list[tuple[Any, ...]]:
+        rows = self._rows().many(self._unread() if size is None else size)
+        while not self._is_at_end and (size is None or len(rows) < size):
+            await self._fetch(None if size is None else max(self.itersize, size - len(rows)))
+            rows += self._rows().many(self._unread() if size is None else size - len(rows))
         return rows
 
     async def _fetch(self, rows: int | None) -> None:

@@ -7,6 +7,9 @@ import contextlib
 
 from onetrip import _native, errors
 
+# Data of a COPY that nobody has read: beyond it no more is taken in, so that the server waits.
+_COPIED_BYTES = 256 * 1024
+
 
 class Transport(asyncio.Protocol):
     """Moves the bytes of a `Wire`."""
@@ -18,6 +21,8 @@ class Transport(asyncio.Protocol):
         self.heard = asyncio.Event()
         self.operation: int | None = None
         self.is_lost = False
+        self._is_reading = True
+        self._error: Exception | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
 
@@ -30,9 +35,12 @@ class Transport(asyncio.Protocol):
             is_settled = self.wire.received(data)
             self.heard.set()
             self.flush()
+            self._bound_reading()
             if is_settled or self._is_answered():
                 self._wake(None)
         except errors.Error as error:
+            self._error = error
+            self.heard.set()
             self._wake(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -73,6 +81,30 @@ class Transport(asyncio.Protocol):
             await self.waiter
         finally:
             self.waiter = None
+
+    async def copied(self) -> list[bytes]:
+        """The data of a COPY that has come, once there is some; none at the end."""
+        while not (pieces := self.wire.copied()):
+            self.go_on_reading()
+            self.flush()
+            if self._error is not None:
+                raise self._error
+            if self.is_lost or self.wire.received(b""):
+                break
+            self.heard.clear()
+            await self.heard.wait()
+        return pieces
+
+    def go_on_reading(self) -> None:
+        """Takes in what comes, after a pause."""
+        if not self._is_reading and not self.is_lost and self.transport is not None:
+            self._is_reading = True
+            self.transport.resume_reading()
+
+    def _bound_reading(self) -> None:
+        if self.wire.copied_bytes > _COPIED_BYTES and self._is_reading and self.transport is not None:
+            self._is_reading = False
+            self.transport.pause_reading()
 
     def _is_answered(self) -> bool:
         return self.operation is not None and self.wire.is_answered(self.operation)

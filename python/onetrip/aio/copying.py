@@ -1,0 +1,150 @@
+"""COPY for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onetrip import errors
+from onetrip.copying import CopyState, parts, reason
+from onetrip.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from onetrip.aio.connection import AsyncConnection
+    from onetrip.aio.cursor import AsyncCursor
+
+
+class AsyncCopy:
+    """A COPY under way, as `onetrip.Copy`: `async with cursor.copy("COPY ... FROM STDIN") as copy`. The connection is
+    this block's alone: its own statements would wait for the end of the block."""
+
+    def __init__(self, cursor: AsyncCursor, statement: str) -> None:
+        self.cursor = cursor
+        self._connection: AsyncConnection = cursor.connection
+        self._state = CopyState(statement)
+        self._is_open = False
+
+    async def write(self, data: str | bytes | bytearray | memoryview) -> None:
+        """Adds data, in the format that the statement asks for; cut anywhere."""
+        self._start(True)
+        for part in parts(data):
+            if self._state.buffer.write(part):
+                await self._send()
+
+    async def write_row(self, row: Sequence[Any]) -> None:
+        """Adds a row in the text format. The server reads each value as text of the column's type."""
+        self._start(True)
+        if self._state.buffer.write_row(row):
+            await self._send()
+
+    async def read(self) -> bytes:
+        """The next piece of data, in the text formats a row; empty at the end."""
+        if not self._state.pieces and not await self._receive():
+            return b""
+        return self._state.pieces.pop()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while piece := await self.read():
+            yield piece
+
+    async def rows(self) -> AsyncIterator[tuple[Any, ...]]:
+        """The rows of a COPY in the text format: of `str` and None, unless `set_types` has said what they are."""
+        while (row := await self.read_row()) is not None:
+            yield row
+
+    async def read_row(self) -> tuple[Any, ...] | None:
+        """The next row, as `rows` gives it; None at the end."""
+        line = await self.read()
+        return self._state.row(line, self._connection._wire().loaders) if line else None
+
+    def set_types(self, types: Sequence[str | int]) -> None:
+        """The types of the columns that are read, by name ("int4", "date", "text[]") or id."""
+        self._state.set_types(types)
+
+    async def __aenter__(self) -> AsyncCopy:
+        await self._connection._lock.acquire()
+        self._is_open = True
+        self.cursor._take([])
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        try:
+            if error is None:
+                await self._finish()
+            elif not self._state.is_over and self._state.gives is not None:
+                await asyncio.shield(self._give_up(reason(error)))
+        except asyncio.CancelledError:
+            await asyncio.shield(self._give_up("the task was cancelled"))
+            raise
+        finally:
+            self._connection._transport.go_on_reading()
+            self._state.is_over = True
+            self._is_open = False
+            self._connection._lock.release()
+
+    def _check(self) -> None:
+        if not self._is_open:
+            raise ProgrammingError("a COPY is used within its block: async with cursor.copy(...) as copy")
+
+    def _start(self, gives: bool) -> None:
+        self._check()
+        if self._state.begins(gives):
+            self._connection._wire().ask_copy(self._state.statement, gives, self._connection._begins)
+            self._connection._transport.flush()
+
+    async def _send(self) -> None:
+        if self._connection._wire().send_copy(self._state.buffer):
+            await self._connection._transport.flushed()
+        else:
+            await self._finish()  # raises what the server has said
+
+    async def _receive(self) -> bool:
+        """Takes the next pieces; whether there are any."""
+        self._check()
+        if self._state.is_over and self._state.gives is False:
+            return False
+        self._start(False)
+        pieces = await self._connection._transport.copied()
+        if not pieces:
+            self._end()
+        # Taken from the end on.
+        self._state.pieces = pieces[::-1]
+        return bool(pieces)
+
+    async def _finish(self) -> None:
+        state = self._state
+        if state.is_over:
+            return
+        if state.gives is None:
+            self._start(state.direction)
+        if state.gives:
+            state.is_over = True
+            self._connection._wire().end_copy(state.buffer, None)
+            await self._connection._transport.answered()
+        else:
+            self._drop_rest()
+            await self._connection._transport.answered()
+        self._end()
+
+    async def _give_up(self, why: str) -> None:
+        if self._connection.closed:
+            return
+        if self._state.gives and not self._state.is_over:
+            self._state.is_over = True
+            with contextlib.suppress(errors.Error):  # the exception on its way tells more
+                self._connection._wire().end_copy(self._state.buffer, why)
+                await self._connection._transport.answered()
+        else:
+            self._drop_rest()
+            await self._connection._abandon()
+
+    def _drop_rest(self) -> None:
+        self._connection._wire().drop_copied()
+        self._connection._transport.go_on_reading()
+
+    def _end(self) -> None:
+        self._state.is_over = True
+        (answer,) = self._connection._wire().answers()
+        self.cursor._count = answer.count
