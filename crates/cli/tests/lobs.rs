@@ -103,8 +103,9 @@ fn psycopg2_takes_what_the_policy_says(server: &PgServer) {
         let trips = psycopg2(server, &[option], "", [level, "", TEXT]);
         assert_each(&trips, each, &format!("{level}, {option}"));
         if option.starts_with("--verify") {
+            // Of what was read ahead, that is; how much that is depends on how slow the first objects seemed.
             let verified = trips["verified"].as_u64().unwrap_or_default();
-            assert!((OBJECTS / 2 - 5..=OBJECTS / 2).contains(&verified) && trips["differed"] == 0, "{trips}");
+            assert!((OBJECTS / 4..=OBJECTS / 2).contains(&verified) && trips["differed"] == 0, "{trips}");
         }
     }
     // The connection, the statement: each against what is wider.
