@@ -136,6 +136,9 @@ def test_a_reader_is_a_file(pages: onetrip.Connection) -> None:
         b"\xff\0",
     )
     assert (scan.seek(len(DATA) + 9), scan.read(), scan.length) == (len(DATA) + 9, b"", len(DATA))
+    for at in (900_000, 100_000, 500_000):
+        scan.seek(at)
+        assert (scan.read(10), scan.memory <= PIECE) == (DATA[at : at + 10], True), "elsewhere, little is fetched"
     scan.seek(0)
     buffered = io.BufferedReader(scan)  # type: ignore[type-var]
     assert buffered.read(300) == DATA[:300]

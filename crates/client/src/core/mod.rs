@@ -55,7 +55,7 @@ pub use event::{Event, Notification, RowSpan};
 pub use fetch::{Fetch, Window};
 pub use gather::Gather;
 pub use lines::OutputSource;
-pub use lobs::{LENGTH_OBJECT, Lob, LobSource, READ_OBJECT, first_part};
+pub use lobs::{Lob, LobBuffer, LobPart, LobParts, LobSource};
 pub use onetrip_wire::Prefetch;
 pub use opening::{Login, Opening, Security, Step};
 pub use request::{Limits, Request};
