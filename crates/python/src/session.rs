@@ -367,7 +367,7 @@ impl Session {
 
     /// Ends the data, or gives the COPY up for a reason; how many rows were copied.
     fn end_copy(&self, py: Python<'_>, buffer: &CopyBuffer, why: Option<&str>) -> PyResult<u64> {
-        let data = buffer.take();
+        let data = buffer.take_last();
         let rows = self.with(py, |client| {
             let Some(mut copy) = client.resume_copy_in() else { return Ok(None) };
             if let Some(why) = why {

@@ -275,7 +275,7 @@ impl Wire {
             let core = state.core()?;
             match why {
                 None => {
-                    core.copy_data(&buffer.take());
+                    core.copy_data(&buffer.take_last());
                     core.copy_done();
                 }
                 Some(why) => core.copy_fail(why),
