@@ -107,11 +107,10 @@ fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
         return None;
     }
     let scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
-    // The place of the last digit, and of the group that it is in.
-    let groups = groups_of(&digits, scale)?;
+    let groups = groups_of(&digits, scale);
     let (weight, groups) = trimmed(groups, scale)?;
     let sign = if is_negative && !groups.is_empty() { NEGATIVE } else { 0 };
-    let shown = scale.clamp(0, i32::MAX);
+    let shown = scale.max(0);
     if shown > SCALE_MAX {
         return None;
     }
@@ -124,12 +123,12 @@ fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
 }
 
 /// The groups of a number whose last digit is `scale` places behind the point, the last group first.
-fn groups_of(digits: &[u8], scale: i32) -> Option<Vec<u16>> {
+fn groups_of(digits: &[u8], scale: i32) -> Vec<u16> {
     // Zeros behind the last digit fill its group.
-    let fill = usize::try_from((GROUP - scale.rem_euclid(GROUP)).rem_euclid(GROUP)).ok()?;
+    let fill = (-scale.rem_euclid(GROUP)).rem_euclid(GROUP) as usize;
     let filled: Vec<u8> = digits.iter().copied().chain(std::iter::repeat_n(b'0', fill)).collect();
     let group = |group: &[u8]| group.iter().fold(0, |value, digit| value * 10 + u16::from(digit - b'0'));
-    Some(filled.rchunks(GROUP as usize).map(group).collect())
+    filled.rchunks(GROUP as usize).map(group).collect()
 }
 
 /// The weight of the first group that is not zero, and the groups from there to the last that is not zero.
