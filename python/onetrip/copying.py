@@ -7,15 +7,43 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, errors
+from onetrip.adapt import Json, Jsonb
 from onetrip.errors import ProgrammingError
 
 if TYPE_CHECKING:
-    from onetrip.cursor import Cursor
+    from onetrip.cursor import Cursor, Params
 
 # Data of the program that is taken at once.
 _PART = 256 * 1024
 
-_DIRECTION = re.compile(r"\b(FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE)
+# What a statement consists of, as far as it matters here: strings, names in quotes, comments, words and brackets.
+_PARTS = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$
+    | --[^\n]* | /\*.*?\*/ | [\w$]+ | [()]""",
+    re.DOTALL | re.VERBOSE,
+)
+_GIVES = {("FROM", "STDIN"): True, ("TO", "STDOUT"): False}
+_JSON: dict[str | int, type[Json]] = {"json": Json, 114: Json, "jsonb": Jsonb, 3802: Jsonb}
+
+
+def composed(statement: str, params: Params, encoding: str | None) -> str:
+    """The statement with its parameters as literals: the server takes none with COPY."""
+    return _native.composed(statement, params, encoding) if params else statement
+
+
+def _shape(statement: str) -> tuple[bool | None, bool]:
+    """Whether the program gives the data of a COPY, where its words say so; and whether the data is binary."""
+    words = [found[0].upper() for found in _PARTS.finditer(statement) if not found[0].startswith(("--", "/*"))]
+    depth = 0
+    for at, word in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        gives = _GIVES.get((word, *words[at + 1 : at + 2]))  # type: ignore[arg-type]
+        if depth == 0 and gives is not None:
+            options = words[at + 2 :]
+            named = zip(options, options[1:], strict=False)
+            is_named = any(one == "FORMAT" and other.strip("\"'") == "BINARY" for one, other in named)
+            return gives, is_named or "BINARY" in options or words[1] == "BINARY"
+    return None, False
 
 
 class CopyState:
@@ -23,14 +51,14 @@ class CopyState:
 
     def __init__(self, statement: str) -> None:
         self.statement = statement
-        self.buffer = _native.CopyBuffer()
+        self._named, self._is_binary = _shape(statement)
+        self.buffer = _native.CopyBuffer(self._is_binary)
         self.pieces: list[bytes] = []
         self.is_over = False
         self._gives: bool | None = None
         self._types: list[str | int] = []
+        self._json: dict[int, type[Json]] = {}
         self._rows: _native.CopyRows | None = None
-        named = {word.upper().split()[0] for word in _DIRECTION.findall(statement)}
-        self._named = {"FROM": True, "TO": False}[named.pop()] if len(named) == 1 else None
 
     @property
     def gives(self) -> bool | None:
@@ -52,14 +80,26 @@ class CopyState:
         return self._named is not False
 
     def set_types(self, types: Sequence[str | int]) -> None:
-        """Takes the types of rows that are read."""
+        """Takes the types of the columns."""
         self._types, self._rows = list(types), None
+        self._json = {at: _JSON[one] for at, one in enumerate(self._types) if one in _JSON}
+        self.buffer.set_types(self._types)
 
-    def row(self, line: bytes, loaders: dict[int, Any]) -> tuple[Any, ...]:
-        """The values of a row in text format."""
+    def add_row(self, row: Sequence[Any]) -> bool:
+        """Takes a row to be sent; whether data is due."""
+        if self._json:
+            row = [self._wrapped(at, value) for at, value in enumerate(row)]
+        return self.buffer.write_row(row)
+
+    def _wrapped(self, at: int, value: Any) -> Any:
+        kind = self._json.get(at)
+        return value if kind is None or value is None or isinstance(value, Json) else kind(value)
+
+    def row(self, piece: bytes, loaders: dict[int, Any]) -> tuple[Any, ...] | None:
+        """The values of a row; None where the piece has none, as the end of binary data."""
         if self._rows is None:
-            self._rows = _native.CopyRows(self._types, loaders)
-        return self._rows.row(line)
+            self._rows = _native.CopyRows(self._is_binary, self._types, loaders)
+        return self._rows.row(piece)
 
 
 def parts(data: Any) -> Iterable[Any]:
@@ -100,9 +140,11 @@ class Copy:
                 self._session().send_copy(buffer)
 
     def write_row(self, row: Sequence[Any]) -> None:
-        """Adds a row in the text format. The server reads each value as text of the column's type."""
+        """Adds a row, in the text or the binary format. In text, the server reads each value as text of the column's
+        type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
+        as a parameter."""
         self._start(True)
-        if self._state.buffer.write_row(row):
+        if self._state.add_row(row):
             self._session().send_copy(self._state.buffer)
 
     def read(self) -> bytes:
@@ -116,17 +158,21 @@ class Copy:
             yield piece
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows of a COPY in the text format: of `str` and None, unless `set_types` has said what they are."""
+        """The rows of a COPY in the text or the binary format: of `str` (in binary of `bytes`) and None, unless
+        `set_types` has said what they are."""
         while (row := self.read_row()) is not None:
             yield row
 
     def read_row(self) -> tuple[Any, ...] | None:
         """The next row, as `rows` gives it; None at the end."""
-        line = self.read()
-        return self._state.row(line, self._session().loaders) if line else None
+        while piece := self.read():
+            if (row := self._state.row(piece, self._session().loaders)) is not None:
+                return row
+        return None
 
     def set_types(self, types: Sequence[str | int]) -> None:
-        """The types of the columns that are read, by name ("int4", "date", "text[]") or id."""
+        """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary
+        ones are written as. Values of json and jsonb are written from plain objects then."""
         self._state.set_types(types)
 
     def __enter__(self) -> Copy:

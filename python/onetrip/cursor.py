@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip import arrow
 from onetrip import numpy as arrays
-from onetrip.copying import Copy
+from onetrip.copying import Copy, composed
 from onetrip.dbapi import Column
 from onetrip.errors import InterfaceError, ProgrammingError
 from onetrip.lob import Found, LobReader, _word
@@ -71,16 +71,16 @@ class Cursor(MakesRows):
         if returning and answers:
             self._take(answers)
 
-    def copy(self, statement: str) -> Copy:
+    def copy(self, statement: str, params: Params = None) -> Copy:
         """A COPY whose data goes in or comes out by the piece, for a block:
 
             with cursor.copy("COPY item FROM STDIN") as copy:
                 for item in items:
                     copy.write_row(item)
 
-        `rowcount` has the rows then. Values for the statement have to be in its text: COPY has no parameters."""
+        `rowcount` has the rows then. Parameters become literals of the statement's text: the server takes none here."""
         self._check()
-        return Copy(self, statement)
+        return Copy(self, composed(statement, params, self.connection.parameter_status("client_encoding")))
 
     def fetchone(self) -> Row | None:
         """The next row; None at the end."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import onetrip
@@ -136,6 +139,9 @@ def test_a_reader_is_a_file(pages: onetrip.Connection) -> None:
         b"\xff\0",
     )
     assert (scan.seek(len(DATA) + 9), scan.read(), scan.length) == (len(DATA) + 9, b"", len(DATA))
+    for at in (900_000, 100_000, 500_000):
+        scan.seek(at)
+        assert (scan.read(10), scan.memory <= PIECE) == (DATA[at : at + 10], True), "elsewhere, little is fetched"
     scan.seek(0)
     buffered = io.BufferedReader(scan)  # type: ignore[type-var]
     assert buffered.read(300) == DATA[:300]
@@ -268,5 +274,219 @@ def test_tasks_that_read_at_once_do_not_mix(server: dict[str, Any]) -> None:
             found = await asyncio.gather(*map(all_of, readers))
             assert found == [bytes([seed]) * 300_000 for seed in range(8)]
             await connection.rollback()
+
+    asyncio.run(main())
+
+
+SMALL, LONG = 8192, DATA * 3
+
+
+def rest_of(reader: onetrip.LobReader[Any], size: int = SMALL) -> Any:
+    parts = []
+    while part := reader.read(size):
+        parts.append(part)
+    return b"".join(parts) if isinstance(parts[0], bytes) else "".join(parts)
+
+
+def test_the_next_pieces_are_on_their_way_before_they_are_wanted(
+    server: dict[str, Any], pages: onetrip.Connection, command: Path
+) -> None:
+    """At a distance, and without: what nobody waits for is no trip of its own."""
+    oid = pages.create_large_object(LONG)
+    pages.commit()
+    link = [command, "link", "--rtt", "20ms", "--listen", "127.0.0.1:0", f"{server['host']}:{server['port']}"]
+    with subprocess.Popen(link, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            port = int(re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())[1])  # type: ignore[index]
+            for at in (server, {**server, "port": port}):
+                with onetrip.connect(**at) as connection:
+                    (reader,) = connection.large_objects([oid], prefetch=-1)
+                    before, most, parts = connection.trips, 0, []
+                    while part := reader.read(SMALL):
+                        parts.append(part)
+                        most = max(most, reader.memory)
+                    assert b"".join(parts) == LONG
+                    assert connection.trips - before == 2, "the first piece, and all that were asked for ahead"
+                    assert most <= 16 * PIECE
+                    assert (reader.length, reader.read()) == (len(LONG), b"")
+        finally:
+            process.terminate()
+
+
+def test_what_is_on_its_way_is_kept_whatever_else_the_connection_does(pages: onetrip.Connection) -> None:
+    oids = [pages.create_large_object(LONG), pages.create_large_object(LONG[::-1])]
+    pages.execute("CREATE TEMP TABLE log (id int)")
+    pages.commit()
+
+    def statement() -> None:
+        assert pages.execute("SELECT 1").fetchall() == [(1,)]
+
+    def block() -> None:
+        with pages.pipeline() as pipeline:
+            pipeline.execute("INSERT INTO log VALUES (1)")
+
+    def copy() -> None:
+        with pages.cursor().copy("COPY log FROM STDIN") as copy:
+            copy.write_row((1,))
+
+    def many() -> None:
+        pages.cursor().executemany("INSERT INTO log VALUES (%s)", [(1,), (2,)])
+
+    def nothing() -> None:
+        pass
+
+    between = [statement, block, copy, many, pages.commit, pages.rollback, nothing]
+    for autocommit in (False, True):
+        pages.autocommit = autocommit
+        one, other = pages.large_objects(oids, prefetch=-1)
+        (text,) = pages.large_values(PAGE, [1], prefetch=100)
+        read: list[list[Any]] = [[], [], []]
+        for turn in range(200):
+            for at, (reader, size) in enumerate(((one, 50_000), (other, 13_000), (text, 7000))):
+                read[at].append(reader.read(size))
+            between[turn % 7]()
+        found = [b"".join(read[0]), b"".join(read[1]), "".join(read[2])]
+        assert found[0] == LONG
+        assert found[1] == LONG[::-1][: len(found[1])]
+        assert found[2] == TEXT[: len(found[2])]
+        assert rest_of(other) == LONG[::-1][len(found[1]) :]
+        pages.rollback()
+        pages.commit()
+
+
+def test_a_reader_goes_elsewhere_while_pieces_are_on_their_way(pages: onetrip.Connection) -> None:
+    (scan,) = pages.large_objects([pages.create_large_object(LONG)], prefetch=0)
+    for at in (0, 70_000, 400_000, 100, 2_000_000, 1_999_000, 2_500_000):
+        scan.seek(at)
+        for step in range(0, 200_000, 20_000):
+            assert scan.read(20_000) == LONG[at + step : at + step + 20_000]
+    scan.seek(0)
+    assert rest_of(scan) == LONG
+    pages.rollback()
+
+
+# It fails from the sixth piece on.
+FAILS = LobColumn(
+    "SELECT substr(scan, %(position)s, CASE WHEN %(position)s > 300000 THEN 1 / (%(position)s * 0) ELSE %(count)s"
+    " END) FROM page WHERE id = %(key)s"
+)
+
+
+def test_who_takes_a_connection_next_gets_nothing_of_what_is_on_its_way(server: dict[str, Any]) -> None:
+    with onetrip.Pool(**server, max_size=1) as pool:
+        with pool.connection() as connection:
+            oid = connection.create_large_object(LONG)
+        for _ in range(3):
+            with pool.connection() as connection:
+                connection.autocommit = True
+                (reader,) = connection.large_objects([oid], prefetch=-1)
+                assert (reader.read(PIECE), reader.read(5)) == (LONG[:PIECE], LONG[PIECE : PIECE + 5])
+            with pool.connection() as connection:
+                assert connection.execute("SELECT 1").fetchall() == [(1,)]
+                (other,) = connection.large_objects([oid], prefetch=-1)
+                assert rest_of(other) == LONG
+
+
+def test_an_error_ahead_is_raised_when_reading_comes_to_it(pages: onetrip.Connection, server: dict[str, Any]) -> None:
+    for autocommit in (True, False):
+        pages.autocommit = autocommit
+        (reader,) = pages.large_values(FAILS, [1], prefetch=-1)
+        good = bytearray()
+        with pytest.raises(errors.DivisionByZero):
+            while True:
+                good += reader.read(SMALL)
+        assert good == DATA[: 5 * PIECE]
+        assert pages.transaction_status == (0 if autocommit else 3)
+        pages.rollback()
+        pages.autocommit = True
+        assert pages.execute("SELECT 1").fetchone() == (1,)
+
+    async def main() -> None:
+        async with await aio.connect(**server) as connection:
+            await connection.execute("CREATE TEMP TABLE page AS SELECT 1 AS id, %s AS scan", (DATA,))
+            await connection.commit()
+            for autocommit in (True, False):
+                connection.autocommit = autocommit
+                (reader,) = await connection.large_values(FAILS, [1], prefetch=-1)
+                good = bytearray()
+                with pytest.raises(errors.DivisionByZero):
+                    while True:
+                        good += await reader.read(SMALL)
+                assert good == DATA[: 5 * PIECE]
+                assert connection.transaction_status == (0 if autocommit else 3)
+                await connection.rollback()
+
+    asyncio.run(main())
+
+
+def test_reads_in_an_event_loop_find_what_has_come_meanwhile(server: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server) as connection:
+            oid = await connection.create_large_object(LONG)
+            (reader,) = await connection.large_objects([oid], prefetch=-1)
+            parts, waits = [], 0
+            while True:
+                while not connection._wire().is_settled:
+                    await asyncio.sleep(0.001)  # what is on its way has the time to come
+                reading = reader.read(SMALL)
+                try:
+                    reading.send(None)  # type: ignore[attr-defined]
+                except StopIteration as stop:
+                    part = stop.value
+                else:
+                    reading.close()  # type: ignore[attr-defined]
+                    await connection._line()
+                    waits, part = waits + 1, await reader.read(SMALL)
+                assert reader.memory < 17 * PIECE
+                parts.append(part)
+                if not part:
+                    break
+            assert b"".join(parts) == LONG
+            assert waits <= 1, "only for the first"
+            await connection.rollback()
+
+    asyncio.run(main())
+
+
+def test_tasks_and_their_ends_leave_what_is_on_its_way_usable(server: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server) as connection:
+            oids = [await connection.create_large_object(bytes([seed]) + LONG) for seed in range(3)]
+            await connection.execute("CREATE TABLE IF NOT EXISTS pg_temp.log (id int)")
+            await connection.commit()
+            readers = await connection.large_objects(oids, prefetch=-1)
+
+            async def all_of(reader: aio.AsyncLobReader[bytes]) -> bytes:
+                parts = []
+                while part := await reader.read(30_000):
+                    parts.append(part)
+                return b"".join(parts)
+
+            async def others() -> None:
+                for _ in range(20):
+                    await connection.execute("SELECT 1")
+                    async with connection.pipeline() as pipeline:
+                        await pipeline.execute("INSERT INTO log VALUES (1)")
+                    async with connection.cursor().copy("COPY log FROM STDIN") as copy:
+                        await copy.write_row((1,))
+                    await connection.cursor().executemany("INSERT INTO log VALUES (%s)", [(1,), (2,)])
+                    await connection.large_objects(oids)
+
+            *found, _ = await asyncio.gather(*map(all_of, readers), others())
+            assert found == [bytes([seed]) + LONG for seed in range(3)]
+            await connection.commit()
+            connection.autocommit = True
+            for after in (0, 0.0005, 0.002, 0.005, 0.01):
+                (reader,) = await connection.large_objects(oids[:1], prefetch=-1)
+                start = await reader.read(200_000)
+                task = asyncio.create_task(reader.read())
+                await asyncio.sleep(after)
+                task.cancel()
+                try:
+                    rest = await task
+                except asyncio.CancelledError:
+                    rest = await all_of(reader)
+                assert start + rest == bytes([0]) + LONG
 
     asyncio.run(main())

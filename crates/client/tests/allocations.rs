@@ -1,5 +1,5 @@
 //! A warm connection allocates nothing per statement: neither for the pipeline's, nor for those that travel alone, nor
-//! for their rows.
+//! for their rows, nor for the pieces of large values.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use common::Server;
 use onetrip_client::OnError;
-use onetrip_client::blocking::Client;
+use onetrip_client::blocking::{Client, Lob, LobSource};
 
 struct Counting;
 
@@ -86,4 +86,29 @@ fn a_warm_connection_allocates_nothing_per_statement() {
     let sum = 8 * (99 * 100 / 2);
     read(sum);
     assert_eq!(counted(|| read(sum)), 0, "800 rows");
+}
+
+#[test]
+fn the_pieces_of_a_large_value_are_read_where_they_arrived() {
+    let mut client = Client::connect(&Server::shared().url()).unwrap();
+    let make = "SELECT lo_from_bytea(0, decode(repeat(md5('x'), 300000), 'escape'))";
+    let oid: u32 = client.query(make, &[]).unwrap().next_row().unwrap().unwrap().get(0).unwrap();
+    let mut read = || {
+        let (mut lob, mut bytes, mut places) = (Lob::new(LobSource::Object(oid)), 0, 0);
+        let mut reader = client.read_lob(&mut lob);
+        loop {
+            let count = reader.fill().unwrap().len();
+            if count == 0 {
+                return (bytes, places);
+            }
+            (bytes, places) = (bytes + count, places + 1);
+            reader.consume(count);
+        }
+    };
+    for _ in 0..2 {
+        assert_eq!(read(), (9_600_000, 147));
+    }
+    let allocations = counted(|| assert_eq!(read(), (9_600_000, 147)));
+    // The list of what is on its way grows a few times; no piece is one.
+    assert!(allocations <= 8, "{allocations} allocations");
 }

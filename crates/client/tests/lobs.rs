@@ -2,17 +2,17 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 
 use common::{Server, Turns};
-use onetrip_client::blocking::{Client, LobSource};
+use onetrip_client::blocking::{Client, Lob, LobReader, LobSource};
 use onetrip_client::core::Prefetch;
 
 fn content(seed: u32, length: usize) -> Vec<u8> {
     (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) ^ seed) as u8).collect()
 }
 
-fn read_all(client: &mut Client, lob: &mut onetrip_client::blocking::Lob<'_>) -> Vec<u8> {
+fn read_all(client: &mut Client, lob: &mut Lob<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     client.read_lob(lob).read_to_end(&mut bytes).unwrap();
     bytes
@@ -99,6 +99,87 @@ fn a_large_object_that_is_not_there_is_an_error_and_writing_is_all_or_nothing() 
     writer.write_all(&content(1, 600_000)).unwrap();
     assert_eq!(writer.finish().unwrap_err().sqlstate(), Some("42704"));
     assert_eq!(client.execute("SELECT 1", &[]).unwrap(), 1);
+}
+
+#[test]
+fn a_reader_goes_elsewhere_without_a_trip() {
+    let turns = Turns::before(Server::shared());
+    let mut client = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
+    let wanted = content(5, 3_000_001);
+    let oid = client.create_large_object().unwrap();
+    let mut writer = client.write_large_object(oid, 0).unwrap();
+    writer.write_all(&wanted).unwrap();
+    writer.finish().unwrap();
+    let mut lob = Lob::new(LobSource::Object(oid));
+    let mut reader = client.read_lob(&mut lob);
+    assert_eq!(reader.seek(SeekFrom::End(0)).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(reader.seek(SeekFrom::Current(-1)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    let mut part = vec![0; 1000];
+    let mut check = |reader: &mut LobReader<'_, '_>, to: SeekFrom, at: usize| {
+        assert_eq!(reader.seek(to).unwrap(), at as u64, "{to:?}");
+        reader.read_exact(&mut part).unwrap();
+        assert!(part == wanted[at..at + 1000], "{to:?}");
+        assert_eq!(reader.stream_position().unwrap(), at as u64 + 1000);
+    };
+    check(&mut reader, SeekFrom::Start(0), 0);
+    let trips = turns.of(|| {
+        check(&mut reader, SeekFrom::Current(-500), 500);
+        check(&mut reader, SeekFrom::Start(60_000), 60_000);
+        check(&mut reader, SeekFrom::Start(100_000), 100_000);
+        for at in (100_000..2_900_000).step_by(200_000) {
+            check(&mut reader, SeekFrom::Start(at), at as usize);
+        }
+    });
+    assert!(trips <= 3, "{trips} trips: pieces that are on their way are not asked for again");
+    check(&mut reader, SeekFrom::Start(10), 10);
+    check(&mut reader, SeekFrom::End(-1000), 2_999_001);
+    assert_eq!(reader.seek(SeekFrom::End(7)).unwrap(), 3_000_008);
+    assert!(reader.fill().unwrap().is_empty());
+    check(&mut reader, SeekFrom::Start(2_000_000), 2_000_000);
+    reader.seek(SeekFrom::Current(300_000)).unwrap();
+    drop(reader);
+    client.execute("SELECT 1", &[]).unwrap();
+    let mut rest = Vec::new();
+    client.read_lob(&mut lob).read_to_end(&mut rest).unwrap();
+    assert!(rest == wanted[2_301_000..], "where it was left");
+}
+
+#[test]
+fn text_is_sought_by_characters_and_a_value_that_is_measured_is_not_read_behind_its_end() {
+    let turns = Turns::before(Server::shared());
+    let mut client = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
+    let words = "schöne Wörter 世界 🙂 ".repeat(30_000);
+    client.script("CREATE TEMP TABLE page (id int, words text)").unwrap();
+    client.execute("INSERT INTO page VALUES (1, $1)", &[&words]).unwrap();
+    let read = "SELECT substr(words, $2, $3) FROM page WHERE id = $1";
+    let length = "SELECT length(words) FROM page WHERE id = $1";
+    let source = LobSource::Measured { read, length, key: &1 };
+    let characters = words.chars().count();
+    let mut lob = client.prefetch(&[(source, None)], Some(Prefetch::Length)).unwrap().remove(0);
+    assert_eq!((lob.length(), lob.memory()), (Some(characters as u64), 0));
+    let mut reader = client.read_lob(&mut lob);
+    for at in [0, 5, 4, 70_000, 200_000, 100_000, 65_536] {
+        assert_eq!(reader.seek(SeekFrom::Start(at)).unwrap(), at);
+        let wanted: String = words.chars().skip(at as usize).take(10).collect();
+        let mut part = vec![0; wanted.len()];
+        reader.read_exact(&mut part).unwrap();
+        assert_eq!(
+            (std::str::from_utf8(&part).unwrap(), reader.stream_position().unwrap()),
+            (&*wanted, at + 10)
+        );
+    }
+    drop(reader);
+    for source in [source, LobSource::Value { read, key: &1 }] {
+        let mut lob = Lob::new(source);
+        let trips = turns.of(|| assert!(read_all(&mut client, &mut lob) == words.as_bytes()));
+        assert!(trips <= 4, "{trips} trips, {source:?}");
+        assert_eq!(lob.length(), Some(characters as u64), "{source:?}");
+    }
+    let mut missing = client
+        .prefetch(&[(LobSource::Measured { read, length, key: &2 }, None)], Some(Prefetch::Length))
+        .unwrap()
+        .remove(0);
+    assert_eq!((missing.length(), read_all(&mut client, &mut missing).len()), (None, 0));
 }
 
 #[cfg(feature = "aio")]
@@ -224,6 +305,28 @@ mod awaiting {
             assert!(read == wanted);
             assert!(dropped > 0, "nothing was waited for");
             assert!(client.read_lob(&mut lob).fill().await.unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn a_reader_goes_elsewhere_while_pieces_are_on_their_way() {
+        run(async |mut client| {
+            let wanted = content(4, 900_001);
+            let oid = object(&mut client, &wanted).await;
+            let mut lob = Lob::new(LobSource::Object(oid));
+            let mut reader = client.read_lob(&mut lob);
+            for at in [0, 10, 70_000, 250_000, 20, 899_000, 65_536] {
+                assert_eq!(reader.seek(SeekFrom::Start(at)).unwrap(), at);
+                let bytes = reader.fill().await.unwrap();
+                let count = bytes.len();
+                assert!(bytes == &wanted[at as usize..at as usize + count], "{at}");
+                reader.consume(count.min(100));
+                assert_eq!(reader.seek(SeekFrom::Current(0)).unwrap(), at + count.min(100) as u64);
+            }
+            reader.seek(SeekFrom::End(-3)).unwrap();
+            let mut rest = Vec::new();
+            reader.read_to_end(&mut rest).await.unwrap();
+            assert!(rest == wanted[899_998..]);
         });
     }
 }

@@ -9,7 +9,29 @@ use pyo3::types::PyList;
 use crate::adapters::Loader;
 
 /// Deepest nesting: PostgreSQL's MAXDIM.
-const DEPTH_MAX: usize = 6;
+pub(crate) const DEPTH_MAX: usize = 6;
+
+/// What takes the parts of an array as they are read.
+pub(crate) trait Sink {
+    /// A list begins, within the one before it.
+    fn open(&mut self) -> PyResult<()>;
+    /// It ends.
+    fn close(&mut self) -> PyResult<()>;
+    /// An element of the list that is open, as text; `None` is NULL.
+    fn value(&mut self, text: Option<&[u8]>) -> PyResult<()>;
+}
+
+/// Reads an array, whose elements have `sign` between them.
+///
+/// # Errors
+/// Text that is no array, and what the sink says.
+pub(crate) fn read(bytes: &[u8], sign: u8, sink: &mut dyn Sink) -> PyResult<()> {
+    let body = match bytes {
+        [b'[', ..] => bytes.iter().position(|byte| *byte == b'=').map(|at| &bytes[at + 1..]),
+        _ => Some(bytes),
+    };
+    Reader { rest: body.unwrap_or_default(), sign }.list(1, sink)
+}
 
 /// The list, of lists for more than one dimension.
 ///
@@ -21,12 +43,43 @@ pub(crate) fn load<'py>(
     sign: u8,
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    let body = match bytes {
-        [b'[', ..] => bytes.iter().position(|byte| *byte == b'=').map(|at| &bytes[at + 1..]),
-        _ => Some(bytes),
-    };
-    let mut reader = Reader { rest: body.unwrap_or_default(), sign };
-    reader.list(py, element, 1)
+    let mut lists = Lists { py, element, open: Vec::new(), whole: None };
+    read(bytes, sign, &mut lists)?;
+    lists.whole.map(Bound::into_any).ok_or_else(wrong)
+}
+
+/// Makes Python's lists.
+struct Lists<'py, 'l> {
+    py: Python<'py>,
+    element: &'l Loader,
+    open: Vec<Bound<'py, PyList>>,
+    whole: Option<Bound<'py, PyList>>,
+}
+
+impl Sink for Lists<'_, '_> {
+    fn open(&mut self) -> PyResult<()> {
+        self.open.push(PyList::empty(self.py));
+        Ok(())
+    }
+
+    fn close(&mut self) -> PyResult<()> {
+        let list = self.open.pop();
+        match (self.open.last(), list) {
+            (Some(outer), Some(list)) => outer.append(list),
+            (_, list) => {
+                self.whole = list;
+                Ok(())
+            }
+        }
+    }
+
+    fn value(&mut self, text: Option<&[u8]>) -> PyResult<()> {
+        let Some(list) = self.open.last() else { return Err(wrong()) };
+        match text {
+            Some(text) => list.append(self.element.load(self.py, text)?),
+            None => list.append(self.py.None()),
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -35,25 +88,25 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn list<'py>(&mut self, py: Python<'py>, element: &Loader, depth: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn list(&mut self, depth: usize, sink: &mut dyn Sink) -> PyResult<()> {
         if !self.takes(b'{') || depth > DEPTH_MAX {
             return Err(wrong());
         }
-        let list = PyList::empty(py);
+        sink.open()?;
         if self.takes(b'}') {
-            return Ok(list.into_any());
+            return sink.close();
         }
         loop {
             match self.rest.first() {
-                Some(b'{') => list.append(self.list(py, element, depth + 1)?)?,
-                Some(b'"') => list.append(element.load(py, &self.quoted()?)?)?,
+                Some(b'{') => self.list(depth + 1, sink)?,
+                Some(b'"') => sink.value(Some(&self.quoted()?))?,
                 _ => match self.plain()? {
-                    b"NULL" => list.append(py.None())?,
-                    value => list.append(element.load(py, value)?)?,
+                    b"NULL" => sink.value(None)?,
+                    value => sink.value(Some(value))?,
                 },
             }
             if self.takes(b'}') {
-                return Ok(list.into_any());
+                return sink.close();
             }
             let sign = self.sign;
             if !self.takes(sign) {

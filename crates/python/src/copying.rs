@@ -1,15 +1,16 @@
-//! The data of a COPY: rows as its text format writes them, and back.
+//! The data of a COPY: rows as its text and binary formats write them, and back.
 
 use std::sync::{Mutex, OnceLock};
 
 use onetrip_client::core::put_copy_text;
 use onetrip_client::types::{Kind, Type};
-use onetrip_client::{Format, Oid};
+use onetrip_client::{Format, Oid, Written};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 
 use crate::adapters::Loader;
+use crate::binary;
 use crate::errors::misuse;
 use crate::parameters::Parameters;
 use crate::query::{Placeholders, Query};
@@ -21,91 +22,218 @@ const DUE_BYTES: usize = 64 * 1024;
 /// No built-in type has an id from here on.
 const BUILT_IN_MAX: Oid = 16_384;
 
+/// What binary data begins with; a word of flags and the length of what else the beginning has follow.
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
+
+/// What it ends with, in place of a row's number of values.
+const TRAILER: [u8; 2] = [0xff; 2];
+
+/// The length of NULL.
+const NULL: i32 = -1;
+
 /// Data on its way to a COPY. What is due is to be sent.
 #[pyclass(frozen, module = "onetrip._native")]
 pub(crate) struct CopyBuffer {
-    data: Mutex<Vec<u8>>,
+    is_binary: bool,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    data: Vec<u8>,
+    /// The columns' types; none where nobody has said them.
+    types: Vec<Type>,
+    has_begun: bool,
+    /// Whether rows were written, so that the data's beginning and end are ours to write.
+    is_by_row: bool,
 }
 
 #[pymethods]
 impl CopyBuffer {
     #[new]
-    fn new() -> Self {
-        Self { data: Mutex::new(Vec::new()) }
+    fn new(is_binary: bool) -> Self {
+        Self { is_binary, waiting: Mutex::default() }
+    }
+
+    /// Takes the columns' types, by name or id.
+    fn set_types(&self, types: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let types = types.iter().map(type_of).collect::<PyResult<_>>()?;
+        locked(&self.waiting).types = types;
+        Ok(())
     }
 
     /// Adds data; says whether it is due.
     fn write(&self, data: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let mut waiting = locked(&self.data);
+        let mut waiting = locked(&self.waiting);
         if let Ok(text) = data.cast::<PyString>() {
-            waiting.extend_from_slice(text.to_cow()?.as_bytes());
+            if self.is_binary {
+                return Err(PyTypeError::new_err("data of a binary COPY is bytes, not str"));
+            }
+            waiting.data.extend_from_slice(text.to_cow()?.as_bytes());
         } else if let Ok(bytes) = data.cast::<PyBytes>() {
-            waiting.extend_from_slice(bytes.as_bytes());
+            waiting.data.extend_from_slice(bytes.as_bytes());
         } else if let Ok(bytes) = data.cast::<PyByteArray>() {
-            waiting.extend_from_slice(&bytes.to_vec());
+            waiting.data.extend_from_slice(&bytes.to_vec());
         } else if data.is_instance_of::<PyMemoryView>() {
-            waiting.extend_from_slice(data.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes());
+            waiting.data.extend_from_slice(data.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes());
         } else {
             let problem = format!("data of COPY is bytes or str, not {}", data.get_type().name()?);
             return Err(PyTypeError::new_err(problem));
         }
-        Ok(waiting.len() >= DUE_BYTES)
+        waiting.has_begun = true;
+        Ok(waiting.data.len() >= DUE_BYTES)
     }
 
-    /// Adds a row, in COPY's text format; says whether data is due.
+    /// Adds a row; says whether data is due.
     fn write_row(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
         let width = row.len()?;
         let query = Query { text: String::new(), placeholders: Placeholders::Positions(width) };
         let mut values = Parameters::of(&query, row)?;
-        values.untype();
-        let mut waiting = locked(&self.data);
-        let start = waiting.len();
-        for (at, value) in values.written().iter().enumerate() {
-            if at > 0 {
-                waiting.push(b'\t');
-            }
-            match (value.bytes, value.format) {
-                (None, _) => waiting.extend_from_slice(b"\\N"),
-                (Some(bytes), Format::Text) => put_copy_text(bytes, &mut waiting),
-                (Some(_), Format::Binary) => {
-                    waiting.truncate(start);
-                    let problem = format!("value {} has no text form, which COPY needs", at + 1);
-                    return Err(misuse(row.py(), "data", &problem));
-                }
-            }
+        let mut waiting = locked(&self.waiting);
+        let Waiting { data, types, has_begun, is_by_row } = &mut *waiting;
+        if !types.is_empty() && types.len() != width {
+            let problem = format!("{} types were set, and the row has {width} values", types.len());
+            return Err(misuse(row.py(), "data", &problem));
         }
-        waiting.push(b'\n');
-        Ok(waiting.len() >= DUE_BYTES)
+        if self.is_binary && !*has_begun {
+            put_beginning(data);
+        }
+        (*has_begun, *is_by_row) = (true, true);
+        let start = data.len();
+        let written = if self.is_binary {
+            put_binary_row(row.py(), &values.written(), types, data)
+        } else {
+            values.untype();
+            put_text_row(&values.written(), data)
+        };
+        if let Err(problem) = written {
+            data.truncate(start);
+            return Err(misuse(row.py(), "data", &problem));
+        }
+        Ok(data.len() >= DUE_BYTES)
     }
 }
 
 impl CopyBuffer {
     /// Takes what waits.
     pub(crate) fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut locked(&self.data))
+        std::mem::take(&mut locked(&self.waiting).data)
+    }
+
+    /// Takes what waits and what ends the data.
+    pub(crate) fn take_last(&self) -> Vec<u8> {
+        let mut waiting = locked(&self.waiting);
+        if self.is_binary && !waiting.has_begun {
+            put_beginning(&mut waiting.data);
+        }
+        // Data that the program writes has an end of its own.
+        if self.is_binary && (waiting.is_by_row || !waiting.has_begun) {
+            waiting.data.extend(TRAILER);
+        }
+        std::mem::take(&mut waiting.data)
     }
 }
 
-/// Makes rows of COPY's text format.
+fn put_beginning(data: &mut Vec<u8>) {
+    data.extend_from_slice(SIGNATURE);
+    data.extend([0; 8]);
+}
+
+fn put_text_row(values: &[Written<'_>], data: &mut Vec<u8>) -> Result<(), String> {
+    for (at, value) in values.iter().enumerate() {
+        if at > 0 {
+            data.push(b'\t');
+        }
+        match (value.bytes, value.format) {
+            (None, _) => data.extend_from_slice(b"\\N"),
+            (Some(bytes), Format::Text) => put_copy_text(bytes, data),
+            (Some(_), Format::Binary) => {
+                return Err(format!("value {} has no text form, which COPY needs", at + 1));
+            }
+        }
+    }
+    data.push(b'\n');
+    Ok(())
+}
+
+fn put_binary_row(
+    py: Python<'_>,
+    values: &[Written<'_>],
+    types: &[Type],
+    data: &mut Vec<u8>,
+) -> Result<(), String> {
+    let count = i16::try_from(values.len()).map_err(|_| "a row has too many values".to_owned())?;
+    data.extend(count.to_be_bytes());
+    for (at, value) in values.iter().enumerate() {
+        let start = data.len();
+        data.extend(NULL.to_be_bytes());
+        let Some(bytes) = value.bytes else { continue };
+        let put = put_binary(value, bytes, types.get(at), data);
+        put.map_err(|error| format!("value {}: {}", at + 1, error.value(py)))?;
+        let length =
+            i32::try_from(data.len() - start - 4).map_err(|_| format!("value {} is too long", at + 1))?;
+        data[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(())
+}
+
+/// Writes a value in the binary form of the column's type, or of its own.
+fn put_binary(
+    value: &Written<'_>,
+    bytes: &[u8],
+    column: Option<&Type>,
+    data: &mut Vec<u8>,
+) -> Result<(), PyErr> {
+    let own = type_by_id(value.type_oid);
+    // What has no type is text, and what a dumper of the program's has made for its own type is right.
+    let ty = column.or_else(|| Type::from_oid(value.type_oid).is_some().then_some(&own));
+    let Some(ty) = ty.filter(|ty| value.format == Format::Text || ty.oid() != own.oid()) else {
+        data.extend_from_slice(bytes);
+        return Ok(());
+    };
+    let mut text = String::new();
+    match value.format {
+        Format::Text => text.push_str(str_of(bytes)?),
+        Format::Binary => binary::put_text(&own, bytes, &mut text)?,
+    }
+    binary::put(ty, &text, data)
+}
+
+fn str_of(bytes: &[u8]) -> PyResult<&str> {
+    std::str::from_utf8(bytes).map_err(|_| PyValueError::new_err("a value is not UTF-8"))
+}
+
+/// Makes rows of COPY's data.
 #[pyclass(frozen, module = "onetrip._native")]
 pub(crate) struct CopyRows {
-    /// One for each column; none where all are text.
-    loaders: Vec<Loader>,
+    is_binary: bool,
+    /// One for each column; none where nobody has said the types.
+    columns: Vec<(Type, Loader)>,
 }
 
 #[pymethods]
 impl CopyRows {
-    /// With these types, by name or id; text without any.
+    /// With these types, by name or id. Without any, values are text, or bytes in binary.
     #[new]
-    fn new(types: Vec<Bound<'_, PyAny>>, own: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let loader = |ty: &Bound<'_, PyAny>| Loader::of(own.py(), &type_of(ty)?, own);
-        Ok(Self { loaders: types.iter().map(loader).collect::<PyResult<_>>()? })
+    fn new(is_binary: bool, types: Vec<Bound<'_, PyAny>>, own: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let column = |ty: &Bound<'_, PyAny>| {
+            let ty = type_of(ty)?;
+            let loader = Loader::of(own.py(), &ty, own)?;
+            Ok((ty, loader))
+        };
+        Ok(Self { is_binary, columns: types.iter().map(column).collect::<PyResult<_>>()? })
     }
 
-    /// The values of a line.
-    fn row<'py>(&self, py: Python<'py>, line: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
+    /// The values of a piece of data; None where it has no row, as the end of binary data.
+    fn row<'py>(&self, py: Python<'py>, piece: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        if self.is_binary { self.binary_row(py, piece) } else { self.text_row(py, piece).map(Some) }
+    }
+}
+
+impl CopyRows {
+    fn text_row<'py>(&self, py: Python<'py>, line: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let mut values = Vec::with_capacity(self.loaders.len());
+        let mut values = Vec::with_capacity(self.columns.len());
         let mut unescaped = Vec::new();
         for (at, written) in line.split(|byte| *byte == b'\t').enumerate() {
             if written == b"\\N" {
@@ -113,14 +241,56 @@ impl CopyRows {
                 continue;
             }
             let value = if written.contains(&b'\\') { unescape(written, &mut unescaped) } else { written };
-            let loader = match self.loaders.get(at) {
-                Some(loader) => loader,
-                None if self.loaders.is_empty() => &Loader::Text,
-                None => return Err(PyValueError::new_err("a row has more columns than types were set")),
-            };
+            let loader = self.column(at)?.map_or(&Loader::Text, |(_, loader)| loader);
             values.push(loader.load(py, value)?);
         }
         PyTuple::new(py, values)
+    }
+
+    fn binary_row<'py>(&self, py: Python<'py>, piece: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let broken = || misuse(py, "data", "data of a binary COPY that is not what it says");
+        let mut rest = piece;
+        if let Some(after) = piece.strip_prefix(SIGNATURE) {
+            let (_flags, after) = after.split_first_chunk::<4>().ok_or_else(broken)?;
+            let (length, after) = after.split_first_chunk::<4>().ok_or_else(broken)?;
+            rest = after.get(u32::from_be_bytes(*length) as usize..).ok_or_else(broken)?;
+        }
+        if rest.is_empty() || rest == TRAILER {
+            return Ok(None);
+        }
+        let (count, mut rest) = rest.split_first_chunk::<2>().ok_or_else(broken)?;
+        let mut values = Vec::with_capacity(self.columns.len());
+        for at in 0..usize::from(u16::from_be_bytes(*count)) {
+            let (length, after) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
+            rest = after;
+            let length = i32::from_be_bytes(*length);
+            if length == NULL {
+                values.push(py.None().into_bound(py));
+                continue;
+            }
+            let length = usize::try_from(length).map_err(|_| broken())?;
+            let (value, after) = rest.split_at_checked(length).ok_or_else(broken)?;
+            rest = after;
+            values.push(match self.column(at)? {
+                None => PyBytes::new(py, value).into_any(),
+                Some((ty, loader)) => {
+                    let mut text = String::new();
+                    let put = binary::put_text(ty, value, &mut text);
+                    put.map_err(|error| misuse(py, "data", &error.value(py).to_string()))?;
+                    loader.load(py, text.as_bytes())?
+                }
+            });
+        }
+        PyTuple::new(py, values).map(Some)
+    }
+
+    /// The type of a column; `None` where none were set.
+    fn column(&self, at: usize) -> PyResult<Option<&(Type, Loader)>> {
+        let column = self.columns.get(at);
+        if column.is_none() && !self.columns.is_empty() {
+            return Err(PyValueError::new_err("a row has more columns than types were set"));
+        }
+        Ok(column)
     }
 }
 
@@ -151,9 +321,7 @@ fn unescaped(sign: &u8) -> u8 {
 /// A type by its name, as the catalog or as SQL has it for arrays, or by its id.
 fn type_of(given: &Bound<'_, PyAny>) -> PyResult<Type> {
     if let Ok(oid) = given.extract::<Oid>() {
-        return Ok(
-            Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()))
-        );
+        return Ok(type_by_id(oid));
     }
     let name: String = given.extract()?;
     let found = match name.strip_suffix("[]") {
@@ -163,6 +331,10 @@ fn type_of(given: &Bound<'_, PyAny>) -> PyResult<Type> {
     found.ok_or_else(|| {
         misuse(given.py(), "usage", &format!("no built-in type is called {name:?}: use its id"))
     })
+}
+
+fn type_by_id(oid: Oid) -> Type {
+    Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()))
 }
 
 fn built_in(name: &str) -> Option<Type> {

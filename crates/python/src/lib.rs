@@ -6,12 +6,14 @@ mod adapters;
 mod answer;
 mod arrays;
 mod arrow;
+mod binary;
 mod block;
 mod candidate;
 mod command;
 mod copying;
 mod errors;
 mod held;
+mod literals;
 mod lob;
 mod many;
 mod parameters;
@@ -46,6 +48,8 @@ mod _native {
     use super::errors::set_errors;
     #[pymodule_export]
     use super::held::ConnectionPool;
+    #[pymodule_export]
+    use super::literals::composed;
     #[pymodule_export]
     use super::lob::{Lob, LobFetch};
     #[pymodule_export]

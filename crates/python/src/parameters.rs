@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::adapters;
+use crate::binary;
 use crate::errors::misuse;
 use crate::many::Value;
 use crate::query::{Placeholders, Query};
@@ -187,32 +188,14 @@ impl Parameters {
     pub(crate) fn untype(&mut self) {
         for at in 0..self.spans.len() {
             let span = self.spans[at];
-            let start = self.bytes.len();
-            match (span.format, Type::from_oid(span.type_oid)) {
-                (Format::Text, _) => {}
-                (Format::Binary, Some(Type::INT4 | Type::INT8)) => {
-                    let value = self.int(span);
-                    self.bytes.extend_from_slice(value.to_string().as_bytes());
+            if span.format == Format::Binary {
+                let Some(ty) = Type::from_oid(span.type_oid) else { continue };
+                let mut text = String::new();
+                if binary::put_text(&ty, &self.bytes[span.start..span.end], &mut text).is_err() {
+                    continue;
                 }
-                (Format::Binary, Some(Type::BOOL)) => {
-                    let is_true = self.bytes[span.start..span.end] == [1];
-                    self.bytes.push(if is_true { b't' } else { b'f' });
-                }
-                (Format::Binary, Some(Type::FLOAT8)) => {
-                    let value = <[u8; 8]>::try_from(&self.bytes[span.start..span.end]);
-                    let text = value
-                        .map_or_else(|_| String::new(), |bytes| format!("{:?}", f64::from_be_bytes(bytes)));
-                    self.bytes.extend_from_slice(text.as_bytes());
-                }
-                (Format::Binary, Some(Type::BYTEA)) => {
-                    let value = self.bytes[span.start..span.end].to_vec();
-                    self.bytes.extend_from_slice(b"\\x");
-                    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
-                    self.bytes.extend(value.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
-                }
-                (Format::Binary, _) => continue,
-            }
-            if self.bytes.len() > start {
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(text.as_bytes());
                 (self.spans[at].start, self.spans[at].end) = (start, self.bytes.len());
             }
             (self.spans[at].format, self.spans[at].type_oid) = (Format::Text, 0);

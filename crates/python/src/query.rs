@@ -68,9 +68,30 @@ impl Query {
         }
     }
 
-    /// Names that are not among those known get the numbers after theirs.
     fn translate(written: &str, known: Vec<String>) -> Result<Self, String> {
-        let mut text = String::with_capacity(written.len() + 8);
+        let Split { texts, numbers, placeholders } = Split::of(written, known)?;
+        let numbers: Vec<String> = numbers.iter().map(|number| format!("${number}")).collect();
+        Ok(Self { text: joined(&texts, &numbers), placeholders })
+    }
+}
+
+/// A statement apart from its placeholders.
+pub(crate) struct Split {
+    /// What stands around the placeholders, with percent signs for double ones.
+    pub(crate) texts: Vec<String>,
+    /// The numbers of the parameters between them.
+    pub(crate) numbers: Vec<usize>,
+    pub(crate) placeholders: Placeholders,
+}
+
+impl Split {
+    /// Names that are not among those known get the numbers after theirs.
+    ///
+    /// # Errors
+    /// What is wrong with the placeholders.
+    pub(crate) fn of(written: &str, known: Vec<String>) -> Result<Self, String> {
+        let (mut texts, mut numbers) = (Vec::new(), Vec::new());
+        let mut text = String::with_capacity(written.len());
         let (mut positions, mut names) = (0, known);
         let mut rest = written;
         while let Some(at) = rest.find('%') {
@@ -95,17 +116,29 @@ impl Query {
                     |at| at + 1,
                 )
             };
-            text.push('$');
-            text.push_str(&number.to_string());
+            texts.push(std::mem::take(&mut text));
+            numbers.push(number);
         }
         text.push_str(rest);
+        texts.push(text);
         let placeholders = match (positions, names.is_empty()) {
             (positions, true) => Placeholders::Positions(positions),
             (0, false) => Placeholders::Names(names),
             _ => return Err("positional and named placeholders cannot be mixed".to_owned()),
         };
-        Ok(Self { text, placeholders })
+        Ok(Self { texts, numbers, placeholders })
     }
+}
+
+/// Texts with something between each two.
+pub(crate) fn joined(texts: &[String], between: &[String]) -> String {
+    let mut joined = String::new();
+    let mut between = between.iter();
+    for text in texts {
+        joined.push_str(text);
+        joined.push_str(between.next().map_or("", String::as_str));
+    }
+    joined
 }
 
 /// Whether a statement without parameters may be several: then the simple protocol has to run it.

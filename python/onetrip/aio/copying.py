@@ -34,9 +34,11 @@ class AsyncCopy:
                 await self._send()
 
     async def write_row(self, row: Sequence[Any]) -> None:
-        """Adds a row in the text format. The server reads each value as text of the column's type."""
+        """Adds a row, in the text or the binary format. In text, the server reads each value as text of the column's
+        type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
+        as a parameter."""
         self._start(True)
-        if self._state.buffer.write_row(row):
+        if self._state.add_row(row):
             await self._send()
 
     async def read(self) -> bytes:
@@ -50,17 +52,21 @@ class AsyncCopy:
             yield piece
 
     async def rows(self) -> AsyncIterator[tuple[Any, ...]]:
-        """The rows of a COPY in the text format: of `str` and None, unless `set_types` has said what they are."""
+        """The rows of a COPY in the text or the binary format: of `str` (in binary of `bytes`) and None, unless
+        `set_types` has said what they are."""
         while (row := await self.read_row()) is not None:
             yield row
 
     async def read_row(self) -> tuple[Any, ...] | None:
         """The next row, as `rows` gives it; None at the end."""
-        line = await self.read()
-        return self._state.row(line, self._connection._wire().loaders) if line else None
+        while piece := await self.read():
+            if (row := self._state.row(piece, self._connection._wire().loaders)) is not None:
+                return row
+        return None
 
     def set_types(self, types: Sequence[str | int]) -> None:
-        """The types of the columns that are read, by name ("int4", "date", "text[]") or id."""
+        """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary
+        ones are written as. Values of json and jsonb are written from plain objects then."""
         self._state.set_types(types)
 
     async def __aenter__(self) -> AsyncCopy:

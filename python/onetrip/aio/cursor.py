@@ -9,6 +9,7 @@ from onetrip import _native, arrow
 from onetrip import numpy as arrays
 from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.lob import AsyncLobReader
+from onetrip.copying import composed
 from onetrip.cursor import By, Params, Row
 from onetrip.dbapi import Column
 from onetrip.errors import ProgrammingError
@@ -47,9 +48,9 @@ class AsyncCursor(MakesRows):
         self._take([])
         self._count = await self.connection._run_many(statement, rows, by)
 
-    def copy(self, statement: str) -> AsyncCopy:
+    def copy(self, statement: str, params: Params = None) -> AsyncCopy:
         """A COPY whose data goes in or comes out by the piece, as `onetrip.Cursor.copy`; to be used by `async with`."""
-        return AsyncCopy(self, statement)
+        return AsyncCopy(self, composed(statement, params, self.connection.parameter_status("client_encoding")))
 
     async def fetchone(self) -> Row | None:
         """The next row; None at the end."""

@@ -1,5 +1,7 @@
 //! Large values, read and written in pieces.
 
+use std::io::{self, SeekFrom};
+
 use super::{Client, Pipeline};
 use crate::core::{CREATE_OBJECT, FirstParts, Lob, LobReading, LobSource, LobWriting, OnError, Prefetch};
 use crate::{Error, Oid};
@@ -64,7 +66,7 @@ impl LobReader<'_, '_> {
     /// # Errors
     /// As [`Client::prefetch`].
     pub async fn fill(&mut self) -> Result<&[u8], Error> {
-        while !self.reading.is_here(&self.client.core, self.lob)? {
+        while !self.reading.is_here(&self.client.core, self.lob) {
             if self.reading.begins() {
                 self.client.settle().await?;
             }
@@ -77,12 +79,21 @@ impl LobReader<'_, '_> {
                 return Err(error.or_timed_out());
             }
         }
-        self.reading.bytes(&self.client.core, self.lob)
+        Ok(self.reading.bytes(&self.client.core, self.lob))
     }
 
     /// Marks bytes as read.
     pub fn consume(&mut self, count: usize) {
         self.reading.consume(self.lob, count);
+    }
+
+    /// Goes elsewhere, without a trip; where that is, counted from zero. Positions are bytes, of text characters. From
+    /// the end only where the [length](Lob::length) is known.
+    ///
+    /// # Errors
+    /// A place before the beginning, and one that is counted from an end that is not known.
+    pub fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.reading.seek(&self.client.core, self.lob, to)
     }
 
     /// Appends all that is left; returns how many bytes that were. What was read before a failure is kept.

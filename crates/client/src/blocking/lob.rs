@@ -1,6 +1,6 @@
 //! Large values, read and written in pieces.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::{Client, Pipeline};
 use crate::core::{CREATE_OBJECT, FirstParts, Lob, LobReading, LobSource, LobWriting, OnError, Prefetch};
@@ -65,7 +65,7 @@ impl LobReader<'_, '_> {
     /// # Errors
     /// As [`Client::prefetch`].
     pub fn fill(&mut self) -> Result<&[u8], Error> {
-        while !self.reading.is_here(&self.client.core, self.lob)? {
+        while !self.reading.is_here(&self.client.core, self.lob) {
             if self.reading.begins() {
                 self.client.settle()?;
             }
@@ -78,7 +78,7 @@ impl LobReader<'_, '_> {
                 return Err(error.or_timed_out());
             }
         }
-        self.reading.bytes(&self.client.core, self.lob)
+        Ok(self.reading.bytes(&self.client.core, self.lob))
     }
 
     /// Marks bytes as read.
@@ -94,6 +94,14 @@ impl Read for LobReader<'_, '_> {
         into[..count].copy_from_slice(&bytes[..count]);
         self.consume(count);
         Ok(count)
+    }
+}
+
+/// Goes elsewhere, without a trip. Positions are bytes, of text characters. From the end only where the
+/// [length](Lob::length) is known.
+impl Seek for LobReader<'_, '_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.reading.seek(&self.client.core, self.lob, to)
     }
 }
 

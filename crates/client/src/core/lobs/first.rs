@@ -1,7 +1,6 @@
-use super::prefetch::first_part;
-use super::{LENGTH_OBJECT, Lob, LobSource};
-use crate::core::{Connection, OperationId, Prefetch, Request};
-use crate::{Done, Error, Outcomes};
+use super::{Lob, LobPart, LobSource};
+use crate::core::{Connection, OperationId, Prefetch};
+use crate::{Error, Outcomes};
 
 /// What is fetched of many large values together, without its waiting: an operation for each in a block that aborts.
 #[derive(Debug)]
@@ -11,8 +10,8 @@ pub(crate) struct FirstParts<'a> {
     levels: Vec<Prefetch>,
     /// The next value to ask for.
     next: usize,
-    /// The values that were asked for, how much of each (0 is the length), and by which operation.
-    asked: Vec<(usize, u32, OperationId)>,
+    /// The values of which something was asked for, what of each, and by which operation.
+    asked: Vec<(usize, LobPart, OperationId)>,
 }
 
 impl<'a> FirstParts<'a> {
@@ -43,12 +42,10 @@ impl<'a> FirstParts<'a> {
         let index = self.next;
         let Some((lob, level)) = self.lobs.get(index).zip(self.levels.get(index)) else { return Ok(false) };
         self.next += 1;
-        let first = first_part(*level, self.lobs.len(), core.limits().read_ahead);
-        if first > 0 {
-            let operation = lob.asking(1, first, |request| core.push(request, None))?;
-            self.asked.push((index, first, operation));
-        } else if let (Prefetch::Length, LobSource::Object(oid)) = (level, lob.source) {
-            self.asked.push((index, 0, core.push(&Request::new(LENGTH_OBJECT, &[&oid]), None)?));
+        let room = core.limits().read_ahead;
+        if let Some(part) = lob.buffer.first(&lob.source, *level, self.lobs.len(), room) {
+            let operation = lob.source.asking(part, |request| core.push(request, None))?;
+            self.asked.push((index, part, operation));
         }
         Ok(true)
     }
@@ -59,19 +56,9 @@ impl<'a> FirstParts<'a> {
     /// The first that could not be read.
     pub(crate) fn take(mut self, mut outcomes: Outcomes<'_>) -> Result<Vec<Lob<'a>>, Error> {
         outcomes.check()?;
-        for (index, first, operation) in self.asked {
-            let done = outcomes.take(operation)?;
-            match first {
-                0 => self.lobs[index].length = length_of(&done)?,
-                first => self.lobs[index].take_piece(done, first)?,
-            }
+        for (index, part, operation) in self.asked {
+            self.lobs[index].buffer.came(part, &outcomes.take(operation)?)?;
         }
         Ok(self.lobs)
     }
-}
-
-fn length_of(done: &Done) -> Result<Option<u64>, Error> {
-    let row = done.rows.as_ref().and_then(|rows| rows.rows().next());
-    let length: Option<i64> = row.map(|row| row.get(0)).transpose()?;
-    Ok(length.and_then(|length| u64::try_from(length).ok()))
 }

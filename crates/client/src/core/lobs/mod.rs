@@ -1,11 +1,13 @@
 //! Large values, read and written in pieces: large objects, and values of `bytea` and text.
 //!
 //! ```text
+//!   LobBuffer    one value: what to ask for next, and what has come of it
 //!   FirstParts   the beginnings of many values, in one block
 //!   LobReading   the rest of one, piece by piece, with more on their way than are read
 //!   LobWriting   pieces of one, in one block
 //! ```
 
+mod buffer;
 mod first;
 mod prefetch;
 mod reading;
@@ -14,22 +16,24 @@ mod writing;
 use onetrip_wire::pg::Oid;
 
 use super::Request;
-use crate::types::Type;
-use crate::{Done, Error, Param, ResultSet, Row};
+use crate::Param;
 
+pub use buffer::{LobBuffer, LobParts};
 pub(crate) use first::FirstParts;
-pub use prefetch::first_part;
 pub(crate) use reading::LobReading;
 pub(crate) use writing::LobWriting;
 
 /// Makes an empty large object.
 pub(crate) const CREATE_OBJECT: &str = "SELECT lo_create(0)";
 /// Reads a part of a large object: `$1` its id, `$2` the position counted from one, `$3` how many bytes.
-pub const READ_OBJECT: &str = "SELECT lo_get($1::oid, $2::int8 - 1, $3::int4)";
+const READ_OBJECT: &str = "SELECT lo_get($1::oid, $2::int8 - 1, $3::int4)";
 /// Reads the length of a large object, `$1` its id. It opens, goes to the end and closes, in this order: the inner query is
 /// not pulled up because of OFFSET.
-pub const LENGTH_OBJECT: &str = "SELECT lo_lseek64(fd, 0, 2), lo_close(fd) \
+const LENGTH_OBJECT: &str = "SELECT lo_lseek64(fd, 0, 2), lo_close(fd) \
      FROM (SELECT lo_open($1::oid, 262144) AS fd OFFSET 0) AS opened";
+
+/// Answers for what nobody can measure.
+const NO_LENGTH: &str = "SELECT NULL::int8";
 
 /// A piece that is read or written at once, in bytes or characters. Larger ones cost the server more: its memory for
 /// each would come fresh from the operating system.
@@ -49,6 +53,55 @@ pub enum LobSource<'a> {
         /// The row's key.
         key: &'a (dyn Param + Sync),
     },
+    /// Such a value that can be measured as well, which spares asking for more than there is.
+    Measured {
+        /// The statement, as of [`Value`](Self::Value).
+        read: &'a str,
+        /// A statement that counts its bytes, or the characters of text, `$1` the row's key, as in
+        /// `SELECT length(body) FROM page WHERE id = $1`.
+        length: &'a str,
+        /// The row's key.
+        key: &'a (dyn Param + Sync),
+    },
+}
+
+/// What can be asked of a large value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LobPart {
+    /// How long it is.
+    Length,
+    /// A part of it.
+    Piece {
+        /// Where it begins, counted from zero.
+        at: u64,
+        /// How many bytes, or characters of text.
+        count: u32,
+    },
+}
+
+impl LobSource<'_> {
+    /// Whether the value can be measured.
+    pub fn has_length(&self) -> bool {
+        !matches!(self, Self::Value { .. })
+    }
+
+    /// Hands on the statement that asks for a part.
+    pub fn asking<T>(&self, part: LobPart, ask: impl FnOnce(&Request<'_>) -> T) -> T {
+        match (part, *self) {
+            (LobPart::Piece { at, count }, source) => {
+                let (position, count) = (at as i64 + 1, i64::from(count));
+                match source {
+                    Self::Object(oid) => ask(&Request::new(READ_OBJECT, &[&oid, &position, &count])),
+                    Self::Value { read, key } | Self::Measured { read, key, .. } => {
+                        ask(&Request::new(read, &[&key, &position, &count]))
+                    }
+                }
+            }
+            (LobPart::Length, Self::Object(oid)) => ask(&Request::new(LENGTH_OBJECT, &[&oid])),
+            (LobPart::Length, Self::Measured { length, key, .. }) => ask(&Request::new(length, &[&key])),
+            (LobPart::Length, Self::Value { .. }) => ask(&Request::new(NO_LENGTH, &[])),
+        }
+    }
 }
 
 impl std::fmt::Debug for LobSource<'_> {
@@ -56,6 +109,7 @@ impl std::fmt::Debug for LobSource<'_> {
         match self {
             Self::Object(oid) => write!(formatter, "Object({oid})"),
             Self::Value { read, .. } => write!(formatter, "Value({read:?})"),
+            Self::Measured { read, .. } => write!(formatter, "Measured({read:?})"),
         }
     }
 }
@@ -64,81 +118,33 @@ impl std::fmt::Debug for LobSource<'_> {
 #[derive(Debug)]
 pub struct Lob<'a> {
     source: LobSource<'a>,
-    length: Option<u64>,
-    /// What was fetched and not read.
-    buffer: Vec<u8>,
-    /// How much of the buffer was read.
-    read: usize,
-    /// Where the next piece begins, counted from one.
-    position: u64,
-    is_over: bool,
+    buffer: LobBuffer,
 }
 
 impl<'a> Lob<'a> {
     /// A value of which nothing is known yet.
     pub fn new(source: LobSource<'a>) -> Self {
-        Self { source, length: None, buffer: Vec::new(), read: 0, position: 1, is_over: false }
+        Self { source, buffer: LobBuffer::default() }
     }
 
-    /// Its length in bytes, where it is known: by [`Prefetch::Length`](super::Prefetch::Length), or because all of it is
-    /// here.
+    /// Its length in bytes, or characters of text, where it is known: by [`Prefetch::Length`](super::Prefetch::Length),
+    /// or because its end has come.
     pub fn length(&self) -> Option<u64> {
-        self.length
+        self.buffer.length()
     }
 
     /// What is here of what comes next.
     pub fn prefetched(&self) -> &[u8] {
-        &self.buffer[self.read..]
+        self.buffer.bytes()
     }
 
     /// Whether all that is left is here, so that reading takes no more trips.
     pub fn is_whole(&self) -> bool {
-        self.is_over
+        self.buffer.is_whole()
     }
 
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
-        self.buffer.capacity()
+        self.buffer.memory()
     }
-
-    /// Hands on the statement that reads `count` bytes or characters from a position on.
-    fn asking<T>(&self, position: u64, count: u32, ask: impl FnOnce(&Request<'_>) -> T) -> T {
-        let (position, count) = (position as i64, i64::from(count));
-        match self.source {
-            LobSource::Object(oid) => ask(&Request::new(READ_OBJECT, &[&oid, &position, &count])),
-            LobSource::Value { read, key } => ask(&Request::new(read, &[&key, &position, &count])),
-        }
-    }
-
-    /// A piece has been taken: so many bytes or characters came of those asked for, and so many bytes.
-    fn came(&mut self, units: u64, asked: u32, bytes: usize) {
-        let is_last = units < u64::from(asked);
-        if self.position == 1 && is_last {
-            self.length = Some(bytes as u64);
-        }
-        self.position += units;
-        self.is_over |= is_last;
-    }
-
-    /// Takes a piece that was asked for.
-    fn take_piece(&mut self, done: Done, asked: u32) -> Result<(), Error> {
-        let rows: ResultSet = done.rows.map(|rows| *rows).unwrap_or_default();
-        let Some(row) = rows.rows().next() else {
-            self.came(0, asked, 0);
-            return Ok(());
-        };
-        let (bytes, units) = piece(&row)?;
-        self.buffer.extend_from_slice(bytes);
-        self.came(units, asked, bytes.len());
-        Ok(())
-    }
-}
-
-/// The value of the only row, and how many bytes or characters it has.
-fn piece<'r>(row: &Row<'r>) -> Result<(&'r [u8], u64), Error> {
-    let bytes = row.value(0)?.unwrap_or_default();
-    if row.columns().first().is_some_and(|column| column.ty == Type::BYTEA) {
-        return Ok((bytes, bytes.len() as u64));
-    }
-    Ok((bytes, row.text(0)?.unwrap_or_default().chars().count() as u64))
 }

@@ -10,7 +10,7 @@ const AUTO_MIN: usize = 2048;
 
 /// The size of the first part, where `values` share `room` bytes of memory. It never exceeds that share; automatic is as
 /// large as it allows.
-pub fn first_part(prefetch: Prefetch, values: usize, room: usize) -> u32 {
+pub(super) fn first_part(prefetch: Prefetch, values: usize, room: usize) -> u32 {
     let share = room / values.max(1);
     let size = match prefetch {
         Prefetch::Locator | Prefetch::Length => 0,

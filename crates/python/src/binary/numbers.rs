@@ -1,0 +1,182 @@
+//! Integers, floats and `numeric`.
+
+use std::fmt::{Display, LowerExp, Write};
+use std::str::FromStr;
+
+use onetrip_client::types::Type;
+
+pub(super) fn is_number(ty: &Type) -> bool {
+    const INTEGERS: [Type; 6] = [Type::INT2, Type::INT4, Type::INT8, Type::OID, Type::XID, Type::CID];
+    INTEGERS.contains(ty) || [Type::FLOAT4, Type::FLOAT8, Type::NUMERIC].contains(ty)
+}
+
+pub(super) fn put(ty: &Type, text: &str, out: &mut Vec<u8>) -> Option<()> {
+    fn parsed<T: FromStr>(text: &str) -> Option<T> {
+        text.trim().parse().ok()
+    }
+    match *ty {
+        Type::INT2 => out.extend(parsed::<i16>(text)?.to_be_bytes()),
+        Type::INT4 => out.extend(parsed::<i32>(text)?.to_be_bytes()),
+        Type::INT8 => out.extend(parsed::<i64>(text)?.to_be_bytes()),
+        Type::FLOAT4 => out.extend(parsed::<f32>(text)?.to_be_bytes()),
+        Type::FLOAT8 => out.extend(parsed::<f64>(text)?.to_be_bytes()),
+        Type::NUMERIC => put_numeric(text.trim(), out)?,
+        _ => out.extend(parsed::<u32>(text)?.to_be_bytes()),
+    }
+    Some(())
+}
+
+pub(super) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> Option<()> {
+    match *ty {
+        Type::INT2 => write!(out, "{}", i16::from_be_bytes(bytes.try_into().ok()?)).ok(),
+        Type::INT4 => write!(out, "{}", i32::from_be_bytes(bytes.try_into().ok()?)).ok(),
+        Type::INT8 => write!(out, "{}", i64::from_be_bytes(bytes.try_into().ok()?)).ok(),
+        Type::FLOAT4 => {
+            let value = f32::from_be_bytes(bytes.try_into().ok()?);
+            put_float(value, value.into(), FLOAT4_DIGITS, out)
+        }
+        Type::FLOAT8 => {
+            let value = f64::from_be_bytes(bytes.try_into().ok()?);
+            put_float(value, value, FLOAT8_DIGITS, out)
+        }
+        Type::NUMERIC => put_numeric_text(bytes, out),
+        _ => write!(out, "{}", u32::from_be_bytes(bytes.try_into().ok()?)).ok(),
+    }
+}
+
+/// From these powers of ten on, floats are written with an exponent.
+const FLOAT4_DIGITS: i32 = 6;
+const FLOAT8_DIGITS: i32 = 15;
+/// Below this one too.
+const SMALL_EXPONENT: i32 = -4;
+
+/// As short as tells it from its neighbours.
+fn put_float(value: impl Display + LowerExp, wide: f64, digits: i32, out: &mut String) -> Option<()> {
+    if !wide.is_finite() {
+        out.push_str(match () {
+            () if wide.is_nan() => "NaN",
+            () if wide > 0.0 => "Infinity",
+            () => "-Infinity",
+        });
+        return Some(());
+    }
+    let written = format!("{value:e}");
+    let (mantissa, exponent) = written.split_once('e')?;
+    let exponent: i32 = exponent.parse().ok()?;
+    if (SMALL_EXPONENT..digits).contains(&exponent) {
+        return write!(out, "{value}").ok();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    write!(out, "{mantissa}e{sign}{:02}", exponent.abs()).ok()
+}
+
+const NAN: u16 = 0xC000;
+const INFINITY: u16 = 0xD000;
+const NEGATIVE_INFINITY: u16 = 0xF000;
+const NEGATIVE: u16 = 0x4000;
+
+/// Digits of ten in one of ten thousand.
+const GROUP: i32 = 4;
+
+/// Most digits behind the point that `numeric` can show.
+const SCALE_MAX: i32 = 16_383;
+
+/// Number of digits to base 10,000, weight of the first, sign, digits to show behind the point, digits.
+fn put_numeric(text: &str, out: &mut Vec<u8>) -> Option<()> {
+    let (is_negative, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let special = match unsigned.to_ascii_lowercase().as_str() {
+        "nan" => Some(NAN),
+        "infinity" | "inf" if is_negative => Some(NEGATIVE_INFINITY),
+        "infinity" | "inf" => Some(INFINITY),
+        _ => None,
+    };
+    if let Some(sign) = special {
+        out.extend([0, 0, sign, 0].iter().flat_map(|part: &u16| part.to_be_bytes()));
+        return Some(());
+    }
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (unsigned, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
+    let groups = groups_of(&digits, scale);
+    let (weight, groups) = trimmed(groups, scale)?;
+    let sign = if is_negative && !groups.is_empty() { NEGATIVE } else { 0 };
+    let shown = scale.max(0);
+    if shown > SCALE_MAX {
+        return None;
+    }
+    out.extend(u16::try_from(groups.len()).ok()?.to_be_bytes());
+    out.extend(i16::try_from(weight).ok()?.to_be_bytes());
+    out.extend(sign.to_be_bytes());
+    out.extend((shown as u16).to_be_bytes());
+    out.extend(groups.iter().flat_map(|group| group.to_be_bytes()));
+    Some(())
+}
+
+/// The groups of a number whose last digit is `scale` places behind the point, the last group first.
+fn groups_of(digits: &[u8], scale: i32) -> Vec<u16> {
+    // Zeros behind the last digit fill its group.
+    let fill = (-scale.rem_euclid(GROUP)).rem_euclid(GROUP) as usize;
+    let filled: Vec<u8> = digits.iter().copied().chain(std::iter::repeat_n(b'0', fill)).collect();
+    let group = |group: &[u8]| group.iter().fold(0, |value, digit| value * 10 + u16::from(digit - b'0'));
+    filled.rchunks(GROUP as usize).map(group).collect()
+}
+
+/// The weight of the first group that is not zero, and the groups from there to the last that is not zero.
+fn trimmed(mut groups: Vec<u16>, scale: i32) -> Option<(i32, Vec<u16>)> {
+    let last = -scale.div_euclid(GROUP) - i32::from(scale.rem_euclid(GROUP) > 0);
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    let weight = last.checked_add(i32::try_from(groups.len()).ok()?)? - 1;
+    groups.reverse();
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    Some(if groups.is_empty() { (0, groups) } else { (weight, groups) })
+}
+
+fn put_numeric_text(bytes: &[u8], out: &mut String) -> Option<()> {
+    let mut parts = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let (count, weight, sign, scale) = (parts.next()?, parts.next()? as i16, parts.next()?, parts.next()?);
+    let groups: Vec<u16> = parts.collect();
+    match sign {
+        NAN => out.push_str("NaN"),
+        INFINITY => out.push_str("Infinity"),
+        NEGATIVE_INFINITY => out.push_str("-Infinity"),
+        _ if groups.len() != usize::from(count) => return None,
+        _ => {
+            let group = |weight_of: i32| {
+                let at = usize::try_from(i32::from(weight) - weight_of).ok();
+                at.and_then(|at| groups.get(at)).copied().unwrap_or(0)
+            };
+            if sign == NEGATIVE {
+                out.push('-');
+            }
+            write!(out, "{}", group(i32::from(weight).max(0))).ok()?;
+            for weight in (0..i32::from(weight)).rev() {
+                write!(out, "{:04}", group(weight)).ok()?;
+            }
+            if scale > 0 {
+                let end = out.len() + 1 + usize::from(scale);
+                out.push('.');
+                let mut weight = -1;
+                while out.len() < end {
+                    write!(out, "{:04}", group(weight)).ok()?;
+                    weight -= 1;
+                }
+                out.truncate(end);
+            }
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,279 @@
+//! Dates, times of day, timestamps and intervals: microseconds, and days since 2000-01-01.
+
+use std::fmt::Write;
+
+use onetrip_client::types::Type;
+
+const SECOND: i64 = 1_000_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// 2000-01-01 in days since 1970-01-01.
+const EPOCH: i64 = 10_957;
+
+pub(super) fn is_time(ty: &Type) -> bool {
+    [Type::DATE, Type::TIME, Type::TIMETZ, Type::TIMESTAMP, Type::TIMESTAMPTZ, Type::INTERVAL].contains(ty)
+}
+
+pub(super) fn put(ty: &Type, text: &str, out: &mut Vec<u8>) -> Option<()> {
+    let text = text.trim();
+    match *ty {
+        Type::DATE => {
+            let days = match text {
+                "infinity" => i32::MAX,
+                "-infinity" => i32::MIN,
+                _ => i32::try_from(date(text)?).ok()?,
+            };
+            out.extend(days.to_be_bytes());
+        }
+        Type::TIME => out.extend(clock(text)?.0.to_be_bytes()),
+        Type::TIMETZ => {
+            let (micros, offset) = clock(text)?;
+            out.extend(micros.to_be_bytes());
+            // Counted towards the west.
+            out.extend((-offset?).to_be_bytes());
+        }
+        Type::INTERVAL => {
+            let (months, days, micros) = interval(text)?;
+            out.extend(micros.to_be_bytes());
+            out.extend(days.to_be_bytes());
+            out.extend(months.to_be_bytes());
+        }
+        _ => out.extend(timestamp(text, *ty == Type::TIMESTAMPTZ)?.to_be_bytes()),
+    }
+    Some(())
+}
+
+pub(super) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> Option<()> {
+    match *ty {
+        Type::DATE => match i32::from_be_bytes(bytes.try_into().ok()?) {
+            i32::MAX => out.push_str("infinity"),
+            i32::MIN => out.push_str("-infinity"),
+            days => {
+                let era = put_date(days.into(), out)?;
+                out.push_str(era);
+            }
+        },
+        Type::TIME => put_clock(i64::from_be_bytes(bytes.try_into().ok()?), out)?,
+        Type::TIMETZ => {
+            let (micros, offset) = bytes.split_first_chunk::<8>()?;
+            put_clock(i64::from_be_bytes(*micros), out)?;
+            put_offset(-i32::from_be_bytes(offset.try_into().ok()?), out)?;
+        }
+        Type::INTERVAL => {
+            let (micros, rest) = bytes.split_first_chunk::<8>()?;
+            let (days, months) = rest.split_first_chunk::<4>()?;
+            let months = i32::from_be_bytes(months.try_into().ok()?);
+            put_interval(months, i32::from_be_bytes(*days), i64::from_be_bytes(*micros), out)?;
+        }
+        _ => match i64::from_be_bytes(bytes.try_into().ok()?) {
+            i64::MAX => out.push_str("infinity"),
+            i64::MIN => out.push_str("-infinity"),
+            micros => {
+                let era = put_date(micros.div_euclid(DAY), out)?;
+                out.push(' ');
+                put_clock(micros.rem_euclid(DAY), out)?;
+                out.push_str(if *ty == Type::TIMESTAMPTZ { "+00" } else { "" });
+                out.push_str(era);
+            }
+        },
+    }
+    Some(())
+}
+
+/// Days of `YYYY-MM-DD`, perhaps with BC behind it.
+fn date(text: &str) -> Option<i64> {
+    let (text, is_before) = match text.strip_suffix(" BC") {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    let mut parts = text.split('-').map(number);
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let year = if is_before { 1 - year } else { year };
+    if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let days = days_of(year, month, day);
+    // A day that its month has.
+    (date_of(days) == (year, month, day)).then_some(days)
+}
+
+fn number(digits: &str) -> Option<i64> {
+    if digits.is_empty() || digits.len() > 7 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// Days since 2000-01-01 of a day of the Gregorian calendar, by eras of 400 years that begin in March.
+fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468 - EPOCH
+}
+
+fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+/// Microseconds of `HH:MM[:SS[.ffffff]]`, and the seconds to the east of an offset behind it.
+fn clock(text: &str) -> Option<(i64, Option<i32>)> {
+    let (text, offset) = match text.find(['+', '-', 'Z']) {
+        Some(at) => (&text[..at], Some(offset(&text[at..])?)),
+        None => (text, None),
+    };
+    let micros = hours(text)?;
+    (micros <= DAY).then_some((micros, offset))
+}
+
+fn hours(text: &str) -> Option<i64> {
+    let mut parts = text.splitn(3, ':');
+    let (hours, minutes) = (number(parts.next()?)?, number(parts.next()?)?);
+    let micros = parts.next().map_or(Some(0), seconds)?;
+    (minutes < 60 && micros < MINUTE).then_some(hours * HOUR + minutes * MINUTE + micros)
+}
+
+/// Microseconds of `SS[.ffffff]`.
+fn seconds(text: &str) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if fraction.len() > 6 {
+        return None;
+    }
+    let scale = 10_i64.pow(6 - fraction.len() as u32);
+    whole_seconds(whole)?.checked_mul(SECOND)?.checked_add(number(fraction)? * scale)
+}
+
+fn whole_seconds(digits: &str) -> Option<i64> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { digits.parse().ok() } else { None }
+}
+
+/// Seconds to the east of `Z` or `±HH[:MM[:SS]]`.
+fn offset(text: &str) -> Option<i32> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let (sign, rest) = text.split_at(1);
+    let mut parts = rest.split(':').map(number);
+    let hours = parts.next()??;
+    let minutes = parts.next().unwrap_or(Some(0))?;
+    let seconds = parts.next().unwrap_or(Some(0))?;
+    let offset = i32::try_from(hours * 3600 + minutes * 60 + seconds).ok()?;
+    (hours < 16 && minutes < 60 && seconds < 60).then_some(if sign == "-" { -offset } else { offset })
+}
+
+/// Microseconds since 2000-01-01, in UTC if it has a zone: then an offset has to say where that is.
+fn timestamp(text: &str, has_zone: bool) -> Option<i64> {
+    match text {
+        "infinity" => return Some(i64::MAX),
+        "-infinity" => return Some(i64::MIN),
+        _ => {}
+    }
+    let (text, era) = match text.strip_suffix(" BC") {
+        Some(text) => (text, " BC"),
+        None => (text, ""),
+    };
+    let (day, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00"));
+    let days = date(&format!("{day}{era}"))?;
+    let (micros, offset) = clock(time)?;
+    let offset = if has_zone { offset? } else { 0 };
+    days.checked_mul(DAY)?.checked_add(micros - i64::from(offset) * SECOND)
+}
+
+/// Months, days and microseconds of `1 year 2 mons -3 days 04:05:06.7`, or with hours, minutes and seconds by name.
+fn interval(text: &str) -> Option<(i32, i32, i64)> {
+    let (mut months, mut days, mut micros) = (0_i32, 0_i32, 0_i64);
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        let (sign, digits) = match word.strip_prefix('-') {
+            Some(digits) => (-1, digits),
+            None => (1, word.strip_prefix('+').unwrap_or(word)),
+        };
+        if digits.contains(':') {
+            micros = micros.checked_add(sign * hours(digits)?)?;
+            continue;
+        }
+        let unit = words.next()?;
+        if unit.starts_with("sec") {
+            micros = micros.checked_add(sign * seconds(digits)?)?;
+            continue;
+        }
+        let count = sign * whole_seconds(digits)?;
+        let of = |unit: i64| count.checked_mul(unit);
+        match unit.trim_end_matches('s') {
+            "year" => months = months.checked_add(i32::try_from(of(12)?).ok()?)?,
+            "mon" | "month" => months = months.checked_add(i32::try_from(count).ok()?)?,
+            "day" => days = days.checked_add(i32::try_from(count).ok()?)?,
+            "hour" => micros = micros.checked_add(of(HOUR)?)?,
+            "min" | "minute" => micros = micros.checked_add(of(MINUTE)?)?,
+            _ => return None,
+        }
+    }
+    Some((months, days, micros))
+}
+
+/// Writes a date; what has to stand behind it and its time.
+fn put_date(days: i64, out: &mut String) -> Option<&'static str> {
+    let (year, month, day) = date_of(days);
+    let (year, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    write!(out, "{year:04}-{month:02}-{day:02}").ok()?;
+    Some(era)
+}
+
+fn put_clock(micros: i64, out: &mut String) -> Option<()> {
+    let (hours, minutes, seconds) = (micros / HOUR, micros / MINUTE % 60, micros / SECOND % 60);
+    write!(out, "{hours:02}:{minutes:02}:{seconds:02}").ok()?;
+    let fraction = micros % SECOND;
+    if fraction > 0 {
+        let digits = format!("{fraction:06}");
+        write!(out, ".{}", digits.trim_end_matches('0')).ok()?;
+    }
+    Some(())
+}
+
+fn put_offset(seconds: i32, out: &mut String) -> Option<()> {
+    let (sign, seconds) = if seconds < 0 { ('-', -seconds) } else { ('+', seconds) };
+    write!(out, "{sign}{:02}", seconds / 3600).ok()?;
+    if seconds % 3600 > 0 {
+        write!(out, ":{:02}", seconds / 60 % 60).ok()?;
+    }
+    if seconds % 60 > 0 {
+        write!(out, ":{:02}", seconds % 60).ok()?;
+    }
+    Some(())
+}
+
+/// As `IntervalStyle` postgres has it.
+fn put_interval(months: i32, days: i32, micros: i64, out: &mut String) -> Option<()> {
+    let start = out.len();
+    let mut is_after_negative = false;
+    for (count, unit) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {
+        if count == 0 {
+            continue;
+        }
+        let space = if out.len() == start { "" } else { " " };
+        let plus = if is_after_negative && count > 0 { "+" } else { "" };
+        let plural = if count == 1 { "" } else { "s" };
+        write!(out, "{space}{plus}{count} {unit}{plural}").ok()?;
+        is_after_negative = count < 0;
+    }
+    if micros == 0 && out.len() > start {
+        return Some(());
+    }
+    let space = if out.len() == start { "" } else { " " };
+    let sign = match () {
+        () if micros < 0 => "-",
+        () if is_after_negative => "+",
+        () => "",
+    };
+    write!(out, "{space}{sign}").ok()?;
+    put_clock(i64::try_from(micros.unsigned_abs()).ok()?, out)
+}
