@@ -26,7 +26,7 @@ use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
 use rig::simulation::{Seen, Way, run};
 
 /// Programs of the short form.
-const PROGRAMS: u64 = 250;
+const PROGRAMS: u64 = 350;
 
 /// What was asked for in the environment.
 struct Wanted {

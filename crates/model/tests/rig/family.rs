@@ -27,7 +27,7 @@ const FAMILY: Family =
     Family { name: "", write: |_, _, _| (), weight: 2, removed_min: &[], ended_min: 0.0, is_of_model: false };
 
 /// All of them; in the last one, every session is of another.
-pub(crate) const FAMILIES: [Family; 10] = [
+pub(crate) const FAMILIES: [Family; 11] = [
     Family {
         name: "loops",
         write: |script, random, _| families::loops::loops(script, random),
@@ -69,13 +69,19 @@ pub(crate) const FAMILIES: [Family; 10] = [
         name: "statements",
         write: |script, random, _| families::statements::statements(script, random),
         weight: 3,
-        removed_min: &[("begin", 2.0), ("statements", 0.2)],
+        removed_min: &[("begin", 2.0), ("statements", 0.1)],
         ..FAMILY
     },
     Family {
         name: "conflicts",
         write: |script, random, _| families::conflicts::conflicts(script, random),
         removed_min: &[("begin", 2.0)],
+        ..FAMILY
+    },
+    Family {
+        name: "chains",
+        write: families::loops::chains,
+        removed_min: &[("begin", 0.5), ("loops", 1.0), ("repeats", 0.5)],
         ..FAMILY
     },
     Family {

@@ -143,3 +143,80 @@ pub(crate) fn refusals(script: &mut Script, random: &mut Random) {
     }
     end(script, random);
 }
+
+/// A loop over so many rows, and behind one of them something else.
+fn walk_of_chain(
+    script: &mut Script,
+    random: &mut Random,
+    manner: Manner,
+    (rows, at, between): (usize, usize, &str),
+) {
+    script.run(&Statement::new("SELECT id, name, ref, grp FROM p ORDER BY id", &[]), manner);
+    for (place, id) in PARENTS.into_iter().skip(1).take(rows).enumerate() {
+        let text = "SELECT id, val FROM c WHERE pid = $1 ORDER BY id";
+        script.run(&Statement::new(text, &[Value::Int(id)]), manner);
+        if place == at {
+            script.any(random, between);
+        }
+    }
+}
+
+/// Transactions chained to one another, in which the same is read again: what a chained one may believe of the one before.
+/// A failure takes back the level that BEGIN has set; the session's own is set in between.
+pub(crate) fn chains(script: &mut Script, random: &mut Random, sessions: usize) {
+    const BEGINS: [&str; 5] = [
+        "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        "BEGIN",
+        "SET default_transaction_isolation = 'repeatable read'",
+    ];
+    const BETWEEN: [&str; 9] = [
+        "SELECT 1 / 0",
+        "SELECT 1 / 0",
+        "SELECT 1 / 0",
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET default_transaction_isolation = 'repeatable read'",
+        "RESET default_transaction_isolation",
+        "SHOW transaction_isolation",
+        "SAVEPOINT s1",
+    ];
+    const ENDS: [&str; 8] = [
+        "COMMIT AND CHAIN",
+        "COMMIT AND CHAIN",
+        "COMMIT AND CHAIN",
+        "ROLLBACK AND CHAIN",
+        "ROLLBACK AND CHAIN",
+        "COMMIT AND NO CHAIN",
+        "COMMIT",
+        "ROLLBACK",
+    ];
+    let last = sessions - 1;
+    if script.session() == last {
+        return; // it writes what the others make it write, and commits
+    }
+    let manner = Manner::any(random);
+    let rows = random.pick(&[1, 1, 2, 3, 8]);
+    for _ in 0..random.within(1..3) {
+        begin(script, random, &BEGINS);
+        for _ in 0..random.within(2..6) {
+            for _ in 0..random.within(1..3) {
+                let fails_at = if random.one_in(3) { random.below(rows) } else { rows };
+                let between = random.pick(&BETWEEN);
+                walk_of_chain(script, random, manner, (rows, fails_at, between));
+                if random.one_in(2) {
+                    let parent = PARENTS[1 + random.below(rows)];
+                    script.elsewhere(last, &format!("UPDATE c SET val = val || '+' WHERE pid = {parent}"));
+                }
+            }
+            let text = random.pick(&ENDS);
+            script.any(random, text);
+            if random.one_in(4) {
+                let text = random.pick(&BETWEEN);
+                script.any(random, text);
+            }
+        }
+        end(script, random);
+    }
+}
