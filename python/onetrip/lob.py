@@ -92,8 +92,7 @@ class LobReader(Generic[AnyStr]):
 
     def read(self, size: int | None = -1) -> AnyStr:
         """The next bytes or characters, all that are left unless `size` is given; fewer at the end only. What was
-        fetched ahead is taken from memory and freed; the rest comes in pieces, several to a trip, and the next are on
-        their way while somebody reads on."""
+        fetched ahead is taken from memory and freed; the rest comes in pieces, several to a trip."""
         most = _ALL if size is None or size < 0 else size
         connection = self._connection
         part: AnyStr = connection._session().read_lob(self._open(), most, connection._begins)

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Server, Turns};
 use onetrip_client::blocking::Client;
-use onetrip_client::core::{KeptAnswer, Request};
+use onetrip_client::core::Request;
 use onetrip_client::{Error, OnError, Place, TransactionStatus, Usage};
 
 fn client() -> Client {
@@ -87,45 +87,4 @@ fn a_statement_that_is_too_large_leaves_no_transaction_open() {
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     let done = client.run(&Request::new("SELECT generate_series(1, 3)", &[]), false).unwrap();
     assert_eq!((done.count(), client.transaction_status()), (3, TransactionStatus::Idle));
-}
-
-#[test]
-fn an_answer_is_kept_until_it_is_wanted() {
-    let turns = Turns::before(Server::shared());
-    let mut client = Client::connect(&Server::shared().url_at(turns.port)).unwrap();
-    let number = |done: onetrip_client::Done| -> i32 {
-        let rows = done.rows.expect("it returns rows");
-        rows.rows().next().unwrap().get(0).unwrap()
-    };
-    let ask = |client: &mut Client, texts: &[&str]| -> Vec<KeptAnswer> {
-        let answers = texts.iter().map(|text| client.ask(&Request::new(text, &[])).unwrap()).collect();
-        client.send_asked();
-        answers
-    };
-    let mut answers = Vec::new();
-    let trips = turns.of(|| {
-        answers = ask(&mut client, &["SELECT 1", "SELECT 2 FROM pg_sleep(0.05)", "SELECT 3"]);
-        assert_eq!(client.answer(&answers[0]).map(number).unwrap(), 1);
-        client.send_asked();
-    });
-    assert_eq!(trips, 1, "where nothing was asked for, nothing is sent");
-    answers.remove(0);
-    drop(answers.remove(0));
-    assert_eq!(client.execute("SELECT 7", &[]).unwrap(), 1);
-    let mut pipeline = client.pipeline(OnError::Abort).unwrap();
-    pipeline.execute("SELECT 8", &[]).unwrap();
-    pipeline.end().unwrap().check().unwrap();
-    assert_eq!(client.answer(&answers[0]).map(number).unwrap(), 3);
-    let error = client.answer(&answers[0]).unwrap_err();
-    assert!(matches!(error, Error::Usage(Usage::UnknownOperation)), "{error}: it was taken");
-
-    client.begin().unwrap();
-    let answers = ask(&mut client, &["SELECT 1", "SELECT 1/0", "SELECT 3"]);
-    assert_eq!(client.answer(&answers[0]).map(number).unwrap(), 1);
-    assert_eq!(client.answer(&answers[1]).unwrap_err().sqlstate(), Some("22012"));
-    assert_eq!(client.transaction_status(), TransactionStatus::Failed);
-    assert!(!client.core().can_ask_ahead(false));
-    assert!(client.answer(&answers[2]).is_err());
-    client.rollback().unwrap();
-    assert!(client.core().can_ask_ahead(false) && !client.core().can_ask_ahead(true));
 }

@@ -1,9 +1,8 @@
 //! Large values of which parts are fetched, as Python holds them. What to ask for, and what came, is the client core's.
 
-use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use onetrip_client::core::{KeptAnswer, Limits, LobBuffer, LobPart, LobSource, Prefetch, Request};
+use onetrip_client::core::{Limits, LobBuffer, LobPart, LobSource, Prefetch, Request};
 use onetrip_client::{Done, Error, Oid, OperationId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -39,42 +38,7 @@ impl Source {
 pub(crate) struct Lob {
     source: Source,
     own: Option<Prefetch>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    buffer: LobBuffer,
-    /// What is on its way without being waited for, oldest first.
-    coming: VecDeque<(LobPart, KeptAnswer)>,
-}
-
-impl State {
-    /// Where what is on its way ends.
-    fn asked(&self) -> u64 {
-        match self.coming.back() {
-            Some((LobPart::Piece { at, count }, _)) => at + u64::from(*count),
-            _ => self.buffer.end(),
-        }
-    }
-
-    /// The oldest part that is on its way. What does not continue what is here is wanted no more.
-    fn front(&mut self) -> Option<KeptAnswer> {
-        let (part, answer) = self.coming.front()?;
-        if !matches!(part, LobPart::Piece { at, .. } if *at != self.buffer.end()) {
-            return Some(answer.clone());
-        }
-        self.coming.clear();
-        None
-    }
-}
-
-/// What may be asked for while something else is on its way.
-pub(crate) enum Behind {
-    /// So many bytes or characters are wanted.
-    More(u64),
-    /// What somebody may want who reads on.
-    Ahead,
+    buffer: Mutex<LobBuffer>,
 }
 
 /// Parts of large values that were asked for together.
@@ -121,35 +85,24 @@ impl Lob {
     /// Its length in bytes, or characters of text, where it is known.
     #[getter]
     fn length(&self) -> Option<u64> {
-        locked(&self.state).buffer.length()
+        locked(&self.buffer).length()
     }
 
     /// Bytes of memory that it takes.
     #[getter]
     fn memory(&self) -> usize {
-        let state = locked(&self.state);
-        state.buffer.memory() + state.coming.iter().map(|(_, answer)| answer.memory()).sum::<usize>()
+        locked(&self.buffer).memory()
     }
 
     /// Where reading goes on, counted from zero.
     #[getter]
     fn position(&self) -> u64 {
-        locked(&self.state).buffer.position()
+        locked(&self.buffer).position()
     }
 
     /// Goes elsewhere. What is here of it stays, what is before it is freed.
     fn seek(&self, position: u64) {
-        locked(&self.state).buffer.seek(position);
-    }
-
-    /// Whether so many bytes or characters are here, or all that are left.
-    pub(crate) fn has(&self, most: u64) -> bool {
-        locked(&self.state).buffer.has(most)
-    }
-
-    /// Nobody wants what is on its way.
-    fn forget(&self) {
-        locked(&self.state).coming.clear();
+        locked(&self.buffer).seek(position);
     }
 
     /// Takes at most so many bytes or characters of what is here. What was taken is freed.
@@ -171,69 +124,15 @@ pub(crate) fn made<'py>(py: Python<'py>, bytes: &[u8], is_text: Option<bool>) ->
 
 impl Lob {
     fn new(py: Python<'_>, source: Source, prefetch: Option<&str>) -> PyResult<Self> {
-        Ok(Self { source, own: level(py, prefetch)?, state: Mutex::default() })
+        Ok(Self { source, own: level(py, prefetch)?, buffer: Mutex::default() })
     }
 
     /// Takes what is here into `taken`; says how many are still wanted, and whether its values are text.
     pub(crate) fn take_into(&self, most: u64, taken: &mut Vec<u8>) -> (u64, Option<bool>) {
-        let buffer = &mut locked(&self.state).buffer;
+        let mut buffer = locked(&self.buffer);
         let left = most - buffer.take(most, taken);
         let is_done = buffer.is_whole() && buffer.bytes().is_empty();
         (if is_done { 0 } else { left }, buffer.is_text())
-    }
-
-    /// The answer to wait for, where a part is on its way that continues what is here.
-    pub(crate) fn coming(&self) -> Option<KeptAnswer> {
-        locked(&self.state).front()
-    }
-
-    /// Takes the answer that [`coming`](Self::coming) gave.
-    ///
-    /// # Errors
-    /// The statement's: nothing of this value is on its way then.
-    pub(crate) fn arrived(&self, answer: &KeptAnswer, done: Result<Done, Error>) -> Result<(), Error> {
-        let mut state = locked(&self.state);
-        let is_front = |(_, front): &(_, KeptAnswer)| front.operation() == answer.operation();
-        let part = if state.coming.front().is_some_and(is_front) { state.coming.pop_front() } else { None };
-        let taken = match (part, done) {
-            (Some((part, _)), Ok(done)) => state.buffer.came(part, &done),
-            (_, done) => done.map(drop),
-        };
-        if taken.is_err() {
-            state.coming.clear();
-        }
-        taken
-    }
-
-    /// Asks for more behind what is on its way.
-    ///
-    /// # Errors
-    /// What `ask` says.
-    pub(crate) fn ask(
-        &self,
-        behind: &Behind,
-        room: usize,
-        mut ask: impl FnMut(&Request<'_>) -> Result<KeptAnswer, Error>,
-    ) -> Result<(), Error> {
-        let source = self.source.borrowed();
-        let mut state = locked(&self.state);
-        state.front();
-        let asked = state.asked();
-        let parts = match behind {
-            Behind::More(most) => state.buffer.more(&source, room, *most, asked),
-            Behind::Ahead => state.buffer.ahead(&source, room, asked),
-        };
-        for part in parts {
-            let answer = source.asking(part, &mut ask)?;
-            state.coming.push_back((part, answer));
-        }
-        Ok(())
-    }
-
-    /// Whether [`ask`](Self::ask) would ask for what somebody may want who reads on.
-    pub(crate) fn may_ask_ahead(&self) -> bool {
-        let state = locked(&self.state);
-        state.buffer.ahead(&self.source.borrowed(), usize::MAX, state.asked()).next().is_some()
     }
 }
 
@@ -249,7 +148,7 @@ impl Plan {
             let lob = lob.get();
             let level = Prefetch::narrowest([Some(limits.prefetch), prefetch, lob.own]);
             let source = lob.source.borrowed();
-            Some((at, locked(&lob.state).buffer.first(&source, level, lobs.len(), limits.read_ahead)?))
+            Some((at, locked(&lob.buffer).first(&source, level, lobs.len(), limits.read_ahead)?))
         };
         Self { parts: lobs.iter().enumerate().filter_map(first).collect() }
     }
@@ -258,7 +157,7 @@ impl Plan {
     pub(crate) fn more(lobs: &[Py<Lob>], limits: &Limits, most: u64) -> Self {
         let missing = |lob: &Py<Lob>| {
             let (lob, room) = (lob.get(), limits.read_ahead);
-            let buffer = &locked(&lob.state).buffer;
+            let buffer = locked(&lob.buffer);
             buffer.more(&lob.source.borrowed(), room, most, buffer.end())
         };
         Self { parts: lobs.iter().take(1).flat_map(missing).map(|part| (0, part)).collect() }
@@ -294,7 +193,7 @@ impl LobFetch {
     pub(crate) fn came(&self, mut take: impl FnMut(OperationId) -> Result<Done, Error>) -> Result<(), Error> {
         for (at, part, operation) in &self.asked {
             let done = take(*operation)?;
-            locked(&self.lobs[*at].get().state).buffer.came(*part, &done)?;
+            locked(&self.lobs[*at].get().buffer).came(*part, &done)?;
         }
         Ok(())
     }

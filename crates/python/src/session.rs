@@ -17,7 +17,7 @@ use crate::block;
 use crate::copying::CopyBuffer;
 use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
-use crate::lob::{Behind, Lob, Plan, level, made};
+use crate::lob::{Lob, Plan, level, made};
 use crate::many::{Rows, failure, way};
 use crate::parameters::{Parameters, references};
 use crate::query::{Queries, Query, may_be_several};
@@ -101,18 +101,6 @@ pub(crate) fn asked(
     let query = translated(queries, py, text)?;
     let parameters = Parameters::of(&query, given)?;
     Ok(Asked::One(query, parameters))
-}
-
-/// Asks for more of a value without waiting, where that cannot be what begins a transaction or goes in between what
-/// belongs together.
-fn ask_behind(client: &mut Client, lob: &Lob, begins: bool, behind: &Behind) -> Result<(), Error> {
-    let room = client.core().limits().read_ahead;
-    if !client.core().can_ask_ahead(begins) {
-        return Ok(());
-    }
-    let asked = lob.ask(behind, room, |request| client.ask(request));
-    client.send_asked();
-    asked
 }
 
 /// Another call has ended a COPY.
@@ -217,24 +205,6 @@ impl Session {
             outcomes.check()?;
             fetch.came(|operation| outcomes.take(operation))
         })
-    }
-
-    /// Waits for the part of a value that is on its way; false where there is none.
-    fn take_coming(&self, py: Python<'_>, lob: &Lob, begins: bool, most: u64) -> PyResult<bool> {
-        self.with(py, |client| {
-            let Some(answer) = lob.coming() else { return Ok(false) };
-            ask_behind(client, lob, begins, &Behind::More(most))?;
-            let done = client.answer(&answer);
-            lob.arrived(&answer, done).map(|()| true)
-        })
-    }
-
-    /// Asks for what somebody may want who reads on, without waiting.
-    fn read_ahead(&self, py: Python<'_>, lob: &Lob, begins: bool) {
-        if lob.may_ask_ahead() {
-            // The next read says what is wrong.
-            let _ = self.with(py, |client| ask_behind(client, lob, begins, &Behind::Ahead));
-        }
     }
 
     fn answers(&self, py: Python<'_>, done: Vec<Done>) -> PyResult<Vec<Answer>> {
@@ -362,14 +332,11 @@ impl Session {
         loop {
             let (left, is_text) = lob.get().take_into(wanted, &mut taken);
             if left == 0 {
-                self.read_ahead(py, lob.get(), begins);
                 return made(py, &taken, is_text);
             }
             wanted = left;
-            if !self.take_coming(py, lob.get(), begins, left)? {
-                let one = vec![lob.clone_ref(py)];
-                self.fetch_lobs(py, one, begins, move |lobs, limits| Plan::more(lobs, limits, left))?;
-            }
+            let one = vec![lob.clone_ref(py)];
+            self.fetch_lobs(py, one, begins, move |lobs, limits| Plan::more(lobs, limits, left))?;
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use onetrip_client::core::{
-    Connection, Event, Gather, Kept, Limits, Opening, OutputSource, Request, Security, Step,
+    Connection, Event, Gather, Limits, Opening, OutputSource, Request, Security, Step,
 };
 use onetrip_client::{ConnectError, Done, Error, OnError, ServerError, TransactionStatus, Usage};
 use onetrip_target::tls::connector;
@@ -16,7 +16,7 @@ use crate::block::mode;
 use crate::candidate::{Candidate, refused};
 use crate::copying::CopyBuffer;
 use crate::errors::{exception, fields};
-use crate::lob::{Behind, Lob, LobFetch, Plan, level};
+use crate::lob::{Lob, LobFetch, Plan, level};
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
 use crate::session::{Asked, asked, locked, output_source, translated};
@@ -43,8 +43,6 @@ struct State {
     gather: Gather,
     /// The BEGIN of the call under way, whose result nobody wants.
     begins: bool,
-    /// Answers that nobody has waited for yet.
-    kept: Kept,
     copying: Copying,
     /// What a COPY has given so far.
     copied: Vec<Vec<u8>>,
@@ -87,19 +85,6 @@ impl State {
         fetch.map(Some)
     }
 
-    /// Asks for more of a value without waiting, where that cannot be what begins a transaction or goes in between what
-    /// belongs together.
-    fn ask_behind(&mut self, lob: &Lob, begins: bool, behind: &Behind) -> Result<(), Error> {
-        let Phase::Open(core) = &mut self.phase else { return Err(Error::Closed) };
-        let (room, kept) = (core.limits().read_ahead, &mut self.kept);
-        if !core.can_ask_ahead(begins) {
-            return Ok(());
-        }
-        let asked = lob.ask(behind, room, |request| kept.submit(core, request));
-        core.finish_requests();
-        asked
-    }
-
     fn trips(&self) -> u64 {
         if let Phase::Open(core) = &self.phase { core.trips() } else { 0 }
     }
@@ -133,7 +118,6 @@ impl State {
     fn gather_events(&mut self) -> Result<(), Error> {
         let Phase::Open(core) = &mut self.phase else { return Ok(()) };
         while let Some(event) = core.next_event()? {
-            let Some(event) = self.kept.route(core, event) else { continue };
             match event {
                 Event::Ready(_) => {}
                 Event::CopyData { data, .. } if self.copying == Copying::Out => {
@@ -188,7 +172,6 @@ impl Wire {
             phase,
             gather: Gather::default(),
             begins: false,
-            kept: Kept::default(),
             copying: Copying::Nowhere,
             copied: Vec::new(),
             copied_bytes: 0,
@@ -386,41 +369,6 @@ impl Wire {
         self.with(py, |state| {
             state.fetch_lobs(vec![lob], begins, |lobs, limits| Plan::more(lobs, limits, most))
         })
-    }
-
-    /// Takes what has come of a value without being waited for, until so many bytes or characters are here; the operation
-    /// to wait for, where they are on their way.
-    fn lob_coming(&self, py: Python<'_>, lob: &Lob, most: u64, begins: bool) -> PyResult<Option<u64>> {
-        self.with(py, |state| {
-            while let Some(answer) = lob.coming().filter(|_| !lob.has(most)) {
-                let operation = answer.operation();
-                match answer.take() {
-                    Some(done) => lob.arrived(&answer, done)?,
-                    None if state.core()?.is_answered(operation) => {
-                        lob.arrived(&answer, Err(Usage::UnknownOperation.into()))?;
-                    }
-                    None => {
-                        state.ask_behind(lob, begins, &Behind::More(most))?;
-                        return Ok(Some(operation.number()));
-                    }
-                }
-            }
-            Ok(None)
-        })
-    }
-
-    /// Asks for what somebody may want of a value who reads on.
-    fn ask_ahead(&self, py: Python<'_>, lob: &Lob, begins: bool) {
-        if lob.may_ask_ahead() {
-            // The next read says what is wrong.
-            let _ = self.with(py, |state| state.ask_behind(lob, begins, &Behind::Ahead));
-        }
-    }
-
-    /// Whether all that was asked is answered.
-    #[getter]
-    fn is_settled(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |state| Ok(state.core()?.is_settled()))
     }
 
     /// Takes what came of large values.

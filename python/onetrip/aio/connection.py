@@ -114,44 +114,19 @@ class AsyncConnection:
 
     async def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
         async with self._lock:
-            await self._line()
             await self._fetched(self._wire().ask_lobs(natives, _word(prefetch), self._begins))
 
-    async def _read_lob(self, native: _native.Lob, most: int) -> Any:
-        """Takes so many bytes or characters, or all, once they are here; more may be on its way then."""
-        async with self._lock:
-            try:
-                while not native.has(most):
-                    await self._fetch_lob(native, most)
-            except asyncio.CancelledError:
-                native.forget()
-                raise
-            except errors.Error:
-                await self._line()  # what it did to the transaction is known then
-                raise
-            part = native.take(most)
-            self._wire().ask_ahead(native, self._begins)
-            self._transport.flush()
-            return part
-
     async def _fetch_lob(self, native: _native.Lob, most: int) -> None:
-        """Waits for the next part that is on its way, or asks for parts and waits for all of them."""
-        operation = self._wire().lob_coming(native, most, self._begins)
-        if operation is not None:
-            await self._settled(operation)
-        elif not native.has(most):
-            await self._line()
-            await self._fetched(self._wire().ask_lob(native, most, self._begins))
+        """Fetches parts until so many bytes or characters are here, or all."""
+        async with self._lock:
+            while await self._fetched(self._wire().ask_lob(native, most, self._begins)):
+                pass
 
-    async def _fetched(self, fetch: _native.LobFetch | None) -> None:
+    async def _fetched(self, fetch: _native.LobFetch | None) -> bool:
         if fetch is not None:
             await self._settled()
             self._wire().take_lobs(fetch)
-
-    async def _line(self) -> None:
-        """Waits for what was asked for ahead, where a block needs the connection for itself."""
-        if not self._wire().is_settled:
-            await self._settled()
+        return fetch is not None
 
     def forget_statements(self) -> None:
         """Prepares all statements anew when they are next used: for programs that know that another connection has
@@ -288,9 +263,9 @@ class AsyncConnection:
         await self._settled()
         return self._wire().answers()
 
-    async def _settled(self, operation: int | None = None) -> None:
+    async def _settled(self) -> None:
         try:
-            await self._transport.answered(operation)
+            await self._transport.answered()
         except asyncio.CancelledError:
             # The answer is on its way and belongs to nobody: the connection cannot be used before it has come.
             await asyncio.shield(self._abandon())
@@ -298,7 +273,6 @@ class AsyncConnection:
 
     async def _run_many(self, statement: str, rows: Iterable[Any], by: By) -> int:
         async with self._lock:
-            await self._line()
             wire, transport = self._wire(), self._transport
             many = wire.many(statement, rows, self._begins, by)
             try:

@@ -33,7 +33,8 @@ class AsyncLobReader(Generic[AnyStr]):
     async def read(self, size: int | None = -1) -> AnyStr:
         """The next bytes or characters, all that are left unless `size` is given; fewer at the end only."""
         most = _ALL if size is None or size < 0 else size
-        part: AnyStr = await self._connection._read_lob(_open(self._native), most)
+        await self._connection._fetch_lob(_open(self._native), most)
+        part: AnyStr = _open(self._native).take(most)
         return part
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

@@ -110,7 +110,6 @@ class AsyncPipeline:
     async def __aenter__(self) -> AsyncPipeline:
         await self.connection._lock.acquire()
         try:
-            await self.connection._line()
             wire = self.connection._wire()
             wire.begin_block(_GOES_ON[self.on_error])
         except BaseException:

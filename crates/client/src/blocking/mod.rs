@@ -31,7 +31,7 @@ pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
 use crate::core::{
-    CancelKey, Connection, Cursors, Event, Finish, Kept, Notification, OnError, OutputSource, Request,
+    CancelKey, Connection, Cursors, Event, Finish, Notification, OnError, OutputSource, Request,
 };
 use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
 #[cfg(feature = "aio")]
@@ -68,7 +68,6 @@ pub struct Client {
     is_cancelling: bool,
     interrupt: Interrupt,
     cursors: Cursors,
-    kept: Kept,
     paused: Option<copy::Paused>,
 }
 
@@ -101,7 +100,6 @@ impl Client {
             is_cancelling: false,
             interrupt: None,
             cursors: Cursors::default(),
-            kept: Kept::default(),
             paused: None,
         }
     }
@@ -375,11 +373,10 @@ impl Client {
         }
     }
 
-    /// The next event that has come and is of no cursor and no answer that is kept.
+    /// The next event that has come and is of no cursor.
     fn routed_event(&mut self) -> Result<Option<Event>, Error> {
         while let Some(event) = self.core.next_event()? {
-            let event = self.kept.route(&self.core, event);
-            if let Some(event) = event.and_then(|event| self.cursors.route(&self.core, event)) {
+            if let Some(event) = self.cursors.route(&self.core, event) {
                 return Ok(Some(event));
             }
         }

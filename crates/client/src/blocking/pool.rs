@@ -3,7 +3,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Client;
-use crate::core::{Cursors, Kept};
+use crate::core::Cursors;
 use crate::{Config, ConnectError, Error};
 
 /// Connections that are used in turn. Neither check-out nor check-in makes a trip: what has to be put right travels
@@ -139,7 +139,6 @@ impl Client {
     fn put_back(&mut self) -> bool {
         self.timeout = None;
         self.cursors = Cursors::default();
-        self.kept = Kept::default();
         let is_ready = self.core.hand_over().is_ok();
         if self.core.has_output() {
             self.exchange_now();

@@ -1,7 +1,7 @@
 //! Statements whose results are kept whole, with the transaction begun in the same trip.
 
 use super::{Client, Pipeline};
-use crate::core::{Gather, KeptAnswer, Request};
+use crate::core::{Gather, Request};
 use crate::{Done, Error, OperationId, TransactionStatus, Usage};
 
 impl Client {
@@ -46,52 +46,6 @@ impl Client {
             return Err(Usage::OutsideBlock.into());
         }
         Ok(Pipeline::new(self))
-    }
-
-    /// Asks for a statement whose answer nobody waits for yet; [`send_asked`](Self::send_asked) has to follow. Any other
-    /// call keeps the answer when it comes.
-    ///
-    /// # Errors
-    /// A statement that cannot be sent.
-    pub fn ask(&mut self, request: &Request<'_>) -> Result<KeptAnswer, Error> {
-        self.leave_copy();
-        self.kept.submit(&mut self.core, request)
-    }
-
-    /// Sends what was asked for, if anything was, without waiting.
-    pub fn send_asked(&mut self) {
-        self.core.finish_requests();
-        self.send_soon();
-    }
-
-    /// Waits for the answer to what was asked for, and for no more than that.
-    ///
-    /// # Errors
-    /// The statement's.
-    pub fn answer(&mut self, answer: &KeptAnswer) -> Result<Done, Error> {
-        self.start_clock();
-        loop {
-            match answer.take() {
-                Some(Ok(done)) => return Ok(done),
-                Some(Err(error)) => {
-                    // What it did to the transaction is known once the server is ready again. A connection that is lost
-                    // has been told of by then.
-                    let _ = self.settle();
-                    return Err(error.or_timed_out());
-                }
-                None => {}
-            }
-            match self.core.next_event()? {
-                Some(event) => {
-                    let event = self.kept.route(&self.core, event);
-                    event.and_then(|event| self.cursors.route(&self.core, event));
-                }
-                None if self.core.is_answered(answer.operation()) => {
-                    return Err(Usage::UnknownOperation.into());
-                }
-                None => self.exchange(),
-            }
-        }
     }
 
     fn run_once(&mut self, request: &Request<'_>, begins: bool) -> Result<Vec<Done>, Error> {

@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// How the values of the operation at the front are written.
-    pub(super) fn front_format(&self) -> onetrip_wire::pg::Format {
+    fn front_format(&self) -> onetrip_wire::pg::Format {
         self.queue.front().map_or_else(Default::default, |front| front.format)
     }
 }

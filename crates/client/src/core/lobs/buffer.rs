@@ -98,11 +98,6 @@ impl LobBuffer {
         self.is_whole
     }
 
-    /// Whether so much is here, or all that is left.
-    pub fn has(&self, most: u64) -> bool {
-        self.is_whole || self.here >= most
-    }
-
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
         self.pieces.iter().map(|piece| piece.bytes.capacity()).sum()
@@ -147,34 +142,13 @@ impl LobBuffer {
         LobParts { length: count > 0 && asked == self.end && wants_length, start: asked, pieces: 0..count }
     }
 
-    /// What to ask for while somebody reads what is here, within `room` bytes of memory: three pieces for each that was
-    /// read on end, up to 16. What lies before `asked` is on its way already.
-    pub fn ahead(&self, source: &LobSource<'_>, room: usize, asked: u64) -> LobParts {
-        let read = self.run - self.here;
-        let left = self.length.map_or(u64::MAX, |length| length.saturating_sub(self.position()));
-        let wanted = (GROWTH * (read / PIECE_UNITS))
-            .min(AHEAD_PIECES)
-            .min(self.pieces_of(source, room))
-            .min(left.div_ceil(PIECE_UNITS));
-        let coming = asked.saturating_sub(self.position()).div_ceil(PIECE_UNITS);
-        let is_due = !self.is_whole && coming <= wanted / 2;
-        let count = if is_due { wanted - coming } else { 0 };
-        let wants_length = asked == self.end && self.length.is_none() && source.has_length();
-        LobParts { length: count > 0 && wants_length, start: asked, pieces: 0..count }
-    }
-
-    /// How many pieces have room.
-    fn pieces_of(&self, source: &LobSource<'_>, room: usize) -> u64 {
-        let is_bytes = matches!(source, LobSource::Object(_)) || self.is_text == Some(false);
-        let unit_bytes = if is_bytes { 1 } else { CHARACTER_BYTES };
-        (room / (PIECE as usize * unit_bytes)).max(1) as u64
-    }
-
     fn pieces_to_ask(&self, source: &LobSource<'_>, room: usize, most: u64, asked: u64) -> u64 {
-        if self.has(most) {
+        if self.is_whole || self.here >= most {
             return 0;
         }
-        let room = self.pieces_of(source, room);
+        let is_bytes = matches!(source, LobSource::Object(_)) || self.is_text == Some(false);
+        let unit_bytes = if is_bytes { 1 } else { CHARACTER_BYTES };
+        let room = (room / (PIECE as usize * unit_bytes)).max(1) as u64;
         let missing = (most - self.here).div_ceil(PIECE_UNITS);
         let grown = GROWTH * self.run.div_ceil(PIECE_UNITS);
         let ahead = grown.min(AHEAD_PIECES);
@@ -382,32 +356,6 @@ mod tests {
         buffer.seek(1);
         buffer.seek(here + 5);
         assert_eq!(plan(&buffer, &OBJECT, 1), (false, 1, here + 5), "elsewhere it begins anew");
-    }
-
-    #[test]
-    fn who_reads_on_has_more_on_its_way() {
-        let piece = vec![7; PIECE as usize];
-        let mut buffer = LobBuffer::default();
-        let ahead = |buffer: &LobBuffer, coming: u64| {
-            let parts: Vec<_> = buffer.ahead(&OBJECT, ROOM, buffer.end() + coming * PIECE_UNITS).collect();
-            (parts.contains(&LobPart::Length), parts.len())
-        };
-        come(&mut buffer, &piece, false);
-        taken(&mut buffer, PIECE_UNITS - 1);
-        assert_eq!(ahead(&buffer, 0), (false, 0), "not for a look at its beginning");
-        taken(&mut buffer, 1);
-        assert_eq!(ahead(&buffer, 0), (true, 4), "the length, and three for the one that was read");
-        assert_eq!((ahead(&buffer, 1), ahead(&buffer, 2)), ((false, 2), (false, 0)), "once half have come");
-        for _ in 0..9 {
-            come(&mut buffer, &piece, false);
-            taken(&mut buffer, PIECE_UNITS);
-        }
-        assert_eq!((ahead(&buffer, 8).1, ahead(&buffer, 9).1), (8, 0));
-        assert_eq!(buffer.ahead(&OBJECT, 3 * PIECE as usize, buffer.end()).count(), 4, "as memory allows");
-        buffer.length = Some(buffer.end() + 1);
-        assert_eq!(ahead(&buffer, 0), (false, 1));
-        buffer.seek(5);
-        assert_eq!(ahead(&buffer, 0), (false, 0), "elsewhere it begins anew");
     }
 
     #[test]
