@@ -19,7 +19,7 @@ _PART = 256 * 1024
 # What a statement consists of, as far as it matters here: strings, names in quotes, comments, words and brackets.
 _PARTS = re.compile(
     r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$
-    | --[^\n]* | /\*.*?\*/ | [\w$]+ | [()]""",
+    | --[^\n]* | /\*.*?\*/ | [\w$]+ | [(),]""",
     re.DOTALL | re.VERBOSE,
 )
 _GIVES = {("FROM", "STDIN"): True, ("TO", "STDOUT"): False}
@@ -28,7 +28,7 @@ _JSON: dict[str | int, type[Json]] = {"json": Json, 114: Json, "jsonb": Jsonb, 3
 
 def composed(statement: str, params: Params, encoding: str | None) -> str:
     """The statement with its parameters as literals: the server takes none with COPY."""
-    return _native.composed(statement, params, encoding) if params else statement
+    return _native.composed(statement, params, encoding) if params is not None else statement
 
 
 def _shape(statement: str) -> tuple[bool | None, bool]:
@@ -39,11 +39,29 @@ def _shape(statement: str) -> tuple[bool | None, bool]:
         depth += (word == "(") - (word == ")")
         gives = _GIVES.get((word, *words[at + 1 : at + 2]))  # type: ignore[arg-type]
         if depth == 0 and gives is not None:
-            options = words[at + 2 :]
-            named = zip(options, options[1:], strict=False)
-            is_named = any(one == "FORMAT" and other.strip("\"'") == "BINARY" for one, other in named)
-            return gives, is_named or "BINARY" in options or words[1] == "BINARY"
+            return gives, words[1] == "BINARY" or _says_binary(words[at + 2 :])
     return None, False
+
+
+def _says_binary(options: list[str]) -> bool:
+    """Whether the options of a COPY say that data is binary: within brackets by FORMAT, or the old way by a word alone."""
+    depth = 0
+    for at, word in enumerate(options):
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word == "WHERE":
+            return False
+        if depth == 0 and word == "BINARY":
+            return True
+        if depth == 1 and word == "FORMAT" and options[at - 1] in ("(", ","):
+            return _unquoted(options[at + 1]) == "BINARY"
+    return False
+
+
+def _unquoted(word: str) -> str:
+    """The text of a string or a name, as long as it has no escapes."""
+    if word.startswith("$"):
+        return word.split("$")[2]
+    return word.removeprefix("E").strip("'\"") if word.endswith(("'", '"')) else word
 
 
 class CopyState:

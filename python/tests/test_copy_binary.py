@@ -27,7 +27,7 @@ TEXTS: dict[str, list[str]] = {
     "int4": ["-2147483648", "2147483647"],
     "int8": ["-9223372036854775808", "9223372036854775807"],
     "oid": ["0", "4294967295"],
-    "float4": ["0.1", "1e+06", "123456", "-0", "1.1754944e-38", "NaN", "Infinity", "-Infinity", "0.0001", "1e-05"],
+    "float4": ["0.1", "1e+06", "123456", "-0", "1.1754944e-38", "7.8608176e+07", "NaN", "Infinity", "-Infinity", "0.0001", "1e-05"],
     "float8": ["0.1", "1e+15", "123456789012345", "-0", "5e-324", "NaN", "Infinity", "-Infinity", "1.5e+300", "1e-05"],
     "numeric": [
         "0", "0.00", "-0.0001", "1.50", "10000", "9999.9999", "100000000", "0.00000001", "-12345.678900", "NaN",
@@ -162,6 +162,14 @@ def test_what_has_no_binary_form_is_refused_in_words(connection: onetrip.Connect
         (["int4", "timestamptz"], (2**40, None), "value 1: .* no int4"),
         (["int4", "timestamptz"], ("x", None), "value 1: .* no int4"),
         (["int4[]", "timestamptz"], ([[1, 2], [3]], None), "several lengths"),
+        (["int4[]", "timestamptz"], ("{1,2}garbage", None), "value 1: "),
+        (["text[]", "timestamptz"], ("{a,,b}", None), "value 1: "),
+        (["float4", "timestamptz"], (1e300, None), "value 1: .* no float4"),
+        (["float4", "timestamptz"], (1e-300, None), "value 1: .* no float4"),
+        (["float8", "timestamptz"], (10**400, None), "value 1: .* no float8"),
+        (["float8", "timestamptz"], (decimal.Decimal("1e-400"), None), "value 1: .* no float8"),
+        (["int4", "date"], (1, "0000-01-01"), "value 2: .* no date"),
+        (["int4", "date"], (1, "0000-01-01 BC"), "value 2: .* no date"),
         ([], (1, Odd()), "value 2: .* type point is not known"),
         ([99999, 600], ("x", None), "type 99999 is not known"),
     ]
@@ -188,6 +196,9 @@ def test_what_has_no_binary_form_is_refused_in_words(connection: onetrip.Connect
     with pytest.raises(errors.BadCopyFileFormat), cursor.copy("COPY two FROM STDIN (FORMAT binary)") as copy:
         copy.write(b"1\t\\N\n")
     connection.rollback()
+    with cursor.copy("COPY two FROM STDIN (FORMAT binary)") as copy:
+        copy.write(b"")
+    assert cursor.rowcount == 0, "nothing is nothing"
     with (
         pytest.raises(onetrip.DataError, match="type point is not known"),
         cursor.copy("COPY (SELECT point(1, 2)) TO STDOUT (FORMAT binary)") as copy,
@@ -212,17 +223,22 @@ def test_the_format_is_known_from_the_statement_alone(connection: onetrip.Connec
         'copy "binary" from stdin /* to stdout (format binary) */ (format text)',
         "COPY \"binary\" FROM STDIN WITH NULL AS E'\\\\'' BINARY'",
     ]
+    text.append('COPY "binary" FROM STDIN (FORMAT text) WHERE "format" > (CASE WHEN true THEN 1 END)')
     binary = [
         'COPY "binary" FROM STDIN (FORMAT binary)',
         "copy \"binary\" from stdin with (freeze false, format 'binary')",
         'COPY "binary" FROM STDIN (FORMAT "binary")',
         'COPY BINARY "binary" ("to stdout", "format") FROM STDIN',
         'COPY "binary" FROM STDIN WITH BINARY',
+        "COPY \"binary\" FROM STDIN (FORMAT E'binary')",
+        'COPY "binary" FROM STDIN (FORMAT $x$binary$x$)',
     ]
     for statement in (*text, *binary):
         with connection.cursor().copy(statement) as copy:
             copy.write_row((1, 2))
-    assert connection.execute('SELECT * FROM "binary"').fetchall() == [(1, 2)] * 9
+    assert connection.execute('SELECT * FROM "binary"').fetchall() == [(1, 2)] * 12
+    with connection.cursor().copy('COPY "binary" FROM STDIN (FORMAT csv, FORCE_NOT_NULL ("format"))') as copy:
+        copy.write("1,2\n")
     with connection.cursor().copy("COPY (SELECT 'to stdout (format binary)', 5) TO STDOUT") as copy:
         assert copy.read_row() == ("to stdout (format binary)", "5")
     connection.rollback()
@@ -265,8 +281,33 @@ def test_parameters_are_literals_that_mean_what_parameters_mean(connection: onet
         copy.write("id|v\n1|'\n2|x\n")
     with cursor.copy("COPY (SELECT v FROM a WHERE id - %s=3 AND 5 %% 3 = 2) TO STDOUT", [-1]) as copy:
         assert copy.read_row() == ("x",)
-    with cursor.copy("COPY (SELECT 100 % 7) TO STDOUT", ()) as copy:
+    with cursor.copy("COPY (SELECT 100 % 7) TO STDOUT") as copy:
         assert copy.read_row() == ("2",), "nothing is replaced without parameters, as with psycopg"
+    with cursor.copy("COPY (SELECT 100 %% 7) TO STDOUT", ()) as copy:
+        assert copy.read_row() == ("2",), "none are parameters too"
+    with cursor.copy("COPY (SELECT %s[1]) TO STDOUT", ([7, 8],)) as copy:
+        assert copy.read_row() == ("7",)
+    connection.rollback()
+
+
+def test_a_dumper_of_the_programs_writes_no_sql(connection: onetrip.Connection) -> None:
+    class Typed:
+        def __init__(self, oid: int, text: str) -> None:
+            self.oid, self.text = oid, text
+
+    cursor = connection.cursor()
+    for oid in (16, 20, 23):
+        onetrip.register_dumper(Typed, lambda value, oid=oid: (oid, value.text))
+        with (
+            pytest.raises(errors.InvalidTextRepresentation),
+            cursor.copy("COPY (SELECT %s) TO STDOUT", (Typed(oid, "usename FROM pg_user"),)) as copy,
+        ):
+            copy.read_row()
+        connection.rollback()
+    onetrip.register_dumper(Typed, lambda value: (16, value.text))
+    for text, is_true in (("t", "t"), ("true", "t"), ("on", "t"), ("off", "f"), ("f", "f")):
+        with cursor.copy("COPY (SELECT %s) TO STDOUT", (Typed(16, text),)) as copy:
+            assert copy.read_row() == (is_true,)
     connection.rollback()
 
 
@@ -275,7 +316,7 @@ def test_what_is_no_safe_literal_is_refused(connection: onetrip.Connection) -> N
     for statement in (
         "COPY (SELECT '%s') TO STDOUT", "COPY (SELECT \"%s\") TO STDOUT", "COPY (SELECT E'\\'%s') TO STDOUT",
         "COPY (SELECT 1 /* %s */) TO STDOUT", "COPY (SELECT 1) TO STDOUT -- %s", "COPY (SELECT $$%s$$) TO STDOUT",
-        "COPY (SELECT a%s) TO STDOUT", "COPY (SELECT '\\', %s, '\\') TO STDOUT", "COPY (SELECT U&\"%s\") TO STDOUT",
+        "COPY (SELECT '%s', $1) TO STDOUT", "COPY (SELECT a%s) TO STDOUT", "COPY (SELECT '\\', %s, '\\') TO STDOUT", "COPY (SELECT U&\"%s\") TO STDOUT",
     ):  # fmt: skip
         with pytest.raises(onetrip.ProgrammingError, match="placeholder"):
             cursor.copy(statement, ("x",))

@@ -125,6 +125,24 @@ def test_what_was_fetched_is_freed_and_the_rest_continues_in_few_trips(pages: on
     assert pages.trips - before == 2, "the first pieces with the length, and all others"
 
 
+def test_what_a_failed_read_had_taken_is_read_again(pages: onetrip.Connection) -> None:
+    read = "SELECT substr(body, %(position)s, CASE WHEN %(position)s > 1 THEN %(count)s / f.by ELSE %(count)s END) "
+    pages.execute("CREATE TEMP TABLE f (by int)")
+    pages.execute("INSERT INTO f VALUES (0)")
+    pages.commit()
+    (body,) = pages.large_values(LobColumn(read + "FROM page, f WHERE id = %(key)s"), [1], 100)
+    assert body.read(40) == TEXT[:40]
+    with pytest.raises(errors.DivisionByZero):
+        body.read(200_000)
+    pages.rollback()
+    assert body.tell() == 40, "nothing was read"
+    pages.execute("UPDATE f SET by = 1")
+    assert body.read(200_000) == TEXT[40:200_040]
+    assert body.seek(2**63 - 1) == 2**63 - 1
+    assert body.read(1) == "", "no value is that long"
+    pages.rollback()
+
+
 def test_a_reader_is_a_file(pages: onetrip.Connection) -> None:
     (scan,) = pages.large_values(SCAN, [1], prefetch=0)
     assert scan.seek(-6, io.SEEK_END) == len(DATA) - 6

@@ -30,7 +30,9 @@ pub(crate) fn read(bytes: &[u8], sign: u8, sink: &mut dyn Sink) -> PyResult<()> 
         [b'[', ..] => bytes.iter().position(|byte| *byte == b'=').map(|at| &bytes[at + 1..]),
         _ => Some(bytes),
     };
-    Reader { rest: body.unwrap_or_default(), sign }.list(1, sink)
+    let mut reader = Reader { rest: body.unwrap_or_default().trim_ascii(), sign };
+    reader.list(1, sink)?;
+    if reader.rest.is_empty() { Ok(()) } else { Err(wrong()) }
 }
 
 /// The list, of lists for more than one dimension.
@@ -93,10 +95,12 @@ impl<'a> Reader<'a> {
             return Err(wrong());
         }
         sink.open()?;
+        self.skip_blanks();
         if self.takes(b'}') {
             return sink.close();
         }
         loop {
+            self.skip_blanks();
             match self.rest.first() {
                 Some(b'{') => self.list(depth + 1, sink)?,
                 Some(b'"') => sink.value(Some(&self.quoted()?))?,
@@ -105,6 +109,7 @@ impl<'a> Reader<'a> {
                     value => sink.value(Some(value))?,
                 },
             }
+            self.skip_blanks();
             if self.takes(b'}') {
                 return sink.close();
             }
@@ -115,18 +120,25 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_ascii_start();
+    }
+
     fn takes(&mut self, sign: u8) -> bool {
         let rest = self.rest.strip_prefix(&[sign]);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
+    /// An element without quotes: blanks around it are not its own, and the server writes none that is empty or has a
+    /// backslash.
     fn plain(&mut self) -> PyResult<&'a [u8]> {
         let ends = |byte: &u8| *byte == self.sign || *byte == b'}';
         let end = self.rest.iter().position(ends).ok_or_else(wrong)?;
         let (value, rest) = self.rest.split_at(end);
         self.rest = rest;
-        Ok(value)
+        let value = value.trim_ascii_end();
+        if value.is_empty() || value.contains(&b'\\') { Err(wrong()) } else { Ok(value) }
     }
 
     fn quoted(&mut self) -> PyResult<Cow<'a, [u8]>> {

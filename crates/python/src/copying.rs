@@ -1,6 +1,6 @@
 //! The data of a COPY: rows as its text and binary formats write them, and back.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use onetrip_client::core::put_copy_text;
 use onetrip_client::types::{Kind, Type};
@@ -42,7 +42,7 @@ pub(crate) struct CopyBuffer {
 struct Waiting {
     data: Vec<u8>,
     /// The columns' types; none where nobody has said them.
-    types: Vec<Type>,
+    types: Arc<[Type]>,
     has_begun: bool,
     /// Whether rows were written, so that the data's beginning and end are ours to write.
     is_by_row: bool,
@@ -57,31 +57,30 @@ impl CopyBuffer {
 
     /// Takes the columns' types, by name or id.
     fn set_types(&self, types: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let types = types.iter().map(type_of).collect::<PyResult<_>>()?;
+        let types = types.iter().map(type_of).collect::<PyResult<Arc<[Type]>>>()?;
         locked(&self.waiting).types = types;
         Ok(())
     }
 
     /// Adds data; says whether it is due.
     fn write(&self, data: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let mut waiting = locked(&self.waiting);
         if let Ok(text) = data.cast::<PyString>() {
             if self.is_binary {
                 return Err(PyTypeError::new_err("data of a binary COPY is bytes, not str"));
             }
-            waiting.data.extend_from_slice(text.to_cow()?.as_bytes());
-        } else if let Ok(bytes) = data.cast::<PyBytes>() {
-            waiting.data.extend_from_slice(bytes.as_bytes());
-        } else if let Ok(bytes) = data.cast::<PyByteArray>() {
-            waiting.data.extend_from_slice(&bytes.to_vec());
-        } else if data.is_instance_of::<PyMemoryView>() {
-            waiting.data.extend_from_slice(data.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes());
-        } else {
-            let problem = format!("data of COPY is bytes or str, not {}", data.get_type().name()?);
-            return Err(PyTypeError::new_err(problem));
+            return Ok(self.add(text.to_cow()?.as_bytes()));
         }
-        waiting.has_begun = true;
-        Ok(waiting.data.len() >= DUE_BYTES)
+        if let Ok(bytes) = data.cast::<PyBytes>() {
+            return Ok(self.add(bytes.as_bytes()));
+        }
+        if let Ok(bytes) = data.cast::<PyByteArray>() {
+            return Ok(self.add(&bytes.to_vec()));
+        }
+        if data.is_instance_of::<PyMemoryView>() {
+            return Ok(self.add(data.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes()));
+        }
+        let problem = format!("data of COPY is bytes or str, not {}", data.get_type().name()?);
+        Err(PyTypeError::new_err(problem))
     }
 
     /// Adds a row; says whether data is due.
@@ -89,32 +88,43 @@ impl CopyBuffer {
         let width = row.len()?;
         let query = Query { text: String::new(), placeholders: Placeholders::Positions(width) };
         let mut values = Parameters::of(&query, row)?;
-        let mut waiting = locked(&self.waiting);
-        let Waiting { data, types, has_begun, is_by_row } = &mut *waiting;
+        let types = Arc::clone(&locked(&self.waiting).types);
         if !types.is_empty() && types.len() != width {
             let problem = format!("{} types were set, and the row has {width} values", types.len());
             return Err(misuse(row.py(), "data", &problem));
         }
-        if self.is_binary && !*has_begun {
-            put_beginning(data);
-        }
-        (*has_begun, *is_by_row) = (true, true);
-        let start = data.len();
-        let written = if self.is_binary {
-            put_binary_row(row.py(), &values.written(), types, data)
+        let mut written = Vec::new();
+        let put = if self.is_binary {
+            put_binary_row(row.py(), &values.written(), &types, &mut written)
         } else {
             values.untype();
-            put_text_row(&values.written(), data)
+            put_text_row(&values.written(), &mut written)
         };
-        if let Err(problem) = written {
-            data.truncate(start);
-            return Err(misuse(row.py(), "data", &problem));
+        put.map_err(|problem| misuse(row.py(), "data", &problem))?;
+        let mut waiting = locked(&self.waiting);
+        if self.is_binary && !waiting.has_begun {
+            put_beginning(&mut waiting.data);
         }
-        Ok(data.len() >= DUE_BYTES)
+        waiting.is_by_row = true;
+        Ok(waiting.add(&written))
+    }
+}
+
+impl Waiting {
+    /// Adds data; says whether it is due.
+    fn add(&mut self, data: &[u8]) -> bool {
+        self.has_begun |= !data.is_empty();
+        self.data.extend_from_slice(data);
+        self.data.len() >= DUE_BYTES
     }
 }
 
 impl CopyBuffer {
+    /// Python must not run while the lock is held: another thread may wait for it and hold the interpreter.
+    fn add(&self, data: &[u8]) -> bool {
+        locked(&self.waiting).add(data)
+    }
+
     /// Takes what waits.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut locked(&self.waiting).data)

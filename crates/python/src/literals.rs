@@ -33,6 +33,9 @@ pub(crate) fn composed(
     let split = Split::of(statement, Vec::new()).map_err(|problem| refused(&problem))?;
     let numbers: Vec<String> = split.numbers.iter().map(|number| format!("${number}")).collect();
     let query = Query { text: joined(&split.texts, &numbers), placeholders: split.placeholders };
+    if split.texts.iter().any(|text| has_number(text)) {
+        return Err(refused("a statement with placeholders cannot have $1, $2, … of its own"));
+    }
     if !are_outside_of_quotes(&query.text, &split.numbers) {
         return Err(refused(
             "a placeholder cannot stand within quotes, a comment or a name: it becomes a literal",
@@ -62,6 +65,11 @@ pub(crate) fn composed(
     Ok(joined(&split.texts, &literals))
 }
 
+/// Whether a text has something like `$1`, which would be taken for a placeholder where placeholders are looked for.
+fn has_number(text: &str) -> bool {
+    text.as_bytes().windows(2).any(|pair| pair[0] == b'$' && pair[1].is_ascii_digit())
+}
+
 /// Whether the server sees the placeholders, however it reads a backslash within plain quotes.
 fn are_outside_of_quotes(text: &str, numbers: &[usize]) -> bool {
     let mut lifter = Lifter::new();
@@ -72,12 +80,17 @@ fn are_outside_of_quotes(text: &str, numbers: &[usize]) -> bool {
     })
 }
 
-/// The literal of a value of a type, or of none.
+/// The literal of a value of a type, or of none. Text of a dumper that the program has registered is any text.
 fn literal(type_oid: Oid, text: &str) -> String {
     let ty = Type::from_oid(type_oid);
     match ty {
-        Some(Type::INT4 | Type::INT8) if !text.starts_with('-') => return text.to_owned(),
-        Some(Type::BOOL) => return (if text == "t" { "true" } else { "false" }).to_owned(),
+        Some(Type::INT4 | Type::INT8)
+            if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            return text.to_owned();
+        }
+        Some(Type::BOOL) if text == "t" => return "true".to_owned(),
+        Some(Type::BOOL) if text == "f" => return "false".to_owned(),
         _ => {}
     }
     let is_escaped = text.contains('\\');
@@ -86,6 +99,6 @@ fn literal(type_oid: Oid, text: &str) -> String {
     match ty {
         // The server takes it for what it needs; types of the program's own have no name here.
         None | Some(Type::TEXT | Type::UNKNOWN) => format!("{sign}'{quoted}'"),
-        Some(ty) => format!("{sign}'{quoted}'::pg_catalog.\"{}\"", ty.name()),
+        Some(ty) => format!("({sign}'{quoted}'::pg_catalog.\"{}\")", ty.name()),
     }
 }

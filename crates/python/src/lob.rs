@@ -96,12 +96,12 @@ impl Lob {
 
     /// Where reading goes on, counted from zero.
     #[getter]
-    fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         locked(&self.buffer).position()
     }
 
     /// Goes elsewhere. What is here of it stays, what is before it is freed.
-    fn seek(&self, position: u64) {
+    pub(crate) fn seek(&self, position: u64) {
         locked(&self.buffer).seek(position);
     }
 

@@ -329,6 +329,7 @@ impl Session {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut taken = Vec::new();
         let mut wanted = most;
+        let position = lob.get().position();
         loop {
             let (left, is_text) = lob.get().take_into(wanted, &mut taken);
             if left == 0 {
@@ -336,7 +337,12 @@ impl Session {
             }
             wanted = left;
             let one = vec![lob.clone_ref(py)];
-            self.fetch_lobs(py, one, begins, move |lobs, limits| Plan::more(lobs, limits, left))?;
+            let fetched =
+                self.fetch_lobs(py, one, begins, move |lobs, limits| Plan::more(lobs, limits, left));
+            if let Err(error) = fetched {
+                lob.get().seek(position); // what was taken has not been read
+                return Err(error);
+            }
         }
     }
 

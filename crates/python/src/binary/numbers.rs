@@ -1,6 +1,6 @@
 //! Integers, floats and `numeric`.
 
-use std::fmt::{Display, LowerExp, Write};
+use std::fmt::Write;
 use std::str::FromStr;
 
 use onetrip_client::types::Type;
@@ -18,12 +18,25 @@ pub(super) fn put(ty: &Type, text: &str, out: &mut Vec<u8>) -> Option<()> {
         Type::INT2 => out.extend(parsed::<i16>(text)?.to_be_bytes()),
         Type::INT4 => out.extend(parsed::<i32>(text)?.to_be_bytes()),
         Type::INT8 => out.extend(parsed::<i64>(text)?.to_be_bytes()),
-        Type::FLOAT4 => out.extend(parsed::<f32>(text)?.to_be_bytes()),
-        Type::FLOAT8 => out.extend(parsed::<f64>(text)?.to_be_bytes()),
+        Type::FLOAT4 => {
+            let value: f32 = parsed(text)?;
+            is_in_range(text, value.into()).then(|| out.extend(value.to_be_bytes()))?;
+        }
+        Type::FLOAT8 => {
+            let value: f64 = parsed(text)?;
+            is_in_range(text, value).then(|| out.extend(value.to_be_bytes()))?;
+        }
         Type::NUMERIC => put_numeric(text.trim(), out)?,
         _ => out.extend(parsed::<u32>(text)?.to_be_bytes()),
     }
     Some(())
+}
+
+/// Whether a number neither is too large for its type, which makes it infinite, nor so small that nothing is left.
+fn is_in_range(text: &str, value: f64) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let has_digit = mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    !has_digit || (value.is_finite() && value != 0.0)
 }
 
 pub(super) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> Option<()> {
@@ -33,16 +46,19 @@ pub(super) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> Option<()> 
         Type::INT8 => write!(out, "{}", i64::from_be_bytes(bytes.try_into().ok()?)).ok(),
         Type::FLOAT4 => {
             let value = f32::from_be_bytes(bytes.try_into().ok()?);
-            put_float(value, value.into(), FLOAT4_DIGITS, out)
+            put_float(&shortest(value), value.into(), FLOAT4_DIGITS, out)
         }
         Type::FLOAT8 => {
             let value = f64::from_be_bytes(bytes.try_into().ok()?);
-            put_float(value, value, FLOAT8_DIGITS, out)
+            put_float(&format!("{value:e}"), value, FLOAT8_DIGITS, out)
         }
         Type::NUMERIC => put_numeric_text(bytes, out),
         _ => write!(out, "{}", u32::from_be_bytes(bytes.try_into().ok()?)).ok(),
     }
 }
+
+/// Digits behind the first that tell any `float4` from all others.
+const FLOAT4_DIGITS_MAX: usize = 9;
 
 /// From these powers of ten on, floats are written with an exponent.
 const FLOAT4_DIGITS: i32 = 6;
@@ -50,8 +66,38 @@ const FLOAT8_DIGITS: i32 = 15;
 /// Below this one too.
 const SMALL_EXPONENT: i32 = -4;
 
-/// As short as tells it from its neighbours.
-fn put_float(value: impl Display + LowerExp, wide: f64, digits: i32, out: &mut String) -> Option<()> {
+/// The shortest digits that lie nearer to the value than to its neighbours. Where they lie in the middle between two,
+/// PostgreSQL takes more of them, though reading would round to the right one.
+fn shortest(value: f32) -> String {
+    let short = format!("{value:e}");
+    let next = |step: i32| f64::from(f32::from_bits(value.to_bits().wrapping_add_signed(step)));
+    let middles = [next(-1), next(1)].map(|other| (other + f64::from(value)) / 2.0);
+    let is_between = |text: &str| text.parse().is_ok_and(|parsed: f64| middles.contains(&parsed));
+    if value == 0.0 || !value.is_finite() || !is_between(&short) {
+        return short;
+    }
+    let digits = |count: usize| format!("{value:.count$e}");
+    let fits = |text: &String| text.parse() == Ok(value) && !is_between(text);
+    (0..FLOAT4_DIGITS_MAX).map(digits).find(fits).unwrap_or(short)
+}
+
+/// A number without an exponent.
+fn plain(mantissa: &str, exponent: i32) -> String {
+    let (sign, unsigned) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let digits = unsigned.replace('.', "");
+    match usize::try_from(exponent) {
+        Ok(whole) if whole + 1 >= digits.len() => format!("{sign}{digits:0<width$}", width = whole + 1),
+        Ok(whole) => format!("{sign}{}.{}", &digits[..=whole], &digits[whole + 1..]),
+        Err(_) => format!(
+            "{sign}0.{:0>width$}",
+            digits,
+            width = digits.len() - 1 + exponent.unsigned_abs() as usize
+        ),
+    }
+}
+
+/// Written with an exponent, or without where it is neither large nor small.
+fn put_float(written: &str, wide: f64, digits: i32, out: &mut String) -> Option<()> {
     if !wide.is_finite() {
         out.push_str(match () {
             () if wide.is_nan() => "NaN",
@@ -60,11 +106,10 @@ fn put_float(value: impl Display + LowerExp, wide: f64, digits: i32, out: &mut S
         });
         return Some(());
     }
-    let written = format!("{value:e}");
     let (mantissa, exponent) = written.split_once('e')?;
     let exponent: i32 = exponent.parse().ok()?;
     if (SMALL_EXPONENT..digits).contains(&exponent) {
-        return write!(out, "{value}").ok();
+        return write!(out, "{}", plain(mantissa, exponent)).ok();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     write!(out, "{mantissa}e{sign}{:02}", exponent.abs()).ok()

@@ -90,6 +90,9 @@ fn date(text: &str) -> Option<i64> {
     };
     let mut parts = text.split('-').map(number);
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if year == 0 {
+        return None; // 1 BC is followed by 1
+    }
     let year = if is_before { 1 - year } else { year };
     if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;

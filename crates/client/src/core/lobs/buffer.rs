@@ -20,6 +20,9 @@ const AHEAD_PIECES: u64 = 16;
 /// behind its end is asked in vain.
 const GROWTH: u64 = 3;
 
+/// Most bytes of a large object: 4 TiB since PostgreSQL 9.3. Nothing is asked for behind them.
+const LENGTH_MAX: u64 = 1 << 42;
+
 /// Longest character in bytes.
 const CHARACTER_BYTES: usize = 4;
 
@@ -257,7 +260,7 @@ impl LobBuffer {
         }
         self.pieces.clear();
         (self.here, self.end, self.run) = (0, position, 0);
-        self.is_whole = self.length.is_some_and(|length| position >= length);
+        self.is_whole = position >= self.length.unwrap_or(LENGTH_MAX);
     }
 }
 
@@ -370,6 +373,9 @@ mod tests {
         assert_eq!((buffer.length(), buffer.is_whole(), buffer.position()), (Some(13), true, 10));
         buffer.seek(13);
         assert_eq!((buffer.is_whole(), buffer.bytes()), (true, &b""[..]));
+        let mut far = LobBuffer::default();
+        far.seek(u64::MAX);
+        assert_eq!((plan(&far, &OBJECT, 1).1, far.position()), (0, u64::MAX), "nothing is that long");
         let mut missing = LobBuffer::default();
         missing.take_in(Arrived::NOTHING, 0, PIECE);
         assert_eq!((missing.length(), missing.is_whole()), (Some(0), true));
