@@ -214,6 +214,25 @@ impl Script {
         self.send(bytes, Wait::Ready(ready), format!("{form} {text}"));
     }
 
+    /// The end of a transaction, mostly COMMIT.
+    pub fn end_transaction(&mut self, random: &mut Random) {
+        self.simple(random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK", "END"]));
+    }
+
+    /// What `write` makes for this session: one statement, which commits by itself, or some in a transaction.
+    pub fn writes(&mut self, random: &mut Random, write: fn(&mut Random, usize) -> String) {
+        if !random.one_in(3) {
+            let text = write(random, self.session);
+            return self.any(random, &text);
+        }
+        self.simple(random.pick(&["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"]));
+        for _ in 0..random.within(1..3) {
+            let text = write(random, self.session);
+            self.simple(&text);
+        }
+        self.end_transaction(random);
+    }
+
     /// What may come between any two statements of a program: something that `write` makes for this session, an error, or
     /// one of these texts.
     pub fn interruption(

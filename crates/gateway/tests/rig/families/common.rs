@@ -33,10 +33,6 @@ pub(crate) const USUAL: [(usize, &str); 6] = [
     (1, ""),
 ];
 
-pub(crate) fn end(script: &mut Script, random: &mut Random) {
-    script.simple(random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK", "END"]));
-}
-
 /// A statement that writes where others read; alone, it commits.
 pub(crate) fn write(random: &mut Random, session: usize) -> String {
     let parent = random.pick(&PARENTS);
@@ -124,16 +120,8 @@ pub(crate) fn writer(script: &mut Script, random: &mut Random, ddl_one_in: usize
     for _ in 0..random.within(2..6) {
         if !script.is_calm() && random.one_in(ddl_one_in) {
             ddl(script, random);
-        } else if random.one_in(3) {
-            script.simple(random.pick(&["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"]));
-            for _ in 0..random.within(1..3) {
-                let text = write(random, script.session());
-                script.simple(&text);
-            }
-            end(script, random);
         } else {
-            let text = write(random, script.session());
-            script.any(random, &text);
+            script.writes(random, write);
         }
     }
 }

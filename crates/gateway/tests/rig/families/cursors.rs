@@ -2,7 +2,7 @@
 
 use super::super::random::Random;
 use super::super::script::Script;
-use super::common::{USUAL, begin, end, interruption, writer};
+use super::common::{USUAL, begin, interruption, writer};
 
 /// What is read, plainly and otherwise.
 const QUERIES: [&str; 14] = [
@@ -55,7 +55,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
         } else {
             cursor(script, random);
         }
-        end(script, random);
+        script.end_transaction(random);
         if random.one_in(3) {
             // What a holdable cursor allows.
             let name = random.pick(&NAMES);
@@ -77,7 +77,7 @@ fn as_django(script: &mut Script, random: &mut Random) {
             interruption(script, random);
         }
         if piece == 3 && !held.is_empty() {
-            end(script, random);
+            script.end_transaction(random);
         }
     }
     script.simple(&format!("CLOSE {DRIVERS}"));

@@ -4,7 +4,7 @@ use super::super::random::Random;
 use super::super::schema::{OBJECTS, object_length};
 use super::super::script::{Form, Manner, Script, Statement};
 use super::super::step::Wait;
-use super::common::{begin, end, interruption};
+use super::common::{begin, interruption};
 use crate::common::messages::{call_binary, function_call};
 
 const READ: i32 = 0x4_0000;
@@ -107,7 +107,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
         if random.one_in(20) {
             open(script, 69_999, READ); // there is none
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::random::Random;
 use super::super::schema::{GROUPS, PARENTS, children, group, reference};
 use super::super::script::{Manner, Script, Statement, Value};
-use super::common::{SNAPSHOTS, begin, end, interruption, writer};
+use super::common::{SNAPSHOTS, begin, interruption, writer};
 
 /// What is asked for each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
             let body = if random.one_in(5) { random.pick(&BODIES) } else { body };
             one_loop(script, random, body, manner, interrupts);
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::random::Random;
 use super::super::script::{Manner, Script, Statement, Value, bind_all, parse_typed};
 use super::super::step::Wait;
-use super::common::{USUAL, begin, end, interruption, writer};
+use super::common::{USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// What is read, plainly and otherwise.
@@ -51,7 +51,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
             0 => in_turn(script, random),
             _ => one(script, random),
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }
 

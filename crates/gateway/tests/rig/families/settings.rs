@@ -3,7 +3,7 @@
 use super::super::random::Random;
 use super::super::schema::PARENTS;
 use super::super::script::{Manner, Script, Statement, Value};
-use super::common::{USUAL, begin, end, interruption, writer};
+use super::common::{USUAL, begin, interruption, writer};
 
 /// What comes again and again.
 const SETTINGS: [&str; 20] = [
@@ -91,6 +91,6 @@ fn work(script: &mut Script, random: &mut Random, restlessness: usize) {
         }
     }
     if is_transaction {
-        end(script, random);
+        script.end_transaction(random);
     }
 }

@@ -3,7 +3,7 @@
 use super::super::random::Random;
 use super::super::script::{Form, INT4, INT8, Manner, Script, Statement, Value};
 use super::super::step::Wait;
-use super::common::{USUAL, begin, end, interruption, writer};
+use super::common::{USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// What is prepared; the same texts again and again, so that they are known.
@@ -62,7 +62,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
             let text = random.pick(&texts);
             step(script, random, text, sessions);
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }
 

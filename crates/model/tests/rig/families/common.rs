@@ -19,10 +19,6 @@ pub(super) fn begin(script: &mut Script, random: &mut Random, ways: &[&str]) {
     }
 }
 
-pub(super) fn end(script: &mut Script, random: &mut Random) {
-    script.simple(random.pick(&["COMMIT", "COMMIT", "COMMIT", "ROLLBACK", "END"]));
-}
-
 /// A statement that writes where others read; alone, it commits.
 pub(super) fn write(random: &mut Random, session: usize) -> String {
     let parent = random.pick(&PARENTS);
@@ -73,16 +69,6 @@ pub(super) fn interruption(script: &mut Script, random: &mut Random) {
 /// A session that changes what the others read.
 pub(super) fn writer(script: &mut Script, random: &mut Random) {
     for _ in 0..random.within(2..6) {
-        if random.one_in(3) {
-            script.simple(random.pick(&["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"]));
-            for _ in 0..random.within(1..3) {
-                let text = write(random, script.session());
-                script.simple(&text);
-            }
-            end(script, random);
-        } else {
-            let text = write(random, script.session());
-            script.any(random, &text);
-        }
+        script.writes(random, write);
     }
 }

@@ -3,7 +3,7 @@
 use onetrip_model::random::Random;
 use onetrip_model::script::Script;
 
-use super::common::{begin, end};
+use super::common::begin;
 
 /// Sessions that want the same rows.
 pub(crate) fn conflicts(script: &mut Script, random: &mut Random) {
@@ -39,6 +39,6 @@ pub(crate) fn conflicts(script: &mut Script, random: &mut Random) {
                 }
             }
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }

@@ -5,7 +5,7 @@ use onetrip_model::script::{Manner, Script, Statement, Value};
 use onetrip_model::step::{Aside, Step};
 
 use super::super::simulation::PRIVATE;
-use super::common::{PARENTS, begin, end, interruption, writer};
+use super::common::{PARENTS, begin, interruption, writer};
 
 const SNAPSHOTS: [&str; 6] = [
     "BEGIN ISOLATION LEVEL REPEATABLE READ",
@@ -32,7 +32,7 @@ pub(crate) fn loops(script: &mut Script, random: &mut Random) {
             let body = if random.one_in(5) { random.below(BODIES) } else { body };
             one_loop(script, random, body, manner, interrupts);
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }
 
@@ -71,6 +71,8 @@ fn walk(random: &mut Random, mut rows: Vec<usize>) -> Vec<usize> {
 }
 
 const BODIES: usize = 11;
+/// Children of a parent.
+const CHILDREN: &str = "SELECT id, val FROM c WHERE pid = $1 ORDER BY id";
 /// Notes, and when they were made, by their parent: written as the session's time zone says.
 const NOTES: &str = "SELECT note, made FROM d WHERE pid = $1 ORDER BY id";
 
@@ -78,7 +80,7 @@ fn iteration(script: &mut Script, random: &mut Random, body: usize, manner: Mann
     let number = place as i64;
     let id = Value::Int(PARENTS[place]);
     let by = |text: &str, value: &Value| Statement::new(text, std::slice::from_ref(value));
-    let children = by("SELECT id, val FROM c WHERE pid = $1 ORDER BY id", &id);
+    let children = by(CHILDREN, &id);
     let reference =
         if place % 4 == 3 { Value::Null } else { Value::Int(1000 + 10 * ((number * 7) % 20) + 1) };
     match body {
@@ -125,7 +127,7 @@ pub(crate) fn reloads(script: &mut Script, random: &mut Random) {
             }
         }
     }
-    end(script, random);
+    script.end_transaction(random);
 }
 
 /// Loops over which the server fails to take back what was read ahead.
@@ -138,10 +140,9 @@ pub(crate) fn refusals(script: &mut Script, random: &mut Random) {
             let aside = Step::aside(script.session(), Aside::Refuses(PRIVATE));
             script.joined(|script| script.push(aside));
         }
-        let text = "SELECT id, val FROM c WHERE pid = $1 ORDER BY id";
-        script.run(&Statement::new(text, &[Value::Int(id)]), manner);
+        script.run(&Statement::new(CHILDREN, &[Value::Int(id)]), manner);
     }
-    end(script, random);
+    script.end_transaction(random);
 }
 
 /// A loop over so many rows, and behind one of them something else.
@@ -153,8 +154,7 @@ fn walk_of_chain(
 ) {
     script.run(&Statement::new("SELECT id, name, ref, grp FROM p ORDER BY id", &[]), manner);
     for (place, id) in PARENTS.into_iter().skip(1).take(rows).enumerate() {
-        let text = "SELECT id, val FROM c WHERE pid = $1 ORDER BY id";
-        script.run(&Statement::new(text, &[Value::Int(id)]), manner);
+        script.run(&Statement::new(CHILDREN, &[Value::Int(id)]), manner);
         if place == at {
             script.any(random, between);
         }
@@ -217,6 +217,6 @@ pub(crate) fn chains(script: &mut Script, random: &mut Random, sessions: usize) 
                 script.any(random, text);
             }
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }

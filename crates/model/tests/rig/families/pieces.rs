@@ -5,7 +5,7 @@ use onetrip_model::random::Random;
 use onetrip_model::script::{Form, INT8, Manner, Script, Statement, Value, bind_all, parse_typed};
 use onetrip_model::step::Wait;
 
-use super::common::{begin, end, interruption, writer};
+use super::common::{begin, interruption, writer};
 
 const WALKED: [&str; 5] = [
     "SELECT id, v FROM n ORDER BY id",
@@ -58,7 +58,7 @@ pub(crate) fn portals(script: &mut Script, random: &mut Random) {
         if random.one_in(2) {
             script.send([close_portal(portal), sync()].concat(), Wait::Ready(1), format!("close {portal:?}"));
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn cursors(script: &mut Script, random: &mut Random) {
         script.any(random, &format!("DECLARE {name}{scroll} CURSOR{hold} FOR {query}"));
         let (rows, interrupts) = (random.pick(&[1, 5, 10, 10]), random.pick(&[0, 0, 5, 10]));
         if holds && random.one_in(2) {
-            end(script, random);
+            script.end_transaction(random);
         }
         let how = random.pick(&["FETCH", "FETCH FORWARD"]);
         for _ in 0..random.within(1..40 / rows + 3) {
@@ -101,6 +101,6 @@ pub(crate) fn cursors(script: &mut Script, random: &mut Random) {
         if random.one_in(2) {
             script.simple(&format!("CLOSE {name}"));
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }

@@ -5,7 +5,7 @@ use onetrip_model::random::Random;
 use onetrip_model::script::{Form, INT4, INT8, Manner, Script, Statement, Value};
 use onetrip_model::step::Wait;
 
-use super::common::{USUAL, begin, end, interruption, writer};
+use super::common::{USUAL, begin, interruption, writer};
 
 /// Prepared statements.
 pub(crate) fn statements(script: &mut Script, random: &mut Random) {
@@ -63,6 +63,6 @@ pub(crate) fn statements(script: &mut Script, random: &mut Random) {
                 _ => interruption(script, random),
             }
         }
-        end(script, random);
+        script.end_transaction(random);
     }
 }
