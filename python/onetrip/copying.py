@@ -22,6 +22,7 @@ _PARTS = re.compile(
     | --[^\n]* | /\*.*?\*/ | [\w$]+ | [(),]""",
     re.DOTALL | re.VERBOSE,
 )
+_DOLLARS = re.compile(r"(?P<sign>\$\w*\$)(?P<text>.*)(?P=sign)", re.DOTALL)
 _GIVES = {("FROM", "STDIN"): True, ("TO", "STDOUT"): False}
 _JSON: dict[str | int, type[Json]] = {"json": Json, 114: Json, "jsonb": Jsonb, 3802: Jsonb}
 
@@ -53,14 +54,14 @@ def _says_binary(options: list[str]) -> bool:
         if depth == 0 and word == "BINARY":
             return True
         if depth == 1 and word == "FORMAT" and options[at - 1] in ("(", ","):
-            return _unquoted(options[at + 1]) == "BINARY"
+            return any(_unquoted(other) == "BINARY" for other in options[at + 1 : at + 2])
     return False
 
 
 def _unquoted(word: str) -> str:
     """The text of a string or a name, as long as it has no escapes."""
-    if word.startswith("$"):
-        return word.split("$")[2]
+    if quoted := _DOLLARS.fullmatch(word):
+        return quoted["text"]
     return word.removeprefix("E").strip("'\"") if word.endswith(("'", '"')) else word
 
 

@@ -237,6 +237,11 @@ def test_the_format_is_known_from_the_statement_alone(connection: onetrip.Connec
         with connection.cursor().copy(statement) as copy:
             copy.write_row((1, 2))
     assert connection.execute('SELECT * FROM "binary"').fetchall() == [(1, 2)] * 12
+    for broken in ("(FORMAT", "(FORMAT $1)", "(FORMAT $$)"):
+        connection.execute("SAVEPOINT s")
+        with pytest.raises(errors.SyntaxError), connection.cursor().copy(f'COPY "binary" FROM STDIN {broken}') as copy:
+            copy.write("1\t2\n")
+        connection.execute("ROLLBACK TO s")
     with connection.cursor().copy('COPY "binary" FROM STDIN (FORMAT csv, FORCE_NOT_NULL ("format"))') as copy:
         copy.write("1,2\n")
     with connection.cursor().copy("COPY (SELECT 'to stdout (format binary)', 5) TO STDOUT") as copy:

@@ -111,7 +111,8 @@ pub(super) fn put_text(element: &Type, bytes: &[u8], out: &mut String) -> PyResu
     }
     let mut lengths = Vec::with_capacity(depth);
     for _ in 0..depth {
-        lengths.push(reader.number()?);
+        // A dimension without elements is none, and would have no end of lists for the bytes that it takes.
+        lengths.push(Some(reader.number()?).filter(|length| *length > 0).ok_or_else(broken)?);
         reader.number()?;
     }
     if lengths.is_empty() {
