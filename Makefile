@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all a newcomer needs; both install what is missing (as root) or say what to install.
 
-CARGO ?= cargo
+export CARGO ?= $(CURDIR)/scripts/cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .PHONY: demo test lint bench lab prove fuzz build clean
@@ -9,7 +9,7 @@ build:
 	@scripts/setup build
 	$(CARGO) build --release --locked -p onetrip
 
-demo: build
+demo:
 	@scripts/demo
 
 test:
@@ -21,6 +21,7 @@ test:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p onetrip --no-default-features -- -D warnings
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml
 
 bench: build
