@@ -3,6 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+#[cfg(feature = "lab")]
 use onetrip_lab::Allocated;
 
 /// An allocator around another. The program names that one: a library that did would bring it into Python. It counts once
@@ -15,6 +16,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// From now on allocations are counted, if this is the allocator of the program: it is not where Python is. Whether it is.
+#[cfg(feature = "lab")]
 pub(crate) fn count() -> bool {
     IS_COUNTING.store(true, Relaxed);
     drop(std::hint::black_box(Box::new(0_u8)));
@@ -22,6 +24,7 @@ pub(crate) fn count() -> bool {
 }
 
 /// What has been allocated since then.
+#[cfg(feature = "lab")]
 pub(crate) fn allocated() -> Allocated {
     Allocated { count: Some(COUNT.load(Relaxed)), bytes: BYTES.load(Relaxed) }
 }

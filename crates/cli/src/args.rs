@@ -13,6 +13,7 @@ use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::explain::ExplainOptions;
+#[cfg(feature = "lab")]
 use crate::lab::LabOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     /// Put a simulated distance between two programs
     Link(LinkCommandOptions),
     /// Measure what round trips cost, and draw it: workloads with known answers and known trips
+    #[cfg(feature = "lab")]
     Lab(LabOptions),
 }
 

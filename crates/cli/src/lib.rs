@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod gateway;
 mod judge;
+#[cfg(feature = "lab")]
 mod lab;
 mod link;
 mod output;
@@ -20,6 +21,7 @@ mod run;
 mod serve;
 mod stop;
 mod trace;
+#[cfg(feature = "lab")]
 mod tune;
 
 use std::ffi::OsString;
@@ -55,6 +57,7 @@ fn run(command: Command) -> ExitCode {
         Command::Demo(options) => demo::demo(&options),
         Command::Ping(options) => ping::ping(&options),
         Command::Link(options) => link::link(&options),
+        #[cfg(feature = "lab")]
         Command::Lab(options) => lab::lab(&options),
     };
     done.unwrap_or_else(|error| {

@@ -161,10 +161,11 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 fn chart(report: &Report<'_>, path: &Path) -> Result<Option<Vec<u8>>> {
     let Some(prices) = report.prices.filter(|_| report.summary.trips.total > 0) else { return Ok(None) };
     let title = report.headline();
-    if is_png(path) {
-        return Ok(onetrip_report::curve_png(&prices.curve, &title).transpose()?);
+    match path {
+        #[cfg(feature = "png")]
+        path if is_png(path) => Ok(onetrip_report::curve_png(&prices.curve, &title).transpose()?),
+        _ => Ok(onetrip_report::curve_svg(&prices.curve, &title).map(String::into_bytes)),
     }
-    Ok(onetrip_report::curve_svg(&prices.curve, &title).map(String::into_bytes))
 }
 
 fn is_png(path: &Path) -> bool {
@@ -174,5 +175,11 @@ fn is_png(path: &Path) -> bool {
 fn chart_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let is_svg = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
-    if is_svg || is_png(&path) { Ok(path) } else { Err("its name must end in .svg or .png".to_owned()) }
+    match (is_svg, is_png(&path)) {
+        (false, false) => Err("its name must end in .svg or .png".to_owned()),
+        (false, true) if cfg!(not(feature = "png")) => {
+            Err("this onetrip was built without PNG files: the name must end in .svg".to_owned())
+        }
+        _ => Ok(path),
+    }
 }

@@ -23,7 +23,7 @@ use onetrip_report::{Report, count};
 use self::data::Staff;
 use self::database::Database;
 use self::interrupt::{Interrupted, Interruptible};
-use self::runs::{Line, Plan, Progress};
+use self::runs::{Plan, Progress};
 use self::table::Table;
 use crate::exit::ExitCode;
 use crate::output::{Format, OutputOptions, PageOptions, Stream, print, write_pages};
@@ -107,15 +107,15 @@ fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) ->
     database.fill(&staff, work, |lines| progress.step(lines))?;
     drop(progress);
     let plan = Plan::new(options.employees as usize, options.rtt, options.full);
-    let lines = plan.run(database, &staff, work)?;
-    let is_embedded = options.database.is_none();
-    let Some(Line { analysis, .. }) = lines.first() else { return Ok(()) };
-    let forecast = Forecast::new(&analysis.summary, &analysis.timeline);
-    let prices = forecast.prices(&plan.distances[1..], None);
-    let report = Report { prices: Some(&prices), ..Report::new(&analysis.summary) };
-    let table = Table { plan: &plan, lines: &lines, is_embedded }.text();
-    print(Stream::Output, |style| format!("{}\n{table}", report.text(style)))?;
-    write_pages(&report, analysis, &options.output().pages)
+    let lines = plan.run(database, &staff, work, |analysis| {
+        let forecast = Forecast::new(&analysis.summary, &analysis.timeline);
+        let prices = forecast.prices(&plan.distances[1..], None);
+        let report = Report { prices: Some(&prices), ..Report::new(&analysis.summary) };
+        print(Stream::Output, |style| format!("{}\n", report.text(style)))?;
+        write_pages(&report, analysis, &options.output().pages)
+    })?;
+    let table = Table { plan: &plan, lines: &lines, is_embedded: options.database.is_none() };
+    print(Stream::Output, |_| table.text())
 }
 
 fn distance(text: &str) -> Result<Duration, String> {

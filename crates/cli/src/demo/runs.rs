@@ -99,17 +99,22 @@ impl Plan {
         distance.as_nanos() * self.employees as u128 <= LOOP_WAIT_MAX.as_nanos()
     }
 
-    /// Runs everything.
+    /// Runs everything; `on_first` is given the first run as soon as it ends.
     pub(super) fn run(
         &self,
         database: &Database,
         staff: &Staff,
         work: &mut Interruptible,
+        on_first: impl FnOnce(&Analysis) -> Result<()>,
     ) -> Result<Vec<Line>> {
         let runs = Runs { database, staff };
         let mut lines = Vec::new();
+        let mut on_first = Some(on_first);
         for (way, employees) in self.lines() {
             let run = runs.run(way, employees, Duration::ZERO, work)?;
+            if let Some(on_first) = on_first.take() {
+                on_first(&run.analysis)?;
+            }
             let cell = Cell { measured: Some(run.time), forecast: None, late: run.late };
             let alone = run.time.saturating_sub(Duration::from_nanos(run.analysis.summary.elapsed_ns));
             lines.push(Line { way, employees, analysis: run.analysis, alone, cells: vec![cell] });

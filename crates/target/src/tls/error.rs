@@ -136,6 +136,9 @@ pub enum TlsError {
         #[source]
         source: rustls::Error,
     },
+    /// A build without the feature `tls`.
+    #[error("this onetrip was built without TLS: build it with the feature \"tls\", which is on by default")]
+    LeftOut,
     /// Settings that rustls refuses.
     #[error("TLS cannot be set up")]
     Configuration(#[source] rustls::Error),

@@ -16,6 +16,7 @@ pub(super) fn check(
     certificate: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
     roots: &[CertificateDer<'_>],
+    algorithms: &WebPkiSupportedAlgorithms,
     now: UnixTime,
 ) -> Option<Result<(), Error>> {
     let parsed = Certificate::from_der(certificate).ok()?;
@@ -23,7 +24,7 @@ pub(super) fn check(
     let is_trusted = if body.issuer == body.subject {
         roots.contains(certificate)
     } else if body.version == Version::V1 {
-        let is_signed = roots.iter().any(|root| is_signed_by(&parsed, root));
+        let is_signed = roots.iter().any(|root| is_signed_by(&parsed, root, algorithms));
         if !is_signed && !intermediates.is_empty() {
             return None; // perhaps signed by one of them, which is not looked into
         }
@@ -61,7 +62,11 @@ pub(super) fn verify_signature(
     }
 }
 
-fn is_signed_by(certificate: &Certificate, root: &CertificateDer<'_>) -> bool {
+fn is_signed_by(
+    certificate: &Certificate,
+    root: &CertificateDer<'_>,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> bool {
     let Ok(root) = Certificate::from_der(root) else { return false };
     let issuer = &root.tbs_certificate;
     if issuer.subject != certificate.tbs_certificate.issuer {
@@ -71,8 +76,7 @@ fn is_signed_by(certificate: &Certificate, root: &CertificateDer<'_>) -> bool {
     let algorithm = (identifier(&key.algorithm), identifier(&certificate.signature_algorithm));
     let (Some(key_algorithm), Some(signature_algorithm)) = algorithm else { return false };
     let Ok(message) = certificate.tbs_certificate.to_der() else { return false };
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.signature_verification_algorithms.all.iter().any(|algorithm| {
+    algorithms.all.iter().any(|algorithm| {
         algorithm.public_key_alg_id().as_ref() == key_algorithm
             && algorithm.signature_alg_id().as_ref() == signature_algorithm
             && algorithm

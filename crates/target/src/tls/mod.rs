@@ -12,6 +12,7 @@ mod verifier;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{IpAddr, Ipv4Addr, ServerName};
 use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
@@ -33,13 +34,25 @@ pub struct TlsPlan {
     roots: Option<String>,
 }
 
-/// Makes the plan; `None` where TLS can never be used: `disable`, or unix sockets only.
+/// Makes the plan; `None` where TLS can never be used: `disable`, unix sockets only, or `allow` and `prefer` in a build
+/// without the feature `tls`.
 ///
 /// # Errors
 /// Certificates, keys or settings that cannot be used.
 pub fn connector(conninfo: &Conninfo) -> Result<Option<TlsPlan>, TlsError> {
     let usable = conninfo.sslmode != SslMode::Disable && !conninfo.hosts.iter().all(Host::is_unix);
-    if usable { TlsPlan::new(conninfo).map(Some) } else { Ok(None) }
+    let is_left_out = cfg!(not(feature = "tls")) && !conninfo.sslmode.requires_tls();
+    if usable && !is_left_out { TlsPlan::new(conninfo).map(Some) } else { Ok(None) }
+}
+
+#[cfg(feature = "tls")]
+fn provider() -> Result<CryptoProvider, TlsError> {
+    Ok(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+#[cfg(not(feature = "tls"))]
+fn provider() -> Result<CryptoProvider, TlsError> {
+    Err(TlsError::LeftOut)
 }
 
 impl TlsPlan {
@@ -49,7 +62,7 @@ impl TlsPlan {
         if direct && !sslmode.requires_tls() {
             return Err(TlsError::WeakDirect { sslmode });
         }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(provider()?);
         let trust = files::trust(conninfo, &provider)?;
         let roots = trust.as_ref().map(|trust| trust.origin.clone());
         let verifier = Verifier {

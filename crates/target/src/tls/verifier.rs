@@ -67,6 +67,7 @@ impl Trust {
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
+        algorithms: &WebPkiSupportedAlgorithms,
         now: UnixTime,
     ) -> Result<bool, Error> {
         match self.chain.verify_server_cert(end_entity, intermediates, name, &[], now) {
@@ -78,7 +79,7 @@ impl Trust {
             Err(error @ Error::InvalidCertificate(CertificateError::Other(_)))
                 if !self.has_revocation_lists =>
             {
-                let decision = legacy::check(end_entity, intermediates, &self.roots, now);
+                let decision = legacy::check(end_entity, intermediates, &self.roots, algorithms, now);
                 decision.unwrap_or(Err(error)).map(|()| false)
             }
             Err(error) => Err(error),
@@ -125,7 +126,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if let Some(trust) = &self.trust {
-            let name_fits = trust.check_chain(end_entity, intermediates, server_name, now)?;
+            let name_fits = trust.check_chain(end_entity, intermediates, server_name, &self.algorithms, now)?;
             if self.checks_name && !name_fits {
                 names::check(end_entity, server_name).map_err(|names| {
                     let mismatch = NameMismatch { names, host: server_name.to_str().into_owned() };
