@@ -17,6 +17,8 @@ pub struct Conversation {
     unanswered: u32,
     pipelines: bool,
     last_reply_at: Option<Moment>,
+    /// The client had not received that reply when it sent what comes next.
+    has_unread: bool,
 }
 
 /// What a unit's arrival means.
@@ -32,12 +34,19 @@ impl Conversation {
     /// The first byte of a unit arrived. Each call is matched by one of [`Self::unit_answered`] or
     /// [`Self::unit_served`].
     pub fn unit_arrived(&mut self, now: Moment) -> Arrival {
-        let starts_trip = self.unanswered == 0;
+        let starts_trip = self.unanswered == 0 && !(self.has_unread && self.last_reply_at.is_some());
+        self.unanswered += 1;
         self.unanswered += 1;
         self.pipelines |= !starts_trip;
         let reaction_min = if self.pipelines { PIPELINER_REACTION_MIN_NANOS } else { REACTION_MIN_NANOS };
         let too_soon = self.last_reply_at.is_some_and(|last| now.since(last) < reaction_min);
         Arrival { starts_trip, may_share: starts_trip && too_soon }
+    }
+
+    /// Whether the client had received the last reply when it sent what arrives next. Who sees acknowledgements knows; a
+    /// unit that was sent before shares the trip, however late it is seen.
+    pub fn client_has_read(&mut self, has_read: bool) {
+        self.has_unread = !has_read;
     }
 
     /// The last byte of a unit's reply left for the client.

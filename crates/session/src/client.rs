@@ -32,7 +32,7 @@ impl Session {
         }
         let length = header.frame_len();
         let inspected = length.min(INSPECT_BYTES_MAX);
-        if input.len() < inspected && is_inspected(header.tag) {
+        if input.len() < inspected && is_inspected(header.tag) && !self.is_cut {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
@@ -52,7 +52,7 @@ impl Session {
         }
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
-        let is_whole = length <= INSPECT_BYTES_MAX;
+        let is_whole = length <= INSPECT_BYTES_MAX && !(self.is_cut && available < length);
         if self.needs_broken(header.tag, body) {
             return Err(self.statement_refused());
         }
@@ -182,8 +182,11 @@ impl Session {
             Ok(parse) => (parse.statement, parse.text, Some(parse)),
             Err(_) if !is_whole => {
                 let mut reader = Reader::new(body);
-                let name = reader.c_str().unwrap_or_default();
-                (name, reader.rest(), None)
+                let name = reader.c_str();
+                if name.is_err() && self.is_cut {
+                    self.prepared.clear(); // any of them may be another now
+                }
+                (name.unwrap_or_default(), reader.rest(), None)
             }
             Err(_) => return self.undecoded_request(unit, Expect::Parse),
         };
@@ -268,8 +271,10 @@ impl Session {
     fn bind_unseen(&mut self, unit: u64, body: &[u8]) {
         let mut reader = Reader::new(body);
         let portal = reader.c_str().unwrap_or_default();
-        let name = reader.c_str().unwrap_or_default();
-        let prepared = self.prepared.get(name).cloned().unwrap_or_default();
+        let name = reader.c_str();
+        let is_named = name.is_ok() || !self.is_cut;
+        let known = self.prepared.get(name.unwrap_or_default()).filter(|_| is_named);
+        let prepared = known.cloned().unwrap_or_default();
         self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
@@ -374,6 +379,10 @@ impl Session {
 
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
     fn read_text(&mut self, text: &[u8]) -> Text {
+        if self.is_cut {
+            self.parameters.clear();
+            return Text { effect: Effect::MayDefine, ..Text::default() }; // how it goes on was not captured
+        }
         let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
         let lifted = lifter.lift(text, self.standard_strings);
         parameters.clear();

@@ -20,6 +20,7 @@ mod canonical;
 mod client;
 mod functions;
 mod names;
+mod observed;
 mod parameters;
 mod remedies;
 mod reply_queue;
@@ -31,6 +32,7 @@ mod statements;
 mod tally;
 mod units;
 
+pub use observed::Observed;
 pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, LobPolicy, LobPrefetch,
     Remedies, Rule, UnknownIsolation, Verify,

@@ -23,12 +23,13 @@ impl Session {
             Some(Ok(header)) => header,
         };
         let length = header.frame_len();
-        if input.len() < length.min(INSPECT_BYTES_MAX) && self.is_inspected_reply(header.tag) {
+        if input.len() < length.min(INSPECT_BYTES_MAX) && self.is_inspected_reply(header.tag) && !self.is_cut {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
-        let reply = self.book_reply(now, header.tag, body, length <= INSPECT_BYTES_MAX, available);
+        let is_whole = length <= INSPECT_BYTES_MAX && !(self.is_cut && available < length);
+        let reply = self.book_reply(now, header.tag, body, is_whole, available);
         let verdict = self.pass_reply(now, header.tag, &input[..available], length, reply)?;
         self.server_passing = length - available;
         self.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.passes_rest();

@@ -199,6 +199,12 @@ pub struct Session {
     pub(crate) last_reply_unit: u64,
     /// When the client said that it ends, or was gone.
     pub(crate) client_left_at: Option<Moment>,
+    /// Both sides speak for themselves: nothing is answered or changed.
+    pub(crate) is_observed: bool,
+    /// The message that is being booked ends before its length: the rest was not captured.
+    pub(crate) is_cut: bool,
+    /// Bytes of replies were missed since the books last were whole.
+    pub(crate) lost_results: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,6 +277,9 @@ impl Session {
             undecoded: 0,
             last_reply_unit: 0,
             client_left_at: None,
+            is_observed: false,
+            is_cut: false,
+            lost_results: false,
             config,
         }
     }

@@ -35,6 +35,10 @@ impl Session {
         };
         let Some(packet) = input.get(..length) else { return Ok(Verdict::Wait) };
         match Startup::decode(&packet[4..]) {
+            Ok(Startup::SslRequest | Startup::GssEncRequest) if self.is_observed => {
+                self.connect_unit(now, length);
+                Ok(Verdict::Forward(length))
+            }
             Ok(Startup::SslRequest | Startup::GssEncRequest) => {
                 let code = packet[4..].first_chunk().map_or(0, |code| u32::from_be_bytes(*code));
                 if self.declined.replace(code) == Some(code) {
@@ -106,7 +110,7 @@ impl Session {
         input: &[u8],
     ) -> Result<Verdict, SessionError> {
         if self.phase == Phase::Opening {
-            return Err(SessionError::Server(WireError::Truncated));
+            return self.answer_encryption(now, input);
         }
         // A client that knows what it will be asked for sends ahead: the oldest of its packets is answered next.
         let unit = self.units.oldest();
@@ -121,15 +125,18 @@ impl Session {
             self.server_passing = length;
             return Ok(Verdict::Forward(0));
         }
-        let Some(frame) = input.get(..length) else { return Ok(Verdict::Wait) };
+        let available = if self.is_cut { length.min(input.len()) } else { length };
+        let Some(frame) = input.get(..available) else { return Ok(Verdict::Wait) };
         let body = &frame[onetrip_wire::pg::HEADER_BYTES..];
-        self.units.bytes_received(unit, length, now);
-        let mut verdict = Verdict::Forward(length);
+        self.last_reply_unit = unit;
+        self.server_passing = length - available;
+        self.units.bytes_received(unit, available, now);
+        let mut verdict = Verdict::Forward(available);
         match header.tag {
             backend::AUTHENTICATION => {
                 let (forward, waits) = self.authentication(body)?;
                 if !forward {
-                    verdict = Verdict::Replace(length);
+                    verdict = Verdict::Replace(available);
                 }
                 if waits {
                     self.proofs_due += 1;
@@ -141,7 +148,7 @@ impl Session {
                     self.backend_key = Some(BackendKey { process_id: data.process_id, key: data.key.into() });
                     BackendKeyData { process_id: data.process_id, key: &self.config.cancel_key }
                         .encode(&mut self.to_client);
-                    verdict = Verdict::Replace(length);
+                    verdict = Verdict::Replace(available);
                 } else {
                     self.undecoded += 1;
                 }
@@ -162,6 +169,20 @@ impl Session {
             _ => {}
         }
         Ok(verdict)
+    }
+
+    /// The server's own answer to a request for encryption: one byte.
+    fn answer_encryption(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        let unit = self.units.oldest();
+        if !self.is_observed || self.units.len() == 0 {
+            return Err(SessionError::Server(WireError::Truncated));
+        }
+        if input.is_empty() {
+            return Ok(Verdict::Wait);
+        }
+        self.units.bytes_received(unit, 1, now);
+        self.answer_connect(unit, now);
+        Ok(Verdict::Forward(1))
     }
 
     /// A setting that the server reports changed.
@@ -221,6 +242,7 @@ impl Session {
         };
         match message {
             Authentication::Ok | Authentication::SaslFinal(_) => Ok((true, false)),
+            _ if self.is_observed => Ok((true, true)),
             Authentication::Sasl { .. } => {
                 // Channel binding ties the client to the TLS connection it sees, and that is not the server's.
                 let binds = |name: &&[u8]| name.ends_with(b"-PLUS");

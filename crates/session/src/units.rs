@@ -103,6 +103,26 @@ impl Units {
         }
     }
 
+    /// Whether the client had received the last reply when it sent what comes next.
+    pub(crate) fn reads(&mut self, has_read: bool) {
+        self.conversation.client_has_read(has_read);
+    }
+
+    /// Looks at every live unit, by its number.
+    pub(crate) fn for_each(&mut self, mut see: impl FnMut(u64, &mut Exchange)) {
+        for (number, unit) in (self.first..).zip(&mut self.live) {
+            see(number, &mut unit.exchange);
+        }
+    }
+
+    /// Every unit has ended and was answered.
+    pub(crate) fn end_all(&mut self) {
+        for unit in &mut self.live {
+            unit.closed = true;
+            unit.pending = 0;
+        }
+    }
+
     /// Every unit was answered, as far as it will be.
     pub(crate) fn settle_all(&mut self) {
         for unit in &mut self.live {

@@ -1,0 +1,192 @@
+//! Capture files: bytes in, packets out. pcap and pcapng are told apart by their first bytes.
+
+mod error;
+mod pcap;
+mod pcapng;
+
+pub use error::{FileError, FileProblem};
+
+use self::pcap::Pcap;
+use self::pcapng::Pcapng;
+use crate::link::LinkType;
+
+/// Longest record that is believed, in bytes: ten times the longest packet that any tool captures.
+const RECORD_BYTES_MAX: usize = 4 << 20;
+/// Bytes that are asked for at once.
+const READ_BYTES: usize = 1 << 18;
+
+/// One packet as it was captured.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    /// When, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// How its bytes begin.
+    pub link: LinkType,
+    /// The interface that it was seen on, counted over the file.
+    pub interface: u32,
+    /// Its bytes, as far as they were captured.
+    pub data: &'a [u8],
+    /// Bytes that it had on the wire.
+    pub length: usize,
+}
+
+/// What a capture says of its interfaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// How its packets begin.
+    pub link: LinkType,
+    /// Ticks of its clock per second.
+    pub ticks_per_second: u64,
+    /// Packets are cut at this length; zero where they are not.
+    pub snaplen: u32,
+    /// Packets that the capture had to drop, as far as it says so.
+    pub dropped: u64,
+}
+
+/// Decodes one capture file as its bytes come.
+///
+/// Contract: fill [`Self::room`], say [`Self::filled`], take packets by [`Self::next_packet`] until there is none.
+#[derive(Debug)]
+pub struct CaptureFile {
+    buffer: Vec<u8>,
+    /// The undecoded bytes are `start..end` of the buffer.
+    start: usize,
+    end: usize,
+    /// Place of `start` in the file.
+    offset: u64,
+    /// Bytes that the record at the front is known to need.
+    needed: usize,
+    format: Option<Format>,
+}
+
+#[derive(Debug)]
+enum Format {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+/// What the bytes at the front are.
+enum Record {
+    /// A packet: its time, interface, and where its bytes are within the record.
+    Packet { at_ns: u64, interface: u32, link: LinkType, data: (usize, usize), length: usize, used: usize },
+    /// Something else of this length.
+    Other(usize),
+    /// More bytes are needed: so many in all.
+    Needs(usize),
+}
+
+impl Default for CaptureFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CaptureFile {
+    /// A file of which nothing has been read.
+    pub fn new() -> Self {
+        Self { buffer: vec![0; 2 * READ_BYTES], start: 0, end: 0, offset: 0, needed: 0, format: None }
+    }
+
+    /// Where the next bytes of the file go; never empty.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.start > 0 && (self.buffer.len() - self.end < READ_BYTES || self.start == self.end) {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        let wanted = (self.end + READ_BYTES).max(self.needed);
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// So many bytes were put into the room.
+    pub fn filled(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.buffer.len());
+    }
+
+    /// Bytes of the file that are decoded.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Its interfaces so far.
+    pub fn interfaces(&self) -> &[Interface] {
+        match &self.format {
+            Some(Format::Pcap(pcap)) => std::slice::from_ref(&pcap.interface),
+            Some(Format::Pcapng(pcapng)) => &pcapng.interfaces,
+            None => &[],
+        }
+    }
+
+    /// The next packet, or `None` where more bytes are needed.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are no capture, with their place in the file. Nothing after them can be decoded.
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, FileError> {
+        loop {
+            let offset = self.offset;
+            let broken = |problem| FileError { offset, problem };
+            let input = &self.buffer[self.start..self.end];
+            let record = match &mut self.format {
+                None => match begin(input).map_err(broken)? {
+                    None => return Ok(None),
+                    Some((format, used)) => {
+                        self.format = Some(format);
+                        Record::Other(used)
+                    }
+                },
+                Some(Format::Pcap(pcap)) => pcap.record(input).map_err(broken)?,
+                Some(Format::Pcapng(pcapng)) => pcapng.record(input).map_err(broken)?,
+            };
+            match record {
+                Record::Needs(bytes) => {
+                    if bytes > RECORD_BYTES_MAX {
+                        return Err(broken(FileProblem::TooLong { bytes: bytes as u64 }));
+                    }
+                    self.needed = bytes;
+                    return Ok(None);
+                }
+                Record::Other(used) => self.consume(used),
+                Record::Packet { at_ns, interface, link, data, length, used } => {
+                    let first = self.start + data.0;
+                    self.consume(used);
+                    let data = &self.buffer[first..first + data.1];
+                    return Ok(Some(Packet { at_ns, link, interface, data, length }));
+                }
+            }
+        }
+    }
+
+    /// What is left when no more bytes come: `None` where the file ends with a whole record.
+    ///
+    /// # Errors
+    ///
+    /// [`FileProblem::Empty`] where there was not one byte, [`FileProblem::Cut`] where a record is not whole.
+    pub fn finish(&self) -> Result<(), FileError> {
+        let left = self.end - self.start;
+        let problem = match (&self.format, left) {
+            (None, 0) => FileProblem::Empty,
+            (_, 0) => return Ok(()),
+            (_, bytes) => FileProblem::Cut { bytes },
+        };
+        Err(FileError { offset: self.offset, problem })
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.start += bytes;
+        self.offset += bytes as u64;
+        self.needed = 0;
+    }
+}
+
+/// Recognises a format by its first bytes.
+fn begin(input: &[u8]) -> Result<Option<(Format, usize)>, FileProblem> {
+    let Some(magic) = input.first_chunk::<4>() else { return Ok(None) };
+    if u32::from_be_bytes(*magic) == pcap_parser::pcapng::SHB_MAGIC {
+        return Ok(Some((Format::Pcapng(Pcapng::default()), 0)));
+    }
+    Ok(Pcap::begin(input)?.map(|(pcap, used)| (Format::Pcap(pcap), used)))
+}

@@ -1,0 +1,145 @@
+use pcap_parser::traits::PcapNGPacketBlock;
+use pcap_parser::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
+
+use super::{FileProblem, Interface, Record};
+use crate::link::LinkType;
+
+/// Type and length, at the front of each block.
+const BLOCK_HEADER_BYTES: usize = 8;
+/// Shortest block: type and both lengths.
+const BLOCK_BYTES_MIN: usize = 12;
+/// Bytes before a packet's own in an enhanced and in a simple packet block.
+const ENHANCED_HEADER_BYTES: usize = 28;
+const SIMPLE_HEADER_BYTES: usize = 12;
+/// The byte-order mark of a section, as a writer of the other order leaves it.
+const SWAPPED_MARK: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
+const INTERFACES_MAX: usize = 65_536;
+const NANOS: u128 = 1_000_000_000;
+
+/// A pcapng file.
+#[derive(Debug, Default)]
+pub(super) struct Pcapng {
+    is_big_endian: bool,
+    /// All interfaces of the file.
+    pub(super) interfaces: Vec<Interface>,
+    /// Seconds that each interface's times are ahead of 1970.
+    offsets: Vec<i64>,
+    /// The first interface of the section that is being read.
+    first: usize,
+    last_at_ns: u64,
+}
+
+impl Pcapng {
+    /// Looks at the block at the front.
+    pub(super) fn record(&mut self, input: &[u8]) -> Result<Record, FileProblem> {
+        let Some(header) = input.first_chunk::<BLOCK_HEADER_BYTES>() else {
+            return Ok(Record::Needs(BLOCK_HEADER_BYTES));
+        };
+        if *header == [0; BLOCK_HEADER_BYTES] {
+            return Err(FileProblem::Zeros);
+        }
+        let is_section = u32::from_be_bytes([header[0], header[1], header[2], header[3]])
+            == pcap_parser::pcapng::SHB_MAGIC;
+        if is_section {
+            let Some(mark) = input.get(BLOCK_HEADER_BYTES..BLOCK_BYTES_MIN) else {
+                return Ok(Record::Needs(BLOCK_BYTES_MIN));
+            };
+            self.is_big_endian = mark == SWAPPED_MARK;
+        }
+        let length = [header[4], header[5], header[6], header[7]];
+        let length =
+            if self.is_big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) } as usize;
+        if length < BLOCK_BYTES_MIN || length % 4 != 0 {
+            return Err(FileProblem::Damaged("a block's length is no multiple of four above twelve"));
+        }
+        let Some(block) = input.get(..length) else { return Ok(Record::Needs(length)) };
+        let parsed = if self.is_big_endian { parse_block_be(block) } else { parse_block_le(block) };
+        match parsed {
+            Ok((_, block)) => self.block(&block, length),
+            Err(_) => Err(FileProblem::Damaged("a block does not decode")),
+        }
+    }
+
+    fn block(&mut self, block: &Block<'_>, used: usize) -> Result<Record, FileProblem> {
+        match block {
+            Block::SectionHeader(_) => self.first = self.interfaces.len(),
+            Block::InterfaceDescription(described) => self.interface(described)?,
+            Block::EnhancedPacket(packet) => {
+                let (place, interface) = self.find(packet.if_id)?;
+                let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let at_ns = self.nanos(place, ticks);
+                self.last_at_ns = at_ns;
+                let captured = packet.packet_data().len();
+                return Ok(Record::Packet {
+                    at_ns,
+                    interface: place as u32,
+                    link: interface,
+                    data: (ENHANCED_HEADER_BYTES, captured),
+                    length: (packet.origlen as usize).max(captured),
+                    used,
+                });
+            }
+            Block::SimplePacket(packet) => {
+                // It has no time of its own: that of the packet before is the best there is.
+                let (place, interface) = self.find(0)?;
+                let snaplen = self.interfaces[place].snaplen as usize;
+                let length = packet.origlen as usize;
+                let kept = if snaplen == 0 { length } else { length.min(snaplen) };
+                let captured = packet.data.len().min(kept);
+                return Ok(Record::Packet {
+                    at_ns: self.last_at_ns,
+                    interface: place as u32,
+                    link: interface,
+                    data: (SIMPLE_HEADER_BYTES, captured),
+                    length: length.max(captured),
+                    used,
+                });
+            }
+            Block::InterfaceStatistics(statistics) => {
+                if let Ok((place, _)) = self.find(statistics.if_id) {
+                    let dropped = [statistics.isb_ifdrop(), statistics.isb_osdrop()];
+                    let dropped = dropped.into_iter().flatten().flatten().fold(0, u64::saturating_add);
+                    self.interfaces[place].dropped = self.interfaces[place].dropped.max(dropped);
+                }
+            }
+            _ => {}
+        }
+        Ok(Record::Other(used))
+    }
+
+    fn interface(&mut self, described: &InterfaceDescriptionBlock<'_>) -> Result<(), FileProblem> {
+        if self.interfaces.len() >= INTERFACES_MAX {
+            return Err(FileProblem::Damaged("more interfaces than a machine has"));
+        }
+        let ticks_per_second = described.ts_resolution().filter(|ticks| *ticks > 0);
+        self.interfaces.push(Interface {
+            link: LinkType(described.linktype.0),
+            ticks_per_second: ticks_per_second
+                .ok_or(FileProblem::Damaged("an interface's clock has no resolution"))?,
+            snaplen: described.snaplen,
+            dropped: 0,
+        });
+        self.offsets.push(described.ts_offset());
+        Ok(())
+    }
+
+    /// An interface of this section: its place in the file, and how its packets begin.
+    fn find(&self, id: u32) -> Result<(usize, LinkType), FileProblem> {
+        let place = self.first.saturating_add(id as usize);
+        let interface = self.interfaces.get(place);
+        let interface =
+            interface.ok_or(FileProblem::Damaged("a packet is of an interface that is not described"))?;
+        Ok((place, interface.link))
+    }
+
+    fn nanos(&self, place: usize, ticks: u64) -> u64 {
+        let per_second = self.interfaces[place].ticks_per_second;
+        let nanos = match per_second {
+            1_000_000 => u128::from(ticks) * 1_000,
+            1_000_000_000 => u128::from(ticks),
+            _ => u128::from(ticks) * NANOS / u128::from(per_second),
+        };
+        let offset = i128::from(self.offsets[place]) * NANOS as i128;
+        u64::try_from(nanos as i128 + offset).unwrap_or(0)
+    }
+}

@@ -1,0 +1,5 @@
+//! x
+pub mod file;
+mod fragments;
+pub mod link;
+pub mod segment;

@@ -1,0 +1,176 @@
+//! A conversation that is only watched: both sides speak for themselves, and some of what they said may not be known.
+//!
+//! A packet capture feeds a session by [`Session::observe_client`] and [`Session::observe_server`] in place of the
+//! `handle_*` of a gateway. What the capture missed is said by [`Session::miss_client`] and [`Session::miss_server`]; the
+//! books go on at [`Session::resume`]. What was not seen is booked as unknown, never guessed.
+
+use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
+use onetrip_wire::pg::FrameHeader;
+
+use crate::session::{Capture, LENGTH_MAX, Phase, Session, SessionConfig, SessionError, Verdict};
+
+/// What became of the bytes at the front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Observed {
+    /// More must come first.
+    Wait,
+    /// So many are booked.
+    Booked(usize),
+    /// They ask to cancel what another session runs; nothing more belongs to this one.
+    Cancel,
+}
+
+impl Session {
+    /// A session that is watched from its first byte on.
+    pub fn observed(config: SessionConfig) -> Self {
+        Self { is_observed: true, ..Self::new(config) }
+    }
+
+    /// A session that is watched from its middle on: what it has prepared and set is unknown.
+    pub fn joined(config: SessionConfig, now: Moment) -> Self {
+        let mut session = Self::observed(config);
+        session.begin_unseen(now);
+        session
+    }
+
+    /// Books the message at the front of `input`, which the client sent; `is_cut` where the rest of `input` is missing.
+    ///
+    /// # Errors
+    ///
+    /// Its framing is broken: the books can go on at [`Self::resume`].
+    pub fn observe_client(
+        &mut self,
+        now: Moment,
+        input: &[u8],
+        is_cut: bool,
+    ) -> Result<Observed, SessionError> {
+        self.is_cut = is_cut && !is_whole(input);
+        let verdict = self.handle_client(now, input);
+        self.is_cut = false;
+        self.watched(verdict)
+    }
+
+    /// The same for a message of the server.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::observe_client`].
+    pub fn observe_server(
+        &mut self,
+        now: Moment,
+        input: &[u8],
+        is_cut: bool,
+    ) -> Result<Observed, SessionError> {
+        self.is_cut = is_cut && !is_whole(input);
+        let verdict = self.handle_server(now, input);
+        self.is_cut = false;
+        self.watched(verdict)
+    }
+
+    /// The client had not received the last reply when it sent what is booked next: that shares the trip.
+    pub fn client_has_read(&mut self, has_read: bool) {
+        self.units.reads(has_read);
+    }
+
+    /// Bytes of the client's are not known. Returns how many of them are outside the message that is passing by; with any,
+    /// the framing is lost.
+    pub fn miss_client(&mut self, now: Moment, bytes: u64) -> u64 {
+        let inside = bytes.min(self.client_passing as u64);
+        self.client_passing -= inside as usize;
+        if bytes > inside {
+            // Whatever it was, it begins or belongs to a unit.
+            self.units.open(now, UnitKind::Query);
+        }
+        self.units.bytes_sent(bytes as usize);
+        bytes - inside
+    }
+
+    /// The same for bytes of the server.
+    pub fn miss_server(&mut self, now: Moment, bytes: u64) -> u64 {
+        let inside = bytes.min(self.server_passing as u64);
+        self.server_passing -= inside as usize;
+        let unit = if bytes > inside { self.units.oldest() } else { self.last_reply_unit };
+        self.units.bytes_received(unit, bytes as usize, now);
+        self.lost_results |= bytes > inside;
+        bytes - inside
+    }
+
+    /// Everything that the client sent is answered, `now`, and the next bytes of either side begin a message. `knows_names`
+    /// where no byte of the client's was missed, so that what is prepared is still known. `status` is what the server's
+    /// last ReadyForQuery said, if it was seen.
+    pub fn resume(&mut self, now: Moment, knows_names: bool, status: Option<TransactionStatus>) {
+        (self.client_passing, self.server_passing, self.server_dropping) = (0, 0, false);
+        self.queue = Default::default();
+        self.capture = Capture::default();
+        self.skipped.clear();
+        self.in_group = false;
+        self.portals.clear();
+        if !knows_names {
+            self.prepared.clear();
+        }
+        if let Some(status) = status {
+            self.status = status;
+        }
+        let (values, is_lost) = (&self.values, self.lost_results || !knows_names);
+        self.units.for_each(|number, exchange| {
+            if is_lost {
+                exchange.results.clear();
+                for statement in &mut exchange.statements {
+                    statement.results = 0;
+                    // A result whose end is not seen is like no other.
+                    statement.result_digest =
+                        values.digest(statement.result_digest, &number.to_le_bytes()) & !1;
+                }
+            }
+        });
+        self.lost_results = false;
+        self.units.end_all();
+        self.book_answered(now);
+        if self.phase != Phase::Serving {
+            let is_unseen = self.phase == Phase::Opening;
+            self.phase = Phase::Serving;
+            if is_unseen {
+                self.begin_unseen(now);
+            }
+        }
+    }
+
+    /// Units that were sent and not answered.
+    pub fn unanswered(&self) -> u32 {
+        self.units.unanswered()
+    }
+
+    /// Whether a message of the server is passing by whose rest is still to come.
+    pub fn is_server_passing(&self) -> bool {
+        self.server_passing > 0
+    }
+
+    /// Replies that nobody asked for, so far: with more of them, what is booked is not what was said.
+    pub fn unasked_replies(&self) -> u64 {
+        self.unasked_replies
+    }
+
+    fn begin_unseen(&mut self, now: Moment) {
+        self.phase = Phase::Serving;
+        self.stream.opened(now, []);
+        self.config.common.tally.opened();
+    }
+
+    /// What a verdict means to someone who cannot change anything.
+    fn watched(&mut self, verdict: Result<Verdict, SessionError>) -> Result<Observed, SessionError> {
+        self.to_client.clear();
+        self.to_server.clear();
+        Ok(match verdict? {
+            Verdict::Wait | Verdict::Hold => Observed::Wait,
+            Verdict::Forward(bytes) | Verdict::Replace(bytes) | Verdict::Connect(bytes) => {
+                Observed::Booked(bytes)
+            }
+            Verdict::Cancel { .. } => Observed::Cancel,
+        })
+    }
+}
+
+/// Whether all of the message at the front is there.
+fn is_whole(input: &[u8]) -> bool {
+    matches!(FrameHeader::peek(input, LENGTH_MAX), Some(Ok(header)) if header.frame_len() <= input.len())
+}
