@@ -1,5 +1,30 @@
-//! x
+//! Packet captures to exchanges: the files, link and IP layers, TCP reassembly, and what the network cost.
+//!
+//! ```text
+//!   bytes of a file -> file -> link -> segment -> tcp -> postgres -> session (watching) -> records
+//!                                        |         |  \-> turns (what is not decoded) ----/
+//!                                    fragments     \-> marks, path -> NetworkSummary
+//! ```
+//!
+//! Bytes in, records out: [`CaptureFile`] turns a file's bytes into packets, [`Capture`] packets into blocks of records for
+//! a `ledger::Analyzer`, as a gateway writes them. What was not captured is unknown, and counted as that; it is never
+//! guessed.
+//!
+//! [`source`] opens files and pipes. Non-scope: protocols' messages (`wire`), what they mean for trips (`session`), and what is found
+//! in them (`ledger`).
+
+mod capture;
+mod connection;
 pub mod file;
 mod fragments;
 pub mod link;
+mod ports;
+mod postgres;
 pub mod segment;
+pub mod source;
+mod tcp;
+mod turns;
+
+pub use capture::{Capture, CaptureConfig};
+pub use file::{CaptureFile, FileError, FileProblem, Interface, Packet};
+pub use tcp::Marks;

@@ -137,7 +137,12 @@ impl<'a> Segment<'a> {
                 let said = usize::from(header.payload_length());
                 // A jumbo, or a packet whose length the network card is to fill in.
                 let said = if said == 0 { 0 } else { said + 40 };
-                (said, header.hop_limit(), IpAddr::V6(header.source_addr()), IpAddr::V6(header.destination_addr()))
+                (
+                    said,
+                    header.hop_limit(),
+                    IpAddr::V6(header.source_addr()),
+                    IpAddr::V6(header.destination_addr()),
+                )
             }
         };
         let packet_bytes = if said == 0 { wire_bytes } else { said };

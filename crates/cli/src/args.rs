@@ -10,6 +10,7 @@ use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 
+use crate::analyze::AnalyzeOptions;
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::explain::ExplainOptions;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Stand in front of a PostgreSQL server and report when stopped by Ctrl-C
     Gateway(GatewayOptions),
+    /// Report on packet captures: what tcpdump wrote, or writes
+    Analyze(AnalyzeOptions),
     /// Report on a trace
     Report(ReportOptions),
     /// Say what a traced run will cost at another distance

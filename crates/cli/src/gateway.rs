@@ -37,6 +37,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
         how_to_connect: &how,
         distance: &options.distance,
         bandwidth: link.and_then(|link| link.bandwidth),
+        network: None,
     };
     let passed = write(analysis, subject, &judge, &options.output, Stream::Output)?;
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_JUDGED) })

@@ -2,6 +2,7 @@
 //! [`main`].
 
 mod allocator;
+mod analyze;
 mod args;
 mod control;
 mod demo;
@@ -49,6 +50,7 @@ fn run(command: Command) -> ExitCode {
     let done = match command {
         Command::Run(options) => run::run(&options),
         Command::Gateway(options) => gateway::gateway(&options),
+        Command::Analyze(options) => analyze::analyze(&options),
         Command::Report(options) => report::report(&options),
         Command::Forecast(options) => distance::forecast(&options),
         Command::Explain(options) => explain::explain(&options),

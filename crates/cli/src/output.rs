@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use onetrip_forecast::Forecast;
 use onetrip_ledger::Analysis;
+use onetrip_ledger::network::NetworkSummary;
 use onetrip_link::BitsPerSecond;
 use onetrip_report::{Report, RunInfo, Style};
 
@@ -64,6 +65,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) distance: &'a DistanceOptions,
     /// Bandwidth of the paths that are forecast.
     pub(crate) bandwidth: Option<BitsPerSecond>,
+    /// What packets tell of the network, where a capture was read.
+    pub(crate) network: Option<&'a NetworkSummary>,
 }
 
 impl OutputOptions {
@@ -105,6 +108,7 @@ pub(crate) fn write(
         comparison: comparison.as_ref(),
         prices: Some(&prices),
         how_to_connect: subject.how_to_connect,
+        network: subject.network,
         ..Report::new(summary)
     };
     let text = |style| match options.format {

@@ -11,8 +11,13 @@ pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
     let analysis = summarise(&options.trace, &judge.mutes)?;
-    let subject =
-        Subject { run: None, how_to_connect: "", distance: &options.distance, bandwidth: options.bandwidth };
+    let subject = Subject {
+        run: None,
+        how_to_connect: "",
+        distance: &options.distance,
+        bandwidth: options.bandwidth,
+        network: None,
+    };
     let passed = write(analysis, subject, &judge, &options.output, Stream::Output)?;
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_JUDGED) })
 }

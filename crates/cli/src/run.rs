@@ -57,6 +57,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         how_to_connect: &how,
         distance: &options.distance,
         bandwidth: link.and_then(|link| link.bandwidth),
+        network: None,
     };
     let passed = write(analysis, subject, &judge, &options.output, Stream::Error)?;
     Ok(match exit.is_success() {

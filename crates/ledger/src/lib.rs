@@ -11,6 +11,7 @@
 pub mod budget;
 pub mod compare;
 pub mod findings;
+pub mod network;
 pub mod timeline;
 pub mod trace;
 

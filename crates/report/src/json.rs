@@ -6,6 +6,7 @@ use std::fmt::Write;
 use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Change;
+use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::{
     Difference, Evidence, Finding, Obstacle, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals,
 };
@@ -46,6 +47,8 @@ struct Document<'a> {
     fail_on: Vec<Rule<'a>>,
     comparison: Option<ComparisonView<'a>>,
     forecast: Option<ForecastView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<&'a NetworkSummary>,
 }
 
 #[derive(Debug, Serialize)]
@@ -287,6 +290,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
                 .collect(),
         }),
         forecast: report.prices.map(forecast_view),
+        network: report.network,
     }
 }
 

@@ -20,6 +20,7 @@ mod text;
 use onetrip_forecast::{Curve, Prices};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::Comparison;
+use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::timeline::Timeline;
 use onetrip_ledger::{Code, Summary};
 
@@ -43,6 +44,8 @@ pub struct Report<'a> {
     pub comparison: Option<&'a Comparison>,
     /// What it costs at other distances.
     pub prices: Option<&'a Prices>,
+    /// What packets tell of the network, where a capture was read.
+    pub network: Option<&'a NetworkSummary>,
     /// How to point the program at the gateway: said when no connection reached it.
     pub how_to_connect: &'a str,
 }
@@ -68,6 +71,7 @@ impl<'a> Report<'a> {
             fail_on: &[],
             comparison: None,
             prices: None,
+            network: None,
             how_to_connect: "",
         }
     }

@@ -23,7 +23,8 @@ impl Session {
             Some(Ok(header)) => header,
         };
         let length = header.frame_len();
-        if input.len() < length.min(INSPECT_BYTES_MAX) && self.is_inspected_reply(header.tag) && !self.is_cut {
+        if input.len() < length.min(INSPECT_BYTES_MAX) && self.is_inspected_reply(header.tag) && !self.is_cut
+        {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);

@@ -57,6 +57,18 @@ pub struct CaptureFile {
     /// Bytes that the record at the front is known to need.
     needed: usize,
     format: Option<Format>,
+    current: Option<Current>,
+}
+
+/// The packet that was decoded last.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    at_ns: u64,
+    interface: u32,
+    link: LinkType,
+    first: usize,
+    captured: usize,
+    length: usize,
 }
 
 #[derive(Debug)]
@@ -84,11 +96,20 @@ impl Default for CaptureFile {
 impl CaptureFile {
     /// A file of which nothing has been read.
     pub fn new() -> Self {
-        Self { buffer: vec![0; 2 * READ_BYTES], start: 0, end: 0, offset: 0, needed: 0, format: None }
+        Self {
+            buffer: vec![0; 2 * READ_BYTES],
+            start: 0,
+            end: 0,
+            offset: 0,
+            needed: 0,
+            format: None,
+            current: None,
+        }
     }
 
-    /// Where the next bytes of the file go; never empty.
+    /// Where the next bytes of the file go; never empty. The packet at hand is gone.
     pub fn room(&mut self) -> &mut [u8] {
+        self.current = None;
         if self.start > 0 && (self.buffer.len() - self.end < READ_BYTES || self.start == self.end) {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -126,13 +147,30 @@ impl CaptureFile {
     ///
     /// Bytes that are no capture, with their place in the file. Nothing after them can be decoded.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, FileError> {
+        self.advance()?;
+        Ok(self.packet())
+    }
+
+    /// The packet at hand: that of the last [`Self::advance`].
+    pub fn packet(&self) -> Option<Packet<'_>> {
+        let Current { at_ns, interface, link, first, captured, length } = self.current?;
+        Some(Packet { at_ns, link, interface, data: &self.buffer[first..first + captured], length })
+    }
+
+    /// Goes to the next packet; whether there is one without more bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::next_packet`].
+    pub fn advance(&mut self) -> Result<bool, FileError> {
+        self.current = None;
         loop {
             let offset = self.offset;
             let broken = |problem| FileError { offset, problem };
             let input = &self.buffer[self.start..self.end];
             let record = match &mut self.format {
                 None => match begin(input).map_err(broken)? {
-                    None => return Ok(None),
+                    None => return Ok(false),
                     Some((format, used)) => {
                         self.format = Some(format);
                         Record::Other(used)
@@ -147,14 +185,15 @@ impl CaptureFile {
                         return Err(broken(FileProblem::TooLong { bytes: bytes as u64 }));
                     }
                     self.needed = bytes;
-                    return Ok(None);
+                    return Ok(false);
                 }
                 Record::Other(used) => self.consume(used),
                 Record::Packet { at_ns, interface, link, data, length, used } => {
                     let first = self.start + data.0;
                     self.consume(used);
-                    let data = &self.buffer[first..first + data.1];
-                    return Ok(Some(Packet { at_ns, link, interface, data, length }));
+                    let captured = data.1;
+                    self.current = Some(Current { at_ns, interface, link, first, captured, length });
+                    return Ok(true);
                 }
             }
         }

@@ -196,7 +196,8 @@ impl Stream {
             return;
         }
         *shared.summary.drivers.entry(driver).or_default() += 1;
-        if let Some(closed_at) = self.closed_at {
+        // Of a connection whose opening was not seen, nobody knows how much it was used.
+        if let Some(closed_at) = self.closed_at.filter(|_| self.connect_trips > 0) {
             shared.connections.closed(
                 driver,
                 &self.identity,
@@ -222,7 +223,10 @@ impl Stream {
             String::from_utf8_lossy(value.unwrap_or_default())
         };
         self.identity = format!("{}@{}", get(b"user"), get(b"database"));
-        if let Some(orm) = shared.orms.get(&(self.identity.clone(), self.recogniser.driver())) {
+        let is_known = !parameters.is_empty();
+        if let Some(orm) =
+            shared.orms.get(&(self.identity.clone(), self.recogniser.driver())).filter(|_| is_known)
+        {
             self.recogniser.inherit(*orm);
         }
         self.startup_driver = self.recogniser.driver();

@@ -2,6 +2,7 @@
 
 mod distance;
 mod findings;
+mod network;
 mod outcome;
 mod overview;
 mod paint;
@@ -43,6 +44,9 @@ pub(crate) fn render(report: &Report<'_>, style: Style) -> String {
         overview::show_times(report.summary, &mut page);
         if let Some(prices) = report.prices {
             distance::show(prices, &mut page);
+        }
+        if let Some(network) = report.network {
+            network::show(network, &mut page);
         }
         show_statements(report, &mut page);
         show_scopes(report, &mut page);

@@ -1,0 +1,364 @@
+//! One TCP connection: its bytes in order, its conversation, what its segments tell.
+
+use onetrip_ledger::{Moment, StreamEncoder, UnitKind};
+use onetrip_session::SessionConfig;
+
+use crate::ports::service_name;
+use crate::postgres::{Postgres, is_startup};
+use crate::segment::{Endpoint, Segment};
+use crate::tcp::{Chunk, Path, Stream, Watcher, Way, is_after};
+use crate::turns::Turns;
+
+/// A connection, from its first segment that was captured.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) number: u32,
+    pub(crate) client: Endpoint,
+    pub(crate) server: Endpoint,
+    up: Stream,
+    down: Stream,
+    watcher: Watcher,
+    pub(crate) path: Path,
+    pub(crate) dialogue: Dialogue,
+    pub(crate) last_at_ns: u64,
+    pub(crate) seen: [bool; 2],
+    /// Its SYN was captured.
+    pub(crate) is_whole: bool,
+    fins: u8,
+    pub(crate) missed_bytes: u64,
+    pub(crate) unknown_bytes: u64,
+    ttls: [u8; 2],
+    isn: Option<u32>,
+    last: Moment,
+    told_rtt_ns: u64,
+    is_first: bool,
+}
+
+/// What a connection speaks.
+#[derive(Debug)]
+pub(crate) enum Dialogue {
+    /// Nothing yet.
+    Silent,
+    Postgres(Box<Postgres>),
+    /// Something that is not decoded.
+    Opaque(Box<Opaque>),
+    /// It has ended, or is of no interest.
+    Over,
+}
+
+#[derive(Debug)]
+pub(crate) struct Opaque {
+    turns: Turns,
+    pub(crate) stream: StreamEncoder,
+    scope: u32,
+    pub(crate) is_tls: bool,
+    is_opened: bool,
+    label: String,
+}
+
+/// What a connection needs to begin a conversation.
+pub(crate) struct Setting<'a> {
+    pub(crate) config: &'a SessionConfig,
+    pub(crate) is_postgres_port: bool,
+    /// Moment zero, in nanoseconds since 1970.
+    pub(crate) base_ns: u64,
+}
+
+/// What a segment came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Taken {
+    /// A round trip of the whole path was measured.
+    pub(crate) rtt_ns: Option<u64>,
+    /// The connection has ended.
+    pub(crate) is_over: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(number: u32, client: Endpoint, server: Endpoint) -> Self {
+        Self {
+            number,
+            client,
+            server,
+            up: Stream::default(),
+            down: Stream::default(),
+            watcher: Watcher::default(),
+            path: Path::default(),
+            dialogue: Dialogue::Silent,
+            last_at_ns: 0,
+            seen: [false; 2],
+            is_whole: false,
+            fins: 0,
+            missed_bytes: 0,
+            unknown_bytes: 0,
+            ttls: [0; 2],
+            isn: None,
+            last: Moment::default(),
+            told_rtt_ns: u64::MAX,
+            is_first: true,
+        }
+    }
+
+    /// Whether a SYN is that of another connection between the same ports.
+    pub(crate) fn is_replaced_by(&self, segment: &Segment<'_>) -> bool {
+        segment.flags.syn()
+            && !segment.flags.ack()
+            && !self.is_first
+            && self.isn.is_none_or(|isn| isn != segment.sequence)
+    }
+
+    /// Takes a segment.
+    pub(crate) fn take(&mut self, segment: &Segment<'_>, setting: &Setting<'_>) -> Taken {
+        let way = if segment.source == self.client { Way::Up } else { Way::Down };
+        self.is_first = false;
+        self.seen[way as usize] = true;
+        self.ttls[way as usize] = segment.ttl;
+        self.last_at_ns = segment.at_ns;
+        let noted = self.watcher.see(way, segment);
+        self.path.see(way, segment, &noted);
+        if self.watcher.initial_rtt_ns.is_none() {
+            self.watcher.initial_rtt_ns = self.path.facts.initial_rtt_ns;
+        }
+        let mut taken = Taken::default();
+        if way == Way::Down {
+            taken.rtt_ns = noted.rtt_ns.map(|leg| leg + self.path.client_leg_ns());
+        }
+        if matches!(self.dialogue, Dialogue::Over) {
+            return taken;
+        }
+        if segment.flags.syn() {
+            let first = segment.sequence.wrapping_add(1);
+            match way {
+                Way::Up => {
+                    self.isn = Some(segment.sequence);
+                    self.is_whole = true;
+                    self.up.begin(first);
+                }
+                Way::Down => self.down.begin(first),
+            }
+        }
+        self.move_bytes(way, segment, setting);
+        taken.is_over = self.ends(way, segment);
+        taken
+    }
+
+    fn move_bytes(&mut self, way: Way, segment: &Segment<'_>, setting: &Setting<'_>) {
+        let (sent, received) = self.moments(segment.at_ns, setting.base_ns);
+        let Self { up, down, dialogue, missed_bytes, .. } = self;
+        let mut talk = Talk {
+            dialogue,
+            setting,
+            server: self.server,
+            is_whole: self.is_whole,
+            acknowledged: segment.acknowledged,
+        };
+        if segment.flags.ack() && !segment.flags.rst() {
+            let before = (up.next_sequence(), down.next_sequence());
+            *missed_bytes += match way {
+                Way::Up => {
+                    let mut next = before.1;
+                    down.acknowledged(segment.acknowledged, &mut |chunk| {
+                        talk.server(received, chunk, &mut next)
+                    })
+                }
+                Way::Down => {
+                    up.acknowledged(segment.acknowledged, &mut |chunk| talk.client(sent, chunk, before.1))
+                }
+            };
+        }
+        if segment.length > 0 && !segment.flags.syn() {
+            let server_next = down.next_sequence();
+            match way {
+                Way::Up => up.push(segment.sequence, segment.data, segment.length, &mut |chunk| {
+                    talk.client(sent, chunk, server_next);
+                }),
+                Way::Down => {
+                    let mut next = server_next;
+                    down.push(segment.sequence, segment.data, segment.length, &mut |chunk| {
+                        talk.server(received, chunk, &mut next);
+                    });
+                }
+            }
+        }
+    }
+
+    /// When the client sent what is seen now, and when it receives it: half the way between it and the capture apart.
+    fn moments(&mut self, at_ns: u64, base_ns: u64) -> (Moment, Moment) {
+        let half = self.path.client_leg_ns() / 2;
+        let at = at_ns.saturating_sub(base_ns);
+        let sent = Moment(at.saturating_sub(half)).max(self.last);
+        let received = Moment(at + half).max(self.last);
+        self.last = sent;
+        (sent, received)
+    }
+
+    fn ends(&mut self, way: Way, segment: &Segment<'_>) -> bool {
+        if segment.flags.fin() {
+            match way {
+                Way::Up => self.up.finish(),
+                Way::Down => self.down.finish(),
+            }
+            self.fins |= 1 << way as u8;
+            if let (Dialogue::Postgres(postgres), Way::Up) = (&mut self.dialogue, way) {
+                postgres.session.client_left(self.last);
+            }
+        }
+        segment.flags.rst() || self.fins == 3
+    }
+
+    /// The stream that its records go to, if it has one.
+    pub(crate) fn stream(&mut self) -> Option<&mut StreamEncoder> {
+        match &mut self.dialogue {
+            Dialogue::Postgres(postgres) => Some(postgres.session.stream()),
+            Dialogue::Opaque(opaque) => Some(&mut opaque.stream),
+            Dialogue::Silent | Dialogue::Over => None,
+        }
+    }
+
+    /// Tells the books how far the server is, if that is known better than before.
+    pub(crate) fn tell_rtt(&mut self) {
+        let Some(rtt_ns) = self.path.rtt_min_ns() else { return };
+        if rtt_ns.saturating_mul(20) >= self.told_rtt_ns.saturating_mul(19) {
+            return;
+        }
+        let now = self.last;
+        let rtt_us = u32::try_from(rtt_ns.div_ceil(1_000)).unwrap_or(u32::MAX);
+        if let Some(stream) = self.stream() {
+            stream.path(now, rtt_us, rtt_us);
+            self.told_rtt_ns = rtt_ns;
+        }
+    }
+
+    /// Ends its books; `is_closed` where the connection has ended, and not the capture. Returns the last records.
+    pub(crate) fn close(&mut self, is_closed: bool) -> Option<Vec<u8>> {
+        self.tell_rtt();
+        let now = self.last;
+        match std::mem::replace(&mut self.dialogue, Dialogue::Over) {
+            Dialogue::Postgres(mut postgres) => {
+                self.unknown_bytes += postgres.unknown_bytes;
+                if postgres.is_cancel() && postgres.session.stream().is_empty() {
+                    return None;
+                }
+                if is_closed && postgres.session.has_records() {
+                    postgres.session.close(now);
+                }
+                Some(postgres.session.stream().take_block())
+            }
+            Dialogue::Opaque(mut opaque) => {
+                let unanswered = opaque.turns.unanswered();
+                opaque.turns.settle(&mut opaque.stream);
+                if is_closed && opaque.is_opened {
+                    opaque.stream.closed(now, 0, 0, unanswered);
+                }
+                Some(opaque.stream.take_block())
+            }
+            Dialogue::Silent | Dialogue::Over => None,
+        }
+    }
+
+    /// What it speaks, for people.
+    pub(crate) fn protocol(&self) -> String {
+        match &self.dialogue {
+            Dialogue::Postgres(_) => "postgresql".into(),
+            Dialogue::Opaque(opaque) => opaque.label.clone(),
+            Dialogue::Silent | Dialogue::Over => service_name(self.server.port),
+        }
+    }
+
+    /// Time to live of the last packets of client and server.
+    pub(crate) fn ttls(&self) -> [u8; 2] {
+        self.ttls
+    }
+}
+
+/// A conversation while bytes are handed to it.
+struct Talk<'a, 'b> {
+    dialogue: &'a mut Dialogue,
+    setting: &'a Setting<'b>,
+    server: Endpoint,
+    is_whole: bool,
+    acknowledged: u32,
+}
+
+impl Talk<'_, '_> {
+    fn client(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
+        if matches!(self.dialogue, Dialogue::Silent) {
+            self.begin(now, Some(chunk));
+        }
+        match self.dialogue {
+            Dialogue::Postgres(postgres) => {
+                postgres.client(now, chunk, self.acknowledged, server_next);
+                if postgres.is_cancel() && postgres.session.stream().is_empty() {
+                    *self.dialogue = Dialogue::Over;
+                }
+            }
+            Dialogue::Opaque(opaque) => {
+                let has_read = !is_after(server_next, self.acknowledged);
+                opaque.client(now, chunk, has_read);
+            }
+            Dialogue::Silent | Dialogue::Over => {}
+        }
+    }
+
+    fn server(&mut self, now: Moment, chunk: Chunk<'_>, next: &mut u32) {
+        let bytes = match chunk {
+            Chunk::Known(bytes) => bytes.len() as u64,
+            Chunk::Unknown(bytes) => bytes,
+        };
+        *next = next.wrapping_add(bytes as u32);
+        if matches!(self.dialogue, Dialogue::Silent) && !self.is_whole {
+            self.begin(now, None);
+        }
+        match self.dialogue {
+            Dialogue::Postgres(postgres) => {
+                postgres.server(now, chunk, *next);
+                if postgres.is_encrypted {
+                    let stream = std::mem::take(postgres.session.stream());
+                    let label = format!("{} over TLS", "postgresql");
+                    *self.dialogue = Dialogue::Opaque(Box::new(Opaque::new(label, stream)));
+                }
+            }
+            Dialogue::Opaque(opaque) => opaque.turns.server(now, bytes),
+            Dialogue::Silent | Dialogue::Over => {}
+        }
+    }
+
+    /// Finds out what is spoken, by the client's first bytes if these are seen.
+    fn begin(&mut self, now: Moment, first: Option<Chunk<'_>>) {
+        let config = || self.setting.config.clone();
+        let begins_session = matches!(first, Some(Chunk::Known(bytes)) if is_startup(bytes));
+        let is_tls = matches!(first, Some(Chunk::Known([0x16, 3, ..])));
+        *self.dialogue = if begins_session {
+            Dialogue::Postgres(Box::new(Postgres::new(config())))
+        } else if self.setting.is_postgres_port && !is_tls {
+            Dialogue::Postgres(Box::new(Postgres::joined(config(), now)))
+        } else {
+            let service = service_name(self.server.port);
+            let label = if is_tls { format!("{service} over TLS") } else { service };
+            Dialogue::Opaque(Box::new(Opaque::new(label, StreamEncoder::default())))
+        };
+    }
+}
+
+impl Opaque {
+    fn new(label: String, stream: StreamEncoder) -> Self {
+        let is_tls = label.ends_with("TLS");
+        Self { turns: Turns::default(), stream, scope: 0, is_tls, is_opened: false, label }
+    }
+
+    fn client(&mut self, now: Moment, chunk: Chunk<'_>, has_read: bool) {
+        if !self.is_opened {
+            self.is_opened = true;
+            self.scope = 1;
+            self.stream.opened(now, []);
+            self.stream.scope(1, self.label.as_bytes());
+        }
+        let (bytes, first) = match chunk {
+            Chunk::Known(bytes) => (bytes.len() as u64, bytes.first_chunk::<6>()),
+            Chunk::Unknown(bytes) => (bytes, None),
+        };
+        // The turn of a ClientHello opens the session; what follows cannot be told from work.
+        let is_hello = self.is_tls && matches!(first, Some([0x16, 3, _, _, _, 1]));
+        let kind = if is_hello { UnitKind::Connect } else { UnitKind::Query };
+        self.turns.client(now, bytes, kind, self.scope, has_read, &mut self.stream);
+    }
+}

@@ -1,0 +1,315 @@
+//! PostgreSQL's bytes to a [`Session`] that only watches: framing kept over what was not captured, found again where it is
+//! lost.
+//!
+//! ```text
+//!            bytes unknown, a header among them
+//!   in step ------------------------------------> lost
+//!      ^                                           |
+//!      |   the client has received all that the    |
+//!      +-- server said, and sends: a unit begins --+
+//! ```
+
+use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_session::{Observed, Session, SessionConfig};
+use onetrip_wire::pg::{FrameHeader, frontend};
+
+use crate::tcp::{Chunk, Way};
+
+/// ReadyForQuery, without its status.
+const READY: [u8; 5] = *b"Z\0\0\0\x05";
+const READY_BYTES: usize = 6;
+/// Longest message that is believed when nothing is known of the conversation.
+const LENGTH_PLAUSIBLE: u32 = 16 << 20;
+/// Longest startup packet (`MAX_STARTUP_PACKET_LENGTH`).
+const STARTUP_BYTES_MAX: u32 = 10_000;
+const SSL_REQUEST: u32 = 80_877_103;
+
+/// One connection's conversation.
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    pub(crate) session: Session,
+    /// Bytes of messages that are not whole yet.
+    up: Vec<u8>,
+    down: Vec<u8>,
+    is_lost: bool,
+    /// Bytes of the client's are unknown since the books last were whole.
+    lost_client: bool,
+    /// Books began or went on in the middle: a reply that nobody asked for means that they are wrong.
+    is_doubtful: bool,
+    unasked_before: u64,
+    /// The server has said something since the client last did.
+    is_answered: bool,
+    server_at: Moment,
+    tail: Tail,
+    /// The number of the server's byte after its last whole reply.
+    answered_until: Option<u32>,
+    pub(crate) unknown_bytes: u64,
+    /// The server has agreed to encryption: what comes is no more its protocol.
+    pub(crate) is_encrypted: bool,
+    asked_encryption: bool,
+    is_cancel: bool,
+}
+
+/// The server's last bytes.
+#[derive(Debug, Default)]
+struct Tail {
+    bytes: [u8; READY_BYTES],
+    known: usize,
+}
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        if bytes.len() >= READY_BYTES {
+            self.bytes.copy_from_slice(&bytes[bytes.len() - READY_BYTES..]);
+            self.known = READY_BYTES;
+            return;
+        }
+        self.bytes.copy_within(bytes.len().., 0);
+        self.bytes[READY_BYTES - bytes.len()..].copy_from_slice(bytes);
+        self.known = (self.known + bytes.len()).min(READY_BYTES);
+    }
+
+    /// What its ReadyForQuery says, if the server ended with one.
+    fn status(&self) -> Option<TransactionStatus> {
+        let is_ready = self.known == READY_BYTES && self.bytes[..5] == READY;
+        match (is_ready, self.bytes[5]) {
+            (true, b'I') => Some(TransactionStatus::Idle),
+            (true, b'T') => Some(TransactionStatus::Active),
+            (true, b'E') => Some(TransactionStatus::Failed),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a client's first bytes are PostgreSQL's.
+pub(crate) fn is_startup(bytes: &[u8]) -> bool {
+    let Some(packet) = bytes.first_chunk::<8>() else { return false };
+    let length = u32::from_be_bytes([packet[0], packet[1], packet[2], packet[3]]);
+    let code = u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]]);
+    let is_session = code >> 16 == 3 && code & 0xffff < 10_000;
+    let is_request = (SSL_REQUEST - 1..=SSL_REQUEST + 1).contains(&code);
+    (8..=STARTUP_BYTES_MAX).contains(&length) && (is_session || is_request)
+}
+
+/// Whether bytes are whole messages of a client, and nothing else: a unit is likely to begin with them.
+fn are_requests(mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        let Some(Ok(header)) = FrameHeader::peek(bytes, LENGTH_PLAUSIBLE) else { return false };
+        if !is_request(header.tag) || header.frame_len() > bytes.len() {
+            return false;
+        }
+        bytes = &bytes[header.frame_len()..];
+    }
+    true
+}
+
+fn is_request(tag: u8) -> bool {
+    use frontend::{BIND, CLOSE, DESCRIBE, EXECUTE, FLUSH, FUNCTION_CALL, PARSE, QUERY, SYNC, TERMINATE};
+    matches!(
+        tag,
+        BIND | CLOSE | DESCRIBE | EXECUTE | FLUSH | FUNCTION_CALL | PARSE | QUERY | SYNC | TERMINATE
+    )
+}
+
+impl Postgres {
+    /// A conversation from its first byte.
+    pub(crate) fn new(config: SessionConfig) -> Self {
+        Self::with(Session::observed(config), false)
+    }
+
+    /// One whose beginning was not captured.
+    pub(crate) fn joined(config: SessionConfig, now: Moment) -> Self {
+        Self::with(Session::joined(config, now), true)
+    }
+
+    fn with(session: Session, is_lost: bool) -> Self {
+        Self {
+            session,
+            up: Vec::new(),
+            down: Vec::new(),
+            is_lost,
+            lost_client: is_lost,
+            is_doubtful: is_lost,
+            unasked_before: 0,
+            is_answered: false,
+            server_at: Moment::default(),
+            tail: Tail::default(),
+            answered_until: None,
+            unknown_bytes: 0,
+            is_encrypted: false,
+            asked_encryption: false,
+            is_cancel: false,
+        }
+    }
+
+    /// The client sent something, with an acknowledgement of what it had received; `server_next` is the number of the
+    /// server's next byte.
+    pub(crate) fn client(&mut self, now: Moment, chunk: Chunk<'_>, acknowledged: u32, server_next: u32) {
+        if self.is_lost {
+            let has_all = !crate::tcp::is_after(server_next, acknowledged);
+            let begins = match chunk {
+                Chunk::Known(bytes) => bytes.first().is_some_and(|tag| is_request(*tag)),
+                Chunk::Unknown(_) => true,
+            };
+            let is_first = self.server_at == Moment::default();
+            if self.is_answered && has_all && begins {
+                self.resume();
+            } else if is_first && matches!(chunk, Chunk::Known(bytes) if are_requests(bytes)) {
+                self.server_at = now;
+                self.resume();
+            }
+        }
+        self.is_answered = false;
+        if self.session.is_full() {
+            self.lose_client();
+        }
+        let has_read = self.answered_until.is_none_or(|until| !crate::tcp::is_after(until, acknowledged));
+        self.session.client_has_read(has_read);
+        match chunk {
+            Chunk::Known(bytes) if self.is_lost && self.lost_client => {
+                self.unknown_bytes += bytes.len() as u64;
+                self.session.miss_client(now, bytes.len() as u64);
+            }
+            Chunk::Known(bytes) => self.feed(Way::Up, now, bytes),
+            Chunk::Unknown(bytes) => self.miss(Way::Up, now, bytes),
+        }
+    }
+
+    /// The server sent something; `server_next` is the number of the byte after it.
+    pub(crate) fn server(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
+        self.is_answered = true;
+        self.server_at = now;
+        match chunk {
+            Chunk::Known(bytes) => {
+                self.tail.push(bytes);
+                if self.is_lost {
+                    self.unknown_bytes += bytes.len() as u64;
+                    self.session.miss_server(now, bytes.len() as u64);
+                } else {
+                    self.feed(Way::Down, now, bytes);
+                }
+            }
+            Chunk::Unknown(bytes) => {
+                self.tail.known = 0;
+                self.miss(Way::Down, now, bytes);
+            }
+        }
+        if self.session.unanswered() == 0 {
+            self.answered_until = Some(server_next);
+        }
+        if self.is_doubtful && self.session.unasked_replies() > self.unasked_before {
+            self.unasked_before = self.session.unasked_replies();
+            self.is_lost = true;
+        }
+    }
+
+    /// Memory that is not needed between messages.
+    pub(crate) fn is_cancel(&self) -> bool {
+        self.is_cancel
+    }
+
+    /// All that was said is answered, and a unit begins.
+    fn resume(&mut self) {
+        self.session.resume(self.server_at, !self.lost_client, self.tail.status());
+        self.up.clear();
+        self.down.clear();
+        (self.is_lost, self.lost_client, self.is_doubtful) = (false, false, true);
+        self.unasked_before = self.session.unasked_replies();
+        self.answered_until = None;
+    }
+
+    fn lose_client(&mut self) {
+        self.is_lost = true;
+        self.lost_client = true;
+        self.unknown_bytes += self.up.len() as u64;
+        self.up.clear();
+        self.down.clear();
+    }
+
+    /// Books what is whole of what came; the rest waits.
+    fn feed(&mut self, way: Way, now: Moment, bytes: &[u8]) {
+        let mut waiting = std::mem::take(if way == Way::Up { &mut self.up } else { &mut self.down });
+        let used = if waiting.is_empty() {
+            let used = self.book(way, now, bytes, false);
+            waiting.extend_from_slice(&bytes[used.min(bytes.len())..]);
+            used
+        } else {
+            waiting.extend_from_slice(bytes);
+            let used = self.book(way, now, &waiting, false);
+            waiting.drain(..used.min(waiting.len()));
+            used
+        };
+        let is_gone = self.is_lost || self.is_encrypted || self.is_cancel;
+        if is_gone {
+            self.unknown_bytes += waiting.len() as u64;
+            waiting.clear();
+        }
+        if waiting.is_empty() {
+            waiting = give_back(waiting);
+        }
+        *(if way == Way::Up { &mut self.up } else { &mut self.down }) = waiting;
+        if way == Way::Down && used > 0 && !self.up.is_empty() && !is_gone {
+            // What the client sent ahead may be due now.
+            self.feed(Way::Up, now, &[]);
+        }
+    }
+
+    /// How much of `input` is booked.
+    fn book(&mut self, way: Way, now: Moment, input: &[u8], is_cut: bool) -> usize {
+        let mut used = 0;
+        while used < input.len() && !self.is_encrypted && !self.is_cancel {
+            let rest = &input[used..];
+            let serving = self.session.is_serving();
+            let observed = match way {
+                Way::Up => {
+                    self.asked_encryption |= !serving && is_startup(rest) && rest[4..6] == [4, 210];
+                    self.session.observe_client(now, rest, is_cut)
+                }
+                Way::Down => {
+                    if std::mem::take(&mut self.asked_encryption) && matches!(rest[0], b'S' | b'G') {
+                        self.is_encrypted = true;
+                    }
+                    self.session.observe_server(now, rest, is_cut)
+                }
+            };
+            match observed {
+                Ok(Observed::Booked(bytes)) => used += bytes,
+                Ok(Observed::Wait) => break,
+                Ok(Observed::Cancel) => self.is_cancel = true,
+                Err(_) => {
+                    self.is_lost = true;
+                    self.lost_client |= way == Way::Up;
+                    break;
+                }
+            }
+        }
+        used
+    }
+
+    /// Bytes that were sent and are not known.
+    fn miss(&mut self, way: Way, now: Moment, bytes: u64) {
+        self.unknown_bytes += bytes;
+        let waiting = std::mem::take(if way == Way::Up { &mut self.up } else { &mut self.down });
+        if !waiting.is_empty() && !self.is_lost {
+            let used = self.book(way, now, &waiting, true);
+            if used < waiting.len() {
+                self.is_lost = true; // not even the header of a message
+                self.lost_client |= way == Way::Up;
+            }
+        }
+        let outside = match way {
+            Way::Up => self.session.miss_client(now, bytes),
+            Way::Down => self.session.miss_server(now, bytes),
+        };
+        if outside > 0 {
+            self.is_lost = true;
+            self.lost_client |= way == Way::Up;
+        }
+    }
+}
+
+/// Small buffers are kept for the next message.
+fn give_back(buffer: Vec<u8>) -> Vec<u8> {
+    const KEPT_BYTES_MAX: usize = 2_048;
+    if buffer.capacity() > KEPT_BYTES_MAX { Vec::new() } else { buffer }
+}

@@ -1,0 +1,246 @@
+//! What one connection's segments tell of its path: times, losses, stalls.
+
+use onetrip_ledger::network::{ConnectionPath, Direction};
+
+use super::marks::Noted;
+use super::{Way, is_after};
+use crate::segment::Segment;
+
+/// An acknowledgement that was held so long was held on purpose: systems hold them for 40 ms or more.
+const HELD_MIN_NS: u64 = 30_000_000;
+/// Time in which a sender that waited for an acknowledgement goes on.
+const REACTION_NS: u64 = 3_000_000;
+/// A pause after which senders begin anew to find out how much the path takes.
+const IDLE_NS: u64 = 1_000_000_000;
+/// Where the longest segment is not known.
+const SEGMENT_BYTES: u32 = 1_448;
+
+/// Gathers it.
+#[derive(Debug, Default)]
+pub(crate) struct Path {
+    pub(crate) facts: ConnectionPath,
+    syn_at_ns: Option<u64>,
+    syn_ack_at_ns: Option<u64>,
+    up: Sender,
+    down: Sender,
+    last_at_ns: u64,
+    turn: Turn,
+}
+
+/// What one side does.
+#[derive(Debug, Default)]
+struct Sender {
+    segment_bytes: u32,
+    /// Its last short segment, while nothing came in reply: when, and the number after it.
+    short: Option<(u64, u32)>,
+    /// That segment was acknowledged late: when, and by how much.
+    held: Option<(u64, u64)>,
+    /// It takes nothing since then.
+    closed_at_ns: Option<u64>,
+    last_data_ns: u64,
+    /// The other side acknowledged something then.
+    acknowledged_at_ns: u64,
+    /// Its window is as small as at the beginning: it sends after a pause.
+    begins_anew: bool,
+}
+
+/// Request and reply by whose turn it is.
+#[derive(Debug, Default)]
+struct Turn {
+    is_reply: bool,
+    request_ends_ns: Option<u64>,
+    reply_ends_ns: Option<u64>,
+}
+
+impl Path {
+    /// Takes a segment.
+    pub(crate) fn see(&mut self, way: Way, segment: &Segment<'_>, noted: &Noted) {
+        self.handshake(way, segment);
+        self.count(way, segment, noted);
+        self.rtt(way, noted);
+        self.stalls(way, segment);
+        if segment.length > 0 && !noted.marks.keep_alive && !noted.marks.retransmission {
+            self.turn(way, segment);
+            self.data(way, segment);
+        }
+        if segment.flags.ack() {
+            self.acknowledgement(way, segment, noted);
+        }
+        self.last_at_ns = segment.at_ns;
+    }
+
+    /// Round-trip time between the client and where the capture was made, in nanoseconds: zero where it is not known.
+    pub(crate) fn client_leg_ns(&self) -> u64 {
+        self.facts.client_leg_min_ns.unwrap_or(0)
+    }
+
+    fn handshake(&mut self, way: Way, segment: &Segment<'_>) {
+        let (syn, ack) = (segment.flags.syn(), segment.flags.ack());
+        if syn {
+            let sender = self.sender(way);
+            sender.segment_bytes = u32::from(segment.offer.segment_bytes_max);
+        }
+        match (way, syn, ack) {
+            (Way::Up, true, false) => {
+                self.facts.syns += 1;
+                self.syn_at_ns = Some(segment.at_ns);
+                self.syn_ack_at_ns = None;
+            }
+            (Way::Down, true, true) => self.syn_ack_at_ns = Some(segment.at_ns),
+            (Way::Up, false, true) if self.facts.initial_rtt_ns.is_none() => {
+                if let (Some(asked), Some(answered)) = (self.syn_at_ns, self.syn_ack_at_ns) {
+                    self.facts.initial_rtt_ns = Some(segment.at_ns.saturating_sub(asked));
+                    note_min(&mut self.facts.server_leg_min_ns, answered.saturating_sub(asked));
+                    note_min(&mut self.facts.client_leg_min_ns, segment.at_ns.saturating_sub(answered));
+                }
+                (self.syn_at_ns, self.syn_ack_at_ns) = (None, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, way: Way, segment: &Segment<'_>, noted: &Noted) {
+        let direction = self.direction(way);
+        direction.segments += 1;
+        direction.bytes += u64::from(segment.length);
+        let marks = noted.marks;
+        direction.retransmissions += u64::from(marks.retransmission);
+        direction.fast_retransmissions += u64::from(marks.fast_retransmission);
+        direction.spurious_retransmissions += u64::from(marks.spurious_retransmission);
+        direction.out_of_order += u64::from(marks.out_of_order);
+        direction.gaps += u64::from(marks.lost_segment);
+        direction.acks_of_gaps += u64::from(marks.ack_lost_segment);
+        direction.zero_windows += u64::from(marks.zero_window);
+        direction.windows_full += u64::from(marks.window_full);
+        if let Some(first_ns) = noted.first_sent_ns.filter(|_| !marks.spurious_retransmission) {
+            direction.retransmission_wait_ns += segment.at_ns.saturating_sub(first_ns);
+        }
+    }
+
+    /// An acknowledgement that the server sent measures the way from here to the server and back.
+    fn rtt(&mut self, way: Way, noted: &Noted) {
+        let Some(rtt_ns) = noted.rtt_ns else { return };
+        match way {
+            Way::Down => note_min(&mut self.facts.server_leg_min_ns, rtt_ns),
+            Way::Up => note_min(&mut self.facts.client_leg_min_ns, rtt_ns),
+        }
+    }
+
+    fn stalls(&mut self, way: Way, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        if flags.syn() || flags.fin() || flags.rst() {
+            return;
+        }
+        let sender = self.sender(way);
+        match (sender.closed_at_ns, segment.window) {
+            (None, 0) => sender.closed_at_ns = Some(segment.at_ns),
+            (Some(since_ns), window) if window > 0 => {
+                sender.closed_at_ns = None;
+                self.direction(way).zero_window_ns += segment.at_ns.saturating_sub(since_ns);
+            }
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, way: Way, segment: &Segment<'_>) {
+        let (turn, facts) = (&mut self.turn, &mut self.facts);
+        match way {
+            Way::Up => {
+                if turn.is_reply || turn.request_ends_ns.is_none() {
+                    if let (Some(request), Some(reply)) = (turn.request_ends_ns, turn.reply_ends_ns) {
+                        facts.last_byte.add(reply.saturating_sub(request));
+                    }
+                    if let Some(reply) = turn.reply_ends_ns.take() {
+                        facts.next_request.add(segment.at_ns.saturating_sub(reply));
+                    }
+                    facts.turns += 1;
+                }
+                turn.is_reply = false;
+                turn.request_ends_ns = Some(segment.at_ns);
+            }
+            Way::Down => {
+                if !turn.is_reply {
+                    if let Some(request) = turn.request_ends_ns {
+                        facts.first_byte.add(segment.at_ns.saturating_sub(request));
+                    }
+                }
+                turn.is_reply = turn.request_ends_ns.is_some();
+                turn.reply_ends_ns = Some(segment.at_ns);
+            }
+        }
+    }
+
+    fn data(&mut self, way: Way, segment: &Segment<'_>) {
+        let rtt_ns = self.rtt_min_ns();
+        let idle = segment.at_ns.saturating_sub(self.last_at_ns) >= IDLE_NS && self.last_at_ns > 0;
+        self.sender(way.other()).short = None;
+        self.sender(way.other()).held = None;
+        self.sender(way.other()).begins_anew = false;
+        let sender = self.sender(way);
+        if let Some((acknowledged_at_ns, held_ns)) = sender.held.take() {
+            // At the receiver's side of the path the sender's reaction takes a round trip to be seen.
+            if segment.at_ns.saturating_sub(acknowledged_at_ns) <= REACTION_NS + rtt_ns.unwrap_or(0) {
+                let direction = self.direction(way);
+                direction.delayed_ack_pairs += 1;
+                direction.delayed_ack_ns += held_ns;
+            }
+        }
+        let sender = self.sender(way);
+        let since_ack = segment.at_ns.saturating_sub(sender.acknowledged_at_ns);
+        let pause = segment.at_ns.saturating_sub(sender.last_data_ns);
+        sender.begins_anew |= idle;
+        let is_round = sender.begins_anew
+            && !idle
+            && rtt_ns.is_some_and(|rtt_ns| rtt_ns >= 1_000_000 && pause >= rtt_ns / 2 && pause < 3 * rtt_ns)
+            && since_ack <= REACTION_NS;
+        sender.last_data_ns = segment.at_ns;
+        let longest = if sender.segment_bytes == 0 { SEGMENT_BYTES } else { sender.segment_bytes };
+        let end = segment.sequence.wrapping_add(segment.length);
+        sender.short = (segment.length % longest != 0).then_some((segment.at_ns, end));
+        if is_round {
+            let direction = self.direction(way);
+            direction.slow_start_rounds += 1;
+            direction.slow_start_ns += pause;
+        }
+    }
+
+    /// `way` acknowledges what the other side sent.
+    fn acknowledgement(&mut self, way: Way, segment: &Segment<'_>, noted: &Noted) {
+        let rtt_ns = self.rtt_min_ns().unwrap_or(0);
+        let sender = self.sender(way.other());
+        let is_new =
+            is_after(segment.acknowledged, sender.short.map_or(segment.acknowledged, |(_, end)| end));
+        sender.acknowledged_at_ns = segment.at_ns;
+        let is_alone = segment.length == 0 && !noted.marks.duplicate_ack && !segment.flags.fin();
+        if let Some((sent_ns, end)) = sender.short.filter(|_| is_alone && !is_new) {
+            let held_ns = segment.at_ns.saturating_sub(sent_ns).saturating_sub(rtt_ns);
+            if segment.acknowledged == end && held_ns >= HELD_MIN_NS {
+                sender.held = Some((segment.at_ns, held_ns));
+            }
+        }
+    }
+
+    /// The smallest round-trip time of the whole path that was seen.
+    pub(crate) fn rtt_min_ns(&self) -> Option<u64> {
+        let legs = self.facts.client_leg_min_ns.zip(self.facts.server_leg_min_ns);
+        legs.map(|(client, server)| client + server)
+    }
+
+    fn sender(&mut self, way: Way) -> &mut Sender {
+        match way {
+            Way::Up => &mut self.up,
+            Way::Down => &mut self.down,
+        }
+    }
+
+    fn direction(&mut self, way: Way) -> &mut Direction {
+        match way {
+            Way::Up => &mut self.facts.up,
+            Way::Down => &mut self.facts.down,
+        }
+    }
+}
+
+fn note_min(least: &mut Option<u64>, value: u64) {
+    *least = Some(least.map_or(value, |least| least.min(value)));
+}

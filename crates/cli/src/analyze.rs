@@ -1,0 +1,227 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use onetrip_capture::source::{Progress, Sources};
+use onetrip_capture::{Capture, CaptureConfig};
+use onetrip_ledger::network::NetworkSummary;
+use onetrip_ledger::trace::TraceHeader;
+use onetrip_ledger::{Analyzer, TraceError, TraceWriter};
+use onetrip_link::BitsPerSecond;
+
+use crate::args::{EXIT_JUDGED, JudgeOptions};
+use crate::distance::DistanceOptions;
+use crate::exit::ExitCode;
+use crate::judge::Judge;
+use crate::output::{OutputOptions, Stream, Subject, write};
+use crate::stop;
+
+/// The bar is drawn anew this often.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+/// Exit code where a file could not be read to its end: what was read is reported.
+const EXIT_UNREAD: u8 = 1;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Reads pcap and pcapng, also compressed by gzip or zstd: Ethernet, Linux cooked (v1 and v2), null and raw, VLANs, IPv4 and
+IPv6 with extensions and fragments. Several files are read in the order of their packets.
+
+PostgreSQL is decoded: statements, findings and forecast are those of live traffic. Any other protocol is counted by whose
+turn it is, under its port's name. What was not captured is shown as unknown, never guessed (docs/captures.md).
+
+  tcpdump -i eth0 -s 0 -w - port 5432 | onetrip analyze -
+
+Ctrl-C prints the report on what was read.")]
+pub(crate) struct AnalyzeOptions {
+    /// Captures; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Wait for more at the end of a file that is being written
+    #[arg(long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) what: WhatOptions,
+    /// Bandwidth of the paths that are forecast, such as 32mbit [default: no limit]
+    #[arg(long, value_name = "RATE", help_heading = "Forecast")]
+    pub(crate) bandwidth: Option<BitsPerSecond>,
+    #[command(flatten)]
+    pub(crate) judge: JudgeOptions,
+    #[command(flatten)]
+    pub(crate) distance: DistanceOptions,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+}
+
+/// What of a capture is looked at.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Capture")]
+pub(crate) struct WhatOptions {
+    /// Look at connections to this server port only; give it once for each
+    #[arg(long = "port", value_name = "PORT")]
+    pub(crate) ports: Vec<u16>,
+    /// PostgreSQL listens at this port, too; connections seen from their beginning are known without
+    #[arg(long = "postgres-port", value_name = "PORT")]
+    pub(crate) postgres_ports: Vec<u16>,
+    /// Write a trace of all exchanges, for report, forecast and export; values are kept as keyed hashes only
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Keep parameters' values in the trace
+    #[arg(long, requires = "trace")]
+    pub(crate) keep_values: bool,
+}
+
+/// `onetrip analyze`.
+pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
+    let judge = Judge::new(&options.judge)?;
+    options.output.check()?;
+    let progress = Arc::new(Progress::default());
+    let stop = stop::Waiter::new()?;
+    let stopping = Arc::clone(&progress);
+    // It ends with the process: nothing waits for a signal that need not come.
+    thread::Builder::new()
+        .name("onetrip-stop".into())
+        .spawn(move || {
+            stop.wait();
+            stopping.stop.store(true, Ordering::Relaxed);
+        })
+        .context("cannot start a thread")?;
+    let mut sources = Sources::open(&options.files, options.follow, Arc::clone(&progress))?;
+    let mut books = Books::new(&options.what);
+    let bar = bar(options, Arc::clone(&progress));
+    let mut problems = Vec::new();
+    let mut capture = Capture::new(CaptureConfig {
+        keep_values: options.what.keep_values,
+        ports: options.what.ports.clone(),
+        postgres_ports: options.what.postgres_ports.clone(),
+    });
+    sources.read(
+        |packet| {
+            capture.packet(packet, &mut |stream, block| books.take(stream, block, packet.at_ns));
+        },
+        |problem| problems.push(problem),
+    );
+    bar.end();
+    let is_cut = problems.iter().all(onetrip_capture::source::SourceError::is_cut);
+    for problem in &problems {
+        let rest = if problem.is_cut() {
+            "the report covers what is before"
+        } else {
+            "the report covers what was read before it"
+        };
+        eprintln!("onetrip: {problem}; {rest}");
+    }
+    let dropped = sources.interfaces().iter().map(|interface| interface.dropped).sum();
+    let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, 0));
+    let passed = report(books, &network, options, &judge)?;
+    Ok(match (passed, is_cut) {
+        (true, true) => ExitCode::SUCCESS,
+        (false, _) => ExitCode::from(EXIT_JUDGED),
+        (true, false) => ExitCode::from(EXIT_UNREAD),
+    })
+}
+
+fn report(
+    books: Books<'_>,
+    network: &NetworkSummary,
+    options: &AnalyzeOptions,
+    judge: &Judge<'_>,
+) -> Result<bool> {
+    let analysis = books.finish()?.finish(&judge.mutes);
+    let how = "No TCP connection with data is in the capture. Was it made on the right interface, without a filter that \
+               leaves out the database's port?";
+    let subject = Subject {
+        run: None,
+        how_to_connect: how,
+        distance: &options.distance,
+        bandwidth: options.bandwidth,
+        network: Some(network),
+    };
+    write(analysis, subject, judge, &options.output, Stream::Output)
+}
+
+/// Where records go.
+struct Books<'o> {
+    analyzer: Analyzer,
+    options: &'o WhatOptions,
+    trace: Option<TraceWriter>,
+    failed: Option<TraceError>,
+}
+
+impl<'o> Books<'o> {
+    fn new(options: &'o WhatOptions) -> Self {
+        Self { analyzer: Analyzer::new(), options, trace: None, failed: None }
+    }
+
+    /// A block of records; `at_ns` is when the packet that completes it was captured.
+    fn take(&mut self, stream: u32, block: &[u8], at_ns: u64) {
+        if let Err(error) = self.write(stream, block, at_ns).and_then(|()| self.analyzer.block(stream, block))
+        {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn write(&mut self, stream: u32, block: &[u8], at_ns: u64) -> Result<(), TraceError> {
+        let Some(path) = self.options.trace.as_deref().filter(|_| self.failed.is_none()) else {
+            return Ok(());
+        };
+        if self.trace.is_none() {
+            // The first block is made by the first packet of a connection; times count from the first packet.
+            let header =
+                TraceHeader { started_unix_nanos: at_ns, ..TraceHeader::now(self.options.keep_values) };
+            self.trace = Some(TraceWriter::create(path, header)?);
+        }
+        self.trace.as_mut().map_or(Ok(()), |trace| trace.append(stream, block))
+    }
+
+    fn finish(self) -> Result<Analyzer> {
+        match self.failed {
+            Some(error) => Err(error.into()),
+            None => Ok(self.analyzer),
+        }
+    }
+}
+
+/// The progress bar, on a terminal: bytes read, bytes per second, time left.
+struct Bar {
+    bar: ProgressBar,
+}
+
+fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
+    let size = |path: &PathBuf| {
+        std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+    };
+    let sizes: Option<u64> = options.files.iter().map(size).sum();
+    let bar = match sizes.filter(|_| !options.follow) {
+        Some(bytes) => ProgressBar::new(bytes)
+            .with_style(style("{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")),
+        None => ProgressBar::new_spinner().with_style(style("{spinner} {bytes}, {bytes_per_sec}, {elapsed}")),
+    };
+    bar.set_draw_target(ProgressDrawTarget::stderr());
+    if !bar.is_hidden() {
+        let drawn = bar.clone();
+        // It ends with the bar.
+        let _ = thread::Builder::new().name("onetrip-bar".into()).spawn(move || {
+            while !drawn.is_finished() {
+                drawn.set_position(progress.read.load(Ordering::Relaxed));
+                thread::sleep(DRAW_EVERY);
+            }
+        });
+    }
+    Bar { bar }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are our own; one that does not parse falls back on the usual bar.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Bar {
+    fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
