@@ -36,7 +36,6 @@ impl Conversation {
     pub fn unit_arrived(&mut self, now: Moment) -> Arrival {
         let starts_trip = self.unanswered == 0 && !(self.has_unread && self.last_reply_at.is_some());
         self.unanswered += 1;
-        self.unanswered += 1;
         self.pipelines |= !starts_trip;
         let reaction_min = if self.pipelines { PIPELINER_REACTION_MIN_NANOS } else { REACTION_MIN_NANOS };
         let too_soon = self.last_reply_at.is_some_and(|last| now.since(last) < reaction_min);
