@@ -42,6 +42,8 @@ pub struct CaptureConfig {
     pub ports: Vec<u16>,
     /// Ports where PostgreSQL listens, apart from its own.
     pub postgres_ports: Vec<u16>,
+    /// Names of the program whose packets these are, empty where it is not known: some drivers are known by it.
+    pub program: String,
 }
 
 /// Turns the packets of one capture into records.
@@ -360,7 +362,7 @@ impl Capture {
         if self.servers.len() > 1 {
             upstream += &format!(" and {} more", self.servers.len() - 1);
         }
-        stream.origin(program.as_bytes(), upstream.as_bytes(), 0, b"");
+        stream.origin(program.as_bytes(), upstream.as_bytes(), 0, self.config.program.as_bytes());
         out(TRACE_STREAM, &stream.take_block());
     }
 }

@@ -67,6 +67,9 @@ pub(crate) struct WhatOptions {
     /// PostgreSQL listens at this port, too; connections seen from their beginning are known without
     #[arg(long = "postgres-port", value_name = "PORT")]
     pub(crate) postgres_ports: Vec<u16>,
+    /// The program whose packets these are, such as "python app.py": tells drivers apart that look alike on the wire
+    #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true)]
+    pub(crate) program: String,
     /// Write a trace of all exchanges, for report, forecast and export; values are kept as keyed hashes only
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -98,6 +101,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         keep_values: options.what.keep_values,
         ports: options.what.ports.clone(),
         postgres_ports: options.what.postgres_ports.clone(),
+        program: options.what.program.clone(),
     });
     sources.read(
         |packet| {
