@@ -1,0 +1,210 @@
+//! What packets come to, whatever happened to them.
+
+mod common;
+
+use common::{ACK, Dress, Talk, analyze, message, pcap, pcapng, query, read, ready, reply, runs};
+
+const CHILD: &str = "SELECT title FROM books WHERE author_id = ";
+
+/// Logs in and asks ten queries.
+fn ten_queries() -> Talk {
+    let mut talk = Talk::default();
+    talk.log_in();
+    for number in 0..10 {
+        talk.query(&format!("{CHILD}{number}"));
+    }
+    talk.end();
+    talk
+}
+
+#[test]
+fn a_conversation_is_the_same_in_every_file_format_and_link_layer_and_by_the_byte() {
+    let talk = ten_queries();
+    let (expected, network) = analyze(&talk.frames);
+    assert_eq!((expected.trips.total, expected.trips.connect, expected.statements), (11, 1, 10));
+    assert_eq!((expected.connections, expected.unanswered, expected.undecoded), (1, 0, 0));
+    assert_eq!(runs(&expected), [(format!("{CHILD}$1"), 10)]);
+    assert_eq!(network.totals.initial_rtt_ns, Some(1_010_000));
+    assert_eq!(network.capture.unknown_bytes, 0);
+    for dress in Dress::ALL {
+        for file in
+            [pcap(&talk.frames, dress, false), pcap(&talk.frames, dress, true), pcapng(&talk.frames, dress)]
+        {
+            for piece in [usize::MAX, 1] {
+                let (summary, _, problem) = read(&file, piece);
+                assert_eq!(
+                    (problem, summary.trips, runs(&summary)),
+                    (None, expected.trips, runs(&expected)),
+                    "{dress:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn segments_twice_out_of_order_and_in_pieces_change_nothing_but_the_marks() {
+    let mut talk = ten_queries();
+    let expected = analyze(&talk.frames).0;
+    let again = talk.frames[7].clone();
+    talk.frames.insert(9, again);
+    talk.frames.swap(14, 15);
+    let (summary, network) = analyze(&talk.frames);
+    assert_eq!((summary.trips, runs(&summary)), (expected.trips, runs(&expected)));
+    assert_eq!(network.totals.up.spurious_retransmissions + network.totals.down.spurious_retransmissions, 1);
+}
+
+#[test]
+fn a_frame_that_the_capture_missed_is_unknown_and_the_books_go_on_at_the_next_turn() {
+    let whole = ten_queries();
+    // Frames: handshake 0-2, login 3-4, then query and reply in turn.
+    for (missing, unknown) in [(5, "a request"), (6, "a reply")] {
+        let mut talk = whole.clone();
+        let lost = talk.frames.remove(missing);
+        let (summary, network) = analyze(&talk.frames);
+        let bytes = lost.ip.len() as u64 - 40;
+        assert_eq!(network.capture.missed_bytes, bytes, "{unknown}");
+        assert!(network.capture.unknown_bytes >= bytes, "{unknown}");
+        assert_eq!(summary.trips.total, 11, "{unknown} is a trip all the same");
+        let known = if missing == 5 { 9 } else { 10 };
+        let runs = runs(&summary);
+        let of_child = runs.iter().find(|(text, _)| text.starts_with(CHILD)).map(|(_, runs)| *runs);
+        assert_eq!(of_child, Some(known), "{unknown}: {runs:?}");
+        assert_eq!(summary.undecoded, 0);
+    }
+}
+
+#[test]
+fn what_was_prepared_before_the_capture_is_unknown_and_never_guessed() {
+    let bind = |statement: &str| {
+        let body = [b"\0", statement.as_bytes(), b"\0\0\0\0\0\0\0"].concat();
+        [message(b'B', &body), message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()
+    };
+    let prepare = [message(b'P', b"s1\0SELECT 1 FROM a\0\0\0"), message(b'S', b"")].concat();
+    let answer = [message(b'2', b""), message(b'C', b"SELECT 0\0"), ready(b'I')].concat();
+    let mut talk = Talk::default();
+    talk.log_in();
+    talk.client(&prepare);
+    talk.server(&[message(b'1', b""), ready(b'I')].concat());
+    for _ in 0..20 {
+        talk.client(&bind("s1"));
+        talk.server(&answer);
+    }
+    let (whole, _) = analyze(&talk.frames);
+    assert_eq!(runs(&whole).last(), Some(&("SELECT $1 FROM a".to_owned(), 20)));
+    let (summary, network) = analyze(&talk.frames[8..]);
+    assert_eq!(network.capture.joined, 1);
+    let runs = runs(&summary);
+    assert!(runs.iter().all(|(text, _)| !text.contains("SELECT")), "{runs:?}");
+    assert_eq!(summary.findings, Vec::new(), "nothing is said of statements that are not known");
+    assert!(summary.trips.total >= 18, "{:?}", summary.trips);
+}
+
+#[test]
+fn cut_packets_are_counted_by_turns_and_no_statement_is_guessed_from_its_beginning() {
+    let mut talk = ten_queries();
+    for frame in &mut talk.frames {
+        frame.snaplen = 14 + 40 + 20;
+    }
+    let (summary, network) = analyze(&talk.frames);
+    assert_eq!(summary.trips.total, 11);
+    assert!(network.capture.cut_packets > 10);
+    assert!(runs(&summary).iter().all(|(text, _)| !text.contains("title")), "{:?}", runs(&summary));
+    assert_eq!(summary.findings, Vec::new());
+}
+
+#[test]
+fn of_half_seen_connections_what_was_seen_is_counted() {
+    let whole = ten_queries();
+    let from_client: Vec<_> =
+        whole.frames.iter().filter(|frame| frame.ip[12..16] == [10, 0, 0, 1]).cloned().collect();
+    let (summary, network) = analyze(&from_client);
+    assert_eq!(network.capture.half_seen, 1);
+    assert!(network.capture.missed_bytes > 0);
+    assert_eq!(summary.trips.work(), 10, "{:?} {:?}", summary.trips, runs(&summary));
+}
+
+#[test]
+fn a_unit_sent_before_the_reply_was_received_shares_the_trip_however_late_it_is_seen() {
+    let mut talk = Talk::default();
+    talk.log_in();
+    talk.client(&query("SELECT 1"));
+    // At the server's side the second unit arrives after the first was answered; its acknowledgement tells that the client
+    // had not received that answer when it sent it.
+    let mut second = talk.clone();
+    second.client(&query("SELECT 2"));
+    let late = second.frames.pop().expect("it was sent");
+    talk.server(&reply("1"));
+    let at_ns = talk.now_ns + 50_000;
+    talk.frames.push(common::Frame { at_ns, ..late });
+    let (summary, _) = analyze(&talk.frames);
+    assert_eq!((summary.trips.work(), summary.statements), (1, 1), "the second is not answered yet");
+}
+
+#[test]
+fn another_protocol_is_counted_by_turns_under_its_ports_name() {
+    let mut talk = Talk::default();
+    talk.handshake();
+    for _ in 0..5 {
+        talk.client(b"\x03\0\0\0\x03ask");
+        talk.server(b"\x01\0\0\x01ok");
+    }
+    talk.end();
+    for frame in &mut talk.frames {
+        for at in [20, 22] {
+            if frame.ip[at..at + 2] == 5432_u16.to_be_bytes() {
+                frame.ip[at..at + 2].copy_from_slice(&3306_u16.to_be_bytes());
+            }
+        }
+    }
+    let (summary, network) = analyze(&talk.frames);
+    assert_eq!((summary.trips.total, summary.statements, summary.connections), (5, 0, 1));
+    assert_eq!(summary.scopes[0].label, "mysql (port 3306)");
+    assert_eq!(network.paths[0].protocol, "mysql (port 3306)");
+    assert_eq!(summary.findings, Vec::new());
+}
+
+#[test]
+fn a_held_acknowledgement_and_a_held_segment_are_named_as_the_40_ms_bug() {
+    let mut talk = Talk::default();
+    talk.log_in();
+    for number in 0..4 {
+        let text = query(&format!("SELECT {number}"));
+        let (head, rest) = text.split_at(5);
+        talk.client(head);
+        talk.wait_us(40_000);
+        talk.segment(false, ACK, &[]);
+        talk.client(rest);
+        talk.server(&reply("1"));
+    }
+    let (summary, network) = analyze(&talk.frames);
+    assert_eq!(summary.trips.work(), 4);
+    assert_eq!(network.totals.up.delayed_ack_pairs, 4);
+    assert!(network.totals.up.delayed_ack_ns > 4 * 30_000_000);
+    assert_eq!(network.totals.down.delayed_ack_pairs, 0);
+}
+
+#[test]
+fn damaged_files_say_where_and_why_and_what_was_before_is_counted() {
+    let talk = ten_queries();
+    let good = pcap(&talk.frames, Dress::Ethernet, false);
+    let (_, _, problem) = read(&[], 100);
+    assert_eq!(problem.as_deref(), Some("at offset 0: the file is empty"));
+    let (_, _, problem) = read(b"GIF89a and so on", 100);
+    assert!(problem.is_some_and(|text| text.starts_with("at offset 0: neither a pcap nor a pcapng")));
+    let (summary, _, problem) = read(&good[..good.len() - 3], 100);
+    assert!(problem.is_some_and(|text| text.contains("the file ends inside a record")));
+    assert_eq!(summary.trips.total, 11);
+    let mut huge = good.clone();
+    huge.extend_from_slice(&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x40]);
+    let (summary, _, problem) = read(&huge, 100);
+    let at = good.len();
+    assert_eq!(
+        problem,
+        Some(format!("at offset {at}: a record claims 1073741824 bytes, more than any packet has"))
+    );
+    assert_eq!(summary.trips.total, 11);
+    let sparse = [good.clone(), vec![0; 1 << 20]].concat();
+    let (_, _, problem) = read(&sparse, 4096);
+    assert!(problem.is_some_and(|text| text.starts_with(&format!("at offset {at}: a record of zeros"))));
+}
