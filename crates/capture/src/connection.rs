@@ -161,6 +161,8 @@ impl Connection {
                     })
                 }
                 Way::Down => {
+                    // What the client had received when it sent that is not known; the usual is everything.
+                    talk.acknowledged = before.1;
                     up.acknowledged(segment.acknowledged, &mut |chunk| talk.client(sent, chunk, before.1))
                 }
             };

@@ -1,6 +1,6 @@
 //! Packets made by hand: one PostgreSQL conversation, and files of it in every dress.
 
-#![allow(dead_code)]
+#![allow(dead_code, missing_docs, unreachable_pub)]
 
 use onetrip_capture::{Capture, CaptureConfig, CaptureFile};
 use onetrip_ledger::network::NetworkSummary;
@@ -67,10 +67,24 @@ impl Talk {
         self.client_next = self.client_next.wrapping_add(data.len() as u32);
     }
 
+    /// A part of what the client sends, at once after the part before.
+    pub fn client_piece(&mut self, data: &[u8]) {
+        self.wait_us(2);
+        self.segment(true, ACK, data);
+        self.client_next = self.client_next.wrapping_add(data.len() as u32);
+    }
+
     pub fn server(&mut self, data: &[u8]) {
         self.wait_us(1_200);
         self.segment(false, ACK, data);
         self.server_next = self.server_next.wrapping_add(data.len() as u32);
+    }
+
+    /// Takes back what ended it, as if it went on.
+    pub fn reopen(&mut self, frames: usize) {
+        self.frames.truncate(frames);
+        self.client_next = self.client_next.wrapping_sub(6);
+        self.server_next = self.server_next.wrapping_sub(1);
     }
 
     pub fn end(&mut self) {
