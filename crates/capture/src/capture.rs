@@ -15,6 +15,7 @@ use crate::fragments::Fragments;
 use crate::link::ip_packet;
 use crate::ports::is_service;
 use crate::segment::{Endpoint, Other, Segment};
+use crate::tcp::Marks;
 
 /// PostgreSQL's port.
 const POSTGRES_PORT: u16 = 5432;
@@ -122,29 +123,32 @@ impl Capture {
         self.base_ns
     }
 
-    /// Takes a packet; `out` gets blocks of records by their stream.
-    pub fn packet(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(u32, &[u8])) {
+    /// Takes a packet; `out` gets blocks of records by their stream. Returns what its segment is, if it has one that is
+    /// looked at.
+    pub fn packet(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(u32, &[u8])) -> Option<Marks> {
         self.clock(packet);
         let Some(ip) = ip_packet(packet.link, packet.data) else {
             match packet.link.is_known() {
                 true => self.facts.other_packets += 1,
                 false => self.facts.unknown_links += 1,
             }
-            return;
+            return None;
         };
         let before = packet.data.len() - ip.len();
         let mut fragments = std::mem::take(&mut self.fragments);
         let wire_bytes = packet.length.saturating_sub(before);
+        let mut marks = None;
         match Segment::of_ip_packet(ip, wire_bytes, packet.at_ns, &mut fragments) {
             Ok(segment) => {
                 self.facts.cut_packets += u64::from((segment.data.len() as u64) < u64::from(segment.length));
-                self.segment(&segment, out);
+                marks = self.segment(&segment, out);
             }
             Err(Other::NotTcp) => self.facts.other_packets += 1,
             Err(Other::Fragment) => {}
             Err(Other::Cut | Other::Malformed) => self.facts.unreadable_packets += 1,
         }
         self.fragments = fragments;
+        marks
     }
 
     /// Ends the books of the connections that are open; what is known of the network.
@@ -189,7 +193,7 @@ impl Capture {
         }
     }
 
-    fn segment(&mut self, segment: &Segment<'_>, out: &mut impl FnMut(u32, &[u8])) {
+    fn segment(&mut self, segment: &Segment<'_>, out: &mut impl FnMut(u32, &[u8])) -> Option<Marks> {
         let (low, high) = match segment.source <= segment.destination {
             true => (segment.source, segment.destination),
             false => (segment.destination, segment.source),
@@ -204,7 +208,7 @@ impl Capture {
             let is_wanted = self.config.ports.is_empty() || self.config.ports.contains(&server.port);
             // A segment of a connection that is over, or a reset of one that never was.
             if !is_wanted || segment.flags.rst() || (segment.flags.fin() && segment.length == 0) {
-                return;
+                return None;
             }
             self.sweep(segment.at_ns, out);
             let connection = Connection::new(self.next_number, client, server);
@@ -217,7 +221,7 @@ impl Capture {
             }
             self.connections.insert((low, high), Box::new(connection));
         }
-        let Some(connection) = self.connections.get_mut(&(low, high)) else { return };
+        let connection = self.connections.get_mut(&(low, high))?;
         let port = connection.server.port;
         let setting = Setting {
             config: &self.session,
@@ -252,6 +256,7 @@ impl Capture {
                 self.connections.insert((low, high), connection);
             }
         }
+        Some(taken.marks)
     }
 
     /// Books what is known of a connection, and forgets its conversation.

@@ -6,7 +6,7 @@ use onetrip_session::SessionConfig;
 use crate::ports::service_name;
 use crate::postgres::{Postgres, is_startup};
 use crate::segment::{Endpoint, Segment};
-use crate::tcp::{Chunk, Path, Stream, Watcher, Way, is_after};
+use crate::tcp::{Chunk, Marks, Path, Stream, Watcher, Way, is_after};
 use crate::turns::Turns;
 
 /// A connection, from its first segment that was captured.
@@ -67,6 +67,7 @@ pub(crate) struct Setting<'a> {
 /// What a segment came to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Taken {
+    pub(crate) marks: Marks,
     /// A round trip of the whole path was measured.
     pub(crate) rtt_ns: Option<u64>,
     /// The connection has ended.
@@ -118,7 +119,7 @@ impl Connection {
         if self.watcher.initial_rtt_ns.is_none() {
             self.watcher.initial_rtt_ns = self.path.facts.initial_rtt_ns;
         }
-        let mut taken = Taken::default();
+        let mut taken = Taken { marks: noted.marks, ..Taken::default() };
         if way == Way::Down {
             taken.rtt_ns = noted.rtt_ns.map(|leg| leg + self.path.client_leg_ns());
         }

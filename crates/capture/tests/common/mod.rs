@@ -281,7 +281,7 @@ pub fn read(file: &[u8], piece: usize) -> (Summary, NetworkSummary, Option<Strin
     let mut reader = CaptureFile::new();
     let mut capture = Capture::new(CaptureConfig::default());
     let mut analyzer = Analyzer::new();
-    let mut problem = None;
+    let problem;
     let mut rest = file;
     'reading: loop {
         loop {

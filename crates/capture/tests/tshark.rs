@@ -1,0 +1,328 @@
+//! The same files read by tshark: what both say of each packet, connection and statement must be alike.
+//!
+//! The traffic is real: pgbench and psql at a PostgreSQL, captured by tcpdump on the loopback interface. Losses, reordering,
+//! duplicates and cuts are made by editing its packets, so that each is known. Needs root for tcpdump; without, the tests say
+//! so and pass.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use onetrip_capture::{Capture, CaptureConfig, CaptureFile, Marks};
+use onetrip_ledger::trace::{Records, decode_block};
+use onetrip_ledger::{Record, Steps, TraceError, UnitKind};
+use onetrip_pgserver::PgServer;
+use onetrip_sql::Lifter;
+
+const HEADER_BYTES: usize = 24;
+const BIN: &str = "/usr/lib/postgresql/15/bin";
+const FIELDS: [&str; 9] = [
+    "tcp.analysis.retransmission",
+    "tcp.analysis.fast_retransmission",
+    "tcp.analysis.spurious_retransmission",
+    "tcp.analysis.out_of_order",
+    "tcp.analysis.lost_segment",
+    "tcp.analysis.ack_lost_segment",
+    "tcp.analysis.keep_alive",
+    "tcp.analysis.zero_window",
+    "tcp.analysis.duplicate_ack",
+];
+
+/// A real capture: the server's port and the file's bytes; `None` where none can be made.
+fn real() -> Option<&'static (u16, Vec<u8>)> {
+    static CAPTURE: OnceLock<Option<(u16, Vec<u8>)>> = OnceLock::new();
+    CAPTURE.get_or_init(capture).as_ref()
+}
+
+fn capture() -> Option<(u16, Vec<u8>)> {
+    let server = PgServer::start(&["--auth", "scram-sha-256"]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("real.pcap");
+    let filter = format!("tcp port {}", server.at.port);
+    let mut tcpdump = Command::new("tcpdump")
+        .args(["-i", "lo", "-s", "0", "-U", "-Z", "root", "-w"])
+        .arg(&file)
+        .arg(&filter)
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(50));
+        if std::fs::metadata(&file).is_ok_and(|file| file.len() >= HEADER_BYTES as u64) {
+            break;
+        }
+    }
+    if !file.exists() {
+        eprintln!("tcpdump cannot capture here (it needs root): nothing is compared");
+        let _ = tcpdump.wait();
+        return None;
+    }
+    let run = |program: &str, arguments: &[&str]| {
+        let done = Command::new(format!("{BIN}/{program}"))
+            .args(arguments)
+            .env("PGHOST", &server.at.host)
+            .env("PGPORT", server.at.port.to_string())
+            .env("PGUSER", &server.at.user)
+            .env("PGPASSWORD", &server.at.password)
+            .env("PGDATABASE", "postgres")
+            .env("PGSSLMODE", "disable")
+            .output()
+            .expect("PostgreSQL's programs are installed");
+        assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    run("pgbench", &["-i", "-q"]);
+    run("pgbench", &["-n", "-M", "prepared", "-t", "40", "-c", "2"]);
+    run("pgbench", &["-n", "-S", "-M", "simple", "-t", "100"]);
+    run("psql", &["-c", "SELECT relname, relkind FROM pg_class", "-c", "SELECT 'x' || 1 FROM nowhere"]);
+    std::thread::sleep(Duration::from_millis(1_500)); // what the kernel still holds
+    Command::new("kill").arg(tcpdump.id().to_string()).status().expect("kill runs");
+    let _ = tcpdump.wait();
+    Some((server.at.port, std::fs::read(&file).expect("tcpdump wrote it")))
+}
+
+/// Header and packets of a file in this machine's byte order.
+fn split(file: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let (header, mut rest) = file.split_at(HEADER_BYTES);
+    let mut packets = Vec::new();
+    while rest.len() >= 16 {
+        let length = u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
+        let (packet, after) = rest.split_at(16 + length);
+        packets.push(packet.to_vec());
+        rest = after;
+    }
+    (header.to_vec(), packets)
+}
+
+fn join(header: &[u8], packets: &[Vec<u8>]) -> Vec<u8> {
+    [header, &packets.concat()].concat()
+}
+
+/// Deterministic numbers.
+fn dice(seed: &mut u64, below: u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % below
+}
+
+/// What a reader says of a file.
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    /// Frames by field.
+    frames: BTreeMap<&'static str, Vec<usize>>,
+    /// Initial round-trip times of the connections, in microseconds.
+    rtts: Vec<u64>,
+    /// Templates by how often their text was sent.
+    statements: BTreeMap<String, u64>,
+}
+
+fn template(text: &str) -> String {
+    let mut lifter = Lifter::new();
+    String::from_utf8_lossy(lifter.lift(text.as_bytes(), true).template()).into_owned()
+}
+
+fn tshark(path: &Path, port: u16) -> Said {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(path).args([
+        "-d",
+        &format!("tcp.port=={port},pgsql"),
+        "-T",
+        "fields",
+        "-E",
+        "separator=\u{1}",
+    ]);
+    command.args([
+        "-E",
+        "aggregator=\u{2}",
+        "-e",
+        "frame.number",
+        "-e",
+        "tcp.stream",
+        "-e",
+        "tcp.analysis.initial_rtt",
+    ]);
+    command.args(["-e", "pgsql.query"]);
+    for field in FIELDS {
+        command.args(["-e", field]);
+    }
+    let done = command.stderr(Stdio::null()).output().expect("tshark is installed (scripts/setup test)");
+    assert!(done.status.success());
+    let mut said = Said::default();
+    let mut rtts = BTreeMap::new();
+    for line in String::from_utf8_lossy(&done.stdout).lines() {
+        let cells: Vec<&str> = line.split('\u{1}').collect();
+        if cells.len() < 4 + FIELDS.len() {
+            continue; // a statement with a line feed in it goes on here
+        }
+        let frame: usize = cells[0].parse().expect("a number");
+        if let Ok(rtt) = cells[2].parse::<f64>() {
+            rtts.insert(cells[1].to_owned(), (rtt * 1e6).round() as u64);
+        }
+        for query in cells[3].split('\u{2}').filter(|query| !query.is_empty()) {
+            *said.statements.entry(template(query)).or_default() += 1;
+        }
+        for (field, cell) in FIELDS.iter().zip(&cells[4..]) {
+            if !cell.is_empty() {
+                said.frames.entry(field).or_default().push(frame);
+            }
+        }
+    }
+    said.rtts = rtts.into_values().collect();
+    said.rtts.sort_unstable();
+    said
+}
+
+fn ours(file: &[u8], port: u16) -> Said {
+    let mut said = Said::default();
+    let mut reader = CaptureFile::new();
+    let mut capture = Capture::new(CaptureConfig { postgres_ports: vec![port], ..CaptureConfig::default() });
+    let mut texts: BTreeMap<(u32, u32), String> = BTreeMap::new();
+    let mut records = Records::default();
+    let mut book = |stream: u32, block: &[u8], statements: &mut BTreeMap<String, u64>| {
+        decode_block::<TraceError>(&mut records, stream, block, |record| {
+            match record {
+                Record::Template { id, text } => {
+                    texts.insert((stream, id), String::from_utf8_lossy(text).into_owned());
+                }
+                Record::Exchange(exchange) => {
+                    let is_query = exchange.kind == UnitKind::Query;
+                    for statement in &exchange.statements {
+                        if is_query || statement.steps.has(Steps::PREPARE) {
+                            let text = texts.get(&(stream, statement.template)).cloned().unwrap_or_default();
+                            *statements.entry(text).or_default() += 1;
+                        }
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+        .expect("own records");
+    };
+    let mut rest = file;
+    let mut frame = 0;
+    loop {
+        while let Some(packet) = reader.next_packet().expect("a good file") {
+            frame += 1;
+            let marks =
+                capture.packet(&packet, &mut |stream, block| book(stream, block, &mut said.statements));
+            for (field, is_set) in FIELDS.iter().zip(cells(marks.unwrap_or_default())) {
+                if is_set {
+                    said.frames.entry(field).or_default().push(frame);
+                }
+            }
+        }
+        let count = rest.len().min(reader.room().len());
+        if count == 0 {
+            break;
+        }
+        reader.room()[..count].copy_from_slice(&rest[..count]);
+        reader.filled(count);
+        rest = &rest[count..];
+    }
+    let network = capture.finish(0, &mut |stream, block| book(stream, block, &mut said.statements));
+    said.rtts =
+        network.paths.iter().filter_map(|named| named.path.initial_rtt_ns).map(|rtt| rtt / 1_000).collect();
+    said.rtts.sort_unstable();
+    said
+}
+
+fn cells(marks: Marks) -> [bool; 9] {
+    [
+        marks.retransmission,
+        marks.fast_retransmission,
+        marks.spurious_retransmission,
+        marks.out_of_order,
+        marks.lost_segment,
+        marks.ack_lost_segment,
+        marks.keep_alive,
+        marks.zero_window,
+        marks.duplicate_ack,
+    ]
+}
+
+fn compare(file: &[u8], port: u16, compares_statements: bool) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("edited.pcap");
+    std::fs::write(&path, file).expect("room for a file");
+    let (mut one, mut other) = (tshark(&path, port), ours(file, port));
+    if !compares_statements {
+        one.statements.clear();
+        other.statements.clear();
+    }
+    assert_eq!(one.rtts, other.rtts, "initial round-trip times");
+    assert_eq!(one.statements, other.statements, "statements");
+    for field in FIELDS {
+        let of = |said: &Said| said.frames.get(field).cloned().unwrap_or_default();
+        assert_eq!(of(&one), of(&other), "frames with {field}: tshark's and ours");
+    }
+}
+
+#[test]
+fn of_a_real_capture_tshark_says_the_same() {
+    let Some((port, file)) = real() else { return };
+    assert!(split(file).1.len() > 500, "there is something to compare");
+    compare(file, *port, true);
+}
+
+#[test]
+fn of_duplicates_and_swapped_neighbours_tshark_says_the_same() {
+    let Some((port, file)) = real() else { return };
+    let (header, mut packets) = split(file);
+    let mut seed = 1;
+    let mut place = 20;
+    while place + 40 < packets.len() {
+        let packet = packets[place].clone();
+        match dice(&mut seed, 2) {
+            0 => packets.insert(place + 1, packet),
+            _ => {
+                packets.remove(place);
+                let later = place + 3 + dice(&mut seed, 20) as usize;
+                packets.insert(later, packet);
+            }
+        }
+        place += 25 + dice(&mut seed, 40) as usize;
+    }
+    // Their times stay in order, as if the network had done it.
+    let mut times: Vec<[u8; 8]> = packets.iter().filter_map(|packet| packet.first_chunk().copied()).collect();
+    times.sort_by_key(|time| {
+        let part = |at: usize| u32::from_le_bytes([time[at], time[at + 1], time[at + 2], time[at + 3]]);
+        (part(0), part(4))
+    });
+    for (packet, time) in packets.iter_mut().zip(times) {
+        packet[..8].copy_from_slice(&time);
+    }
+    compare(&join(&header, &packets), *port, false);
+}
+
+#[test]
+fn of_frames_that_the_capture_missed_tshark_says_the_same() {
+    let Some((port, file)) = real() else { return };
+    let (header, packets) = split(file);
+    let mut seed = 7;
+    let kept: Vec<_> = packets
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| *place < 10 || dice(&mut seed, 30) != 0)
+        .map(|(_, packet)| packet)
+        .collect();
+    compare(&join(&header, &kept), *port, false);
+}
+
+#[test]
+fn of_cut_packets_tshark_says_the_same() {
+    let Some((port, file)) = real() else { return };
+    let (header, packets) = split(file);
+    let cut: Vec<_> = packets
+        .into_iter()
+        .map(|mut packet| {
+            let captured = (packet.len() - 16).min(90);
+            packet.truncate(16 + captured);
+            packet[8..12].copy_from_slice(&(captured as u32).to_le_bytes());
+            packet
+        })
+        .collect();
+    compare(&join(&header, &cut), *port, false);
+}
