@@ -38,18 +38,31 @@ fn real() -> Option<&'static (u16, Vec<u8>)> {
     CAPTURE.get_or_init(capture).as_ref()
 }
 
+/// Ends with its owner.
+struct Tcpdump(std::process::Child);
+
+impl Drop for Tcpdump {
+    fn drop(&mut self) {
+        // It writes what it has when it is asked to end.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
 fn capture() -> Option<(u16, Vec<u8>)> {
     let server = PgServer::start(&["--auth", "scram-sha-256"]);
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("real.pcap");
     let filter = format!("tcp port {}", server.at.port);
-    let mut tcpdump = Command::new("tcpdump")
+    let tcpdump = Command::new("tcpdump")
         .args(["-i", "lo", "-s", "0", "-U", "-Z", "root", "-w"])
         .arg(&file)
         .arg(&filter)
+        .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
+    let tcpdump = Tcpdump(tcpdump);
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(50));
         if std::fs::metadata(&file).is_ok_and(|file| file.len() >= HEADER_BYTES as u64) {
@@ -58,7 +71,6 @@ fn capture() -> Option<(u16, Vec<u8>)> {
     }
     if !file.exists() {
         eprintln!("tcpdump cannot capture here (it needs root): nothing is compared");
-        let _ = tcpdump.wait();
         return None;
     }
     let run = |program: &str, arguments: &[&str]| {
@@ -77,10 +89,9 @@ fn capture() -> Option<(u16, Vec<u8>)> {
     run("pgbench", &["-i", "-q"]);
     run("pgbench", &["-n", "-M", "prepared", "-t", "40", "-c", "2"]);
     run("pgbench", &["-n", "-S", "-M", "simple", "-t", "100"]);
-    run("psql", &["-c", "SELECT relname, relkind FROM pg_class", "-c", "SELECT 'x' || 1 FROM nowhere"]);
+    run("psql", &["-c", "SELECT 'x' || 1 FROM nowhere", "-c", "SELECT relname, relkind FROM pg_class"]);
     std::thread::sleep(Duration::from_millis(1_500)); // what the kernel still holds
-    Command::new("kill").arg(tcpdump.id().to_string()).status().expect("kill runs");
-    let _ = tcpdump.wait();
+    drop(tcpdump);
     Some((server.at.port, std::fs::read(&file).expect("tcpdump wrote it")))
 }
 

@@ -100,7 +100,7 @@ impl Watcher {
         from.mark_forward(to, segment, marks);
         if segment.flags.ack() && to.whole_until.is_some_and(|until| is_after(segment.acknowledged, until)) {
             marks.ack_lost_segment = true;
-            to.whole_until = Some(segment.acknowledged);
+            to.whole_until = to.next;
         }
         if length > 0 && !marks.keep_alive {
             from.mark_again(to, segment, end, initial_rtt_ns, marks);
