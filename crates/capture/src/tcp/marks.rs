@@ -191,11 +191,9 @@ impl Half {
     }
 
     fn sent(&mut self, segment: &Segment<'_>, end: u32, length: u32, marks: &Marks) {
-        if length > 0 && self.next.is_none_or(|next| is_after(end, next)) {
+        if self.next.is_none_or(|next| is_after(end, next)) {
             self.next = Some(end);
             self.next_at_ns = segment.at_ns;
-        } else if self.next.is_none() {
-            self.next = Some(end);
         }
         match self.whole_until {
             None => self.whole_until = self.next,
