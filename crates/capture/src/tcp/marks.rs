@@ -197,7 +197,7 @@ impl Half {
         }
         match self.whole_until {
             None => self.whole_until = self.next,
-            Some(until) if length > 0 && until == segment.sequence => self.whole_until = self.next,
+            Some(until) if until == segment.sequence => self.whole_until = self.next,
             Some(_) => {}
         }
         if length > 0 && !marks.keep_alive {

@@ -84,14 +84,15 @@ impl Path {
             (Way::Up, true, false) => {
                 self.facts.syns += 1;
                 self.syn_at_ns = Some(segment.at_ns);
-                self.syn_ack_at_ns = None;
             }
             (Way::Down, true, true) => self.syn_ack_at_ns = Some(segment.at_ns),
             (Way::Up, false, true) if self.facts.initial_rtt_ns.is_none() => {
                 if let (Some(asked), Some(answered)) = (self.syn_at_ns, self.syn_ack_at_ns) {
                     self.facts.initial_rtt_ns = Some(segment.at_ns.saturating_sub(asked));
-                    note_min(&mut self.facts.server_leg_min_ns, answered.saturating_sub(asked));
-                    note_min(&mut self.facts.client_leg_min_ns, segment.at_ns.saturating_sub(answered));
+                    if answered >= asked {
+                        note_min(&mut self.facts.server_leg_min_ns, answered - asked);
+                        note_min(&mut self.facts.client_leg_min_ns, segment.at_ns.saturating_sub(answered));
+                    }
                 }
                 (self.syn_at_ns, self.syn_ack_at_ns) = (None, None);
             }
