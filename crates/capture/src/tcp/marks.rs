@@ -60,6 +60,8 @@ struct Half {
     duplicates: u32,
     window: u16,
     scale: Option<u8>,
+    /// Its last acknowledgement that was marked.
+    marked_ack: Option<u32>,
     /// All before this number was captured.
     whole_until: Option<u32>,
     unacknowledged: VecDeque<Sent>,
@@ -98,8 +100,10 @@ impl Watcher {
         let mut noted = Noted::default();
         let marks = &mut noted.marks;
         from.mark_forward(to, segment, marks);
-        if segment.flags.ack() && to.whole_until.is_some_and(|until| is_after(segment.acknowledged, until)) {
+        let goes_beyond = to.whole_until.is_some_and(|until| is_after(segment.acknowledged, until));
+        if segment.flags.ack() && goes_beyond && from.marked_ack != Some(segment.acknowledged) {
             marks.ack_lost_segment = true;
+            from.marked_ack = Some(segment.acknowledged);
             to.whole_until = to.next;
         }
         if length > 0 && !marks.keep_alive {
