@@ -60,8 +60,9 @@ struct Half {
     duplicates: u32,
     window: u16,
     scale: Option<u8>,
-    /// Its last acknowledgement that was marked.
-    marked_ack: Option<u32>,
+    /// A gap at the end of its bytes was marked at an acknowledgement, and it has acknowledged nothing new since: further
+    /// acknowledgements are about the same gap.
+    is_gap_marked: bool,
     /// All before this number was captured.
     whole_until: Option<u32>,
     unacknowledged: VecDeque<Sent>,
@@ -101,9 +102,10 @@ impl Watcher {
         let marks = &mut noted.marks;
         from.mark_forward(to, segment, marks);
         let goes_beyond = to.whole_until.is_some_and(|until| is_after(segment.acknowledged, until));
-        if segment.flags.ack() && goes_beyond && from.marked_ack != Some(segment.acknowledged) {
-            marks.ack_lost_segment = true;
-            from.marked_ack = Some(segment.acknowledged);
+        if segment.flags.ack() && goes_beyond {
+            let is_before_its_last = to.whole_until != to.next;
+            marks.ack_lost_segment = is_before_its_last || (!to.is_gap_marked && to.duplicates == 0);
+            to.is_gap_marked |= !is_before_its_last;
             to.whole_until = to.next;
         }
         if length > 0 && !marks.keep_alive {
@@ -217,6 +219,7 @@ impl Half {
             let (start, at_ns) = (segment.sequence, segment.at_ns);
             self.unacknowledged.push_back(Sent { start, end, at_ns, is_again });
         }
+        self.is_gap_marked &= segment.acknowledged == self.acknowledged;
         self.window = segment.window;
         self.acknowledged = segment.acknowledged;
         self.acknowledged_at_ns = segment.at_ns;

@@ -19,7 +19,8 @@ const SEGMENT_BYTES: u32 = 1_448;
 #[derive(Debug, Default)]
 pub(crate) struct Path {
     pub(crate) facts: ConnectionPath,
-    syn_at_ns: Option<u64>,
+    /// The last SYN: when, and its number.
+    syn: Option<(u64, u32)>,
     syn_ack_at_ns: Option<u64>,
     up: Sender,
     down: Sender,
@@ -83,18 +84,20 @@ impl Path {
         match (way, syn, ack) {
             (Way::Up, true, false) => {
                 self.facts.syns += 1;
-                self.syn_at_ns = Some(segment.at_ns);
+                self.syn = Some((segment.at_ns, segment.sequence));
             }
             (Way::Down, true, true) => self.syn_ack_at_ns = Some(segment.at_ns),
+            // The answer to the SYN need not be in the capture: this acknowledges it.
             (Way::Up, false, true) if self.facts.initial_rtt_ns.is_none() => {
-                if let (Some(asked), Some(answered)) = (self.syn_at_ns, self.syn_ack_at_ns) {
-                    self.facts.initial_rtt_ns = Some(segment.at_ns.saturating_sub(asked));
-                    if answered >= asked {
-                        note_min(&mut self.facts.server_leg_min_ns, answered - asked);
-                        note_min(&mut self.facts.client_leg_min_ns, segment.at_ns.saturating_sub(answered));
-                    }
+                let Some((asked, sequence)) = self.syn.take() else { return };
+                if segment.sequence != sequence.wrapping_add(1) {
+                    return;
                 }
-                (self.syn_at_ns, self.syn_ack_at_ns) = (None, None);
+                self.facts.initial_rtt_ns = Some(segment.at_ns.saturating_sub(asked));
+                if let Some(answered) = self.syn_ack_at_ns.take().filter(|answered| *answered >= asked) {
+                    note_min(&mut self.facts.server_leg_min_ns, answered - asked);
+                    note_min(&mut self.facts.client_leg_min_ns, segment.at_ns.saturating_sub(answered));
+                }
             }
             _ => {}
         }
