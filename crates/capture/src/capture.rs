@@ -173,7 +173,6 @@ impl Capture {
             connections: self.counted,
             paths: self.paths,
             rtts: self.rtts,
-            merged: None,
         }
     }
 

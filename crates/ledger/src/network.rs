@@ -16,8 +16,6 @@ pub struct NetworkSummary {
     pub paths: Vec<NamedPath>,
     /// Round-trip times over the capture.
     pub rtts: Vec<RttSpan>,
-    /// How the clocks of two captures differ, and where the time went between them; of a merged pair only.
-    pub merged: Option<Merged>,
 }
 
 impl NetworkSummary {
@@ -205,31 +203,6 @@ pub struct RttSpan {
     pub from_ns: u64,
     /// The round trips that acknowledgements measured in it.
     pub rtt: Times,
-}
-
-/// What two captures of one path tell together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Merged {
-    /// How far the server's clock is ahead of the client's, in nanoseconds.
-    pub offset_ns: i64,
-    /// That is right within so much: the two ways need not be equally long.
-    pub offset_error_ns: u64,
-    /// How much faster the server's clock runs, in parts per million.
-    pub drift_ppm: f64,
-    /// Connections found in both.
-    pub connections: u64,
-    /// Segments found in both.
-    pub segments: u64,
-    /// Segments that one end sent and the other never saw: the network lost them.
-    pub lost_segments: u64,
-    /// The client, between a reply and its next request.
-    pub client: Times,
-    /// The way to the server.
-    pub there: Times,
-    /// The server.
-    pub server: Times,
-    /// The way back.
-    pub back: Times,
 }
 
 impl Direction {

@@ -5,6 +5,7 @@ mod common;
 use common::{crowded, finding, story, template};
 use onetrip_ledger::budget::Verdict;
 use onetrip_ledger::compare::{Change, Comparison};
+use onetrip_ledger::network::{NamedPath, NetworkSummary};
 use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, ScopeTotals, Summary};
 use onetrip_report::{Report, RunInfo, Style};
 use proptest::prelude::*;
@@ -41,6 +42,9 @@ fn shown(text: &str, check: impl FnOnce(Report<'_>)) {
     };
     let run =
         RunInfo { command: vec![text.into(), text.into()], exit_code: Some(-1), trace: Some(text.into()) };
+    let named =
+        NamedPath { client: text.into(), server: text.into(), protocol: text.into(), ..NamedPath::default() };
+    let network = NetworkSummary { connections: 9, paths: vec![named; 3], ..NetworkSummary::default() };
     check(Report {
         summary: &summary,
         run: Some(&run),
@@ -49,6 +53,7 @@ fn shown(text: &str, check: impl FnOnce(Report<'_>)) {
         comparison: Some(&comparison),
         prices: None,
         how_to_connect: text,
+        network: Some(&network),
     });
 }
 

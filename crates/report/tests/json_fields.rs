@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use common::crowded;
 use common::page::story_prices;
 use onetrip_ledger::compare::Comparison;
+use onetrip_ledger::network::{NamedPath, NetworkSummary, RttSpan};
 use onetrip_ledger::{Code, Summary};
 use onetrip_report::{Report, RunInfo};
 use serde_json::Value;
@@ -29,12 +30,18 @@ fn every_field_is_documented() {
     let summary = crowded();
     let comparison = Comparison::new(&Summary::default(), &summary);
     let verdicts = ["trips=2".parse::<onetrip_ledger::budget::Limit>().unwrap().judge(&summary)];
+    let network = NetworkSummary {
+        paths: vec![NamedPath::default()],
+        rtts: vec![RttSpan::default()],
+        ..NetworkSummary::default()
+    };
     let report = Report {
         run: Some(&RunInfo::default()),
         verdicts: &verdicts,
         fail_on: &[Code::Loop],
         comparison: Some(&comparison),
         prices: Some(&story_prices()),
+        network: Some(&network),
         ..Report::new(&summary)
     };
     let mut found = BTreeSet::new();

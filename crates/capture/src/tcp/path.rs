@@ -8,12 +8,16 @@ use crate::segment::Segment;
 
 /// An acknowledgement that was held so long was held on purpose: systems hold them for 40 ms or more.
 const HELD_MIN_NS: u64 = 30_000_000;
-/// Time in which a sender that waited for an acknowledgement goes on.
+/// Time in which a system sends what it held back for an acknowledgement.
+const RELEASE_NS: u64 = 1_000_000;
+/// Time in which a sender that waited for its window goes on.
 const REACTION_NS: u64 = 3_000_000;
 /// A pause after which senders begin anew to find out how much the path takes.
 const IDLE_NS: u64 = 1_000_000_000;
 /// Where the longest segment is not known.
-const SEGMENT_BYTES: u32 = 1_448;
+const SEGMENT_BYTES: u32 = 1_460;
+/// What the timestamps of a segment take of it.
+const TIMESTAMP_BYTES: u32 = 12;
 
 /// Gathers it.
 #[derive(Debug, Default)]
@@ -151,8 +155,8 @@ impl Path {
         match way {
             Way::Up => {
                 if turn.is_reply || turn.request_ends_ns.is_none() {
-                    if let (Some(request), Some(reply)) = (turn.request_ends_ns, turn.reply_ends_ns) {
-                        facts.last_byte.add(reply.saturating_sub(request));
+                    if let (Some(request_ns), Some(reply_ns)) = (turn.request_ends_ns, turn.reply_ends_ns) {
+                        facts.last_byte.add(reply_ns.saturating_sub(request_ns));
                     }
                     if let Some(reply) = turn.reply_ends_ns.take() {
                         facts.next_request.add(segment.at_ns.saturating_sub(reply));
@@ -176,14 +180,20 @@ impl Path {
 
     fn data(&mut self, way: Way, segment: &Segment<'_>) {
         let rtt_ns = self.rtt_min_ns();
+        let leg_ns = match way {
+            Way::Up => self.facts.client_leg_min_ns.unwrap_or(0),
+            Way::Down => self.facts.server_leg_min_ns.unwrap_or(0),
+        };
         let idle = segment.at_ns.saturating_sub(self.last_at_ns) >= IDLE_NS && self.last_at_ns > 0;
         self.sender(way.other()).short = None;
         self.sender(way.other()).held = None;
         self.sender(way.other()).begins_anew = false;
         let sender = self.sender(way);
-        if let Some((acknowledged_at_ns, held_ns)) = sender.held.take() {
-            // At the receiver's side of the path the sender's reaction takes a round trip to be seen.
-            if segment.at_ns.saturating_sub(acknowledged_at_ns) <= REACTION_NS + rtt_ns.unwrap_or(0) {
+        let held = sender.held.take();
+        let longest = self.segment_bytes();
+        if let Some((acknowledged_at_ns, held_ns)) = held.filter(|_| segment.length < longest) {
+            // The sender's own system goes on at once; its segment passes here the way to it and back later.
+            if segment.at_ns.saturating_sub(acknowledged_at_ns) <= RELEASE_NS + leg_ns {
                 let direction = self.direction(way);
                 direction.delayed_ack_pairs += 1;
                 direction.delayed_ack_ns += held_ns;
@@ -198,9 +208,9 @@ impl Path {
             && rtt_ns.is_some_and(|rtt_ns| rtt_ns >= 1_000_000 && pause >= rtt_ns / 2 && pause < 3 * rtt_ns)
             && since_ack <= REACTION_NS;
         sender.last_data_ns = segment.at_ns;
-        let longest = if sender.segment_bytes == 0 { SEGMENT_BYTES } else { sender.segment_bytes };
         let end = segment.sequence.wrapping_add(segment.length);
-        sender.short = (segment.length % longest != 0).then_some((segment.at_ns, end));
+        let is_full = segment.length % longest == 0 || segment.length % (longest - TIMESTAMP_BYTES) == 0;
+        sender.short = (!is_full).then_some((segment.at_ns, end));
         if is_round {
             let direction = self.direction(way);
             direction.slow_start_rounds += 1;
@@ -222,6 +232,13 @@ impl Path {
                 sender.held = Some((segment.at_ns, held_ns));
             }
         }
+    }
+
+    /// Bytes of the longest segment that both sides take.
+    fn segment_bytes(&self) -> u32 {
+        let offers = [self.up.segment_bytes, self.down.segment_bytes];
+        let known = offers.into_iter().filter(|bytes| *bytes > 2 * TIMESTAMP_BYTES).min();
+        known.unwrap_or(SEGMENT_BYTES)
     }
 
     /// The smallest round-trip time of the whole path that was seen.

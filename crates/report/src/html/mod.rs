@@ -80,7 +80,7 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
         worth_doing: report.is_worth_doing(),
         how_to_connect: view::how_to_connect(report),
         facts: view::facts(report),
-        doubts: crate::text::doubts(report.summary),
+        doubts: view::doubts(report),
         contents,
         times,
         curve,

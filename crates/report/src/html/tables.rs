@@ -6,12 +6,14 @@ use serde::Serialize;
 use super::view::Statement;
 use crate::Report;
 use crate::number::{count, counted, difference, duration};
-use crate::text::{judgement, scope_name};
+use crate::text::{judgement, network, scope_name};
 
 /// Statements, scopes and budgets listed.
 const ROWS_MAX: usize = 100;
 /// Changes listed on each side.
 const CHANGES_MAX: usize = 20;
+/// Spans of a capture listed.
+const RTT_ROWS_MAX: usize = 16;
 /// Columns of a scope's name.
 const SCOPE_MAX: usize = 200;
 /// Columns of a changed statement.
@@ -40,7 +42,10 @@ struct Row {
 
 pub(super) fn tables(report: &Report<'_>) -> Vec<Table> {
     let mut tables: Vec<Table> =
-        [statements(report), scopes(report), budgets(report)].into_iter().flatten().collect();
+        [statements(report), scopes(report), connections(report), round_trips(report), budgets(report)]
+            .into_iter()
+            .flatten()
+            .collect();
     if let Some(comparison) = report.comparison {
         tables.push(changes(comparison));
     }
@@ -101,6 +106,41 @@ fn scopes(report: &Report<'_>) -> Option<Table> {
         rows: rows.collect(),
         more: more(scopes.len(), ROWS_MAX, "more scope", "more scopes"),
     })
+}
+
+/// Connections of a capture.
+fn connections(report: &Report<'_>) -> Option<Table> {
+    let network = report.network.filter(|network| !network.paths.is_empty())?;
+    let all = usize::try_from(network.connections).unwrap_or(usize::MAX);
+    Some(Table {
+        id: "connections",
+        short: "Connections",
+        title: "Connections".into(),
+        lead: "What their packets say, most turns first.".into(),
+        columns: network::PATH_COLUMNS.to_vec(),
+        text: "connection",
+        rows: network::paths(network, ROWS_MAX).into_iter().map(plain).collect(),
+        more: more(all, network.paths.len().min(ROWS_MAX), "more connection", "more connections"),
+    })
+}
+
+/// Round-trip times over a capture.
+fn round_trips(report: &Report<'_>) -> Option<Table> {
+    let network = report.network.filter(|network| network.rtts.len() > 1)?;
+    Some(Table {
+        id: "round-trips",
+        short: "Round-trip time",
+        title: "Round-trip time over the capture".into(),
+        lead: "As acknowledgements measured it.".into(),
+        columns: network::RTT_COLUMNS.to_vec(),
+        text: "when",
+        rows: network::rtts(network, RTT_ROWS_MAX).into_iter().map(plain).collect(),
+        more: None,
+    })
+}
+
+fn plain((numbers, text): (Vec<String>, String)) -> Row {
+    Row { numbers, text: Statement::up_to(&text, SCOPE_MAX), is_sql: false, class: "" }
 }
 
 fn budgets(report: &Report<'_>) -> Option<Table> {

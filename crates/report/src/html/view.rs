@@ -151,8 +151,19 @@ pub(super) fn how_to_connect(report: &Report<'_>) -> String {
 }
 
 pub(super) fn facts(report: &Report<'_>) -> Vec<Fact> {
-    let facts = text::facts(report).into_iter();
+    let packets = report.network.map(text::network::facts).unwrap_or_default();
+    let facts = text::facts(report).into_iter().chain(packets);
     facts.map(|(name, value)| Fact { name, value: tied(&cut(&value, TEXT_MAX)) }).collect()
+}
+
+/// What keeps counts from being exact, and what the packets say of the path's troubles.
+pub(super) fn doubts(report: &Report<'_>) -> Vec<String> {
+    let mut doubts = text::doubts(report.summary);
+    if let Some(network) = report.network {
+        doubts.extend(text::network::problems(&network.totals));
+        doubts.extend(text::network::doubts(&network.capture));
+    }
+    doubts
 }
 
 pub(super) fn times(summary: &Summary) -> Option<Times> {

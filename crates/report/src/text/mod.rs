@@ -2,7 +2,7 @@
 
 mod distance;
 mod findings;
-mod network;
+pub(crate) mod network;
 mod outcome;
 mod overview;
 mod paint;

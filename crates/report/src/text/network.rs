@@ -1,8 +1,6 @@
 //! What packets tell of the network.
 
-use onetrip_ledger::network::{
-    CaptureFacts, ConnectionPath, Direction, Merged, NetworkSummary, Place, Times,
-};
+use onetrip_ledger::network::{CaptureFacts, ConnectionPath, Direction, NetworkSummary, Place, Times};
 
 use super::Page;
 use super::table::Table;
@@ -27,9 +25,6 @@ pub(super) fn show(network: &NetworkSummary, page: &mut Page) {
     }
     for doubt in doubts(&network.capture) {
         page.paragraph(&format!("  {doubt}"), |line| style.mark(line));
-    }
-    if let Some(merged) = &network.merged {
-        show_merged(merged, page);
     }
     show_rtts(network, page);
     show_paths(network, page);
@@ -104,7 +99,7 @@ fn problems_of(direction: &Direction, who: &str) -> Vec<String> {
     let again = direction.retransmissions - direction.spurious_retransmissions;
     if again > 0 {
         problems.push(format!(
-            "The {who} sent {} again, {} after the first time in all: the network lost them.",
+            "The {who} sent {} again, waiting {} for that in all: they or their acknowledgements were lost, or late.",
             counted(again, "segment", "segments"),
             duration(direction.retransmission_wait_ns)
         ));
@@ -183,45 +178,16 @@ pub(crate) fn doubts(capture: &CaptureFacts) -> Vec<String> {
     doubts
 }
 
-fn show_merged(merged: &Merged, page: &mut Page) {
-    page.heading("Where each trip went, by both captures");
-    let ahead = if merged.offset_ns < 0 { "behind" } else { "ahead of" };
-    page.paragraph(
-        &format!(
-            "  The server's clock is {} {ahead} the client's, give or take {}, and drifts by {:.1} ppm; {} found in \
-             both, {} lost on the way.",
-            duration(merged.offset_ns.unsigned_abs()),
-            duration(merged.offset_error_ns),
-            merged.drift_ppm,
-            counted(merged.segments, "segment", "segments"),
-            count(merged.lost_segments)
-        ),
-        str::to_owned,
-    );
-    let parts = [
-        ("client", &merged.client),
-        ("wire there", &merged.there),
-        ("server", &merged.server),
-        ("wire back", &merged.back),
-    ];
-    let rows = parts.iter().filter_map(|(name, times)| {
-        let mean = duration(times.mean_ns()?);
-        let cells = vec![count(times.count), duration(times.sum_ns), mean, duration(times.max_ns)];
-        Some((cells, (*name).to_owned()))
-    });
-    page.table(&Table {
-        columns: &["trips", "in all", "mean", "longest"],
-        text: "where",
-        rows: rows.collect(),
-    });
-}
+/// A table's rows: numbers, then a text that is not yet safe to show.
+pub(crate) type Rows = Vec<(Vec<String>, String)>;
 
-fn show_rtts(network: &NetworkSummary, page: &mut Page) {
-    if network.rtts.len() < 2 {
-        return;
-    }
-    page.heading("Round-trip time over the capture");
-    let step = network.rtts.len().div_ceil(SPANS_MAX);
+pub(crate) const RTT_COLUMNS: [&str; 4] = ["least", "mean", "most", "measured"];
+pub(crate) const PATH_COLUMNS: [&str; 5] =
+    ["turns", "initial RTT", "first byte", "next request", "sent again"];
+
+/// Round-trip times over the capture, in at most so many rows.
+pub(crate) fn rtts(network: &NetworkSummary, rows_max: usize) -> Rows {
+    let step = network.rtts.len().div_ceil(rows_max).max(1);
     let rows = network.rtts.chunks(step).map(|spans| {
         let mut rtt = Times::default();
         spans.iter().for_each(|span| rtt.join(&span.rtt));
@@ -229,16 +195,12 @@ fn show_rtts(network: &NetworkSummary, page: &mut Page) {
         let cells = vec![duration(rtt.min_ns), duration(mean), duration(rtt.max_ns), count(rtt.count)];
         (cells, format!("from {}", duration(spans[0].from_ns)))
     });
-    page.table(&Table {
-        columns: &["least", "mean", "most", "measured"],
-        text: "when",
-        rows: rows.collect(),
-    });
+    rows.collect()
 }
 
-fn show_paths(network: &NetworkSummary, page: &mut Page) {
-    page.heading("Connections, most turns first");
-    let rows = network.paths.iter().take(ROWS_MAX).map(|named| {
+/// Connections with most turns, at most so many.
+pub(crate) fn paths(network: &NetworkSummary, rows_max: usize) -> Rows {
+    let rows = network.paths.iter().take(rows_max).map(|named| {
         let path = &named.path;
         let time = |time: Option<u64>| time.map_or("?".to_owned(), duration);
         let again = path.up.retransmissions + path.down.retransmissions;
@@ -249,10 +211,23 @@ fn show_paths(network: &NetworkSummary, page: &mut Page) {
             time(path.next_request.mean_ns()),
             count(again),
         ];
-        (cells, clean(&format!("{} → {}  {}", named.client, named.server, named.protocol)))
+        (cells, format!("{} → {}  {}", named.client, named.server, named.protocol))
     });
-    let columns = &["turns", "initial RTT", "first byte", "next request", "sent again"];
-    page.table(&Table { columns, text: "connection", rows: rows.collect() });
+    rows.collect()
+}
+
+fn show_rtts(network: &NetworkSummary, page: &mut Page) {
+    if network.rtts.len() < 2 {
+        return;
+    }
+    page.heading("Round-trip time over the capture");
+    page.table(&Table { columns: &RTT_COLUMNS, text: "when", rows: rtts(network, SPANS_MAX) });
+}
+
+fn show_paths(network: &NetworkSummary, page: &mut Page) {
+    page.heading("Connections, most turns first");
+    let rows = paths(network, ROWS_MAX).into_iter().map(|(cells, name)| (cells, clean(&name)));
+    page.table(&Table { columns: &PATH_COLUMNS, text: "connection", rows: rows.collect() });
     let all = usize::try_from(network.connections).unwrap_or(usize::MAX);
     page.left_out(network.paths.len().min(ROWS_MAX), all, "connections");
 }
