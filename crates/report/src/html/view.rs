@@ -232,7 +232,7 @@ pub(super) fn histogram(histogram: &Histogram) -> Option<HistogramView> {
 }
 
 pub(super) fn findings(report: &Report<'_>) -> Vec<FindingView> {
-    let rtt_ns = report.prices.and_then(Prices::target).map(|price| price.rtt_ns);
+    let rtt_ns = report.prices().and_then(Prices::target).map(|price| price.rtt_ns);
     report.summary.findings.iter().take(FINDINGS_MAX).map(|found| finding(found, rtt_ns)).collect()
 }
 
