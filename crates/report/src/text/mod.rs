@@ -149,13 +149,14 @@ fn show_scopes(report: &Report<'_>, page: &mut Page) {
     let rows = scopes.iter().take(ROWS_MAX).map(|scope| {
         let mut numbers = vec![count(scope.trips), count(scope.statements), duration(scope.waited_ns)];
         if requests {
-            let number = |number| if scope.requests > 0 { count(number) } else { String::new() };
-            numbers.extend([scope.requests, scope.request_trips_median, scope.request_trips_max].map(number));
+            let each = format!("{}/{}", count(scope.request_trips_median), count(scope.request_trips_max));
+            let of_requests = [count(scope.requests), each];
+            numbers.extend(of_requests.map(|cell| if scope.requests > 0 { cell } else { String::new() }));
         }
         (numbers, scope_name(&scope.label))
     });
     let columns: &[&str] = if requests {
-        &["trips", "statements", "waited", "requests", "median", "most"]
+        &["trips", "statements", "waited", "requests", "median/most"]
     } else {
         &["trips", "statements", "waited"]
     };
