@@ -7,7 +7,7 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, LobPrefetch, Remedies, Verify};
 use onetrip_ledger::Code;
-use onetrip_ledger::budget::Limit;
+use onetrip_ledger::judge::{Increase, Limit};
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 
 use crate::demo::DemoOptions;
@@ -17,9 +17,6 @@ use crate::explain::ExplainOptions;
 use crate::lab::LabOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
-
-/// Exit code of a run that broke a budget or showed a finding of --fail-on.
-pub(crate) const EXIT_JUDGED: u8 = 90;
 
 /// Counts the round trips between a program and its database, and says which of them were avoidable.
 #[derive(Debug, Parser)]
@@ -64,7 +61,8 @@ printed.
 
 The report goes to standard error, because standard output is the program's; --output writes it to
 a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
-found something.
+found something, 91 when that could not be judged (no session was opened, a scope did not occur, records
+are missing), and 125 when onetrip itself failed.
 
 Without --upstream the database is taken from --env, the PG* variables or DATABASE_URL.")]
 pub(crate) struct RunOptions {
@@ -88,6 +86,10 @@ pub(crate) struct RunOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+SIGTERM and Ctrl-C stop it: sessions get --drain for what is under way, then the report is printed; a second signal
+ends at once. SIGHUP changes nothing. Exit codes: 0, 90 when a budget was broken or --fail-on found something, 91 when
+that could not be judged, 125 when onetrip itself failed.")]
 pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
@@ -95,6 +97,9 @@ pub(crate) struct GatewayOptions {
     /// The database, as URL, keyword DSN or HOST:PORT; sslmode and certificates are libpq's
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
+    /// How long sessions may take, when the gateway is stopped, for what is under way; then they end with 57P01
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    pub(crate) drain: Duration,
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
@@ -314,6 +319,8 @@ pub(crate) struct WatchOptions {
 #[command(next_help_heading = "Judging")]
 pub(crate) struct JudgeOptions {
     /// Fail above a limit: trips=200, work-trips=, connections=, statements=, or avoidable trips of a finding, OT001=0
+    ///
+    /// A run that cannot be judged keeps no budget: exit code 91.
     #[arg(long, value_name = "NAME=N")]
     pub(crate) budget: Vec<Limit>,
     /// Budgets of the run and of single scopes, from a TOML file
@@ -325,9 +332,32 @@ pub(crate) struct JudgeOptions {
     /// Leave out the findings that a TOML file of [[mute]] rules names
     #[arg(long, value_name = "FILE")]
     pub(crate) mute: Option<PathBuf>,
-    /// Say what got better and what got worse since an earlier trace
-    #[arg(long, value_name = "TRACE")]
+    /// Say what got better and what got worse since an earlier run: its trace, or the report on it as JSON
+    #[arg(long, value_name = "BASE")]
     pub(crate) compare: Option<PathBuf>,
+    /// Fail if the run has more trips than BASE and so many more, such as 5%, or 10 trips
+    #[arg(long, value_name = "N%|N", requires = "compare")]
+    pub(crate) max_increase: Option<Increase>,
+    /// Fail unless the run and each of its scopes have as many trips as this file says [default file: trips.lock]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "trips.lock")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Write the snapshot's file anew instead
+    ///
+    /// With --allow-missing-scopes, what the file says of scopes that did not occur stays.
+    #[arg(long, requires = "snapshot")]
+    pub(crate) update: bool,
+    /// Judge a run that opened no session all the same
+    #[arg(long)]
+    pub(crate) allow_no_connections: bool,
+    /// Take a scope that did not occur for one that spent nothing
+    #[arg(long)]
+    pub(crate) allow_missing_scopes: bool,
+    /// Judge a trace that has no end, as it is still being written or its writer was killed, by what is there
+    #[arg(long)]
+    pub(crate) allow_open: bool,
+    /// Judge a run of which records are missing by what is there
+    #[arg(long)]
+    pub(crate) allow_loss: bool,
 }
 
 impl WatchOptions {

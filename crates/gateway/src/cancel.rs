@@ -15,7 +15,7 @@ use onetrip_session::BackendKey;
 use tokio::sync::Notify;
 
 use crate::dial::Upstream;
-use crate::notice::notice;
+use crate::notice::{Kind, Peer, notice};
 
 /// Turns of a session's task that surely show it what its socket held: in the first the runtime may not have looked yet.
 const TURNS: u8 = 2;
@@ -99,19 +99,34 @@ impl Cancels {
 
     /// Carries a request to the database and waits until it has arrived. One that names no session, or one whose
     /// client waits for nothing, is dropped; what the client sent before it asked is seen first.
-    pub(crate) async fn carry(&self, shown: Shown) {
+    pub(crate) async fn carry(&self, shown: Shown, peer: Peer) {
         let Some(target) = lock(&self.sessions).get(&shown).map(Arc::clone) else { return };
         target.await_turn().await;
         if !target.await_its_turn().await {
             return;
         }
+        let mut on_its_way = OnItsWay { target: &target, may_be_lost: true };
         let arrived = target.upstream.cancel(target.key.process_id, &target.key.key).await;
-        let mut state = lock(&target.state);
-        state.on_their_way -= 1;
+        on_its_way.may_be_lost = false;
         if let Err(error) = arrived {
-            state.lost |= error.may_have_been_sent;
-            notice(&format!("a cancel request did not reach the database: {}", error.reason));
+            on_its_way.may_be_lost = error.may_have_been_sent;
+            let text = format!("a cancel request did not reach the database: {}", error.reason);
+            notice(Kind::Cancel, Some(peer), &text);
         }
+    }
+}
+
+/// A request on its way, however it ends: a session whose cancel is given up must not wait for it for ever.
+struct OnItsWay<'t> {
+    target: &'t Target,
+    may_be_lost: bool,
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.target.state);
+        state.on_their_way -= 1;
+        state.lost |= self.may_be_lost;
         state.wake();
     }
 }
@@ -163,7 +178,7 @@ impl Target {
                     return false;
                 }
                 if !state.is_early {
-                    state.on_their_way += 1;
+                    state.on_their_way += 1; // until `OnItsWay` is dropped
                     return true;
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_link::LinkSpec;
-use onetrip_target::address::{Address, candidates};
+use onetrip_target::address::{Address, AddressError, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
 use onetrip_target::{Conninfo, Host, HostName};
 use onetrip_wire::pg::{CancelRequest, encode_cancel_request, encode_ssl_request};
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::GatewayError;
 use crate::leg::{HandshakeError, Leg};
 use crate::links::{LinkOutcome, Links};
-use crate::socket::Socket;
+use crate::socket::{Liveness, Socket};
 
 /// Wait for one address where the settings give none.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -77,7 +77,11 @@ impl Dialer {
     /// Connects to an address, over the link where there is one.
     async fn connect(&self, address: &Address) -> io::Result<Socket> {
         match &self.links {
-            None => connect(address).await,
+            None => {
+                let socket = connect(address).await?;
+                socket.watch(Liveness::of(&self.conninfo.keepalives));
+                Ok(socket)
+            }
             Some(links) => connect(&Address::Tcp(links.near_end(address).await?)).await,
         }
     }
@@ -92,14 +96,15 @@ impl Dialer {
 
     /// Tries all addresses in order; the first that answers is taken.
     pub(crate) async fn dial(self: &Arc<Self>) -> Result<(Leg, Upstream, DialTimes), GatewayError> {
-        let resolving = Arc::clone(self);
         let has_names = self.conninfo.hosts.iter().any(is_looked_up);
         let started = tokio::time::Instant::now();
-        let looked_up = tokio::task::spawn_blocking(move || {
-            let found = candidates(&resolving.conninfo).map(|(host, address)| (host.clone(), address));
-            found.collect::<Vec<_>>()
-        });
-        let found = looked_up.await.map_err(|error| GatewayError::Start(io::Error::other(error)))?;
+        let found = if has_names {
+            let resolving = Arc::clone(self);
+            let looked_up = tokio::task::spawn_blocking(move || resolving.candidates());
+            looked_up.await.map_err(|error| GatewayError::Start(io::Error::other(error)))?
+        } else {
+            self.candidates() // nobody has to be asked
+        };
         let lookup = has_names.then(|| started.elapsed());
         let mut failures = String::new();
         for (host, address) in found {
@@ -117,6 +122,10 @@ impl Dialer {
             }
         }
         Err(GatewayError::Dial(failures))
+    }
+
+    fn candidates(&self) -> Vec<(Host, Result<Address, AddressError>)> {
+        candidates(&self.conninfo).map(|(host, address)| (host.clone(), address)).collect()
     }
 
     async fn reach(

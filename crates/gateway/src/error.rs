@@ -35,6 +35,9 @@ pub enum GatewayError {
         /// What the system said.
         source: io::Error,
     },
+    /// The gateway ends while the connection opens. The client has been told.
+    #[error("the gateway is shutting down")]
+    Stopping,
     /// A thread or a runtime cannot be made.
     #[error("cannot start the gateway: {0}")]
     Start(#[source] io::Error),
@@ -42,6 +45,8 @@ pub enum GatewayError {
 
 fn listen_hint(error: &io::Error) -> &'static str {
     match error.kind() {
+        // With a file in the way, the words are ours.
+        _ if error.get_ref().is_some() => "",
         io::ErrorKind::AddrInUse => {
             "; something listens there already: choose another port, or 0 for a free one"
         }

@@ -1,34 +1,43 @@
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use onetrip_ledger::trace::TraceHeader;
-use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
+use onetrip_ledger::{Analyzer, Moment, StreamEncoder, ValueHasher};
 use onetrip_link::LinkSpec;
-use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, Verify};
+use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, SessionError, Texts, Verify};
 use onetrip_target::Conninfo;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::LocalSet;
 
 use crate::GatewayError;
 use crate::address::ListenAddress;
 use crate::cancel::Cancels;
-use crate::connection::serve;
+use crate::connection::{Client, serve};
 use crate::dial::Dialer;
 use crate::links::LinkOutcome;
-use crate::notice::notice;
+use crate::notice::{Kind, Peer, notice, tell_left_out};
 use crate::recorder::{Recorded, Recorder, RecorderThread};
-use crate::socket::Socket;
+use crate::socket::{Liveness, Socket};
 use crate::spin::SpinLimit;
 
 /// Accepted connections that wait for a thread to take them.
 const ACCEPTED_MAX: usize = 128;
+/// How long connections may take to say their last words.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
+/// How long the trace's file may take nothing before it is left as it is.
+const TRACE_PATIENCE: Duration = Duration::from_secs(2);
+/// Threads that look up names, for each worker.
+const LOOKUPS_MAX: usize = 16;
 /// Pause after a failed accept, such as one for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -93,9 +102,20 @@ impl GatewayConfig {
 pub struct Gateway {
     address: ListenAddress,
     shared: Arc<Shared>,
-    stop: watch::Sender<bool>,
+    /// The socket's file, and its place in the file system: only that is removed.
+    file: Option<(PathBuf, (u64, u64))>,
+    stop: watch::Sender<Stop>,
     threads: Vec<JoinHandle<()>>,
     recorder: RecorderThread,
+}
+
+/// Whether connections go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    No,
+    /// No new ones; each ends when nothing is under way on it.
+    Draining,
+    Now,
 }
 
 /// What a gateway has seen.
@@ -105,8 +125,8 @@ pub struct Outcome {
     pub analyzer: Analyzer,
     /// Clients that connected, also those that never sent a startup packet.
     pub accepted: u64,
-    /// Why the trace is not complete, if it is not.
-    pub trace_error: Option<TraceError>,
+    /// Why the trace does not hold the whole run, if it does not; the counts do.
+    pub trace_error: Option<String>,
     /// What the simulated links carried, if there were any.
     pub links: Vec<LinkOutcome>,
 }
@@ -123,10 +143,13 @@ pub(crate) struct Shared {
     pub(crate) lobs: Arc<LobPolicy>,
     pub(crate) isolation: Option<IsolationLevel>,
     pub(crate) common: Arc<Common>,
+    pub(crate) texts: Arc<Texts>,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
     pub(crate) dialer: Arc<Dialer>,
     accepted: AtomicU64,
+    /// Connections that are open.
+    open: AtomicU64,
     next_number: AtomicU32,
 }
 
@@ -164,17 +187,23 @@ impl Gateway {
             lobs: Arc::new(config.lobs),
             isolation: config.isolation,
             common: Arc::default(),
+            texts: Arc::default(),
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
             dialer: Arc::new(Dialer::new(config.upstream, config.link)?),
             accepted: AtomicU64::new(0),
+            open: AtomicU64::new(0),
             next_number: AtomicU32::new(1),
         });
         let runtime = runtime()?;
         let (listener, address) = Listener::bind(&config.listen, &runtime)?;
+        let file = match &address {
+            ListenAddress::Unix(path) => place_of(path).map(|place| (path.clone(), place)),
+            ListenAddress::Tcp(_) => None,
+        };
         let trace = config.trace.as_deref().map(|path| (path, TraceHeader::now(config.keep_values)));
         let recorder = RecorderThread::start(trace, origin.take_block())?;
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(Stop::No);
         let mut threads = Vec::new();
         let mut senders = Vec::new();
         for _ in 0..workers {
@@ -186,7 +215,7 @@ impl Gateway {
         let accepting = Arc::clone(&shared);
         let accept = move || runtime.block_on(accept(listener, senders, accepting, stopped));
         threads.push(spawn("onetrip-accept", accept)?);
-        Ok(Self { address, shared, stop, threads, recorder })
+        Ok(Self { address, shared, file, stop, threads, recorder })
     }
 
     /// Where it listens, with the port that it got.
@@ -204,23 +233,53 @@ impl Gateway {
         self.shared.accepted.load(Ordering::Relaxed)
     }
 
-    /// Ends all connections and returns what was seen.
-    pub fn stop(self) -> Outcome {
+    /// Connections that are open now.
+    pub fn open_connections(&self) -> u64 {
+        self.shared.open.load(Ordering::Relaxed)
+    }
+
+    /// Accepts no more clients; each connection ends with 57P01 when nothing is under way on it. [`Self::stop`] ends
+    /// those that are left.
+    pub fn drain(&self) {
         // Without receivers there is nobody left to stop.
-        let _ = self.stop.send(true);
+        let _ = self.stop.send(Stop::Draining);
+        self.remove_socket();
+    }
+
+    /// Ends all connections, with 57P01, and returns what was seen.
+    pub fn stop(self) -> Outcome {
+        self.stop_within(TRACE_PATIENCE)
+    }
+
+    /// The same; a trace whose file takes nothing for so long is left as it is.
+    pub fn stop_within(self, trace_patience: Duration) -> Outcome {
+        let _ = self.stop.send(Stop::Now);
+        self.remove_socket();
         for thread in self.threads {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }
         }
-        if let ListenAddress::Unix(path) = &self.address {
-            // Somebody may have removed it already.
-            let _ = std::fs::remove_file(path);
-        }
-        let Recorded { analyzer, trace_error } = self.recorder.finish();
+        let Recorded { analyzer, trace_error } = self.recorder.finish(trace_patience);
         let links = self.shared.dialer.stop_links();
+        tell_left_out();
         Outcome { analyzer, accepted: self.shared.accepted.load(Ordering::Relaxed), trace_error, links }
     }
+
+    /// Removes the file of our socket, if it is still ours.
+    fn remove_socket(&self) {
+        if let Some((path, place)) = &self.file {
+            if place_of(path) == Some(*place) {
+                // Somebody may just have removed it.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Where a file is, whatever it is called.
+fn place_of(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// A thread that serves connections.
@@ -233,41 +292,97 @@ impl Worker {
     fn start(
         self,
         mut accepted: mpsc::Receiver<Accepted>,
-        mut stopped: watch::Receiver<bool>,
+        mut stopped: watch::Receiver<Stop>,
     ) -> Result<JoinHandle<()>, GatewayError> {
         let runtime = runtime()?;
         spawn("onetrip-worker", move || {
             let tasks = LocalSet::new();
+            let live = Rc::new(Live::default());
+            let stops = stopped.clone();
             let serving = async {
                 while let Some(accepted) = accepted.recv().await {
-                    self.serve(accepted);
+                    self.serve(accepted, stops.clone(), &live);
                 }
+                live.all_gone().await;
             };
             tasks.block_on(&runtime, async {
                 tokio::select! {
-                    () = serving => {}
-                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                    () = serving => return,
+                    _ = stopped.wait_for(|stop| *stop == Stop::Now) => {}
                 }
+                // Those that are slow to take their last words go without.
+                let _ = tokio::time::timeout(LAST_WORDS_MAX, live.all_gone()).await;
             });
             // Dropping the tasks ends their books.
             drop(tasks);
         })
     }
 
-    fn serve(&self, accepted: Accepted) {
+    fn serve(&self, accepted: Accepted, stop: watch::Receiver<Stop>, live: &Rc<Live>) {
         let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
         let (shared, recorder) = (Arc::clone(&self.shared), self.recorder.clone());
+        let peer = Peer { number, address: accepted.peer };
+        let alive = Alive::new(Rc::clone(live), Arc::clone(&self.shared));
         tokio::task::spawn_local(async move {
+            let _alive = alive;
             let socket = match accepted.into_socket() {
                 Ok(socket) => socket,
-                Err(error) => return notice(&format!("a client was lost: {error}")),
+                Err(error) => {
+                    return notice(Kind::Accept, Some(peer), &format!("the client was lost: {error}"));
+                }
             };
-            match serve(socket, number, shared, recorder).await {
+            match serve(Client { socket, peer }, shared, recorder, stop).await {
                 // A client that vanishes is its own affair.
                 Ok(()) | Err(GatewayError::Socket { side: "client", .. }) => {}
-                Err(error) => notice(&explain(&error)),
+                Err(error) => notice(kind_of(&error), Some(peer), &explain(&error)),
             }
         });
+    }
+}
+
+/// Tasks of a worker that have not ended.
+#[derive(Debug, Default)]
+struct Live {
+    count: Cell<usize>,
+    one_gone: Notify,
+}
+
+impl Live {
+    async fn all_gone(&self) {
+        while self.count.get() > 0 {
+            self.one_gone.notified().await;
+        }
+    }
+}
+
+/// One of them.
+struct Alive {
+    live: Rc<Live>,
+    shared: Arc<Shared>,
+}
+
+impl Alive {
+    fn new(live: Rc<Live>, shared: Arc<Shared>) -> Self {
+        live.count.set(live.count.get() + 1);
+        shared.open.fetch_add(1, Ordering::Relaxed);
+        Self { live, shared }
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.live.count.set(self.live.count.get() - 1);
+        self.shared.open.fetch_sub(1, Ordering::Relaxed);
+        self.live.one_gone.notify_one();
+    }
+}
+
+/// What a connection's end is about.
+fn kind_of(error: &GatewayError) -> Kind {
+    match error {
+        GatewayError::Session(SessionError::Client(_)) => Kind::Client,
+        GatewayError::Dial(_) | GatewayError::Tls(_) => Kind::Dial,
+        _ => Kind::Server,
     }
 }
 
@@ -293,7 +408,13 @@ enum Listener {
 }
 
 /// A connection that no runtime has yet.
-enum Accepted {
+struct Accepted {
+    stream: AcceptedStream,
+    /// Where the client is; `None` on a Unix socket.
+    peer: Option<SocketAddr>,
+}
+
+enum AcceptedStream {
     Tcp(std::net::TcpStream),
     Unix(std::os::unix::net::UnixStream),
 }
@@ -310,7 +431,7 @@ impl Listener {
                 Ok((Self::Tcp(TcpListener::from_std(listener).map_err(failed)?), ListenAddress::Tcp(bound)))
             }
             ListenAddress::Unix(path) => {
-                remove_stale(path);
+                remove_stale(path).map_err(failed)?;
                 let listener = UnixListener::bind(path).map_err(failed)?;
                 Ok((Self::Unix(listener), address.clone()))
             }
@@ -319,28 +440,41 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Self::Tcp(listener) => listener.accept().await?.0.into_std().map(Accepted::Tcp),
-            Self::Unix(listener) => listener.accept().await?.0.into_std().map(Accepted::Unix),
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok(Accepted { stream: AcceptedStream::Tcp(stream.into_std()?), peer: Some(peer) })
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Accepted { stream: AcceptedStream::Unix(stream.into_std()?), peer: None })
+            }
         }
     }
 }
 
 impl Accepted {
     fn into_socket(self) -> io::Result<Socket> {
-        match self {
-            Self::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Socket::from),
-            Self::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::from),
-        }
+        let socket = match self.stream {
+            AcceptedStream::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Socket::from),
+            AcceptedStream::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::from),
+        };
+        socket.inspect(|socket| socket.watch(Liveness::CLIENT))
     }
 }
 
-/// Removes a socket that nobody listens at any more.
-fn remove_stale(path: &std::path::Path) {
+/// Removes a socket that nobody listens at any more, and nothing else.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let Ok(found) = path.symlink_metadata() else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        let what = "a file that is no socket is there, and it is not removed: choose another path";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+    }
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
         // If it cannot be removed, listening fails and says so.
         let _ = std::fs::remove_file(path);
     }
+    Ok(())
 }
 
 /// Hands connections to the workers in turn.
@@ -348,12 +482,12 @@ async fn accept(
     listener: Listener,
     workers: Vec<mpsc::Sender<Accepted>>,
     shared: Arc<Shared>,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<Stop>,
 ) {
     for worker in workers.iter().cycle() {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopped.wait_for(|stopped| *stopped) => return,
+            _ = stopped.wait_for(|stop| *stop != Stop::No) => return,
         };
         match accepted {
             Ok(accepted) => {
@@ -363,7 +497,7 @@ async fn accept(
                 }
             }
             Err(error) => {
-                notice(&format!("cannot accept a connection: {error}"));
+                notice(Kind::Accept, None, &format!("cannot accept a connection: {error}"));
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -372,7 +506,9 @@ async fn accept(
 
 /// A runtime of one thread that looks at its sockets at every turn, so that a spinning task sees what comes.
 fn runtime() -> Result<Runtime, GatewayError> {
-    Builder::new_current_thread().enable_all().event_interval(1).build().map_err(GatewayError::Start)
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().event_interval(1).max_blocking_threads(LOOKUPS_MAX);
+    builder.build().map_err(GatewayError::Start)
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, GatewayError> {

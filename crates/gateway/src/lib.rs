@@ -21,6 +21,7 @@ mod leg;
 mod links;
 mod notice;
 mod ping;
+mod queue;
 mod recorder;
 mod socket;
 mod spin;

@@ -141,6 +141,11 @@ impl<'a> Report<'a> {
         html::render(self, timeline)
     }
 
+    /// Why the run could not be judged, each as one line that is safe to print.
+    pub fn reasons_shown(&self) -> impl Iterator<Item = String> {
+        self.reasons().into_iter().map(clean::clean)
+    }
+
     fn verdicts(&self) -> &'a [Verdict] {
         self.judgement.map_or(&[], |judgement| &judgement.verdicts)
     }

@@ -14,12 +14,14 @@ use crate::remedies::{
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
-use crate::statements::{Portal, ResultFormats, Text, row_limit};
+use crate::statements::{Portal, Prepared, ResultFormats, Text, row_limit};
 
 /// Longest text that is kept for remedies, in bytes.
 pub(crate) const SOURCE_BYTES_MAX: usize = 16 * 1024;
 /// Prepared statements whose texts are kept.
 const SOURCES_MAX: usize = 4096;
+/// Room that is left for a prepared statement itself.
+const PREPARED_BYTES_MAX: usize = 4096;
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
 
@@ -168,7 +170,7 @@ impl Session {
             self.scopes.set(scope);
         }
         let statement = self.add_statement(unit, &text, Steps::EXECUTE);
-        self.parameters.append_to(self.units.exchange_mut(unit), statement);
+        self.units.add_parameters(unit, statement, &mut self.parameters);
         // A simple query ends the unnamed statement and portal.
         self.prepared.remove(b"");
         self.portals.remove(b"");
@@ -192,8 +194,10 @@ impl Session {
             self.stream.statement_name(name);
             self.watching.names_used();
         }
-        let is_kept =
-            text.len() <= SOURCE_BYTES_MAX && self.prepared.len() < SOURCES_MAX && self.needs_facts();
+        let is_kept = text.len() <= SOURCE_BYTES_MAX
+            && self.prepared.len() < SOURCES_MAX
+            && self.prepared.fits(text.len() + PREPARED_BYTES_MAX)
+            && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
         match parse {
@@ -210,11 +214,13 @@ impl Session {
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
-        if let Some(prepared) = self.prepared.place(name) {
-            prepared.set(text, types, self.parameters.hashes());
+        let literals = self.parameters.hashes();
+        let set = |prepared: &mut Prepared| {
+            prepared.set(text, types, literals);
             prepared.source = source;
             prepared.is_seen_in(unit);
-        }
+        };
+        self.prepared.change(name, set, Prepared::extra_bytes);
         if name.is_empty() && self.owner != Owner::Nobody {
             self.loops.forget_unseen();
         }
@@ -238,10 +244,11 @@ impl Session {
         let text = prepared.text.clone();
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
-        self.parameters.append_to(self.units.exchange_mut(unit), statement);
+        self.units.add_parameters(unit, statement, &mut self.parameters);
         let formats = ResultFormats::new(bind.result_formats.codes());
         self.cursors.leaves(bind.portal, unit);
-        self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
+        let booked = statement.map(|slot| (unit, slot));
+        self.portals.put(bind.portal, Portal { text, booked, formats }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
@@ -273,7 +280,8 @@ impl Session {
         self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
-        self.portals.put(portal, Portal { text: prepared.text, booked, formats: ResultFormats::default() });
+        let formats = ResultFormats::default();
+        self.portals.put(portal, Portal { text: prepared.text, booked, formats }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
@@ -450,21 +458,20 @@ impl Session {
 
     /// Adds a statement to a unit; `None` where the unit has more than can be told apart.
     pub(crate) fn add_statement(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
-        let exchange = self.units.exchange_mut(unit)?;
-        let slot = u16::try_from(exchange.statements.len()).ok()?;
-        if text.scope != 0 {
-            exchange.scope = text.scope;
+        let is_left_out = self.names.leaves_out_templates()
+            || text.template == 0 && (self.prepared.leaves_out() || self.portals.leaves_out());
+        if let Some(exchange) = self.units.exchange_mut(unit) {
+            if text.scope != 0 {
+                exchange.scope = text.scope;
+            }
+            if text.request != 0 {
+                exchange.request = text.request;
+            }
+            exchange.cut.untold += u64::from(is_left_out);
         }
-        if text.request != 0 {
-            exchange.request = text.request;
-        }
-        exchange.statements.push(Statement {
-            template: text.template,
-            steps,
-            row_limit: text.row_limit,
-            ..Statement::default()
-        });
-        Some(slot)
+        let statement =
+            Statement { template: text.template, steps, row_limit: text.row_limit, ..Statement::default() };
+        self.units.add_statement(unit, statement)
     }
 
     /// The unit's last statement, if it is this one on its way from Parse to Execute; else a new one.

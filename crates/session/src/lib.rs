@@ -29,6 +29,7 @@ mod session;
 mod startup;
 mod statements;
 mod tally;
+mod texts;
 mod units;
 
 pub use remedies::{
@@ -38,3 +39,4 @@ pub use remedies::{
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};
 pub use tally::{Counts, Tally};
+pub use texts::Texts;

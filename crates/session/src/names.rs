@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::StreamEncoder;
@@ -7,20 +8,34 @@ use smallvec::SmallVec;
 
 use crate::canonical::is_key_type;
 use crate::remedies::{ObjectColumn, object_columns};
+use crate::texts::Texts;
 
 /// Templates, scopes and layouts that one connection may define; what comes beyond is not told apart.
 const DEFINED_MAX: usize = 16_384;
+/// Bytes of their texts, at most.
+const DEFINED_BYTES_MAX: usize = 768 * 1024;
+/// What one takes besides its text.
+const OVERHEAD_BYTES: usize = 48;
 /// Key-like columns of a result that are kept.
 const KEY_COLUMNS_MAX: usize = 16;
 
 /// Texts of one connection under small numbers, defined in its stream before their first use.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    templates: HashMap<Box<[u8]>, u32, RandomState>,
-    scopes: HashMap<Box<[u8]>, u32, RandomState>,
+    shared: Arc<Texts>,
+    templates: Ids,
+    scopes: Ids,
     layouts: HashMap<Box<[u8]>, u32, RandomState>,
     layout_list: Vec<Layout>,
+    /// Bytes of all of them.
+    bytes: usize,
+    /// Some template or layout has no number, because there are too many.
+    leaves_out_templates: bool,
+    /// Some scope has none.
+    leaves_out_scopes: bool,
 }
+
+type Ids = HashMap<Arc<[u8]>, u32, RandomState>;
 
 /// The columns of a result that may be keys.
 #[derive(Debug, Clone, Default)]
@@ -32,9 +47,21 @@ pub(crate) struct Layout {
 }
 
 impl Names {
+    pub(crate) fn new(shared: Arc<Texts>) -> Self {
+        Self { shared, ..Self::default() }
+    }
+
     /// The id of a template; zero where there are too many.
     pub(crate) fn template(&mut self, text: &[u8], stream: &mut StreamEncoder) -> u32 {
-        intern(&mut self.templates, text, |id| stream.template(id, text))
+        if let Some(id) = self.templates.get(text) {
+            return *id;
+        }
+        let id = intern(&mut self.templates, &mut self.bytes, &self.shared, text);
+        match id {
+            Some(id) => stream.template(id, text),
+            None => self.leaves_out_templates = true,
+        }
+        id.unwrap_or_default()
     }
 
     /// The id of a scope's label; zero for none.
@@ -42,7 +69,15 @@ impl Names {
         if label.is_empty() {
             return 0;
         }
-        intern(&mut self.scopes, label, |id| stream.scope(id, label))
+        if let Some(id) = self.scopes.get(label) {
+            return *id;
+        }
+        let id = intern(&mut self.scopes, &mut self.bytes, &self.shared, label);
+        match id {
+            Some(id) => stream.scope(id, label),
+            None => self.leaves_out_scopes = true,
+        }
+        id.unwrap_or_default()
     }
 
     /// The id of a result's layout, from the body of its RowDescription; zero for one without keys.
@@ -57,7 +92,11 @@ impl Names {
             .map(|(position, column)| (position, column.type_oid))
             .take(KEY_COLUMNS_MAX)
             .collect();
-        if keys.is_empty() || self.layouts.len() >= DEFINED_MAX {
+        if keys.is_empty() {
+            return 0;
+        }
+        if self.layouts.len() >= DEFINED_MAX || !has_room(&mut self.bytes, body.len() + size_of::<Layout>()) {
+            self.leaves_out_templates = true;
             return 0;
         }
         let id = self.layouts.len() as u32 + 1;
@@ -73,17 +112,39 @@ impl Names {
     pub(crate) fn layout_of(&self, id: u32) -> Option<&Layout> {
         self.layout_list.get((id as usize).checked_sub(1)?)
     }
+
+    /// Statements or results are not told apart, because there are too many: more of them from here on.
+    pub(crate) fn leave_out_templates(&mut self) {
+        self.leaves_out_templates = true;
+    }
+
+    /// Whether statements or results are not told apart.
+    pub(crate) fn leaves_out_templates(&self) -> bool {
+        self.leaves_out_templates
+    }
+
+    /// Whether scopes are not told apart.
+    pub(crate) fn leaves_out_scopes(&self) -> bool {
+        self.leaves_out_scopes
+    }
 }
 
-fn intern(ids: &mut HashMap<Box<[u8]>, u32, RandomState>, text: &[u8], define: impl FnOnce(u32)) -> u32 {
-    if let Some(id) = ids.get(text) {
-        return *id;
+/// A number for a new text; `None` where there are too many.
+fn intern(ids: &mut Ids, bytes: &mut usize, shared: &Texts, text: &[u8]) -> Option<u32> {
+    if ids.len() >= DEFINED_MAX || !has_room(bytes, text.len()) {
+        return None;
     }
-    if ids.len() >= DEFINED_MAX {
-        return 0;
-    }
+    let text = shared.share(text)?;
     let id = ids.len() as u32 + 1;
-    define(id);
-    ids.insert(text.into(), id);
-    id
+    ids.insert(text, id);
+    Some(id)
+}
+
+fn has_room(bytes: &mut usize, more: usize) -> bool {
+    let all = *bytes + more + OVERHEAD_BYTES;
+    if all > DEFINED_BYTES_MAX {
+        return false;
+    }
+    *bytes = all;
+    true
 }

@@ -6,7 +6,7 @@ use onetrip_wire::pg::{
 
 use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
 use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
-use crate::statements::{Learned, ResultFormats};
+use crate::statements::ResultFormats;
 
 /// Values of one result that are kept for finding loops.
 const RESULT_VALUES_MAX: usize = 65_536;
@@ -161,9 +161,10 @@ impl Session {
         self.native_piece_described(due, body);
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
-        } else if let Some(learned) = self.learned_of(due) {
-            learned.layout = layout;
-            learned.describe(body);
+        } else if let Some(template) = self.template_of(due) {
+            if !self.learned.describe(template, layout, body) {
+                self.names.leave_out_templates();
+            }
         }
     }
 
@@ -172,8 +173,8 @@ impl Session {
             self.undecoded += 1;
             return;
         };
-        if let Some(learned) = self.learned_of(due) {
-            learned.types = description.oids().collect();
+        if let Some(template) = self.template_of(due) {
+            self.learned.set_types(template, description.oids());
         }
     }
 
@@ -182,7 +183,9 @@ impl Session {
         let Some(slot) = due.statement else { return };
         let is_new = !self.capture.active || self.capture.unit != due.unit || self.capture.statement != slot;
         if is_new && due.expect == Expect::Execute {
-            let layout = self.learned_of(due).map_or(0, |learned| learned.layout);
+            let template = self.template_of(due);
+            let learned = template.and_then(|template| self.learned.get(template));
+            let layout = learned.map_or(0, |learned| learned.layout);
             self.capture_rows(due, layout);
         } else if is_new {
             self.capture.active = false; // a row that was not described
@@ -207,6 +210,11 @@ impl Session {
         if exchange.results.len() + layout.keys.len() > RESULT_VALUES_MAX {
             return;
         }
+        if !units.charge(due.unit, layout.keys.len() * size_of::<u32>()) {
+            return;
+        }
+        let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
+        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         let Ok(row) = DataRow::decode(body) else {
             self.undecoded += 1;
             return;
@@ -241,10 +249,10 @@ impl Session {
         }
         self.lobs.setting.ran(due.unit, due.statement, complete.tag);
         self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
-        let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
-            return;
-        };
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
+        let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
+            return self.units.cut_ended(due.unit, Some(rows));
+        };
         match due.expect {
             Expect::Query => statement.rows = (statement.rows + rows).min(ROWS_MAX),
             // Of a result fetched in pieces the tag counts the last piece, and so do the rows seen.
@@ -265,6 +273,9 @@ impl Session {
         let failure = failure(body);
         if failure == Outcome::Failed(*b"0A000") {
             self.forget_statements();
+        }
+        if due.statement.is_none() && due.expect != Expect::Sync {
+            self.units.cut_ended(due.unit, None);
         }
         if let Some(exchange) = self.units.exchange_mut(due.unit) {
             if exchange.outcome == Outcome::Done {
@@ -308,10 +319,8 @@ impl Session {
         self.units.settled(due.unit);
         // What the COPY comes to is booked where its data is: rows, an error, the statement that the trip was for.
         let statement = template.map(|template| Statement { template, ..Statement::default() });
-        if let Some(exchange) = self.units.exchange_mut(unit) {
-            exchange.statements.extend(statement);
-        }
-        self.queue.move_front(unit, statement.map(|_| 0));
+        let slot = statement.and_then(|statement| self.units.add_statement(unit, statement));
+        self.queue.move_front(unit, slot);
     }
 
     fn book_async(&mut self, tag: u8, body: &[u8]) {
@@ -339,16 +348,10 @@ impl Session {
         self.capture = Capture { unit: due.unit, statement: slot, layout, active };
     }
 
-    /// What the server has told about the statement that a message is about.
-    fn learned_of(&mut self, due: Due) -> Option<&mut Learned> {
+    /// The template of the statement that a message is about.
+    fn template_of(&mut self, due: Due) -> Option<usize> {
         let template = self.statement_mut(due.unit, due.statement?)?.template as usize;
-        if template == 0 {
-            return None;
-        }
-        if self.learned.len() <= template {
-            self.learned.resize_with(template + 1, Learned::default);
-        }
-        self.learned.get_mut(template)
+        (template != 0).then_some(template)
     }
 
     fn is_inspected_reply(&self, tag: u8) -> bool {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use onetrip_ledger::{Moment, StreamEncoder, TransactionStatus, ValueHasher};
 use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
-use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error};
+use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error, frontend};
 use smallvec::SmallVec;
 
 use crate::canonical::Values;
@@ -17,7 +17,8 @@ use crate::remedies::{
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
-use crate::statements::{Learned, Named, Portal, Prepared};
+use crate::statements::{Lessons, Named, Portal, Prepared};
+use crate::texts::Texts;
 use crate::units::Units;
 
 /// A message is looked into as far as this, in bytes; what is longer passes by its header.
@@ -25,9 +26,15 @@ pub const INSPECT_BYTES_MAX: usize = 64 * 1024;
 /// Longest message before authentication, in bytes, as in PostgreSQL (`PG_MAX_AUTH_TOKEN_LENGTH`).
 pub(crate) const LENGTH_BEFORE_AUTH_MAX: u32 = 65_535;
 /// Longest message after it, in bytes, as in PostgreSQL (`PQ_LARGE_MESSAGE_LIMIT`).
-pub(crate) const LENGTH_MAX: u32 = 0x3fff_ffff;
-/// Units that may be unanswered; a client that sends on without reading waits.
-const UNITS_MAX: usize = 65_536;
+pub(crate) const LENGTH_MAX: u32 = 0x3fff_fffe;
+/// Longest message that holds a name and a number at most, in bytes, as in PostgreSQL (`PQ_SMALL_MESSAGE_LIMIT`).
+const SMALL_LENGTH_MAX: u32 = 10_000;
+/// Messages that may be unanswered; a client that sends on without reading waits.
+const DUE_MAX: usize = 65_536;
+/// Packets that may be unanswered before the client is let in.
+const PACKETS_MAX: usize = 64;
+/// Longest text of the server that is kept of a refused session, in bytes.
+const REFUSAL_BYTES_MAX: usize = 1024;
 
 /// What a session is told at its start.
 #[derive(Debug, Clone)]
@@ -48,6 +55,8 @@ pub struct SessionConfig {
     pub isolation: Option<IsolationLevel>,
     /// What the sessions of one gateway share.
     pub common: Arc<Common>,
+    /// Texts that they share.
+    pub texts: Arc<Texts>,
     /// Random bytes that no program can guess: names of the session's own objects are made of them.
     pub private: [u8; 8],
 }
@@ -150,7 +159,7 @@ pub struct Session {
     pub(crate) prepared: Named<Prepared>,
     pub(crate) portals: Named<Portal>,
     /// By template.
-    pub(crate) learned: Vec<Learned>,
+    pub(crate) learned: Lessons,
     pub(crate) capture: Capture,
     pub(crate) stream: StreamEncoder,
     pub(crate) status: TransactionStatus,
@@ -189,8 +198,8 @@ pub struct Session {
     /// What passes by from the server is dropped: it is the session's own.
     pub(crate) server_dropping: bool,
     pub(crate) backend_key: Option<BackendKey>,
-    /// Code of the request for encryption that was declined last.
-    pub(crate) declined: Option<u32>,
+    /// Requests for encryption that were declined.
+    pub(crate) declined: Declined,
     /// Passwords and like proofs that the server has asked for and the client has not sent; below zero when they were
     /// sent ahead. While one is due, the server takes any message for it.
     pub(crate) proofs_due: i32,
@@ -199,6 +208,13 @@ pub struct Session {
     pub(crate) last_reply_unit: u64,
     /// When the client said that it ends, or was gone.
     pub(crate) client_left_at: Option<Moment>,
+}
+
+/// Which requests for encryption were declined: each may be made once.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Declined {
+    pub(crate) ssl: bool,
+    pub(crate) gssapi: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +244,7 @@ impl Session {
             phase: Phase::Opening,
             queue: ReplyQueue::default(),
             units: Units::default(),
-            names: Names::default(),
+            names: Names::new(Arc::clone(&config.texts)),
             scopes: Scopes::default(),
             lifter: Lifter::new(),
             scratch: Vec::new(),
@@ -236,7 +252,7 @@ impl Session {
             skipped: Vec::new(),
             prepared: Named::default(),
             portals: Named::default(),
-            learned: Vec::new(),
+            learned: Lessons::default(),
             capture: Capture::default(),
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
@@ -265,7 +281,7 @@ impl Session {
             server_passing: 0,
             server_dropping: false,
             backend_key: None,
-            declined: None,
+            declined: Declined::default(),
             proofs_due: 0,
             unasked_replies: 0,
             undecoded: 0,
@@ -357,14 +373,43 @@ impl Session {
         self.queue.front().is_none_or(|due| !due.is_own()) || !Rule::Cancel.is_kept()
     }
 
+    /// Whether nothing is under way: no transaction, nothing to be answered, no half of a message.
+    pub fn is_at_rest(&self) -> bool {
+        self.is_serving()
+            && self.is_between_units()
+            && !self.is_waiting()
+            && self.units.len() == 0
+            && self.status == TransactionStatus::Idle
+            && self.server_passing == 0
+    }
+
+    /// Whether the next byte for the client begins a message.
+    pub fn is_between_replies(&self) -> bool {
+        self.server_passing == 0 || self.server_dropping
+    }
+
     /// Whether the next byte from the client begins a unit: the place to hold it at.
     pub fn is_between_units(&self) -> bool {
         self.client_passing == 0 && !self.units.is_open()
     }
 
-    /// Whether so many units are unanswered that no more should be read from the client.
+    /// Whether so much is unanswered that no more should be read from the client.
     pub fn is_full(&self) -> bool {
-        self.units.len() >= UNITS_MAX
+        let has_many_packets = !self.is_serving() && self.units.len() >= PACKETS_MAX;
+        self.units.is_full() || self.queue.len() >= DUE_MAX || has_many_packets
+    }
+
+    /// Nothing has moved for a while: gives back what is kept for speed only.
+    pub fn rest(&mut self) {
+        self.units.rest();
+        for buffer in [&mut self.to_client, &mut self.to_server, &mut self.scratch] {
+            if buffer.is_empty() {
+                *buffer = Vec::new();
+            }
+        }
+        if self.stream.is_empty() {
+            drop(self.stream.take_block());
+        }
     }
 
     /// Whether the client has been let in.
@@ -374,7 +419,15 @@ impl Session {
 
     /// Tells the client that the session ends, in the words of PostgreSQL.
     pub fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
+        if self.phase == Phase::Entering {
+            self.refused(sqlstate.as_bytes().try_into().unwrap_or(*b"?????"), message.as_bytes());
+        }
         encode_error(&mut self.to_client, ErrorFields { severity: Severity::Fatal, sqlstate, message, hint });
+    }
+
+    /// Notes in whose words the session did not come about.
+    pub(crate) fn refused(&mut self, sqlstate: [u8; 5], message: &[u8]) {
+        self.stream.refused(sqlstate, &message[..message.len().min(REFUSAL_BYTES_MAX)]);
     }
 
     /// What the kernel knows of the path to the database.
@@ -405,24 +458,20 @@ impl Session {
         );
     }
 
-    /// Ends the session because of the client's bytes, with the error that PostgreSQL would send.
+    /// Ends the session because of the client's bytes, with the words that PostgreSQL has for it. Of a length that cannot
+    /// be it says nothing (`COMMERROR` in `pqcomm.c` and `backend_startup.c`): whoever sends such may not speak the
+    /// protocol at all.
     pub(crate) fn client_broke(&mut self, error: WireError) -> SessionError {
-        let message = match error {
-            WireError::UnsupportedProtocol { major, minor } => {
-                let supports = "server supports 3.0 to 3.0";
-                let message = format!("unsupported frontend protocol {major}.{minor}: {supports}");
-                if major < 3 {
-                    // The error of protocol 2: no length, one text.
-                    self.to_client.extend_from_slice(format!("EFATAL:  {message}\n\0").as_bytes());
-                } else {
-                    self.refuse("0A000", &message, None);
-                }
-                return SessionError::Client(error);
+        if let WireError::UnsupportedProtocol { major, minor } = error {
+            let message =
+                format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+            if major < 3 {
+                // The error of protocol 2: no length, one text.
+                self.to_client.extend_from_slice(format!("EFATAL:  {message}\n\0").as_bytes());
+            } else {
+                self.refuse("0A000", &message, None);
             }
-            _ if self.phase == Phase::Opening => "invalid length of startup packet",
-            _ => "invalid message length",
-        };
-        self.refuse("08P01", message, None);
+        }
         SessionError::Client(error)
     }
 
@@ -439,7 +488,8 @@ impl Session {
         input: &[u8],
         length_max: u32,
     ) -> Result<Option<FrameHeader>, SessionError> {
-        match FrameHeader::peek(input, length_max) {
+        let is_small = self.phase == Phase::Serving && input.first().is_some_and(|tag| is_small(*tag));
+        match FrameHeader::peek(input, if is_small { SMALL_LENGTH_MAX } else { length_max }) {
             None => Ok(None),
             Some(Ok(header)) => Ok(Some(header)),
             Some(Err(error)) => Err(match input.first() {
@@ -463,10 +513,19 @@ impl Session {
                 self.scopes.update(tally, &mut self.names, &mut self.stream);
                 exchange.scope = self.scopes.current();
             }
+            if exchange.scope == 0 && self.names.leaves_out_scopes() {
+                exchange.cut.unscoped += exchange.statements.len() as u64 + exchange.cut.statements;
+            }
             self.stream.exchange(&exchange);
             self.units.recycle(exchange);
         }
     }
+}
+
+/// Messages that PostgreSQL takes no more than a name and a number for.
+fn is_small(tag: u8) -> bool {
+    use frontend::{CLOSE, COPY_DONE, COPY_FAIL, DESCRIBE, EXECUTE, FLUSH, SYNC, TERMINATE};
+    matches!(tag, CLOSE | COPY_DONE | COPY_FAIL | DESCRIBE | EXECUTE | FLUSH | SYNC | TERMINATE)
 }
 
 /// What of a long message is passing by.

@@ -1,8 +1,8 @@
 use onetrip_ledger::{Moment, UnitKind};
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{
-    Authentication, BackendKeyData, FrameHeader, NegotiateProtocolVersion, PROTOCOL_3_0, ParameterStatus,
-    Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
+    Authentication, BackendKeyData, ErrorResponse, FrameHeader, NegotiateProtocolVersion, PROTOCOL_3_0,
+    ParameterStatus, Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
 };
 
 use crate::remedies::IsolationLevel;
@@ -10,8 +10,15 @@ use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Sess
 
 /// Answers "no" to SSLRequest and GSSENCRequest.
 const NOT_ENCRYPTED: u8 = b'N';
+/// Second word of a CancelRequest.
+const CANCEL_CODE: [u8; 4] = 80_877_102_u32.to_be_bytes();
 /// Protocol extensions begin with it.
 const EXTENSION_PREFIX: &[u8] = b"_pq_.";
+
+/// Whether a packet asks to cancel something, whatever its length.
+fn is_cancel(packet: &[u8]) -> bool {
+    packet.get(4..8).is_some_and(|code| code == CANCEL_CODE)
+}
 
 /// Messages that have no place before the server is ready.
 fn is_request(tag: u8) -> bool {
@@ -35,20 +42,10 @@ impl Session {
         };
         let Some(packet) = input.get(..length) else { return Ok(Verdict::Wait) };
         match Startup::decode(&packet[4..]) {
-            Ok(Startup::SslRequest | Startup::GssEncRequest) => {
-                let code = packet[4..].first_chunk().map_or(0, |code| u32::from_be_bytes(*code));
-                if self.declined.replace(code) == Some(code) {
-                    // A request that was declined is no request any more, says `ProcessStartupPacket`.
-                    let (major, minor) = ((code >> 16) as u16, code as u16);
-                    return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
-                }
-                let unit = self.connect_unit(now, length);
-                self.to_client.push(NOT_ENCRYPTED);
-                self.units.bytes_received(unit, 1, now);
-                self.units.settled(unit);
-                self.book_answered(now);
-                Ok(Verdict::Replace(length))
+            Ok(request @ (Startup::SslRequest | Startup::GssEncRequest)) => {
+                self.decline_encryption(now, &request, packet, input.len() - length)
             }
+            // Like every length that cannot be, a key of another is nothing to answer.
             Ok(Startup::Cancel(request)) => match request.key.try_into() {
                 Ok(key) => Ok(Verdict::Cancel { bytes: length, process_id: request.process_id, key }),
                 Err(_) => Err(self.client_broke(WireError::Truncated)),
@@ -60,12 +57,44 @@ impl Session {
                 Ok(Verdict::Connect(length))
             }
             Err(error @ WireError::UnsupportedProtocol { .. }) => Err(self.client_broke(error)),
+            Err(error) if is_cancel(packet) => Err(self.client_broke(error)),
             Err(error) => {
                 let message = "invalid startup packet layout: expected terminator as last byte";
                 self.refuse("08P01", message, None);
                 Err(SessionError::Client(error))
             }
         }
+    }
+
+    /// Answers a request for encryption with "no", once for each kind (`ProcessStartupPacket`).
+    fn decline_encryption(
+        &mut self,
+        now: Moment,
+        request: &Startup<'_>,
+        packet: &[u8],
+        more: usize,
+    ) -> Result<Verdict, SessionError> {
+        let (was_declined, name) = match request {
+            Startup::SslRequest => (&mut self.declined.ssl, "SSL"),
+            _ => (&mut self.declined.gssapi, "GSSAPI encryption"),
+        };
+        if std::mem::replace(was_declined, true) {
+            // A request that was declined is no request any more.
+            let code = packet[4..].first_chunk().map_or(0, |code| u32::from_be_bytes(*code));
+            let (major, minor) = ((code >> 16) as u16, code as u16);
+            return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
+        }
+        let unit = self.connect_unit(now, packet.len());
+        self.to_client.push(NOT_ENCRYPTED);
+        self.units.bytes_received(unit, 1, now);
+        self.units.settled(unit);
+        self.book_answered(now);
+        if more > 0 {
+            // What came along was sent before the answer: it may be somebody else's (CVE-2021-23214).
+            self.refuse("08P01", &format!("received unencrypted data after {name} request"), None);
+            return Err(SessionError::Client(WireError::Trailing(more)));
+        }
+        Ok(Verdict::Replace(packet.len()))
     }
 
     /// A password or an authentication step: forwarded as it is.
@@ -151,12 +180,17 @@ impl Session {
                 if let Some(exchange) = self.units.exchange_mut(unit) {
                     exchange.outcome = crate::server::failure(body);
                 }
+                let error = ErrorResponse::decode(body).ok();
+                let message = error.as_ref().and_then(|error| error.field(b'M')).unwrap_or_default();
+                let sqlstate = error.as_ref().and_then(|error| error.sqlstate()).unwrap_or(*b"?????");
+                self.refused(sqlstate, message);
                 self.answer_connect(unit, now);
             }
             backend::READY_FOR_QUERY => {
                 self.units.settle_all();
                 self.book_answered(now);
                 self.phase = Phase::Serving;
+                self.stream.entered();
                 self.got_ready(now);
             }
             _ => {}

@@ -428,6 +428,7 @@ prop_compose! {
             others.set("other.driver's key", extra);
         }
         Conninfo {
+            keepalives: Keepalives::default(),
             user: Some(user),
             dbname: Some(dbname),
             password: password.map(onetrip_target::Secret::new),

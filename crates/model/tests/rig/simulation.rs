@@ -118,6 +118,7 @@ impl Simulation {
                 verify: None,
                 lobs: Arc::default(),
                 isolation: None,
+                texts: Default::default(),
                 private: (0x5eed_0000 + number as u64).to_be_bytes(),
             };
             Some(Gate { session: Session::new(config), up: Vec::new(), down: Vec::new() })

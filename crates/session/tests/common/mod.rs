@@ -60,6 +60,7 @@ impl Pair {
             verify,
             lobs,
             isolation: None,
+            texts: Default::default(),
             private: PRIVATE,
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }

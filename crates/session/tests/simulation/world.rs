@@ -129,6 +129,7 @@ impl World {
             verify: None,
             lobs: Default::default(),
             isolation: None,
+            texts: Default::default(),
             private: *b"not told",
         };
         let noise = *random.pick(&[0, 30, 6]);
