@@ -216,3 +216,51 @@ impl Target {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::task::Waker;
+
+    use onetrip_target::address::Address;
+    use onetrip_target::{Conninfo, Environment, Host};
+
+    use super::*;
+    use crate::dial::Dialer;
+
+    #[test]
+    fn a_request_that_is_given_up_on_its_way_does_not_hold_its_session_for_ever() {
+        let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = silent.local_addr().unwrap();
+        let conninfo = format!("postgres://ann@{address}/shop?sslmode=disable");
+        let dialer = Dialer::new(Conninfo::parse(&conninfo, &Environment::default()).unwrap(), None).unwrap();
+        let upstream = Upstream::reached(
+            Arc::new(dialer),
+            Host::tcp("127.0.0.1", address.port()),
+            Address::Tcp(address),
+        );
+        let cancels = Cancels::default();
+        let cx = Context::from_waker(Waker::noop());
+        let key = BackendKey { process_id: 7, key: (*b"keys").into() };
+        let shown = (7, *b"mine");
+        let target = cancels.add(shown, key, upstream, &cx);
+        target.set_waiting(true, true);
+        let peer = Peer { number: 1, address: None };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let carried = tokio::time::timeout(Duration::from_secs(3), cancels.carry(shown, peer));
+            let task = async {
+                loop {
+                    target.turn_taken(&cx);
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    if target.gate(&cx) == Gate::Held {
+                        return;
+                    }
+                }
+            };
+            let (carried, ()) = tokio::join!(carried, task);
+            assert!(carried.is_err(), "the server never answers");
+        });
+        assert_eq!(target.gate(&cx), Gate::Lost, "the request may still arrive");
+    }
+}

@@ -167,6 +167,12 @@ impl Dialer {
 }
 
 impl Upstream {
+    /// A server that was reached, without TLS.
+    #[cfg(test)]
+    pub(crate) fn reached(dialer: Arc<Dialer>, host: Host, address: Address) -> Self {
+        Self { dialer, host, address, tls: false }
+    }
+
     /// The host that was reached.
     pub(crate) fn host(&self) -> &Host {
         &self.host
