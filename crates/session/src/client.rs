@@ -237,7 +237,9 @@ impl Session {
         let Some(prepared) = self.prepared.get_mut(bind.statement) else {
             self.portals.remove(bind.portal);
             self.cursors.leaves(bind.portal, unit);
-            let statement = self.add_statement(unit, &Text::default(), Steps::BIND);
+            // If there is such a statement, its Execute is counted as not told apart.
+            let statement = Statement { steps: Steps::BIND, ..Statement::default() };
+            let statement = self.units.add_statement(unit, statement);
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);

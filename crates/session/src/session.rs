@@ -402,6 +402,8 @@ impl Session {
     /// Nothing has moved for a while: gives back what is kept for speed only.
     pub fn rest(&mut self) {
         self.units.rest();
+        self.queue.rest();
+        self.lifter = Lifter::new(); // it holds nothing but the room that its last text took
         for buffer in [&mut self.to_client, &mut self.to_server, &mut self.scratch] {
             if buffer.is_empty() {
                 *buffer = Vec::new();

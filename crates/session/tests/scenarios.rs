@@ -333,7 +333,10 @@ fn a_request_for_encryption_is_answered_once_and_alone() {
         for more in [ssl.clone(), gssenc.clone(), startup()] {
             let mut pair = Pair::opening();
             let both = [&request[..], &more].concat();
-            assert!(matches!(pair.session.handle_client(Moment(0), &both), Err(SessionError::Client(_))));
+            assert!(matches!(
+                pair.session.handle_client(onetrip_ledger::Moment(0), &both),
+                Err(SessionError::Client(_))
+            ));
             assert_eq!(pair.session.to_client().remove(0), b'N');
             assert_eq!(
                 told(&mut pair),

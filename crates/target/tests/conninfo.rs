@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use onetrip_target::{
-    Conninfo, ConninfoError, Environment, Host, HostName, RootCertificates, Settings, SslMode,
+    Conninfo, ConninfoError, Environment, Host, HostName, Keepalives, RootCertificates, Settings, SslMode,
 };
 use proptest::prelude::*;
 
