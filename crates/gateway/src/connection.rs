@@ -15,6 +15,7 @@ use crate::GatewayError;
 use crate::buffer::Buffer;
 use crate::cancel::{Gate, Target};
 use crate::dial::Upstream;
+use crate::error::{client_failed, is_gone, server_failed};
 use crate::gateway::{Shared, Stop};
 use crate::leg::Leg;
 use crate::notice::Peer;
@@ -237,14 +238,6 @@ fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Rec
     }
     session.close(shared.now());
     recorder.take_last(number, session.stream());
-}
-
-fn client_failed(source: io::Error) -> GatewayError {
-    GatewayError::Socket { side: "client", source }
-}
-
-fn server_failed(source: io::Error) -> GatewayError {
-    GatewayError::Socket { side: "database", source }
 }
 
 /// Sends what is decided; ready when all of it is sent.
@@ -561,11 +554,6 @@ impl Connection {
         }
     }
 
-    /// Nothing moved since records were handed over last.
-    fn rest(&mut self) {
-        self.session.rest();
-    }
-
     /// Wakes the task for records that wait to be handed over, or replies that wait to be released.
     fn arm_timer(&mut self, cx: &mut Context<'_>) {
         let now = Instant::now();
@@ -577,7 +565,7 @@ impl Connection {
         if at <= now {
             self.keep_books(now);
             if self.session.stream().is_empty() {
-                self.rest();
+                self.session.rest(); // nothing moved since records were handed over last
             }
             cx.waker().wake_by_ref();
             return;
@@ -604,11 +592,4 @@ impl Drop for Connection {
         }
         end_books(&mut self.session, self.number, &self.shared, &self.recorder);
     }
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
-    )
 }

@@ -54,3 +54,19 @@ fn listen_hint(error: &io::Error) -> &'static str {
         _ => "",
     }
 }
+
+pub(crate) fn client_failed(source: io::Error) -> GatewayError {
+    GatewayError::Socket { side: "client", source }
+}
+
+pub(crate) fn server_failed(source: io::Error) -> GatewayError {
+    GatewayError::Socket { side: "database", source }
+}
+
+/// Whether whoever is at the other end has gone, and nothing else is wrong.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+    )
+}

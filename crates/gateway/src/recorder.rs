@@ -6,9 +6,9 @@
 //! ```
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -58,7 +58,8 @@ pub(crate) struct RecorderThread {
 #[derive(Debug)]
 struct WriterThread {
     progress: Arc<Progress>,
-    done: Receiver<Option<TraceError>>,
+    /// Behind a lock so that a gateway may be shared between threads.
+    done: Mutex<Receiver<Option<TraceError>>>,
 }
 
 /// How far the trace is, for those who do not wait for its file.
@@ -100,9 +101,13 @@ impl WriterThread {
     fn finish(self, patience: Duration) -> Option<String> {
         let written = || self.progress.written_bytes.load(Ordering::Relaxed);
         let (mut before, mut waited) = (written(), Duration::ZERO);
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         let error = loop {
-            match self.done.recv_timeout(ASK_EVERY) {
-                Ok(None) | Err(RecvTimeoutError::Disconnected) => break None,
+            match done.recv_timeout(ASK_EVERY) {
+                Ok(None) => break None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Some("the thread that writes it has died, and the trace has no end".to_owned());
+                }
                 Ok(Some(error)) => break Some(error.to_string()),
                 Err(RecvTimeoutError::Timeout) if written() > before => {
                     before = written();
@@ -204,7 +209,7 @@ fn start_writer(writer: TraceWriter, lost: Arc<AtomicU64>) -> Result<Writing, Ga
         let _ = ended.send(error);
     };
     spawn("onetrip-writer", write)?;
-    Ok(((handing, Arc::clone(&progress)), WriterThread { progress, done }))
+    Ok(((handing, Arc::clone(&progress)), WriterThread { progress, done: Mutex::new(done) }))
 }
 
 /// Writes the trace to its end; returns what kept it from being whole.

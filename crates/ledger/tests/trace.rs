@@ -298,7 +298,7 @@ fn on_a_full_disk_the_last_block_gives_way_to_the_end_mark() {
         let path = directory.path().join(format!("{room}.trace"));
         let script = "trap '' XFSZ; ulimit -f 10; exec \"$0\" --exact write_until_full --ignored";
         let begun = std::process::Command::new("bash")
-            .args(["-c", &script])
+            .args(["-c", script])
             .arg(std::env::current_exe().unwrap())
             .env("TRACE", &path)
             .env("ROOM", room.to_string())

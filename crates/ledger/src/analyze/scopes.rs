@@ -91,15 +91,12 @@ impl Scopes {
             return None;
         }
         let is_full = self.requests >= REQUESTS_MAX;
-        let known = &mut self.scope_mut(id).requests;
-        if !known.contains_key(&request) {
-            if is_full {
-                return None;
-            }
-            known.insert(request, 0);
-            self.requests += 1;
+        let is_new = !self.scope_mut(id).requests.contains_key(&request);
+        if is_new && is_full {
+            return None;
         }
-        self.scope_mut(id).requests.get_mut(&request)
+        self.requests += usize::from(is_new);
+        Some(self.scope_mut(id).requests.entry(request).or_default())
     }
 }
 
