@@ -142,6 +142,10 @@ fn ctrl_c_leaves_neither_a_schema_nor_half_a_file_behind() {
     // The report of the first run may be there: then it is whole.
     for file in files(&directory) {
         assert_eq!(file.file_name().unwrap(), "report.html");
-        assert!(std::fs::read_to_string(&file).unwrap().trim_end().ends_with("</html>"), "{}", file.display());
+        assert!(
+            std::fs::read_to_string(&file).unwrap().trim_end().ends_with("</html>"),
+            "{}",
+            file.display()
+        );
     }
 }
