@@ -35,6 +35,11 @@ pub(super) fn parse(text: &str, tokens: &[Token]) -> SqlResult<Utility> {
         "copy" => copy(&mut parser)?,
         "checkpoint" => Utility::Nothing("CHECKPOINT"),
         "unlisten" | "analyze" | "analyse" | "vacuum" => {
+            // SQLite's VACUUM INTO writes a file; in PostgreSQL it is no statement.
+            if let Some(at) = (1..tokens.len()).find(|at| parser.is_word_at(*at, "into")) {
+                parser.set_position(at);
+                return Err(parser.syntax_error());
+            }
             parser.set_position(tokens.len());
             match word.as_str() {
                 "unlisten" => Utility::Nothing("UNLISTEN"),
