@@ -3,7 +3,7 @@
 export CARGO ?= $(CURDIR)/scripts/cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test lint bench lab prove fuzz build clean
+.PHONY: demo test lint bench lab prove faults fuzz build clean
 
 build:
 	@scripts/setup build
@@ -44,6 +44,14 @@ prove:
 	ONETRIP_PROGRAMS=100000 $(CARGO) test --release --locked -p onetrip-model --test sessions
 	ONETRIP_PROGRAMS=5000 $(CARGO) test --release --locked -p onetrip-model --test postgres
 	ONETRIP_PROGRAMS=5000 $(CARGO) test --locked -p onetrip-gateway --test remedies
+
+# What happens when something around the gateway fails: the tests that docs/operations.md lists, and those of budgets.
+faults:
+	@scripts/setup test
+	$(CARGO) test --locked -p onetrip-session --test bounds
+	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure
+	$(CARGO) test --locked -p onetrip-ledger --test trace
+	$(CARGO) test --locked -p onetrip --test run verdicts
 
 # Each target for a minute; needs the nightly toolchain and cargo-fuzz.
 fuzz:
