@@ -61,8 +61,8 @@ printed.
 
 The report goes to standard error, because standard output is the program's; --output writes it to
 a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
-found something, 91 when that could not be judged (no session was opened, a scope did not occur, records
-are missing), and 125 when onetrip itself failed.
+found something, 91 when that could not be judged (no session was opened, a scope did not occur,
+records are missing), and 125 when onetrip itself failed.
 
 Without --upstream the database is taken from --env, the PG* variables or DATABASE_URL.")]
 pub(crate) struct RunOptions {
@@ -87,9 +87,11 @@ pub(crate) struct RunOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-SIGTERM and Ctrl-C stop it: sessions get --drain for what is under way, then the report is printed; a second signal
-ends at once. SIGHUP changes nothing. Exit codes: 0, 90 when a budget was broken or --fail-on found something, 91 when
-that could not be judged, 125 when onetrip itself failed.")]
+SIGTERM and Ctrl-C stop it: sessions get --drain for what is under way, then the report is printed;
+a second signal ends at once. SIGHUP changes nothing.
+
+Exit codes: 0, 90 when a budget was broken or --fail-on found something, 91 when that could not be
+judged, 125 when onetrip itself failed.")]
 pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
