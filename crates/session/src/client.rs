@@ -65,8 +65,7 @@ impl Session {
             self.to_server.extend_from_slice(&input[..available]);
         }
         if header.tag != frontend::FLUSH {
-            self.ask_for_level();
-            self.ask_about_cursor();
+            self.ask_for_level(now);
         }
         self.unit_sent(now);
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
@@ -152,7 +151,7 @@ impl Session {
         }
         self.begin.runs(text.leaves_savepoints, false);
         self.deallocates(unit, &text);
-        text.effect = self.runs_beside_cursors(now, unit, &text);
+        text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
         self.runs(now, text.effect, &text);
         self.tells_prefetch(unit, statement, &text);
         self.owe(unit, Expect::Query, statement);
@@ -210,8 +209,9 @@ impl Session {
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
+        self.last_serial += 1;
         if let Some(prepared) = self.prepared.place(name) {
-            prepared.set(text, types, self.parameters.hashes());
+            prepared.set(self.last_serial, text, types, self.parameters.hashes());
             prepared.source = source;
             prepared.is_seen_in(unit);
         }
@@ -235,13 +235,14 @@ impl Session {
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);
-        let text = prepared.text.clone();
+        let (text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
         self.parameters.append_to(self.units.exchange_mut(unit), statement);
         let formats = ResultFormats::new(bind.result_formats.codes());
         self.cursors.leaves(bind.portal, unit);
-        self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
+        let booked = statement.map(|slot| (unit, slot));
+        self.portals.put(bind.portal, Portal { text, serial, types, booked, formats });
         self.owe(unit, Expect::Bind, statement);
     }
 
@@ -273,32 +274,40 @@ impl Session {
         self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
-        self.portals.put(portal, Portal { text: prepared.text, booked, formats: ResultFormats::default() });
+        // Its formats are not seen, so that nothing can be said of its result.
+        self.portals.put(portal, Portal { text: prepared.text, booked, ..Portal::default() });
         self.owe(unit, Expect::Bind, statement);
     }
 
     fn describe(&mut self, now: Moment, body: &[u8]) {
         let unit = self.units.open(now, UnitKind::Group);
-        let (text, expect) = match StatementOrPortal::decode(body) {
+        let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
                 self.watch_describe(unit, name);
-                let text = self.prepared.get(name).map(|prepared| prepared.text.clone());
-                (text, Expect::DescribeStatement)
+                let found = self.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
+                (found, Expect::DescribeStatement)
             }
             Ok(StatementOrPortal::Portal(name)) => {
-                (self.portals.get(name).map(|portal| portal.text.clone()), Expect::DescribePortal)
+                let found = self.portals.get(name).map(|portal| (portal.text.clone(), portal.serial));
+                (found, Expect::DescribePortal)
             }
             Err(_) => return self.undecoded_request(unit, Expect::DescribePortal),
         };
-        let statement = self.reuse_or_add(unit, &text.unwrap_or_default(), Steps::DESCRIBE);
+        let (text, serial) = found.unwrap_or_default();
+        let statement = self.reuse_or_add(unit, &text, Steps::DESCRIBE);
+        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+            run.serial = serial;
+        }
         self.owe(unit, expect, statement);
     }
 
     fn execute(&mut self, now: Moment, body: &[u8]) {
         let unit = self.units.open(now, UnitKind::Group);
         let Ok(execute) = Execute::decode(body) else { return self.undecoded_request(unit, Expect::Execute) };
-        let (text, formats, booked) = match self.portals.get_mut(execute.portal) {
-            Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take()),
+        let (text, formats, booked, types) = match self.portals.get_mut(execute.portal) {
+            Some(portal) => {
+                (portal.text.clone(), portal.formats, portal.booked.take(), portal.types.clone())
+            }
             None => Default::default(),
         };
         // The first run of a portal belongs to its Bind; a later one fetches more of the same result.
@@ -308,8 +317,8 @@ impl Session {
             None => self.add_statement(unit, &text, Steps::default()),
         };
         self.deallocates(unit, &text);
-        let effect = self.runs_beside_cursors(now, unit, &text);
-        self.executes_natively(unit, execute.portal, execute.row_limit);
+        let effect = self.runs_beside_cursors(now, unit, &text, &types);
+        self.executes_natively(now, unit, execute.portal, execute.row_limit);
         self.runs(now, effect, &text);
         self.tells_prefetch(unit, statement, &text);
         if let Some(scope) = text.sets_scope {
@@ -321,8 +330,8 @@ impl Session {
                 found.row_limit = limit.get();
             }
         }
-        if let Some(slot) = statement {
-            self.units.set_formats(unit, slot, formats);
+        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+            run.formats = formats;
         }
         self.owe(unit, Expect::Execute, statement);
     }

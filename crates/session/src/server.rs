@@ -39,12 +39,11 @@ impl Session {
         Ok(verdict)
     }
 
-    /// The server is ready: between transactions there is time for questions.
+    /// The server is ready: there is time for questions.
     pub(crate) fn got_ready(&mut self, now: Moment) {
         let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.in_group && !self.is_ending;
-        if is_quiet && self.status == TransactionStatus::Idle {
+        if is_quiet && self.may_send_own() {
             self.inquire(now);
-            self.inquire_names();
         }
     }
 
@@ -72,7 +71,7 @@ impl Session {
                 self.book_part(due, tag, body, is_whole);
                 self.units.settled(due.unit);
             }
-            Reply::Failed(due) => self.book_failure(due, body),
+            Reply::Failed(due) => self.book_failure(now, due, body),
             Reply::CopyIn(due) => self.book_copy_in(due),
             Reply::Async => self.book_async(tag, body),
             Reply::Unasked => {
@@ -100,7 +99,7 @@ impl Session {
         self.last_reply_unit = due.unit;
         self.units.bytes_received(due.unit, bytes, now);
         match reply {
-            Reply::Failed(_) => self.book_failure(due, body),
+            Reply::Failed(_) => self.book_failure(now, due, body),
             Reply::Last(_) => {
                 if tag == backend::READY_FOR_QUERY {
                     self.book_part(due, tag, body, true);
@@ -161,9 +160,13 @@ impl Session {
         self.native_piece_described(due, body);
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
-        } else if let Some(learned) = self.learned_of(due) {
-            learned.layout = layout;
-            learned.describe(body);
+        } else {
+            if let Some(learned) = self.learned_of(due) {
+                learned.layout = layout;
+                learned.describe(body);
+            }
+            let serial = due.statement.and_then(|slot| self.units.run_mut(due.unit, slot)).map(|run| run.serial);
+            self.cursors.statement_described(serial.unwrap_or(0), body);
         }
     }
 
@@ -252,7 +255,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn book_failure(&mut self, due: Due, body: &[u8]) {
+    pub(crate) fn book_failure(&mut self, now: Moment, due: Due, body: &[u8]) {
         self.capture.active = false;
         self.lobs.setting.failed();
         if !self.config.remedies.is_none() {
@@ -264,7 +267,7 @@ impl Session {
         }
         let failure = failure(body);
         if failure == Outcome::Failed(*b"0A000") {
-            self.forget_statements();
+            self.forget_statements(now);
         }
         if let Some(exchange) = self.units.exchange_mut(due.unit) {
             if exchange.outcome == Outcome::Done {

@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
     Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Remedies,
-    Rule, Told, Transaction, Verify, Watching,
+    Rule, Surveying, Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -149,6 +149,8 @@ pub struct Session {
     pub(crate) skipped: Vec<Due>,
     pub(crate) prepared: Named<Prepared>,
     pub(crate) portals: Named<Portal>,
+    /// The serial of the last statement that was prepared.
+    pub(crate) last_serial: u64,
     /// By template.
     pub(crate) learned: Vec<Learned>,
     pub(crate) capture: Capture,
@@ -158,6 +160,8 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    /// What is being looked up in the catalogue.
+    pub(crate) surveying: Option<Surveying>,
     pub(crate) loops: Loops,
     pub(crate) chatter: Chatter,
     /// What the server's last ReadyForQuery said, whoever it was for.
@@ -236,6 +240,7 @@ impl Session {
             skipped: Vec::new(),
             prepared: Named::default(),
             portals: Named::default(),
+            last_serial: 0,
             learned: Vec::new(),
             capture: Capture::default(),
             stream: StreamEncoder::default(),
@@ -244,6 +249,7 @@ impl Session {
             transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
+            surveying: None,
             loops: Loops::default(),
             chatter: Chatter::default(),
             server_status: b'I',

@@ -48,6 +48,8 @@ pub(crate) struct Text {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prepared {
     pub(crate) text: Text,
+    /// Tells it from every other that the session has prepared.
+    pub(crate) serial: u64,
     /// Types that the client fixed for its parameters.
     pub(crate) types: SmallVec<[Oid; 8]>,
     /// Values of the literals in its text.
@@ -64,6 +66,9 @@ pub(crate) struct Prepared {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Portal {
     pub(crate) text: Text,
+    /// The statement that it runs, and the types that its client fixed.
+    pub(crate) serial: u64,
+    pub(crate) types: SmallVec<[Oid; 8]>,
     /// Where its Bind was booked: unit and statement.
     pub(crate) booked: Option<(u64, u16)>,
     pub(crate) formats: ResultFormats,
@@ -171,6 +176,11 @@ impl<T> Named<T> {
         self.unnamed.iter_mut().chain(self.named.values_mut()).for_each(&mut see);
     }
 
+    /// One that is so.
+    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<&T> {
+        self.unnamed.iter().chain(self.named.values()).find(|value| is_so(value))
+    }
+
     /// Whether any that has a name is so.
     pub(crate) fn names_any(&self, is_so: impl Fn(&[u8], &T) -> bool) -> bool {
         self.named.iter().any(|(name, value)| is_so(name, value))
@@ -218,7 +228,14 @@ impl ResultFormats {
 
 impl Prepared {
     /// Puts another statement in its place; its room is used again.
-    pub(crate) fn set(&mut self, text: Text, types: impl Iterator<Item = Oid>, literals: &[ValueHash]) {
+    pub(crate) fn set(
+        &mut self,
+        serial: u64,
+        text: Text,
+        types: impl Iterator<Item = Oid>,
+        literals: &[ValueHash],
+    ) {
+        self.serial = serial;
         self.text = text;
         self.types.clear();
         self.types.extend(types);

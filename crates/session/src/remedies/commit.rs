@@ -14,8 +14,7 @@ use onetrip_wire::pg::{
 };
 
 use super::arrived::Arrived;
-use super::inquiry::Question;
-use super::transaction::{Effect, Isolation};
+use super::transaction::Effect;
 use super::{Rule, grammar};
 use crate::reply_queue::{Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
@@ -31,12 +30,13 @@ impl Session {
         if !self.is_quiet() || !self.has_only_read(now, Rule::OnlyReads) {
             return None;
         }
-        if self.transaction.isolation == Isolation::Unknown && self.inquiries.is_asked(Question::Isolation) {
+        if self.transaction.is_level_asked() {
             return Some(Verdict::Hold);
         }
         if !self.has_plain_level() {
             return None;
         }
+        self.facts.used();
         self.begin.is_followed();
         let number = self.units.oldest();
         self.book_unit(now, unit, Owner::Commit);

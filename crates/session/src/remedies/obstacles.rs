@@ -39,7 +39,7 @@ impl Session {
         }
         let only_reads = self.only_reads(now, template);
         if let Some(because) = self.facts.impure(template) {
-            if self.facts.told_impure.insert(template) {
+            if self.facts.tells_impure(template) {
                 self.stream.impure(template, &because.to_string());
             }
             return Obstacle::Impure;

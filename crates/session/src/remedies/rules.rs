@@ -110,11 +110,13 @@ pub enum Rule {
     Callable,
     /// What fails unexpectedly ends the session.
     Expected,
+    /// Only where the session has a server session of its own.
+    OneBackend,
 }
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -168,6 +170,7 @@ impl Rule {
         Self::Numbers,
         Self::Callable,
         Self::Expected,
+        Self::OneBackend,
     ];
 
     /// Its name: the letter of its remedy and a number.

@@ -25,6 +25,7 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::{Description, key};
+use super::facts::{Place, Verdict as Proof};
 use super::inquiry::Question;
 use super::refusal::Refusal;
 use super::transaction::Effect;
@@ -56,6 +57,8 @@ pub(super) enum State {
 pub(super) struct Sent {
     pub(super) unit: u64,
     pub(super) name: Vec<u8>,
+    /// Where what was told comes from.
+    pub(super) place: Place,
     pub(super) key: Box<[u8]>,
     /// The Parse as it was sent.
     pub(super) parse: Vec<u8>,
@@ -190,17 +193,23 @@ impl Session {
         let key = key(text, prepare.parse.parameter_oids())?;
         self.prove(now);
         let common = Arc::clone(&self.config.common);
-        if self.is_awaited() && common.descriptions.has_somewhere(self.facts.place(), &key) {
+        let is_known_somewhere = common.descriptions.has_somewhere(self.facts.database_name(), &key);
+        if self.is_awaited() && is_known_somewhere {
             return Some(Verdict::Hold); // it is on its way, and so the Bind's reply is not later than without
         }
+        self.facts.renew_settings(now);
+        let Some(place) = self.facts.place(now).cloned() else {
+            self.facts.miss_settings(is_known_somewhere);
+            return None;
+        };
         if !self.is_free(name) && Rule::FreeName.is_kept() {
             return None;
         }
-        let entry = common.descriptions.get(self.facts.place(), &key)?;
-        let epoch = self.facts.changes.epoch();
+        let entry = common.descriptions.get(&place, &key)?;
+        let epoch = self.facts.changes().epoch();
         let is_fresh =
             if prepare.describes { entry.is_described(now, epoch) } else { entry.is_accepted(now, epoch) };
-        let is_sure = is_fresh && self.is_place_known();
+        let is_sure = is_fresh && self.is_read_as_told();
         if !is_sure && Rule::SameKey.is_kept() {
             return None;
         }
@@ -215,9 +224,11 @@ impl Session {
         }
         let types = description.as_deref().filter(|_| Rule::PinnedTypes.is_kept());
         let (parse, is_pinned) = parse_with(prepare.parse, types);
+        self.facts.used();
         self.told.state = State::Sent(Box::new(Sent {
             unit: 0,
             name: name.to_vec(),
+            place,
             key,
             parse,
             description: description.clone(),
@@ -233,13 +244,14 @@ impl Session {
 
     /// Whether the server is about to say what is not known.
     fn is_awaited(&self) -> bool {
-        self.facts.is_state_awaited() && self.inquiries.is_asked(Question::State)
-            || self.facts.is_known() && self.inquiries.is_asked(Question::Names)
+        let is_asked = |wanted: Question| self.inquiries.is_asked(|asked| asked == wanted);
+        self.facts.is_state_awaited() && is_asked(Question::State)
+            || self.facts.is_known() && (is_asked(Question::Names) || is_asked(Question::Settings))
     }
 
-    /// Whether the server surely resolves names as it did for the sessions that asked.
-    pub(super) fn is_place_known(&self) -> bool {
-        self.facts.is_known() && self.standard_strings && self.is_utf8 && !self.transaction.may_define
+    /// Whether the server surely reads a text as it did for the sessions that asked.
+    pub(super) fn is_read_as_told(&self) -> bool {
+        self.standard_strings && self.is_utf8 && !self.transaction.may_define
     }
 
     /// Whether the statement does nothing but read, with parameters of these types (rule S1).
@@ -247,7 +259,14 @@ impl Session {
         let types = ParameterDescription::decode(&told.parameters);
         let is_harmless = types.is_ok_and(|types| types.oids().all(is_harmless_parameter_type));
         let (effect, template) = self.effect_of(text);
-        is_harmless && effect == Effect::Read && self.only_reads(now, template)
+        if !is_harmless || effect != Effect::Read {
+            return false;
+        }
+        let proof = self.verdict(now, template);
+        if proof == Proof::Open {
+            self.facts.want_proof(now, template);
+        }
+        proof == Proof::Reads
     }
 
     /// Whether the statement is an INSERT, UPDATE, DELETE or MERGE that returns no rows, whatever its tables are (rule S1).
