@@ -16,6 +16,7 @@ use crate::cancel::{Gate, Target};
 use crate::dial::Upstream;
 use crate::gateway::Shared;
 use crate::leg::Leg;
+use crate::overflow::TemporaryFiles;
 use crate::recorder::Recorder;
 use crate::socket::Socket;
 use crate::spin::{Spinner, wake_after_a_look};
@@ -73,6 +74,7 @@ pub(crate) async fn serve(
         isolation: shared.isolation,
         common: Arc::clone(&shared.common),
         private,
+        overflow: Some(Arc::new(TemporaryFiles)),
     };
     let mut client = Leg::plain(socket);
     let mut session = Session::new(config);
@@ -283,6 +285,7 @@ impl Connection {
                 }
             }
             let now = self.shared.now();
+            self.session.set_behind(!self.down.is_sent());
             match self.session.handle_client(now, self.up.undecided()) {
                 Ok(Verdict::Wait) => {
                     if self.client_ended && !self.session.waits_for_entry(self.up.undecided()) {

@@ -27,6 +27,9 @@ impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
+        if self.cursors.is_delivering() {
+            return self.deliver_rest(now, header, input);
+        }
         if self.is_held_back() {
             return Ok(Verdict::Hold);
         }
@@ -79,7 +82,7 @@ impl Session {
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
         if self.units.is_open() {
-            return Ok(self.read_cursor(now, header, input));
+            return self.read_cursor(now, header, input);
         }
         if let Some(verdict) = self.answer_lob(now, header, input) {
             return Ok(Some(verdict));
@@ -87,14 +90,17 @@ impl Session {
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
         }
-        Ok(self
+        let answered = self
             .answer_begin(now, header, input)
             .or_else(|| self.answer_commit(now, input))
             .or_else(|| self.answer_chatter(now, input))
             .or_else(|| self.answer_loops(now, header, input))
-            .or_else(|| self.show_unseen(header.tag, input))
-            .or_else(|| self.read_cursor(now, header, input))
-            .or_else(|| self.answer_prepare(now, input)))
+            .or_else(|| self.show_unseen(header.tag, input));
+        if answered.is_some() {
+            return Ok(answered);
+        }
+        let read = self.read_cursor(now, header, input)?;
+        Ok(read.or_else(|| self.answer_prepare(now, input)))
     }
 
     /// Books a whole unit; `owner` takes the replies.
@@ -305,9 +311,7 @@ impl Session {
         let unit = self.units.open(now, UnitKind::Group);
         let Ok(execute) = Execute::decode(body) else { return self.undecoded_request(unit, Expect::Execute) };
         let (text, formats, booked, types) = match self.portals.get_mut(execute.portal) {
-            Some(portal) => {
-                (portal.text.clone(), portal.formats, portal.booked.take(), portal.types.clone())
-            }
+            Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take(), portal.types.clone()),
             None => Default::default(),
         };
         // The first run of a portal belongs to its Bind; a later one fetches more of the same result.

@@ -17,6 +17,9 @@ impl Session {
     /// A message of the server to a client that has been let in: booked, and forwarded as it came unless it answers the
     /// session's own messages.
     pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        if self.cursors.is_delivering() {
+            return Ok(Verdict::Hold); // amid a row, maybe
+        }
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
             Some(Err(error)) => return Err(self.server_broke(error)),
@@ -66,7 +69,12 @@ impl Session {
         }
         match reply {
             _ if reply.is_own() => {}
-            Reply::Part(due) => self.book_part(due, tag, body, is_whole),
+            Reply::Part(due) => {
+                if tag == backend::DATA_ROW {
+                    self.cursors.native_row(due.unit, bytes);
+                }
+                self.book_part(due, tag, body, is_whole);
+            }
             Reply::Last(due) => {
                 self.book_part(due, tag, body, is_whole);
                 self.units.settled(due.unit);
@@ -165,7 +173,8 @@ impl Session {
                 learned.layout = layout;
                 learned.describe(body);
             }
-            let serial = due.statement.and_then(|slot| self.units.run_mut(due.unit, slot)).map(|run| run.serial);
+            let serial =
+                due.statement.and_then(|slot| self.units.run_mut(due.unit, slot)).map(|run| run.serial);
             self.cursors.statement_described(serial.unwrap_or(0), body);
         }
     }

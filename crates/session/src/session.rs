@@ -11,8 +11,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Remedies,
-    Rule, Surveying, Told, Transaction, Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
+    Remedies, Rule, Surveying, Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -50,6 +50,8 @@ pub struct SessionConfig {
     pub common: Arc<Common>,
     /// Random bytes that no program can guess: names of the session's own objects are made of them.
     pub private: [u8; 8],
+    /// Where results go that are read ahead and do not fit into memory; without, they stay in memory.
+    pub overflow: Option<Arc<dyn Overflow>>,
 }
 
 /// What the backend calls itself.
@@ -186,6 +188,8 @@ pub struct Session {
     pub(crate) standard_strings: bool,
     pub(crate) named_seen: bool,
     pub(crate) to_client: Vec<u8>,
+    /// The client has yet to take what was sent to it.
+    pub(crate) client_is_behind: bool,
     pub(crate) to_server: Vec<u8>,
     /// Bytes of the message that is passing by, still to come from the client and from the server.
     pub(crate) client_passing: usize,
@@ -266,6 +270,7 @@ impl Session {
             standard_strings: true,
             named_seen: false,
             to_client: Vec::new(),
+            client_is_behind: false,
             to_server: Vec::new(),
             client_passing: 0,
             server_passing: 0,
@@ -311,7 +316,7 @@ impl Session {
         if let Some(verdict) = passing(&mut self.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
                 if self.server_dropping {
-                    self.long_row_passes(&input[..bytes]);
+                    self.long_row_passes(&input[..bytes])?;
                     return Ok(Verdict::Replace(bytes));
                 }
                 self.units.bytes_received(self.last_reply_unit, bytes, now);
@@ -354,6 +359,7 @@ impl Session {
         self.queue.owes_client()
             || self.units.unanswered() > 0
             || self.cursors.holds_client()
+            || self.cursors.is_delivering()
             || self.lobs.holds_client()
     }
 
@@ -371,6 +377,11 @@ impl Session {
     /// Whether so many units are unanswered that no more should be read from the client.
     pub fn is_full(&self) -> bool {
         self.units.len() >= UNITS_MAX
+    }
+
+    /// The driver tells, before each message of the client's, whether the client has yet to take what was sent to it.
+    pub fn set_behind(&mut self, client_is_behind: bool) {
+        self.client_is_behind = client_is_behind;
     }
 
     /// Whether the client has been let in.

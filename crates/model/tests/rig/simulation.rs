@@ -119,6 +119,7 @@ impl Simulation {
                 lobs: Arc::default(),
                 isolation: None,
                 private: (0x5eed_0000 + number as u64).to_be_bytes(),
+                overflow: None,
             };
             Some(Gate { session: Session::new(config), up: Vec::new(), down: Vec::new() })
         };

@@ -156,7 +156,10 @@ impl Session {
     pub(super) fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>) {
         let columns: Vec<Option<&[u8]>> = row.iter().collect();
         match (question, columns.as_slice()) {
-            (Question::State, [path, Some(role), Some(is_special), Some(identity), Some(pid), Some(untimed)]) => {
+            (
+                Question::State,
+                [path, Some(role), Some(is_special), Some(identity), Some(pid), Some(untimed)],
+            ) => {
                 self.learn_state(asked_at, *path, [role, is_special, identity, pid, untimed]);
             }
             (Question::Settings, [Some(digest)]) => {
@@ -175,7 +178,8 @@ impl Session {
     fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 5]) {
         let [role, is_special, identity, pid, untimed] = rest;
         let served_by = self.backend_key.as_ref().map(|key| key.process_id.to_string());
-        if served_by.is_none_or(|served_by| served_by.as_bytes() != pid) && super::Rule::OneBackend.is_kept() {
+        if served_by.is_none_or(|served_by| served_by.as_bytes() != pid) && super::Rule::OneBackend.is_kept()
+        {
             return self.facts.pooler_found();
         }
         let schemas = path.and_then(|path| std::str::from_utf8(path).ok()).and_then(elements);

@@ -310,7 +310,7 @@ impl Session {
         if Inquiries::is_next(self.queue.front()) && !is_notification {
             return self.keep_from_question(tag, message);
         }
-        if tag == backend::NOTICE_RESPONSE && self.keep_notice(message) {
+        if tag == backend::NOTICE_RESPONSE && self.keep_notice(message)? {
             return Ok(Verdict::Replace(message.len()));
         }
         if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {

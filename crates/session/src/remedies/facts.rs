@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, Pure, Wanted};
+use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, ObjectName, Pure, Wanted};
 use onetrip_wire::pg::Oid;
 
 use super::changes::Changes;
@@ -40,6 +40,8 @@ pub(crate) struct Place {
 pub(crate) struct Facts {
     database_name: Vec<u8>,
     changes: Arc<Changes>,
+    /// How often something was sent that may have changed the session's state.
+    generation: u64,
     /// Once the server has told which one it is.
     database: Option<Arc<Database>>,
     state: State,
@@ -123,6 +125,9 @@ enum Statement {
     Unsafe(Arc<Impure>),
 }
 
+/// Tables by the names that a statement uses, and their columns.
+pub(super) type Tables = Vec<(ObjectName, Arc<Columns>)>;
+
 /// A verdict, and what it rests on.
 #[derive(Debug)]
 struct Judged {
@@ -187,7 +192,10 @@ impl Appetite {
             self.is_wanted = true; // it is of use to this program
         } else {
             self.unused = self.unused.saturating_add(1);
-            self.skipped = 1_u32.checked_shl(self.unused).map_or(SKIPPED_MAX, |occasions| occasions - 1).min(SKIPPED_MAX);
+            self.skipped = 1_u32
+                .checked_shl(self.unused)
+                .map_or(SKIPPED_MAX, |occasions| occasions - 1)
+                .min(SKIPPED_MAX);
         }
     }
 }
@@ -307,6 +315,7 @@ impl Facts {
 
     /// Something that may change the session's state goes to the server.
     pub(crate) fn forget(&mut self) {
+        self.generation += 1;
         match self.state {
             State::Known(_) => {
                 self.appetite.lost();
@@ -429,16 +438,18 @@ impl Facts {
             Some(Statement::Unseen | Statement::Seen(_)) | None => return Verdict::MayAct,
         };
         let (Some(search_path), Some(database)) = (search_path, database) else { return Verdict::Open };
-        let holds = judged.as_ref().is_some_and(|judged| {
-            judged.stamp.is_fresh(now, epoch) && judged.search_path == search_path
-        });
+        let holds = judged
+            .as_ref()
+            .is_some_and(|judged| judged.stamp.is_fresh(now, epoch) && judged.search_path == search_path);
         if !holds {
             let catalogue = database.catalogue();
             let is_fresh = |stamp: Stamp| stamp.is_fresh(now, epoch);
             if !catalogue.wanted(needs, is_fresh).is_empty() {
                 return Verdict::Open;
             }
-            let Some(stamp) = catalogue.stamps(needs).min_by_key(|stamp| stamp.at) else { return Verdict::Open };
+            let Some(stamp) = catalogue.stamps(needs).min_by_key(|stamp| stamp.at) else {
+                return Verdict::Open;
+            };
             let verdict = catalogue.check(needs, &search_path).map(Arc::new).map_err(Arc::new);
             *judged = Some(Judged { verdict, stamp, search_path });
         }
@@ -475,6 +486,44 @@ impl Facts {
         }
     }
 
+    /// How often something was sent that may have changed the session's state.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether a function of a user may know cursors by their names. Where that is not known, it is looked up.
+    pub(super) fn moves_cursors(&mut self, now: Moment) -> Option<bool> {
+        let epoch = self.changes.epoch();
+        let database = Arc::clone(self.database.as_ref()?);
+        let wanted = database.catalogue().wanted_cursors(|stamp| stamp.is_fresh(now, epoch));
+        if wanted.is_empty() {
+            return Some(database.catalogue().moves_cursors());
+        }
+        self.want(wanted);
+        None
+    }
+
+    /// The tables that a statement names which is proven to only read, each with its columns. `None` while columns have
+    /// to be looked up.
+    ///
+    /// # Errors
+    ///
+    /// A setting may shape a row of a view that it reads, or a row may fail.
+    pub(super) fn tables_of(&mut self, now: Moment, template: u32) -> Result<Option<Tables>, ()> {
+        let Some(pure) = self.pure(template).filter(|pure| pure.has_steady_views) else { return Err(()) };
+        let (named, epoch) = (pure.named.clone(), self.changes.epoch());
+        let Some(database) = self.database.clone() else { return Ok(None) };
+        let oids: Vec<Oid> = named.iter().map(|(_, oid)| *oid).collect();
+        let wanted = database.catalogue().wanted_columns(&oids, |stamp| stamp.is_fresh(now, epoch));
+        if !wanted.is_empty() {
+            self.want(wanted);
+            return Ok(None);
+        }
+        let catalogue = database.catalogue();
+        let with_columns = |(name, oid): (ObjectName, Oid)| Some((name, Arc::clone(catalogue.columns(oid)?)));
+        named.into_iter().map(with_columns).collect::<Option<Tables>>().map(Some).ok_or(())
+    }
+
     /// Whether anything is to be looked up.
     pub(super) fn wants_lookup(&self) -> bool {
         !self.wanted.is_empty()
@@ -490,9 +539,12 @@ impl Facts {
         self.database.as_ref()
     }
 
-    /// The columns of a relation, as far as they are known.
-    pub(super) fn columns(&self, relation: Oid) -> Option<Arc<Columns>> {
-        self.database.as_ref()?.catalogue().columns(relation).cloned()
+    /// The columns of a relation, as they were once. Where they are not known, they are looked up.
+    pub(super) fn columns(&mut self, relation: Oid) -> Option<Arc<Columns>> {
+        let database = Arc::clone(self.database.as_ref()?);
+        let wanted = database.catalogue().wanted_columns(&[relation], |_| true);
+        self.want(wanted);
+        database.catalogue().columns(relation).cloned()
     }
 }
 

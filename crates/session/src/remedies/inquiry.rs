@@ -58,7 +58,7 @@ pub(crate) enum Question {
 
 /// A question in words; its parameter is the text of an array.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     pub(super) question: Question,
     pub(super) text: String,
     pub(super) parameter: Option<String>,
@@ -163,7 +163,8 @@ impl Session {
         for text in [&*begin, NO_JIT, PLAIN_SETTINGS] {
             self.put_question(FRAME, text, None);
         }
-        let questions: Vec<Question> = asked.iter().take(STATEMENTS_MAX).map(|asked| asked.question).collect();
+        let questions: Vec<Question> =
+            asked.iter().take(STATEMENTS_MAX).map(|asked| asked.question).collect();
         for (number, Asked { text, parameter, .. }) in (0..).zip(asked.iter().take(STATEMENTS_MAX)) {
             self.put_question(number, text, parameter.as_deref());
         }

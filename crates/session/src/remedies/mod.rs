@@ -32,14 +32,15 @@ use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use arrived::Arrived;
+pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use chatter::Chatter;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
+pub use cursors::{Overflow, Spill, Spilled};
 pub(crate) use facts::Facts;
 pub use fence::Fence;
 pub(crate) use grammar::{begins_safe, leaves_savepoints};
 pub(crate) use inquiry::Inquiries;
-pub(crate) use asking::Surveying;
 pub use isolation::{IsolationLevel, UnknownIsolation};
 pub use knowledge::Knowledge;
 pub use lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};

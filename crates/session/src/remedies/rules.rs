@@ -34,6 +34,8 @@ pub enum Rule {
     Fence,
     /// A failure ends the session.
     EndFails,
+    /// Only where the session has a server session of its own.
+    OneBackend,
     /// Only where all reads see one snapshot.
     Snapshot,
     /// Only what is proven to read.
@@ -110,8 +112,6 @@ pub enum Rule {
     Callable,
     /// What fails unexpectedly ends the session.
     Expected,
-    /// Only where the session has a server session of its own.
-    OneBackend,
 }
 
 impl Rule {
@@ -132,6 +132,7 @@ impl Rule {
         Self::OnlyReads,
         Self::Fence,
         Self::EndFails,
+        Self::OneBackend,
         Self::Snapshot,
         Self::Pure,
         Self::Flush,
@@ -170,7 +171,6 @@ impl Rule {
         Self::Numbers,
         Self::Callable,
         Self::Expected,
-        Self::OneBackend,
     ];
 
     /// Its name: the letter of its remedy and a number.
@@ -191,6 +191,7 @@ impl Rule {
             Self::OnlyReads => "C2",
             Self::Fence => "C3",
             Self::EndFails => "C4",
+            Self::OneBackend => "C5",
             Self::Snapshot => "P1",
             Self::Pure => "P4",
             Self::Flush => "P7",
@@ -279,6 +280,9 @@ impl Rule {
             }
             Self::EndFails => {
                 "Should the end fail after all, the program gets the server's own FATAL, or one that tells what happened, and the session ends. What the server said before the COMMIT came is passed on instead of an answer."
+            }
+            Self::OneBackend => {
+                "And only where the server says, with the session's state, that the process which serves the session is the one that its BackendKeyData named. Elsewhere a pooler stands between: the session has no server session of its own, and what the server says of one holds for no other. Remedies that depend on the session's state are off for the rest of the session (this rule holds for them all)."
             }
             Self::Snapshot => {
                 "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ (or SERIALIZABLE, as in C1: such a snapshot is safe, and no record is kept of what it reads), that has not failed, and in which a statement has succeeded, so that its snapshot is taken. Behind AND CHAIN the server is asked again: a failure takes the level back that BEGIN has set, and the transaction that is chained to it has the session's own. The answer is of the same session and transaction, and to a request that is the same byte for byte."
@@ -415,6 +419,7 @@ impl Rule {
             Self::OnlyReads => "only_a_transaction_that_only_read_is_ended_early",
             Self::Fence => "strong_locks_of_other_sessions_wait",
             Self::EndFails => "an_end_that_fails_ends_the_session",
+            Self::OneBackend => "a_pooler_is_noticed",
             Self::Snapshot => "only_a_repeatable_read_is_answered_from_memory",
             Self::Pure => "only_what_is_proven_to_read_is_answered_from_memory",
             Self::Flush => "nothing_is_kept_over_anything_else",

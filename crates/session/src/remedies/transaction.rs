@@ -207,12 +207,7 @@ impl Session {
                 self.lobs.savepoint();
             }
             Effect::Read => {
-                self.facts.read(template);
-                self.want_facts(now, template);
-                self.read_sent(now, template);
-                if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
-                    self.lobs.flush();
-                }
+                self.reads(now, template);
             }
             Effect::Unknown | Effect::MayDefine => {
                 self.transaction.level_changes();
@@ -220,6 +215,16 @@ impl Session {
             }
             // What it runs has a snapshot, after which the level cannot change.
             Effect::WritesRows => self.forget(false),
+        }
+    }
+
+    /// A statement that reads, if the catalogue says so too, runs at the server.
+    pub(crate) fn reads(&mut self, now: Moment, template: u32) {
+        self.facts.read(template);
+        self.want_facts(now, template);
+        self.read_sent(now, template);
+        if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
+            self.lobs.flush();
         }
     }
 

@@ -287,7 +287,10 @@ impl Session {
             backend::ROW_DESCRIPTION if body.is_none() => return,
             tag => {
                 let row = body.filter(|_| tag == backend::ROW_DESCRIPTION).map(Box::from);
-                Said::Described(Description { parameters: Box::from(self.watching.parameters.as_slice()), row })
+                Said::Described(Description {
+                    parameters: Box::from(self.watching.parameters.as_slice()),
+                    row,
+                })
             }
         };
         match self.facts.place(now) {

@@ -61,6 +61,7 @@ impl Pair {
             lobs,
             isolation: None,
             private: PRIVATE,
+            overflow: None,
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
     }

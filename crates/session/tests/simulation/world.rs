@@ -130,6 +130,7 @@ impl World {
             lobs: Default::default(),
             isolation: None,
             private: *b"not told",
+            overflow: None,
         };
         let noise = *random.pick(&[0, 30, 6]);
         let piece = *random.pick(&[100_000, 1, 3, 40]);

@@ -73,15 +73,6 @@ pub(crate) struct Buffer {
     pub(crate) filled_at: Option<Moment>,
 }
 
-impl Chunk {
-    fn len(&self) -> usize {
-        match &self.bytes {
-            Bytes::Memory(bytes, taken) => bytes.len() - taken,
-            Bytes::File { length, .. } => *length,
-        }
-    }
-}
-
 impl Buffer {
     /// Whether nothing is kept.
     pub(crate) fn is_empty(&self) -> bool {
@@ -114,7 +105,8 @@ impl Buffer {
     ///
     /// What was to go to a file has not.
     pub(crate) fn add(&mut self, bytes: &[u8], is_row: bool, room: &Room<'_>) -> io::Result<()> {
-        if self.coming.len() + bytes.len() > CHUNK_BYTES {
+        // A row of which a part is in the file is a chunk of its own.
+        if self.coming.len() + bytes.len() > CHUNK_BYTES || self.coming_spilled.is_some() {
             self.seal(room)?;
         }
         self.coming.extend_from_slice(bytes);
@@ -142,7 +134,10 @@ impl Buffer {
         Ok(())
     }
 
-    fn file<'a>(spilled: &'a mut Option<Spilled>, overflow: &Arc<dyn Overflow>) -> io::Result<&'a mut Spilled> {
+    fn file<'a>(
+        spilled: &'a mut Option<Spilled>,
+        overflow: &Arc<dyn Overflow>,
+    ) -> io::Result<&'a mut Spilled> {
         match spilled {
             Some(spilled) => Ok(spilled),
             none => Ok(none.insert(overflow.open()?)),
@@ -219,15 +214,16 @@ impl Buffer {
                 let stop = self.end.clone().map_or(Stop::Short, Stop::At);
                 return Ok((rows, stop));
             }
-            rows += self.load(bytes_max, out)?;
-            rows += self.take_of_first(left.map(|left| left.min(u64::MAX - 1)), out);
+            rows += self.load(out)?;
+            rows += self.take_of_first(left, out);
         }
     }
 
     /// Brings the first chunk back from its file. A long one, which is one row, goes on to `out` part by part; returns how
     /// many rows of it have begun.
-    fn load(&mut self, bytes_max: usize, out: &mut Vec<u8>) -> io::Result<u64> {
-        let (Some(Chunk { bytes, rows }), Some(spilled)) = (self.chunks.front_mut(), &mut self.spilled) else {
+    fn load(&mut self, out: &mut Vec<u8>) -> io::Result<u64> {
+        let (Some(Chunk { bytes, rows }), Some(spilled)) = (self.chunks.front_mut(), &mut self.spilled)
+        else {
             return Ok(0);
         };
         let Bytes::File { at, length } = bytes else { return Ok(0) };
@@ -238,7 +234,6 @@ impl Buffer {
             *bytes = Bytes::Memory(part, 0);
             return Ok(0);
         }
-        let _ = bytes_max;
         out.extend_from_slice(&part);
         *at += part.len() as u64;
         *length -= part.len();
@@ -250,7 +245,9 @@ impl Buffer {
 
     /// Takes so many rows, or all, of the first chunk.
     fn take_of_first(&mut self, limit: Option<u64>, out: &mut Vec<u8>) -> u64 {
-        let Some(Chunk { bytes: Bytes::Memory(bytes, taken), rows }) = self.chunks.front_mut() else { return 0 };
+        let Some(Chunk { bytes: Bytes::Memory(bytes, taken), rows }) = self.chunks.front_mut() else {
+            return 0;
+        };
         let rest = &bytes[*taken..];
         let wanted = limit.map_or(*rows, |limit| limit.min(*rows));
         let length = if wanted == *rows { rest.len() } else { length_of(rest, wanted) };
@@ -372,7 +369,7 @@ mod tests {
             let row = row(&[&number.to_be_bytes()[..], &[b'-'; 5000]].concat());
             let (first, rest) = row.split_at(3000);
             one.add(first, true, &room).unwrap();
-            one.add_rest(rest);
+            one.add_rest(rest, &room).unwrap();
             expected.extend(row);
             if number % 100 == 99 {
                 one.end(if number == 999 { End::Complete } else { End::Suspended }, &room).unwrap();

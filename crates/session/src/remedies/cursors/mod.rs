@@ -85,6 +85,22 @@ pub(crate) struct Cursors {
     failed_unit: Option<u64>,
     /// The remedy is on.
     pub(crate) is_on: bool,
+    /// An answer from memory of which the client has not yet got all.
+    delivering: Option<Delivering>,
+}
+
+/// An answer from memory that goes to the client bit by bit.
+#[derive(Debug, Clone, Copy)]
+struct Delivering {
+    /// Its reader.
+    serial: u64,
+    unit: u64,
+    statement: Option<u16>,
+    /// Rows that went to the client, and that it wants.
+    rows: u64,
+    wanted: Option<u64>,
+    /// It answers FETCH.
+    is_cursor: bool,
 }
 
 /// A piece that the server sends to the client.
@@ -152,7 +168,8 @@ impl Columns {
     fn new(description: &RowDescription<'_>) -> Self {
         let is_short = |column: Column<'_>| {
             let modifier = i32::from(column.type_len < 0) * column.type_modifier;
-            column.type_len > 0 || SIZED_TYPES.contains(&column.type_oid) && (1..SHORT_MAX).contains(&modifier)
+            column.type_len > 0
+                || SIZED_TYPES.contains(&column.type_oid) && (1..SHORT_MAX).contains(&modifier)
         };
         Self {
             types: description.columns().map(|column| column.type_oid).collect(),
@@ -219,18 +236,16 @@ impl Cursors {
         self.held_at.is_some()
     }
 
+    /// Whether the client has yet to get the rest of an answer from memory.
+    pub(crate) fn is_delivering(&self) -> bool {
+        self.delivering.is_some()
+    }
+
     fn by_serial(&mut self, serial: u64) -> Option<&mut Reader> {
         self.readers.values_mut().find(|reader| reader.serial == serial)
     }
 
-    fn add(
-        &mut self,
-        unit: u64,
-        name: &[u8],
-        kind: Kind,
-        text: Text,
-        opened: Opened,
-    ) -> Option<&mut Reader> {
+    fn add(&mut self, unit: u64, name: &[u8], kind: Kind, text: Text, opened: Opened) -> Option<&mut Reader> {
         if self.readers.len() >= READERS_MAX || self.readers.contains_key(name) {
             return None;
         }

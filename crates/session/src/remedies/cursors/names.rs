@@ -6,6 +6,7 @@ use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, frontend};
 
 use super::{Kind, Native, sql};
+use crate::remedies::facts::Verdict;
 use crate::remedies::inquiry::{Asked, Question};
 use crate::remedies::{Effect, Rule};
 use crate::session::{Session, SessionError};
@@ -112,10 +113,16 @@ impl Session {
     /// proven to (a function of it may write, or open a large object).
     fn effect_of_cursor(&mut self, now: Moment, name: &[u8]) -> Option<Effect> {
         let reader = self.cursors.readers.get(name).filter(|reader| reader.leaving.is_none())?;
-        let (template, is_held) = (reader.text.template, reader.is_held());
-        // The rows of a cursor WITH HOLD are stored by then.
-        let is_stored = is_held && self.status == TransactionStatus::Idle;
-        (is_stored || self.only_reads(now, template)).then_some(Effect::Nothing)
+        let template = reader.text.template;
+        if reader.is_stored {
+            return Some(Effect::Nothing);
+        }
+        match self.verdict(now, template) {
+            Verdict::Reads => {}
+            Verdict::Open => self.reads(now, template),
+            Verdict::MayAct => return None,
+        }
+        Some(Effect::Nothing)
     }
 
     /// Whether no portal is closed by it.
@@ -144,7 +151,8 @@ impl Session {
         }
         let is_apart = *no_scroll && DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
         let kind = Kind::Cursor { header: Vec::new(), is_held: *is_held, can_move: false, is_apart };
-        if let Some(reader) = self.cursors.add(unit, name, kind, text.clone()) {
+        let opened = self.opened();
+        if let Some(reader) = self.cursors.add(unit, name, kind, text.clone(), opened) {
             reader.query = Some((query.clone(), types.into()));
             if !is_apart && !no_scroll {
                 self.cursors.asks_about = Some(name.clone());

@@ -230,11 +230,15 @@ impl Session {
     }
 
     /// More of a row that is too long to be looked into.
-    pub(crate) fn long_row_passes(&mut self, bytes: &[u8]) {
-        let Some(serial) = self.cursors.long_row else { return };
-        if let Some(reader) = self.cursors.by_serial(serial) {
-            reader.buffer.add_rest(bytes);
-        }
+    ///
+    /// # Errors
+    ///
+    /// The session ends where it cannot be kept.
+    pub(crate) fn long_row_passes(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        let Some(serial) = self.cursors.long_row else { return Ok(()) };
+        let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
+        let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add_rest(bytes, &room));
+        kept.transpose().map(drop).map_err(|error| self.cannot_keep(&error))
     }
 
     /// Whether the rest of a message that was replaced is the client's all the same.

@@ -92,7 +92,7 @@ impl FromIterator<LobPrefetch> for LobPolicy {
 
 impl LobPolicy {
     /// What is said of a column here, else by its comment in the catalogue; one that is no policy says nothing.
-    fn of_column(&self, relation: &ObjectName, column: &catalogue::ObjectColumn) -> Option<Prefetch> {
+    fn of_column(&self, relation: &ObjectName, column: &catalogue::Column) -> Option<Prefetch> {
         let is_meant = |meant: &Column| {
             meant.table == relation.name
                 && meant.name == column.name
@@ -141,7 +141,15 @@ mod tests {
         let said = policy(&["4000", "photo.image=-1", "app.photo.image=0", "Photo.image=auto", "auto"]);
         assert_eq!(said.all, Prefetch::Auto, "the last one counts");
         let of = |schema, table, name: &str| {
-            let column = catalogue::ObjectColumn { name: name.into(), prefetch: None };
+            let column = catalogue::Column {
+                name: name.into(),
+                number: 1,
+                type_oid: 26,
+                base_oid: 0,
+                collation_oid: 0,
+                is_virtual: false,
+                prefetch: None,
+            };
             said.of_column(&ObjectName::qualified(schema, table), &column)
         };
         assert_eq!(of("app", "photo", "image"), Some(Prefetch::Length));
