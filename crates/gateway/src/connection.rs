@@ -210,6 +210,10 @@ fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Re
 
 impl Connection {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        if let Err(error) = self.session.meet_deadline(self.shared.now()) {
+            self.tell_client(cx);
+            return Poll::Ready(Err(error.into()));
+        }
         loop {
             let mut moved = self.move_up(cx)?;
             moved |= self.move_down(cx)?;
@@ -448,11 +452,17 @@ impl Connection {
         }
     }
 
+    /// When the session is to be looked at.
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let moment = self.session.deadline()?;
+        now.checked_add(Duration::from_nanos(moment.0.saturating_sub(self.shared.now().0)))
+    }
+
     /// Wakes the task for records that wait to be handed over, or replies that wait to be released.
     fn arm_timer(&mut self, cx: &mut Context<'_>) {
         let now = Instant::now();
         let hand_over = (!self.session.stream().is_empty()).then(|| self.handed_over_at + HAND_OVER);
-        let Some(at) = [hand_over, self.settled_at].into_iter().flatten().min() else {
+        let Some(at) = [hand_over, self.settled_at, self.deadline(now)].into_iter().flatten().min() else {
             self.timer_armed = false;
             return;
         };

@@ -216,9 +216,11 @@ impl Session {
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
         self.last_serial += 1;
+        let span = self.span();
         if let Some(prepared) = self.prepared.place(name) {
             prepared.set(self.last_serial, text, types, self.parameters.hashes());
             prepared.source = source;
+            prepared.span = span;
             prepared.is_seen_in(unit);
         }
         if name.is_empty() && self.owner != Owner::Nobody {
@@ -241,6 +243,9 @@ impl Session {
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);
+        if bind.portal.is_empty() && self.owner != Owner::Nobody {
+            self.loops.portal_replaced();
+        }
         let (text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
@@ -386,7 +391,7 @@ impl Session {
     }
 
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
-    fn read_text(&mut self, text: &[u8]) -> Text {
+    pub(crate) fn read_text(&mut self, text: &[u8]) -> Text {
         let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
         let lifted = lifter.lift(text, self.standard_strings);
         parameters.clear();

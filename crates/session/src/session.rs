@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,6 +175,10 @@ pub struct Session {
     pub(crate) lobs: Lobs,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
+    /// The last transaction that was answered when the unit in front came, if that waits for the fence.
+    pub(crate) fenced_until: Option<u64>,
+    /// When ends were answered that the server has not confirmed.
+    pub(crate) ends_unconfirmed: VecDeque<Moment>,
     /// Who takes the replies to what is being booked.
     pub(crate) owner: Owner,
     /// Whether the client's encoding is UTF-8.
@@ -262,6 +267,8 @@ impl Session {
             cursors: Cursors::default(),
             lobs: Lobs::default(),
             fence_member: config.common.fence.join(),
+            fenced_until: None,
+            ends_unconfirmed: VecDeque::new(),
             owner: Owner::Client,
             is_utf8: false,
             in_group: false,

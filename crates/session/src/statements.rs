@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::ValueHash;
+use onetrip_ledger::{Moment, ValueHash};
 use onetrip_sql::{FetchCount, Lifted, StatementKind};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
@@ -58,8 +58,22 @@ pub(crate) struct Prepared {
     pub(crate) source: Option<Box<[u8]>>,
     /// It was told to be there, and is not, or is another.
     pub(crate) broken: Option<Box<Broken>>,
+    /// Where its text was parsed.
+    pub(crate) span: Option<Span>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
+}
+
+/// A part of a transaction in which one text means one thing, to whoever parses it: nothing that may change what it means
+/// was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// When the transaction began.
+    pub(crate) begun_at: Moment,
+    /// Of the session's state.
+    pub(crate) generation: u64,
+    /// Of the catalogue.
+    pub(crate) epoch: u64,
 }
 
 /// A portal: a statement with its parameters.
@@ -243,6 +257,7 @@ impl Prepared {
         self.literals.extend_from_slice(literals);
         self.source = None;
         self.broken = None;
+        self.span = None;
         self.seen_in = None;
     }
 

@@ -503,6 +503,18 @@ impl Facts {
         None
     }
 
+    /// Whether a function of a user may take strong locks. Where that is not known, it is looked up.
+    pub(super) fn takes_locks(&mut self, now: Moment) -> Option<bool> {
+        let epoch = self.changes.epoch();
+        let database = Arc::clone(self.database.as_ref()?);
+        let wanted = database.catalogue().wanted_locks(|stamp| stamp.is_fresh(now, epoch));
+        if wanted.is_empty() {
+            return Some(database.catalogue().takes_locks());
+        }
+        self.want(wanted);
+        None
+    }
+
     /// The tables that a statement names which is proven to only read, each with its columns. `None` while columns have
     /// to be looked up.
     ///

@@ -7,7 +7,7 @@ use super::Rule;
 use super::facts::Verdict;
 use crate::reply_queue::Owner;
 use crate::session::Session;
-use crate::statements::Text;
+use crate::statements::{Span, Text};
 
 /// The level of a transaction, as the server says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -226,6 +226,14 @@ impl Session {
         if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
             self.lobs.flush();
         }
+    }
+
+    /// Where a text is parsed that is sent now; none where what it means may change at any time.
+    pub(crate) fn span(&self) -> Option<Span> {
+        let Transaction { begun_at, isolation, is_seen, .. } = self.transaction;
+        let (generation, epoch) = (self.facts.generation(), self.facts.changes().epoch());
+        let is_one = is_seen && (isolation.is_snapshot() || isolation == Isolation::Unknown);
+        is_one.then_some(Span { begun_at, generation, epoch })
     }
 
     /// The client begins a transaction.

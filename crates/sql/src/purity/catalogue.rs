@@ -22,8 +22,8 @@ pub struct Catalogue<S> {
     operators: Known<Box<str>, OperatorFact, S>,
     types: Known<Box<str>, TypeFact, S>,
     columns: Known<u32, Option<Arc<Columns>>, S>,
-    writes: Known<u32, bool, S>,
     cursors: Option<(bool, S)>,
+    locks: Option<(bool, S)>,
 }
 
 type Known<K, F, S> = HashMap<K, (F, S)>;
@@ -50,8 +50,8 @@ impl<S> Default for Catalogue<S> {
             operators: HashMap::new(),
             types: HashMap::new(),
             columns: HashMap::new(),
-            writes: HashMap::new(),
             cursors: None,
+            locks: None,
         }
     }
 }
@@ -107,17 +107,16 @@ impl<S: Copy> Catalogue<S> {
         Wanted { columns, ..Wanted::default() }
     }
 
-    /// What must be looked up to know whether writing these relations runs functions of users.
-    pub fn wanted_writes(&self, relations: &[u32], holds: impl Fn(S) -> bool) -> Wanted {
-        let is_known = |oid: &&u32| self.writes.get(oid).is_some_and(|(_, stamp)| holds(*stamp));
-        let writes = relations.iter().filter(|oid| !is_known(oid)).copied().collect();
-        Wanted { writes, ..Wanted::default() }
-    }
-
     /// What must be looked up to know whether a function may move cursors.
     pub fn wanted_cursors(&self, holds: impl Fn(S) -> bool) -> Wanted {
         let is_known = self.cursors.is_some_and(|(_, stamp)| holds(stamp));
         Wanted { cursors: !is_known, ..Wanted::default() }
+    }
+
+    /// What must be looked up to know whether a function may take strong locks.
+    pub fn wanted_locks(&self, holds: impl Fn(S) -> bool) -> Wanted {
+        let is_known = self.locks.is_some_and(|(_, stamp)| holds(stamp));
+        Wanted { locks: !is_known, ..Wanted::default() }
     }
 
     /// Takes what was found out at `stamp`.
@@ -134,9 +133,11 @@ impl<S: Copy> Catalogue<S> {
         self.types.extend(stamped(findings.types, stamp));
         let columns = findings.columns.into_iter().map(|(oid, columns)| (oid, columns.map(Arc::new)));
         self.columns.extend(stamped(columns, stamp));
-        self.writes.extend(stamped(findings.writes, stamp));
         if let Some(has_any) = findings.cursors {
             self.cursors = Some((has_any, stamp));
+        }
+        if let Some(has_any) = findings.locks {
+            self.locks = Some((has_any, stamp));
         }
     }
 
@@ -161,14 +162,14 @@ impl<S: Copy> Catalogue<S> {
         self.columns.get(&relation)?.0.as_ref()
     }
 
-    /// Whether writing rows of a relation may run a function of a user; by its object id.
-    pub fn runs_functions(&self, relation: u32) -> bool {
-        self.writes.get(&relation).is_none_or(|(runs, _)| *runs)
-    }
-
     /// Whether a function of a user may open, move or close a cursor that it knows by name, as far as its source tells.
     pub fn moves_cursors(&self) -> bool {
         self.cursors.is_none_or(|(moves, _)| moves)
+    }
+
+    /// Whether a function of a user may take a lock that conflicts with a reader's, as far as its source tells.
+    pub fn takes_locks(&self) -> bool {
+        self.locks.is_none_or(|(takes, _)| takes)
     }
 
     /// How many names are known.

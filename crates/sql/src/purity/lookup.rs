@@ -23,10 +23,10 @@ pub enum Lookup {
     Views,
     /// Columns of relations by object id.
     Columns,
-    /// Whether writing relations runs functions of users; by object id.
-    Writes,
     /// Whether a function of a user may know a cursor.
     Cursors,
+    /// Whether a function of a user may take strong locks.
+    Locks,
 }
 
 /// A lookup and what it is about.
@@ -50,8 +50,8 @@ impl Lookup {
             Self::Types => include_str!("lookups/types.sql"),
             Self::Views => include_str!("lookups/views.sql"),
             Self::Columns => include_str!("lookups/columns.sql"),
-            Self::Writes => include_str!("lookups/writes.sql"),
             Self::Cursors => include_str!("lookups/cursors.sql"),
+            Self::Locks => include_str!("lookups/locks.sql"),
         }
     }
 
@@ -70,8 +70,8 @@ impl Lookup {
         Self::Types,
         Self::Views,
         Self::Columns,
-        Self::Writes,
         Self::Cursors,
+        Self::Locks,
     ];
 }
 

@@ -31,8 +31,8 @@ pub struct Wanted {
     pub(super) types: BTreeSet<Box<str>>,
     /// Relations by object id.
     pub(super) columns: BTreeSet<u32>,
-    pub(super) writes: BTreeSet<u32>,
     pub(super) cursors: bool,
+    pub(super) locks: bool,
 }
 
 impl Wanted {
@@ -49,8 +49,8 @@ impl Wanted {
         self.operators.extend(other.operators);
         self.types.extend(other.types);
         self.columns.extend(other.columns);
-        self.writes.extend(other.writes);
         self.cursors |= other.cursors;
+        self.locks |= other.locks;
     }
 
     /// How many names and numbers it holds.
@@ -60,7 +60,6 @@ impl Wanted {
             + self.operators.len()
             + self.types.len()
             + self.columns.len()
-            + self.writes.len()
     }
 }
 
@@ -99,8 +98,8 @@ pub struct Survey {
     types: HashMap<u32, Type>,
     views: HashMap<u32, View>,
     columns: HashMap<u32, Columns>,
-    writes: BTreeSet<u32>,
     has_cursor_functions: bool,
+    has_locking_functions: bool,
 }
 
 /// What was found out about what was wanted.
@@ -112,9 +111,8 @@ pub struct Findings {
     pub(super) operators: BTreeMap<Box<str>, OperatorFact>,
     pub(super) types: BTreeMap<Box<str>, TypeFact>,
     pub(super) columns: BTreeMap<u32, Option<Columns>>,
-    /// Whether writing them runs a function of a user.
-    pub(super) writes: BTreeMap<u32, bool>,
     pub(super) cursors: Option<bool>,
+    pub(super) locks: Option<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -209,17 +207,16 @@ impl Survey {
         }
         let new_types: BTreeSet<u32> = self.wanted_types.difference(&self.asked_types).copied().collect();
         let new_views: BTreeSet<u32> = self.wanted_views.difference(&self.asked_views).copied().collect();
-        let numbers = [
-            (Lookup::Types, &new_types),
-            (Lookup::Views, &new_views),
-            (Lookup::Columns, &wanted.columns),
-            (Lookup::Writes, &wanted.writes),
-        ];
+        let numbers =
+            [(Lookup::Types, &new_types), (Lookup::Views, &new_views), (Lookup::Columns, &wanted.columns)];
         for (lookup, oids) in numbers.into_iter().filter(|(_, oids)| !oids.is_empty()) {
             ask(lookup, Some(array(oids.iter().map(ToString::to_string))));
         }
         if wanted.cursors {
             ask(Lookup::Cursors, None);
+        }
+        if wanted.locks {
+            ask(Lookup::Locks, None);
         }
         self.asked_types.extend(new_types);
         self.asked_views.extend(new_views);
@@ -298,12 +295,12 @@ impl Survey {
                 entry.columns.push(column(rest)?);
                 Some(())
             }
-            (Lookup::Writes, [Some(oid)]) => {
-                self.writes.insert(oid.parse().ok()?);
-                Some(())
-            }
             (Lookup::Cursors, [Some(has_any)]) => {
                 self.has_cursor_functions = *has_any != "false";
+                Some(())
+            }
+            (Lookup::Locks, [Some(has_any)]) => {
+                self.has_locking_functions = *has_any != "false";
                 Some(())
             }
             _ => None,
@@ -440,11 +437,11 @@ impl Survey {
             .iter()
             .map(|name| (name.clone(), self.type_names.get(name).cloned().unwrap_or_default()))
             .collect();
-        let writes = asked.writes.iter().map(|oid| (*oid, self.writes.contains(oid))).collect();
         let database = asked.database.then(|| self.database_fact());
         let columns = asked.columns.iter().map(|oid| (*oid, self.columns.remove(oid))).collect();
         let cursors = asked.cursors.then_some(self.has_cursor_functions);
-        Ok(Findings { database, relations, functions, operators, types, columns, writes, cursors })
+        let locks = asked.locks.then_some(self.has_locking_functions);
+        Ok(Findings { database, relations, functions, operators, types, columns, cursors, locks })
     }
 
     fn database_fact(&self) -> DatabaseFact {
