@@ -14,10 +14,10 @@ const READ: &str = "SELECT name FROM emp WHERE id = 7";
 /// What asyncpg sends when a connection goes back to its pool.
 const RESET: &str = "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;";
 
-/// A session that has run these texts.
+/// A session whose state is known, and was of use, that has run these texts.
 fn with(server: Server, texts: &[&str]) -> Wire {
     let mut wire = Wire::new(Arc::default(), [Remedy::Chatter, Remedy::Commit], server);
-    for text in texts {
+    for text in ["BEGIN", READ, "COMMIT"].iter().chain(texts) {
         wire.turn(&query(text));
     }
     wire

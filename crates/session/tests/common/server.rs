@@ -44,6 +44,8 @@ pub(crate) struct Server {
     pub(crate) has_sql_statements: bool,
     /// The database has a function that knows cursors.
     pub(crate) moves_cursors: bool,
+    /// It has one that may take strong locks, which a trigger may run.
+    pub(crate) takes_locks: bool,
     /// Its search path as it works out.
     pub(crate) path: &'static str,
     /// The number of its database.
@@ -87,6 +89,7 @@ impl Default for Server {
             describes: HashMap::new(),
             has_sql_statements: false,
             moves_cursors: false,
+            takes_locks: false,
             path: "{pg_catalog,public}",
             database: "7000/16384",
             process_id: PROCESS_ID,
@@ -349,7 +352,7 @@ impl Server {
         if text == "SHOW transaction_isolation" {
             return one(&[self.level]);
         }
-        if text.starts_with("SELECT pg_catalog.set_config(plain.name") {
+        if text == "SET LOCAL jit TO off" || text.starts_with("SELECT pg_catalog.set_config(plain.name") {
             return Some(Vec::new());
         }
         if text.starts_with("SELECT c.is_scrollable") {
@@ -386,6 +389,7 @@ impl Server {
             tables: vec![(20_001, table("emp", &emp)), (20_002, table("salary", &[("emp", 23), ("pay", 23)]))],
             functions: vec![("public".into(), "touch".into(), None)],
             moves_cursors: self.moves_cursors,
+            takes_locks: self.takes_locks,
         }
     }
 

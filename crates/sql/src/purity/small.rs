@@ -16,6 +16,8 @@ pub struct SmallDatabase {
     pub functions: Vec<(Box<str>, Box<str>, Option<u32>)>,
     /// A function of a user may know cursors by their names.
     pub moves_cursors: bool,
+    /// A function of a user may take a lock that conflicts with a reader's.
+    pub takes_locks: bool,
 }
 
 /// A row of an answer, in text format; `None` is NULL.
@@ -70,7 +72,8 @@ impl SmallDatabase {
                 names.iter().filter_map(|name| type_named(name)).collect()
             }
             Lookup::Columns => self.columns(&numbers()?),
-            Lookup::Types | Lookup::Views | Lookup::Writes => Vec::new(),
+            Lookup::Types | Lookup::Views => Vec::new(),
+            Lookup::Locks => vec![texts([&self.takes_locks.to_string()])],
             Lookup::Cursors => vec![texts([&self.moves_cursors.to_string()])],
         })
     }
@@ -164,6 +167,7 @@ mod tests {
             tables: vec![(20_001, columns)],
             functions: vec![("public".into(), "touch".into(), None)],
             moves_cursors: true,
+            takes_locks: false,
         }
     }
 

@@ -135,6 +135,9 @@ impl Session {
         match reply.filter(|reply| is_neutral && has_room(reply)) {
             Some(reply) => Some(self.answer_kept(now, unit, &acts, &reply)),
             None => {
+                if !is_neutral && self.chatter.kept.iter().any(|kept| *kept.request == *input) {
+                    self.want_neutral(now);
+                }
                 let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
                 let unit = self.units.oldest(); // the next one: nothing is under way
                 self.chatter.running = Some(Running { unit, kept, is_spoilt: false });
@@ -153,7 +156,14 @@ impl Session {
         })
     }
 
+    /// A unit was not answered because the session's state is not known, or what was read since not proven.
+    fn want_neutral(&mut self, now: Moment) {
+        self.facts.miss_state();
+        self.facts.want_proofs(now);
+    }
+
     fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: &[u8]) -> Verdict {
+        self.facts.used();
         self.begin.is_followed();
         let number = self.units.oldest();
         self.book_unit(now, unit, Owner::Chatter);
