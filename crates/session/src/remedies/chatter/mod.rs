@@ -126,6 +126,9 @@ impl Session {
         // What was sent before is looked into first: it may be that something changes.
         let is_neutral = self.has_only_read(now, Rule::Neutral);
         if !self.is_quiet() || !self.is_meant(&acts) {
+            if !is_neutral && acts.contains(&Act::Calls) {
+                self.want_neutral(now); // whose function it is depends on the search path
+            }
             self.chatter.running = None;
             return None;
         }
