@@ -134,6 +134,9 @@ impl Session {
         }
         let kept = self.chatter.kept.iter().find(|kept| *kept.request == *input);
         let reply = kept.map(|kept| kept.reply.clone());
+        if reply.is_some() && !is_neutral {
+            self.facts.miss_state();
+        }
         let has_room = |reply: &Vec<u8>| self.chatter.expected.len() + reply.len() <= UNCONFIRMED_MAX;
         match reply.filter(|reply| is_neutral && has_room(reply)) {
             Some(reply) => Some(self.answer_kept(now, unit, &acts, &reply)),
