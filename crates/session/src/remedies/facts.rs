@@ -340,7 +340,7 @@ impl Facts {
         }
     }
 
-    /// A Parse could be answered if the settings were known, too; `beforehand` if its answer is.
+    /// A Parse could be answered if the settings were known, too; `beforehand` if what it prepares will lose them.
     pub(super) fn miss_settings(&mut self, beforehand: bool) {
         self.wants_settings = true;
         if matches!(self.state, State::Unknown) {
@@ -479,6 +479,13 @@ impl Facts {
         self.want(wanted);
     }
 
+    /// All that was sent is worth a proof.
+    pub(super) fn want_proofs(&mut self, now: Moment) {
+        for template in self.unproven.clone() {
+            self.want_proof(now, template);
+        }
+    }
+
     /// Something else is to be looked up.
     pub(super) fn want(&mut self, wanted: Wanted) {
         if !wanted.is_empty() {
@@ -563,7 +570,7 @@ impl Facts {
 impl Session {
     /// Whether a remedy is on that depends on what statements do.
     pub(crate) fn needs_facts(&self) -> bool {
-        self.needs_level() || self.may_remedy(Remedy::Statements)
+        self.needs_level() || self.may_remedy(Remedy::Statements) || self.may_remedy(Remedy::Chatter)
     }
 
     /// Whether a remedy is on that depends on the level of transactions.

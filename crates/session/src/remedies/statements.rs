@@ -199,7 +199,7 @@ impl Session {
         }
         self.facts.renew_settings(now);
         let Some(place) = self.facts.place(now).cloned() else {
-            self.facts.miss_settings(is_known_somewhere);
+            self.miss_place(now, text, is_known_somewhere);
             return None;
         };
         if !self.is_free(name) && Rule::FreeName.is_kept() {
@@ -240,6 +240,16 @@ impl Session {
             is_outdated: false,
         }));
         Some(self.tell(now, unit, is_pinned, description.as_deref()))
+    }
+
+    /// A Parse could be answered if the session's state and settings were known, and what was read since proven. Behind a
+    /// read they still are when the next Parse comes; behind anything else they have to be asked for again at once.
+    fn miss_place(&mut self, now: Moment, text: &[u8], is_known_somewhere: bool) {
+        let (effect, _) = self.effect_of(text);
+        self.facts.miss_settings(is_known_somewhere && effect != Effect::Read);
+        if is_known_somewhere {
+            self.facts.want_proofs(now);
+        }
     }
 
     /// Whether the server is about to say what is not known.
@@ -359,6 +369,7 @@ impl Session {
             sent.behind = Some(self.units.newest());
         }
         self.units.bytes_sent(unit.len());
+        self.ask_for_level(now);
         Verdict::Forward(unit.len())
     }
 }

@@ -472,7 +472,21 @@ pub(super) fn may_list_operator(name: &str) -> bool {
     OPERATORS.binary_search_by_key(&name, |(listed, _)| listed).is_ok()
 }
 
+/// What a server says of its functions of this name that are known to be harmless.
+pub(super) fn function_digest(name: &str) -> Option<i128> {
+    digests(&FUNCTIONS, name).first().copied()
+}
+
+/// What a server says of its operators of this name that are known to be harmless.
+pub(super) fn operator_digest(name: &str) -> Option<i128> {
+    digests(&OPERATORS, name).first().copied()
+}
+
 fn lists(list: &[(&str, &[i128])], name: &str, digest: i128) -> bool {
+    digests(list, name).contains(&digest)
+}
+
+fn digests<'a>(list: &[(&str, &'a [i128])], name: &str) -> &'a [i128] {
     let found = list.binary_search_by_key(&name, |(listed, _)| listed).ok();
-    found.and_then(|at| list.get(at)).is_some_and(|(_, digests)| digests.contains(&digest))
+    found.and_then(|at| list.get(at)).map_or(&[], |(_, digests)| digests)
 }

@@ -126,6 +126,9 @@ impl Session {
         // What was sent before is looked into first: it may be that something changes.
         let is_neutral = self.has_only_read(now, Rule::Neutral);
         if !self.is_quiet() || !self.is_meant(&acts) {
+            if !is_neutral && acts.contains(&Act::Calls) {
+                self.want_neutral(now); // whose function it is depends on the search path
+            }
             self.chatter.running = None;
             return None;
         }
@@ -138,6 +141,9 @@ impl Session {
         match reply.filter(|reply| is_neutral && has_room(reply)) {
             Some(reply) => Some(self.answer_kept(now, unit, &acts, &reply)),
             None => {
+                if !is_neutral && self.chatter.kept.iter().any(|kept| *kept.request == *input) {
+                    self.want_neutral(now);
+                }
                 let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
                 let unit = self.units.oldest(); // the next one: nothing is under way
                 self.chatter.running = Some(Running { unit, kept, is_spoilt: false });
@@ -154,6 +160,12 @@ impl Session {
             Act::Shows(parameter) => self.chatter.has_set(parameter) || !Rule::OwnSetting.is_kept(),
             _ => true,
         })
+    }
+
+    /// A unit was not answered because the session's state is not known, or what was read since not proven.
+    fn want_neutral(&mut self, now: Moment) {
+        self.facts.miss_state();
+        self.facts.want_proofs(now);
     }
 
     fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: &[u8]) -> Verdict {

@@ -40,6 +40,7 @@ impl Session {
             self.loops.waited_for = held.map_or(0, |(_, flight)| flight);
         } else {
             self.units.answered_by(number, remedy);
+            self.facts.used();
         }
         self.units.bytes_sent(unit.len());
         self.units.bytes_received(number, length, now);
