@@ -19,6 +19,7 @@ use crate::error::{client_failed, is_gone, server_failed};
 use crate::gateway::{Shared, Stop};
 use crate::leg::Leg;
 use crate::notice::Peer;
+use crate::overflow::TemporaryFiles;
 use crate::recorder::Recorder;
 use crate::socket::Socket;
 use crate::spin::{Spinner, wake_after_a_look};
@@ -159,6 +160,7 @@ impl Opening {
             common: Arc::clone(&shared.common),
             texts: Arc::clone(&shared.texts),
             private,
+            overflow: Some(Arc::new(TemporaryFiles)),
         };
         let session = Box::new(Session::new(config));
         let Client { socket, peer } = client;
@@ -300,6 +302,10 @@ impl Connection {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        if let Err(error) = self.session.meet_deadline(self.shared.now()) {
+            self.tell_client(cx);
+            return Poll::Ready(Err(error.into()));
+        }
         loop {
             let mut moved = self.move_up(cx)?;
             moved |= self.move_down(cx)?;
@@ -391,6 +397,7 @@ impl Connection {
                 }
             }
             let now = self.shared.now();
+            self.session.set_behind(!self.down.is_sent());
             match self.session.handle_client(now, self.up.undecided()) {
                 Ok(Verdict::Wait) => {
                     if self.client_ended && !self.session.waits_for_entry(self.up.undecided()) {
@@ -554,11 +561,17 @@ impl Connection {
         }
     }
 
+    /// When the session is to be looked at.
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let moment = self.session.deadline()?;
+        now.checked_add(Duration::from_nanos(moment.0.saturating_sub(self.shared.now().0)))
+    }
+
     /// Wakes the task for records that wait to be handed over, or replies that wait to be released.
     fn arm_timer(&mut self, cx: &mut Context<'_>) {
         let now = Instant::now();
         let hand_over = (!self.session.stream().is_empty()).then(|| self.handed_over_at + HAND_OVER);
-        let Some(at) = [hand_over, self.settled_at].into_iter().flatten().min() else {
+        let Some(at) = [hand_over, self.settled_at, self.deadline(now)].into_iter().flatten().min() else {
             self.timer_armed = false;
             return;
         };

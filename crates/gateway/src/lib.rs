@@ -20,6 +20,7 @@ mod gateway;
 mod leg;
 mod links;
 mod notice;
+mod overflow;
 mod ping;
 mod queue;
 mod recorder;

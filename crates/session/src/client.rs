@@ -29,6 +29,9 @@ impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
+        if self.cursors.is_delivering() {
+            return self.deliver_rest(now, header, input);
+        }
         if self.is_held_back() {
             return Ok(Verdict::Hold);
         }
@@ -67,8 +70,7 @@ impl Session {
             self.to_server.extend_from_slice(&input[..available]);
         }
         if header.tag != frontend::FLUSH {
-            self.ask_for_level();
-            self.ask_about_cursor();
+            self.ask_for_level(now);
         }
         self.unit_sent(now);
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
@@ -82,7 +84,7 @@ impl Session {
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
         if self.units.is_open() {
-            return Ok(self.read_cursor(now, header, input));
+            return self.read_cursor(now, header, input);
         }
         if let Some(verdict) = self.answer_lob(now, header, input) {
             return Ok(Some(verdict));
@@ -90,14 +92,17 @@ impl Session {
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
         }
-        Ok(self
+        let answered = self
             .answer_begin(now, header, input)
             .or_else(|| self.answer_commit(now, input))
             .or_else(|| self.answer_chatter(now, input))
             .or_else(|| self.answer_loops(now, header, input))
-            .or_else(|| self.show_unseen(header.tag, input))
-            .or_else(|| self.read_cursor(now, header, input))
-            .or_else(|| self.answer_prepare(now, input)))
+            .or_else(|| self.show_unseen(header.tag, input));
+        if answered.is_some() {
+            return Ok(answered);
+        }
+        let read = self.read_cursor(now, header, input)?;
+        Ok(read.or_else(|| self.answer_prepare(now, input)))
     }
 
     /// Books a whole unit; `owner` takes the replies.
@@ -154,7 +159,7 @@ impl Session {
         }
         self.begin.runs(text.leaves_savepoints, false);
         self.deallocates(unit, &text);
-        text.effect = self.runs_beside_cursors(now, unit, &text);
+        text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
         self.runs(now, text.effect, &text);
         self.tells_prefetch(unit, statement, &text);
         self.owe(unit, Expect::Query, statement);
@@ -214,10 +219,13 @@ impl Session {
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
+        self.last_serial += 1;
+        let (serial, span) = (self.last_serial, self.span());
         let literals = self.parameters.hashes();
         let set = |prepared: &mut Prepared| {
-            prepared.set(text, types, literals);
+            prepared.set(serial, text, types, literals);
             prepared.source = source;
+            prepared.span = span;
             prepared.is_seen_in(unit);
         };
         self.prepared.change(name, set, Prepared::extra_bytes);
@@ -243,14 +251,17 @@ impl Session {
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);
-        let text = prepared.text.clone();
+        if bind.portal.is_empty() && self.owner != Owner::Nobody {
+            self.loops.portal_replaced();
+        }
+        let (text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
         self.units.add_parameters(unit, statement, &mut self.parameters);
         let formats = ResultFormats::new(bind.result_formats.codes());
         self.cursors.leaves(bind.portal, unit);
         let booked = statement.map(|slot| (unit, slot));
-        self.portals.put(bind.portal, Portal { text, booked, formats }, 0);
+        self.portals.put(bind.portal, Portal { text, serial, types, booked, formats }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
@@ -282,33 +293,38 @@ impl Session {
         self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
-        let formats = ResultFormats::default();
-        self.portals.put(portal, Portal { text: prepared.text, booked, formats }, 0);
+        // Its formats are not seen, so that nothing can be said of its result.
+        self.portals.put(portal, Portal { text: prepared.text, booked, ..Portal::default() }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
     fn describe(&mut self, now: Moment, body: &[u8]) {
         let unit = self.units.open(now, UnitKind::Group);
-        let (text, expect) = match StatementOrPortal::decode(body) {
+        let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
                 self.watch_describe(unit, name);
-                let text = self.prepared.get(name).map(|prepared| prepared.text.clone());
-                (text, Expect::DescribeStatement)
+                let found = self.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
+                (found, Expect::DescribeStatement)
             }
             Ok(StatementOrPortal::Portal(name)) => {
-                (self.portals.get(name).map(|portal| portal.text.clone()), Expect::DescribePortal)
+                let found = self.portals.get(name).map(|portal| (portal.text.clone(), portal.serial));
+                (found, Expect::DescribePortal)
             }
             Err(_) => return self.undecoded_request(unit, Expect::DescribePortal),
         };
-        let statement = self.reuse_or_add(unit, &text.unwrap_or_default(), Steps::DESCRIBE);
+        let (text, serial) = found.unwrap_or_default();
+        let statement = self.reuse_or_add(unit, &text, Steps::DESCRIBE);
+        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+            run.serial = serial;
+        }
         self.owe(unit, expect, statement);
     }
 
     fn execute(&mut self, now: Moment, body: &[u8]) {
         let unit = self.units.open(now, UnitKind::Group);
         let Ok(execute) = Execute::decode(body) else { return self.undecoded_request(unit, Expect::Execute) };
-        let (text, formats, booked) = match self.portals.get_mut(execute.portal) {
-            Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take()),
+        let (text, formats, booked, types) = match self.portals.get_mut(execute.portal) {
+            Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take(), portal.types.clone()),
             None => Default::default(),
         };
         // The first run of a portal belongs to its Bind; a later one fetches more of the same result.
@@ -318,8 +334,8 @@ impl Session {
             None => self.add_statement(unit, &text, Steps::default()),
         };
         self.deallocates(unit, &text);
-        let effect = self.runs_beside_cursors(now, unit, &text);
-        self.executes_natively(unit, execute.portal, execute.row_limit);
+        let effect = self.runs_beside_cursors(now, unit, &text, &types);
+        self.executes_natively(now, unit, execute.portal, execute.row_limit);
         self.runs(now, effect, &text);
         self.tells_prefetch(unit, statement, &text);
         if let Some(scope) = text.sets_scope {
@@ -331,8 +347,8 @@ impl Session {
                 found.row_limit = limit.get();
             }
         }
-        if let Some(slot) = statement {
-            self.units.set_formats(unit, slot, formats);
+        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+            run.formats = formats;
         }
         self.owe(unit, Expect::Execute, statement);
     }
@@ -383,7 +399,7 @@ impl Session {
     }
 
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
-    fn read_text(&mut self, text: &[u8]) -> Text {
+    pub(crate) fn read_text(&mut self, text: &[u8]) -> Text {
         let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
         let lifted = lifter.lift(text, self.standard_strings);
         parameters.clear();

@@ -43,7 +43,9 @@ impl Session {
         self.units.add_parameters(unit, statement, &mut self.parameters);
         if let (Some(slot), Ok(call)) = (statement, call) {
             let formats = ResultFormats::new(&call.result_format.to_be_bytes());
-            self.units.set_formats(unit, slot, formats);
+            if let Some(run) = self.units.run_mut(unit, slot) {
+                run.formats = formats;
+            }
         }
         self.owe(unit, Expect::FunctionCall, statement);
         self.units.close(None);

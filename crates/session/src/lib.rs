@@ -34,7 +34,7 @@ mod units;
 
 pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, LobPolicy, LobPrefetch,
-    Remedies, Rule, UnknownIsolation, Verify,
+    Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

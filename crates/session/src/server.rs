@@ -17,6 +17,9 @@ impl Session {
     /// A message of the server to a client that has been let in: booked, and forwarded as it came unless it answers the
     /// session's own messages.
     pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        if self.cursors.is_delivering() {
+            return Ok(Verdict::Hold); // amid a row, maybe
+        }
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
             Some(Err(error)) => return Err(self.server_broke(error)),
@@ -39,12 +42,11 @@ impl Session {
         Ok(verdict)
     }
 
-    /// The server is ready: between transactions there is time for questions.
+    /// The server is ready: there is time for questions.
     pub(crate) fn got_ready(&mut self, now: Moment) {
         let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.in_group && !self.is_ending;
-        if is_quiet && self.status == TransactionStatus::Idle {
+        if is_quiet && self.may_send_own() {
             self.inquire(now);
-            self.inquire_names();
         }
     }
 
@@ -67,12 +69,17 @@ impl Session {
         }
         match reply {
             _ if reply.is_own() => {}
-            Reply::Part(due) => self.book_part(due, tag, body, is_whole),
+            Reply::Part(due) => {
+                if tag == backend::DATA_ROW {
+                    self.cursors.native_row(due.unit, bytes);
+                }
+                self.book_part(due, tag, body, is_whole);
+            }
             Reply::Last(due) => {
                 self.book_part(due, tag, body, is_whole);
                 self.units.settled(due.unit);
             }
-            Reply::Failed(due) => self.book_failure(due, body),
+            Reply::Failed(due) => self.book_failure(now, due, body),
             Reply::CopyIn(due) => self.book_copy_in(due),
             Reply::Async => self.book_async(tag, body),
             Reply::Unasked => {
@@ -100,7 +107,7 @@ impl Session {
         self.last_reply_unit = due.unit;
         self.units.bytes_received(due.unit, bytes, now);
         match reply {
-            Reply::Failed(_) => self.book_failure(due, body),
+            Reply::Failed(_) => self.book_failure(now, due, body),
             Reply::Last(_) => {
                 if tag == backend::READY_FOR_QUERY {
                     self.book_part(due, tag, body, true);
@@ -161,10 +168,15 @@ impl Session {
         self.native_piece_described(due, body);
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
-        } else if let Some(template) = self.template_of(due) {
-            if !self.learned.describe(template, layout, body) {
-                self.names.leave_out_templates();
+        } else {
+            if let Some(template) = self.template_of(due) {
+                if !self.learned.describe(template, layout, body) {
+                    self.names.leave_out_templates();
+                }
             }
+            let serial =
+                due.statement.and_then(|slot| self.units.run_mut(due.unit, slot)).map(|run| run.serial);
+            self.cursors.statement_described(serial.unwrap_or(0), body);
         }
     }
 
@@ -260,7 +272,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn book_failure(&mut self, due: Due, body: &[u8]) {
+    pub(crate) fn book_failure(&mut self, now: Moment, due: Due, body: &[u8]) {
         self.capture.active = false;
         self.lobs.setting.failed();
         if !self.config.remedies.is_none() {
@@ -272,7 +284,7 @@ impl Session {
         }
         let failure = failure(body);
         if failure == Outcome::Failed(*b"0A000") {
-            self.forget_statements();
+            self.forget_statements(now);
         }
         if due.statement.is_none() && due.expect != Expect::Sync {
             self.units.cut_ended(due.unit, None);

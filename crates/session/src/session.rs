@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Remedies,
-    Rule, Told, Transaction, Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
+    Remedies, Rule, Surveying, Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -59,6 +60,8 @@ pub struct SessionConfig {
     pub texts: Arc<Texts>,
     /// Random bytes that no program can guess: names of the session's own objects are made of them.
     pub private: [u8; 8],
+    /// Where results go that are read ahead and do not fit into memory; without, they stay in memory.
+    pub overflow: Option<Arc<dyn Overflow>>,
 }
 
 /// What the backend calls itself.
@@ -158,6 +161,8 @@ pub struct Session {
     pub(crate) skipped: Vec<Due>,
     pub(crate) prepared: Named<Prepared>,
     pub(crate) portals: Named<Portal>,
+    /// The serial of the last statement that was prepared.
+    pub(crate) last_serial: u64,
     /// By template.
     pub(crate) learned: Lessons,
     pub(crate) capture: Capture,
@@ -167,6 +172,8 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    /// What is being looked up in the catalogue.
+    pub(crate) surveying: Option<Surveying>,
     pub(crate) loops: Loops,
     pub(crate) chatter: Chatter,
     /// What the server's last ReadyForQuery said, whoever it was for.
@@ -177,6 +184,10 @@ pub struct Session {
     pub(crate) lobs: Lobs,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
+    /// The last transaction that was answered when the unit in front came, if that waits for the fence.
+    pub(crate) fenced_until: Option<u64>,
+    /// When ends were answered that the server has not confirmed.
+    pub(crate) ends_unconfirmed: VecDeque<Moment>,
     /// Who takes the replies to what is being booked.
     pub(crate) owner: Owner,
     /// Whether the client's encoding is UTF-8.
@@ -191,6 +202,8 @@ pub struct Session {
     pub(crate) standard_strings: bool,
     pub(crate) named_seen: bool,
     pub(crate) to_client: Vec<u8>,
+    /// The client has yet to take what was sent to it.
+    pub(crate) client_is_behind: bool,
     pub(crate) to_server: Vec<u8>,
     /// Bytes of the message that is passing by, still to come from the client and from the server.
     pub(crate) client_passing: usize,
@@ -252,6 +265,7 @@ impl Session {
             skipped: Vec::new(),
             prepared: Named::default(),
             portals: Named::default(),
+            last_serial: 0,
             learned: Lessons::default(),
             capture: Capture::default(),
             stream: StreamEncoder::default(),
@@ -260,6 +274,7 @@ impl Session {
             transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
+            surveying: None,
             loops: Loops::default(),
             chatter: Chatter::default(),
             server_status: b'I',
@@ -268,6 +283,8 @@ impl Session {
             cursors: Cursors::default(),
             lobs: Lobs::default(),
             fence_member: config.common.fence.join(),
+            fenced_until: None,
+            ends_unconfirmed: VecDeque::new(),
             owner: Owner::Client,
             is_utf8: false,
             in_group: false,
@@ -276,6 +293,7 @@ impl Session {
             standard_strings: true,
             named_seen: false,
             to_client: Vec::new(),
+            client_is_behind: false,
             to_server: Vec::new(),
             client_passing: 0,
             server_passing: 0,
@@ -321,7 +339,7 @@ impl Session {
         if let Some(verdict) = passing(&mut self.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
                 if self.server_dropping {
-                    self.long_row_passes(&input[..bytes]);
+                    self.long_row_passes(&input[..bytes])?;
                     return Ok(Verdict::Replace(bytes));
                 }
                 self.units.bytes_received(self.last_reply_unit, bytes, now);
@@ -364,6 +382,7 @@ impl Session {
         self.queue.owes_client()
             || self.units.unanswered() > 0
             || self.cursors.holds_client()
+            || self.cursors.is_delivering()
             || self.lobs.holds_client()
     }
 
@@ -385,7 +404,7 @@ impl Session {
 
     /// Whether the next byte for the client begins a message.
     pub fn is_between_replies(&self) -> bool {
-        self.server_passing == 0 || self.server_dropping
+        (self.server_passing == 0 || self.server_dropping) && !self.cursors.is_delivering()
     }
 
     /// Whether the next byte from the client begins a unit: the place to hold it at.
@@ -412,6 +431,11 @@ impl Session {
         if self.stream.is_empty() {
             drop(self.stream.take_block());
         }
+    }
+
+    /// The driver tells, before each message of the client's, whether the client has yet to take what was sent to it.
+    pub fn set_behind(&mut self, client_is_behind: bool) {
+        self.client_is_behind = client_is_behind;
     }
 
     /// Whether the client has been let in.

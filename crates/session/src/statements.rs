@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::ValueHash;
+use onetrip_ledger::{Moment, ValueHash};
 use onetrip_sql::{FetchCount, Lifted, StatementKind};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
@@ -58,6 +58,8 @@ pub(crate) struct Text {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prepared {
     pub(crate) text: Text,
+    /// Tells it from every other that the session has prepared.
+    pub(crate) serial: u64,
     /// Types that the client fixed for its parameters.
     pub(crate) types: SmallVec<[Oid; 8]>,
     /// Values of the literals in its text.
@@ -66,14 +68,31 @@ pub(crate) struct Prepared {
     pub(crate) source: Option<Box<[u8]>>,
     /// It was told to be there, and is not, or is another.
     pub(crate) broken: Option<Box<Broken>>,
+    /// Where its text was parsed.
+    pub(crate) span: Option<Span>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
+}
+
+/// A part of a transaction in which one text means one thing, to whoever parses it: nothing that may change what it means
+/// was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// When the transaction began.
+    pub(crate) begun_at: Moment,
+    /// Of the session's state.
+    pub(crate) generation: u64,
+    /// Of the catalogue.
+    pub(crate) epoch: u64,
 }
 
 /// A portal: a statement with its parameters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Portal {
     pub(crate) text: Text,
+    /// The statement that it runs, and the types that its client fixed.
+    pub(crate) serial: u64,
+    pub(crate) types: SmallVec<[Oid; 8]>,
     /// Where its Bind was booked: unit and statement.
     pub(crate) booked: Option<(u64, u16)>,
     pub(crate) formats: ResultFormats,
@@ -297,6 +316,14 @@ impl<T> Named<T> {
         self.named.values_mut().for_each(|followed| see(&mut followed.value));
     }
 
+    /// One that is so.
+    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<&T> {
+        self.unnamed
+            .iter()
+            .chain(self.named.values().map(|followed| &followed.value))
+            .find(|value| is_so(value))
+    }
+
     /// Whether any that has a name is so.
     pub(crate) fn names_any(&self, is_so: impl Fn(&[u8], &T) -> bool) -> bool {
         self.named.iter().any(|(name, followed)| is_so(name, &followed.value))
@@ -351,7 +378,14 @@ impl ResultFormats {
 
 impl Prepared {
     /// Puts another statement in its place; its room is used again.
-    pub(crate) fn set(&mut self, text: Text, types: impl Iterator<Item = Oid>, literals: &[ValueHash]) {
+    pub(crate) fn set(
+        &mut self,
+        serial: u64,
+        text: Text,
+        types: impl Iterator<Item = Oid>,
+        literals: &[ValueHash],
+    ) {
+        self.serial = serial;
         self.text = text;
         self.types.clear();
         self.types.extend(types.take(KEPT_MAX));
@@ -359,6 +393,7 @@ impl Prepared {
         self.literals.extend_from_slice(&literals[..literals.len().min(KEPT_MAX)]);
         self.source = None;
         self.broken = None;
+        self.span = None;
         self.seen_in = None;
     }
 

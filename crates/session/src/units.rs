@@ -8,6 +8,15 @@ use onetrip_ledger::{
 use crate::parameters::Parameters;
 use crate::statements::ResultFormats;
 
+/// What is known of a unit's statement besides its exchange.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Run {
+    /// How its result is written.
+    pub(crate) formats: ResultFormats,
+    /// The prepared statement that it is of, or zero.
+    pub(crate) serial: u64,
+}
+
 /// Finished exchanges whose buffers are kept for the next units.
 const POOL_MAX: usize = 64;
 /// The longest of their buffers, in entries: what a rare long unit took is given back.
@@ -24,7 +33,7 @@ pub(crate) struct Units {
     /// Number of the first live unit.
     first: u64,
     pool: Vec<Exchange>,
-    formats_pool: Vec<Vec<ResultFormats>>,
+    runs_pool: Vec<Vec<Run>>,
     conversation: Conversation,
     /// Bytes of all live units.
     bytes: usize,
@@ -33,8 +42,8 @@ pub(crate) struct Units {
 #[derive(Debug)]
 struct Unit {
     exchange: Exchange,
-    /// How the results of its statements are written.
-    formats: Vec<ResultFormats>,
+    /// By statement.
+    runs: Vec<Run>,
     /// Messages that owe a reply.
     pending: u32,
     /// No further message belongs to it.
@@ -214,7 +223,7 @@ impl Units {
     /// Gives back what is kept for units to come.
     pub(crate) fn rest(&mut self) {
         self.pool = Vec::new();
-        self.formats_pool = Vec::new();
+        self.runs_pool = Vec::new();
         if self.live.is_empty() {
             self.live = VecDeque::new();
         }
@@ -230,7 +239,7 @@ impl Units {
             let mut unit = self.live.pop_front()?;
             self.first += 1;
             self.bytes -= unit.bytes;
-            self.recycle_formats(std::mem::take(&mut unit.formats));
+            self.recycle_runs(std::mem::take(&mut unit.runs));
             if !unit.arrived {
                 self.recycle(unit.exchange);
                 continue;
@@ -259,15 +268,14 @@ impl Units {
         }
     }
 
-    /// How the result of a unit's statement is written.
-    pub(crate) fn set_formats(&mut self, number: u64, statement: u16, formats: ResultFormats) {
-        if let Some(unit) = self.get_mut(number) {
-            let statement = usize::from(statement);
-            if unit.formats.len() <= statement {
-                unit.formats.resize_with(statement + 1, ResultFormats::default);
-            }
-            unit.formats[statement] = formats;
+    /// What is known of a unit's statement besides its exchange; `None` for a unit that is over.
+    pub(crate) fn run_mut(&mut self, number: u64, statement: u16) -> Option<&mut Run> {
+        let unit = self.get_mut(number)?;
+        let statement = usize::from(statement);
+        if unit.runs.len() <= statement {
+            unit.runs.resize_with(statement + 1, Run::default);
         }
+        unit.runs.get_mut(statement)
     }
 
     /// The exchange of a live unit, and how the result of its statement is written.
@@ -277,7 +285,8 @@ impl Units {
         statement: u16,
     ) -> Option<(&mut Exchange, Option<&ResultFormats>)> {
         let unit = self.get_mut(number)?;
-        Some((&mut unit.exchange, unit.formats.get(usize::from(statement))))
+        let run = unit.runs.get(usize::from(statement));
+        Some((&mut unit.exchange, run.map(|run| &run.formats)))
     }
 
     /// Units that were sent and not answered in full.
@@ -303,12 +312,12 @@ impl Units {
     fn push(&mut self, kind: UnitKind) {
         let mut exchange = self.pool.pop().unwrap_or_default();
         exchange.kind = kind;
-        let formats = self.formats_pool.pop().unwrap_or_default();
+        let runs = self.runs_pool.pop().unwrap_or_default();
         let bytes = size_of::<Unit>().max(EXCHANGE_BYTES);
         self.bytes += bytes;
         self.live.push_back(Unit {
             exchange,
-            formats,
+            runs,
             pending: 0,
             closed: false,
             arrived: false,
@@ -318,10 +327,10 @@ impl Units {
         });
     }
 
-    fn recycle_formats(&mut self, mut formats: Vec<ResultFormats>) {
-        if self.formats_pool.len() < POOL_MAX && formats.capacity() <= POOLED_MAX {
-            formats.clear();
-            self.formats_pool.push(formats);
+    fn recycle_runs(&mut self, mut runs: Vec<Run>) {
+        if self.runs_pool.len() < POOL_MAX && runs.capacity() <= POOLED_MAX {
+            runs.clear();
+            self.runs_pool.push(runs);
         }
     }
 

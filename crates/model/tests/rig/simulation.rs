@@ -120,6 +120,7 @@ impl Simulation {
                 isolation: None,
                 texts: Default::default(),
                 private: (0x5eed_0000 + number as u64).to_be_bytes(),
+                overflow: None,
             };
             Some(Gate { session: Session::new(config), up: Vec::new(), down: Vec::new() })
         };

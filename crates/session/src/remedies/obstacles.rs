@@ -18,6 +18,7 @@ impl Session {
         }
         let obstacle = match effect {
             _ if !self.may_remedy(remedy) => Obstacle::Near,
+            _ if self.facts.is_pooled() => Obstacle::Pooler,
             Effect::Read => self.obstacle_of_read(now, template),
             _ => self.obstacle_of_end(),
         };
@@ -39,7 +40,7 @@ impl Session {
         }
         let only_reads = self.only_reads(now, template);
         if let Some(because) = self.facts.impure(template) {
-            if self.facts.told_impure.insert(template) {
+            if self.facts.tells_impure(template) {
                 self.stream.impure(template, &because.to_string());
             }
             return Obstacle::Impure;

@@ -16,6 +16,9 @@ use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 /// The key that clients get.
 pub(crate) const SHOWN_KEY: [u8; 4] = *b"mine";
 
+/// The process that serves a session, as the server says it first.
+pub(crate) const PROCESS_ID: u32 = 4711;
+
 /// What names of the session's own are made of.
 pub(crate) const PRIVATE: [u8; 8] = *b"not told";
 
@@ -62,6 +65,7 @@ impl Pair {
             isolation: None,
             texts: Default::default(),
             private: PRIVATE,
+            overflow: None,
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
     }
@@ -121,7 +125,8 @@ impl Pair {
         pair.session.path_measured(Moment(0), 13_000, 13_000);
         let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();
         let encoding = parameter("client_encoding", "UTF8");
-        let welcome = [message(b'R', &[0; 4]), standby, encoding, ready(b'I')].concat();
+        let key = message(b'K', &[&PROCESS_ID.to_be_bytes()[..], b"real"].concat());
+        let welcome = [message(b'R', &[0; 4]), standby, encoding, key, ready(b'I')].concat();
         pair.server(&welcome).expect("good messages");
         pair
     }

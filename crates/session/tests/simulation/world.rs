@@ -131,6 +131,7 @@ impl World {
             isolation: None,
             texts: Default::default(),
             private: *b"not told",
+            overflow: None,
         };
         let noise = *random.pick(&[0, 30, 6]);
         let piece = *random.pick(&[100_000, 1, 3, 40]);

@@ -40,6 +40,7 @@ impl Session {
             self.loops.waited_for = held.map_or(0, |(_, flight)| flight);
         } else {
             self.units.answered_by(number, remedy);
+            self.facts.used();
         }
         self.units.bytes_sent(unit.len());
         self.units.bytes_received(number, length, now);
@@ -134,6 +135,14 @@ impl Loops {
         self.examples.get(request.example).map_or(0, |example| example.template)
     }
 
+    /// The program's unnamed portal is made anew.
+    pub(crate) fn portal_replaced(&mut self) {
+        self.unseen = self.unseen.take().and_then(|mut unseen| {
+            keep_parse(&mut unseen);
+            (!unseen.is_empty()).then_some(unseen)
+        });
+    }
+
     /// The program's unnamed statement is made anew.
     pub(crate) fn forget_unseen(&mut self) {
         self.unseen = None;
@@ -172,10 +181,10 @@ fn asks_unnamed_portal(unit: Arrived<'_>) -> bool {
     })
 }
 
-/// Whether a unit makes every unnamed statement and portal that it uses.
+/// Whether a unit makes every unnamed statement and portal that it uses, and leaves no portal of an earlier statement.
 fn is_self_contained(unit: Arrived<'_>) -> bool {
     let (mut has_statement, mut has_portal) = (false, false);
-    unit.messages().all(|(tag, body)| match tag {
+    let makes_all = unit.messages().all(|(tag, body)| match tag {
         frontend::PARSE => {
             has_statement |= Parse::decode(body).is_ok_and(|parse| parse.statement.is_empty());
             true
@@ -191,5 +200,6 @@ fn is_self_contained(unit: Arrived<'_>) -> bool {
         },
         frontend::EXECUTE => has_portal || body.first() != Some(&0),
         _ => true,
-    })
+    });
+    makes_all && (has_portal || !has_statement)
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use onetrip_ledger::Remedy;
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{DataRow, Format, Oid, RowDescription};
 use smallvec::SmallVec;
@@ -17,6 +18,8 @@ const OBJECTS_MAX: usize = 8192;
 const STATEMENTS_MAX: usize = 256;
 /// Columns of one result that are looked at.
 const COLUMNS_MAX: usize = 8;
+/// Object ids below this are the server's own (`FirstNormalObjectId`): the oids in them are no large objects.
+const FIRST_OF_USERS: Oid = 16_384;
 
 /// What statements and columns say.
 #[derive(Debug, Default)]
@@ -60,25 +63,20 @@ impl Delivered {
     pub(super) fn of(&self, oid: Oid) -> Option<Prefetch> {
         self.recent.get(&oid).or_else(|| self.older.get(&oid)).copied()
     }
-
-    fn is_empty(&self) -> bool {
-        self.recent.is_empty() && self.older.is_empty()
-    }
 }
 
 impl Session {
     /// A row of a result with this layout goes to the program.
     pub(crate) fn see_objects(&mut self, due: Due, statement: u16, layout: u32, body: &[u8]) {
+        if !self.may_remedy(Remedy::Lobs) {
+            return;
+        }
         let Self { names, config, lobs, units, facts, .. } = self;
         let Some(layout) = names.layout_of(layout).filter(|layout| !layout.objects.is_empty()) else {
             return;
         };
         let delivered = &mut lobs.delivered;
         let said = delivered.said(due.unit, statement);
-        let have_columns = !config.lobs.columns.is_empty() || facts.have_prefetch_comments();
-        if said.is_none() && !have_columns && delivered.is_empty() {
-            return;
-        }
         let Ok(row) = DataRow::decode(body) else { return };
         let formats = units.result_mut(due.unit, statement).and_then(|(_, formats)| formats);
         let format = |position: u16| formats.map_or(Format::Text, |formats| formats.of(position.into()));
@@ -86,8 +84,11 @@ impl Session {
         for (position, value) in (0..).zip(row.columns.iter()) {
             let Some(column) = columns.next_if(|column| column.position == position) else { continue };
             let Some(oid) = value.and_then(|value| oid_of(value, format(position))) else { continue };
-            let known = facts.object_column(column.table, column.number).filter(|_| have_columns);
-            let of_column = known.and_then(|(relation, column)| config.lobs.of_column(relation, column));
+            let of_column = Some(column.table).filter(|table| *table >= FIRST_OF_USERS).and_then(|table| {
+                let known = facts.columns(table)?;
+                let meant = known.columns.iter().find(|one| one.number == column.number)?;
+                config.lobs.of_column(&known.relation, meant)
+            });
             delivered.note(oid, of_column.or(said));
         }
     }
