@@ -278,7 +278,9 @@ pub(crate) struct WatchOptions {
     /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
     /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside of the
     /// gateway may meet up to half a trip after a COMMIT was answered; a REVOKE (it acts within 2 s); DDL that did not
-    /// pass through the gateway (it is seen within 60 s); when a cancel request arrives (docs/safety.md has the rest).
+    /// pass through the gateway (it is seen within 60 s); a configuration that is read anew (it acts within 2 s in a
+    /// snapshot); the counters of plans in pg_prepared_statements; when a cancel request arrives. A session whose early
+    /// COMMIT the server does not confirm within 5 s ends (docs/safety.md has the rest).
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
     /// Run one in n answers from memory for real as well, and compare: 1/1 all, 1/100 one in a hundred
@@ -300,9 +302,10 @@ pub(crate) struct WatchOptions {
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
     ///
     /// It is not the same program then: statements of one transaction no longer see what others commit meanwhile
-    /// (polling in a transaction never ends; a row locked first and read then is as old as the transaction; what a
-    /// second connection wrote is not there), and an UPDATE or a row lock of a row that was changed meanwhile fails with
-    /// 40001 where it went on before.
+    /// (polling in a transaction never ends, and no more does an upsert loop of UPDATE, else INSERT, else again; a read
+    /// behind a lock is as old as the transaction; what a second connection wrote is not there), and an UPDATE, a DELETE,
+    /// a row lock or an INSERT ... ON CONFLICT of a row that was changed meanwhile fails with 40001 where it went on
+    /// before.
     #[arg(long, value_name = "LEVEL", help_heading = "Remedies")]
     pub(crate) isolation: Option<IsolationLevel>,
     #[command(flatten)]

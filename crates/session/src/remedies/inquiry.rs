@@ -252,12 +252,11 @@ impl Session {
         if number.is_none() && group.way != Way::Alone {
             return dropped;
         }
-        match tag {
-            backend::DATA_ROW => match DataRow::decode(body) {
+        if tag == backend::DATA_ROW {
+            match DataRow::decode(body) {
                 Ok(row) if is_whole => self.learn(sent_at, question, row.columns),
                 _ => self.learn_nothing(question),
-            },
-            _ => {}
+            }
         }
         dropped
     }

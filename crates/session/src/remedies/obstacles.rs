@@ -19,6 +19,7 @@ impl Session {
         }
         let obstacle = match effect {
             _ if !self.may_remedy(remedy) => Obstacle::Near,
+            _ if self.facts.is_pooled() => Obstacle::Pooler,
             Effect::Read => self.obstacle_of_read(now, template),
             _ => self.obstacle_of_end(),
         };

@@ -79,8 +79,7 @@ impl View {
     }
 
     fn is_steady(&self) -> bool {
-        let is_steady_label = |label: &Box<str>| STEADY_LABELS.contains(&&**label);
-        self.labels.iter().all(is_steady_label)
+        self.labels.iter().all(|label| STEADY_LABELS.contains(&&**label))
             && self.functions.is_empty()
             && self.operators.iter().all(|(name, is_built_in, is_plain, is_alike)| {
                 *is_built_in && *is_plain && *is_alike && COMPARISONS.contains(&&**name)

@@ -113,14 +113,17 @@ struct Native {
     wanted: u64,
 }
 
+/// A query, and the types that its client fixed for the parameters.
+type Query = (Box<[u8]>, SmallVec<[Oid; 8]>);
+
 /// One result that is read in pieces.
 #[derive(Debug)]
 struct Reader {
     serial: u64,
     kind: Kind,
     text: Text,
-    /// Its query, and the types that its client fixed for the parameters; `None` where the text is not known.
-    query: Option<(Box<[u8]>, SmallVec<[Oid; 8]>)>,
+    /// `None` where the text is not known.
+    query: Option<Query>,
     formats: ResultFormats,
     /// The prepared statement that it runs, zero for a cursor of SQL.
     statement: u64,

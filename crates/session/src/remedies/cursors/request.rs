@@ -92,7 +92,7 @@ impl Session {
         if is_ended && !is_unsure {
             return self.answer_in_part(now, &request, input);
         }
-        if let Some((rows, pieces)) = self.to_send_for(now, &request) {
+        if let Some((rows, pieces)) = self.wanted_pieces(now, &request) {
             self.fly(&request.name, rows, pieces);
             return Ok(Some(self.hold(now)));
         }
@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// The pieces to send for, and the rows of each, so that a request which memory does not cover can be answered.
-    fn to_send_for(&mut self, now: Moment, request: &Request) -> Option<(NonZeroU32, usize)> {
+    fn wanted_pieces(&mut self, now: Moment, request: &Request) -> Option<(NonZeroU32, usize)> {
         let reader = self.cursors.readers.get(&*request.name)?;
         if reader.is_unsure && reader.is_ahead() {
             // One more is asked for first, to see whether the portal is there.
