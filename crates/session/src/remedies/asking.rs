@@ -206,7 +206,8 @@ impl Session {
         match question {
             Question::State => self.facts.state_refused(),
             Question::Lookup(_) => self.surveying = None,
-            Question::Level(_) | Question::Settings | Question::Names | Question::Cursor(_) => {}
+            Question::Level(count) => self.transaction.level_refused(count),
+            Question::Settings | Question::Names | Question::Cursor(_) => {}
         }
     }
 
