@@ -75,9 +75,10 @@ fn undetermined() -> Failure {
 
 fn question_columns(question: &Question) -> Vec<Described> {
     let count = match question {
-        Question::State => 6,
+        Question::State => 5,
+        Question::Plain(_) => 2,
         Question::Lookup(lookup) => catalogue::columns_of(*lookup),
-        Question::Settings | Question::Names | Question::Cursor(_) | Question::Plain(_) => 1,
+        Question::Settings | Question::Names | Question::Cursor(_) => 1,
     };
     (0..count).map(|_| Described::plain("?column?", Type::Text)).collect()
 }

@@ -37,8 +37,9 @@ pub(crate) fn answer(backend: &mut Backend, question: &Question, parameters: &[V
         }
         Question::Plain(settings) => {
             let set = |(name, value): &(String, String)| {
+                let limit = backend.settings.get("statement_timeout").ok()?.to_owned();
                 backend.settings.set(name, Some(value), true).ok()?;
-                Some(row(&[Some(value)]))
+                Some(row(&[Some(&limit), Some(value)]))
             };
             settings.iter().filter_map(set).collect()
         }
@@ -53,10 +54,8 @@ pub(crate) fn answer(backend: &mut Backend, question: &Question, parameters: &[V
 
 fn state(backend: &Backend) -> Row {
     let process_id = backend.number.to_string();
-    let is_untimed = backend.settings.get("statement_timeout").is_ok_and(|timeout| timeout == "0");
-    let is_untimed = if is_untimed { "true" } else { "false" };
     let path = "{pg_catalog,public}";
-    row(&[path, "onetrip", "false", "7000/16384", &process_id, is_untimed].map(Some))
+    row(&[path, "onetrip", "false", "7000/16384", &process_id].map(Some))
 }
 
 fn database() -> SmallDatabase {
