@@ -70,7 +70,7 @@ fn a_pool_that_resets_its_connection_has_the_sessions_state_asked_for() {
     }
     let asked = wire.server.texts.iter().filter(|text| text.contains("current_schemas")).count();
     assert_eq!(asked, 2, "once to know whose function it calls, and once behind it");
-    assert_eq!(wire.pair.books().summary.removed.get(&Remedy::Chatter), Some(&16), "all but the first four");
+    assert_eq!(wire.pair.books().summary.removed.get(&Remedy::Chatter), Some(&18), "all but the first two");
 }
 
 #[test]

@@ -96,6 +96,17 @@ fn a_text_that_is_prepared_behind_the_bind_is_not_the_one_that_runs() {
     assert!(!wire.is_answered(&group));
 }
 
+#[test]
+fn a_level_that_the_server_would_not_tell_is_not_waited_for() {
+    let mut wire = with(Server::default(), &["BEGIN", READ, "COMMIT", "BEGIN", "SAVEPOINT guard"]);
+    let sent = wire.pair.client(&query(READ)).unwrap();
+    wire.server.status = b'E';
+    let said = wire.server.takes(&sent);
+    wire.pair.server(&said).unwrap();
+    wire.turn(&query("ROLLBACK TO SAVEPOINT guard"));
+    assert_eq!(wire.turn(&query("ROLLBACK")), [complete("ROLLBACK"), ready(b'I')].concat());
+}
+
 /// C1.
 #[test]
 fn a_transaction_of_another_level_is_ended_by_the_server() {

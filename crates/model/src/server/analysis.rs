@@ -2,6 +2,7 @@
 
 use onetrip_wire::pg::{Column, Format, Formats, RowDescription, backend, frame};
 
+use super::catalogue;
 use super::failure::Failure;
 use super::schema::{self, TABLES, Table};
 use super::syntax::{Expression, Item, Operator, Question, Statement};
@@ -56,7 +57,12 @@ pub(crate) fn analyze(statement: &Statement, declared: &[u32]) -> Result<Analyze
             types.returning(change.table, &change.returning)?
         }
         Statement::Show(name) => Some(vec![Described::plain(super::settings::shown(name), Type::Text)]),
-        Statement::Question(question) => Some(question_columns(question)),
+        Statement::Question(question) => {
+            if let Question::Lookup(lookup) = question {
+                types.parameters.extend(lookup.sql().contains("$1").then_some(Some(Type::Text)));
+            }
+            Some(question_columns(question))
+        }
         _ => None,
     };
     let parameters = types.parameters.into_iter().map(|kind| kind.ok_or_else(undetermined));
@@ -69,9 +75,10 @@ fn undetermined() -> Failure {
 
 fn question_columns(question: &Question) -> Vec<Described> {
     let count = match question {
-        Question::State => 4,
-        Question::Catalogue => 5,
-        Question::Names | Question::Cursor(_) => 1,
+        Question::State => 5,
+        Question::Plain(_) => 2,
+        Question::Lookup(lookup) => catalogue::columns_of(*lookup),
+        Question::Settings | Question::Names | Question::Cursor(_) => 1,
     };
     (0..count).map(|_| Described::plain("?column?", Type::Text)).collect()
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use onetrip_sql::purity::Lookup;
+
 use super::schema::Table;
 use super::value::Type;
 
@@ -63,9 +65,16 @@ pub(crate) enum Statement {
 /// What a session of onetrip asks beside the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
+    /// The state of its session.
     State,
-    Catalogue,
+    /// A digest of its settings.
+    Settings,
+    /// Whether it has statements that SQL has made.
     Names,
+    /// Something of the catalogue.
+    Lookup(Lookup),
+    /// Settings for the questions behind it, which last until the transaction ends.
+    Plain(Vec<(String, String)>),
     /// Whether the cursor of this name goes backward.
     Cursor(String),
 }

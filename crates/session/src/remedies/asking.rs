@@ -23,8 +23,7 @@ const STATE_QUERY: &str = "SELECT CASE WHEN pg_catalog.current_setting('search_p
      OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels()))::pg_catalog.text, \
      (SELECT pg_catalog.concat(control.system_identifier, '/', d.oid) FROM pg_catalog.pg_control_system() AS control, \
      pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), \
-     pg_catalog.pg_backend_pid()::pg_catalog.text, \
-     (pg_catalog.current_setting('statement_timeout') OPERATOR(pg_catalog.=) '0')::pg_catalog.text";
+     pg_catalog.pg_backend_pid()::pg_catalog.text";
 
 /// All settings that a session may change, but for those that surely change no answer to a Parse: they bound time and
 /// memory, choose among plans, name the program, or write logs.
@@ -152,15 +151,12 @@ impl Session {
         }));
     }
 
-    /// A row of the answer to a question.
-    pub(super) fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>) {
+    /// A row of the answer to a question; `is_untimed` if the session surely has no statement_timeout.
+    pub(super) fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>, is_untimed: bool) {
         let columns: Vec<Option<&[u8]>> = row.iter().collect();
         match (question, columns.as_slice()) {
-            (
-                Question::State,
-                [path, Some(role), Some(is_special), Some(identity), Some(pid), Some(untimed)],
-            ) => {
-                self.learn_state(asked_at, *path, [role, is_special, identity, pid, untimed]);
+            (Question::State, [path, Some(role), Some(is_special), Some(identity), Some(pid)]) => {
+                self.learn_state(asked_at, *path, [role, is_special, identity, pid], is_untimed);
             }
             (Question::Settings, [Some(digest)]) => {
                 if let Some(place) = self.facts.settings_told(digest) {
@@ -175,8 +171,8 @@ impl Session {
         }
     }
 
-    fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 5]) {
-        let [role, is_special, identity, pid, untimed] = rest;
+    fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 4], is_untimed: bool) {
+        let [role, is_special, identity, pid] = rest;
         let served_by = self.backend_key.as_ref().map(|key| key.process_id.to_string());
         if served_by.is_none_or(|served_by| served_by.as_bytes() != pid) && super::Rule::OneBackend.is_kept()
         {
@@ -189,7 +185,7 @@ impl Session {
             search_path: schemas.map(Arc::from),
             role: role.to_vec(),
             identity: identity.to_vec(),
-            is_untimed: untimed == b"true",
+            is_untimed,
         };
         self.facts.state_told(known, &self.config.common.knowledge);
     }
@@ -206,7 +202,8 @@ impl Session {
         match question {
             Question::State => self.facts.state_refused(),
             Question::Lookup(_) => self.surveying = None,
-            Question::Level(_) | Question::Settings | Question::Names | Question::Cursor(_) => {}
+            Question::Level(count) => self.transaction.level_refused(count),
+            Question::Settings | Question::Names | Question::Cursor(_) => {}
         }
     }
 

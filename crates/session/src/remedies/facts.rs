@@ -326,9 +326,9 @@ impl Facts {
                 self.appetite.lost();
                 self.state = State::Unknown;
             }
-            State::Unknown => self.appetite.is_wanted |= std::mem::take(&mut self.appetite.is_wanted_again),
-            State::Pooled => {}
+            State::Unknown | State::Pooled => {}
         }
+        self.appetite.is_wanted |= std::mem::take(&mut self.appetite.is_wanted_again);
         self.place = None;
         self.unproven.clear();
     }
@@ -337,6 +337,13 @@ impl Facts {
     pub(crate) fn miss_state(&mut self) {
         if matches!(self.state, State::Unknown) {
             self.appetite.miss();
+        }
+    }
+
+    /// What goes to the server now may be answered when it comes again, if the state is known then: this loses it.
+    pub(crate) fn want_state_again(&mut self) {
+        if matches!(self.state, State::Known(_)) {
+            self.appetite.miss_beforehand();
         }
     }
 

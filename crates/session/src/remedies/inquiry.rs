@@ -31,8 +31,11 @@ pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
 const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
 /// First of all, so that the next statement is not compiled.
 const NO_JIT: &str = "SET LOCAL jit TO off";
-/// Whatever the session has set: a plan that is found fast, no wait for a lock, and a limit.
-const PLAIN_SETTINGS: &str = "SELECT pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES \
+/// Whatever the session has set: a plan that is found fast, no wait for a lock, and a limit. The first row tells the
+/// session's own limit.
+const PLAIN_SETTINGS: &str =
+    "SELECT pg_catalog.current_setting('statement_timeout'), \
+     pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES \
      ('statement_timeout', '200ms'), ('lock_timeout', '2ms'), ('enable_indexscan', 'on'), ('enable_seqscan', 'on'), \
      ('enable_nestloop', 'on'), ('enable_hashjoin', 'on'), ('enable_bitmapscan', 'on'), \
      ('max_parallel_workers_per_gather', '0')) AS plain (name, value)";
@@ -98,10 +101,14 @@ struct Group {
     /// Syncs that are not answered.
     syncs: u8,
     has_failed: bool,
+    /// Whether the session has no statement_timeout, once that is told.
+    is_untimed: Option<bool>,
 }
 
 /// The number of a message that is about no question.
 const FRAME: u16 = u16::MAX;
+/// The number of the messages that make the settings plain.
+const PLAIN: u16 = FRAME - 1;
 
 impl Inquiries {
     pub(crate) fn new(private: [u8; 8]) -> Self {
@@ -160,8 +167,8 @@ impl Session {
             ),
             Way::Between | Way::Alone => (OWN_BEGIN.to_owned(), vec!["ROLLBACK".to_owned()]),
         };
-        for text in [&*begin, NO_JIT, PLAIN_SETTINGS] {
-            self.put_question(FRAME, text, None);
+        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, PLAIN_SETTINGS)] {
+            self.put_question(number, text, None);
         }
         let questions: Vec<Question> =
             asked.iter().take(STATEMENTS_MAX).map(|asked| asked.question).collect();
@@ -180,8 +187,15 @@ impl Session {
     /// Ends the group that was put, with its last Sync.
     fn end_group(&mut self, now: Moment, way: Way, questions: Vec<Question>, syncs: u8) {
         self.put_inquiry_sync();
-        let group = Group { way, questions, sent_at: now, status_before: None, syncs, has_failed: false };
-        self.inquiries.groups.push_back(group);
+        self.inquiries.groups.push_back(Group {
+            way,
+            questions,
+            sent_at: now,
+            status_before: None,
+            syncs,
+            has_failed: false,
+            is_untimed: None,
+        });
     }
 
     /// One statement of a group, by the session's private name.
@@ -245,16 +259,23 @@ impl Session {
             return dropped;
         }
         let number = reply.due().and_then(|due| due.statement).filter(|number| *number != FRAME);
+        if number == Some(PLAIN) {
+            if let (backend::DATA_ROW, Ok(row)) = (tag, DataRow::decode(body)) {
+                let limit = row.columns.iter().next().flatten();
+                group.is_untimed.get_or_insert(limit == Some(b"0"));
+            }
+            return dropped;
+        }
         // What is asked alone is numbered by nobody.
         let position = number.map_or(0, usize::from);
-        let sent_at = group.sent_at;
+        let (sent_at, is_untimed) = (group.sent_at, group.is_untimed == Some(true));
         let Some(question) = group.questions.get(position).copied() else { return dropped };
         if number.is_none() && group.way != Way::Alone {
             return dropped;
         }
         if tag == backend::DATA_ROW {
             match DataRow::decode(body) {
-                Ok(row) if is_whole => self.learn(sent_at, question, row.columns),
+                Ok(row) if is_whole => self.learn(sent_at, question, row.columns, is_untimed),
                 _ => self.learn_nothing(question),
             }
         }

@@ -162,6 +162,13 @@ impl Transaction {
         self.level_asked_at == Some(self.level_count) && self.isolation == Isolation::Unknown
     }
 
+    /// The server would not tell: the transaction had failed. Nobody waits for an answer.
+    pub(super) fn level_refused(&mut self, count: u32) {
+        if self.level_asked_at == Some(count) {
+            (self.level_asked_at, self.wants_level) = (None, false);
+        }
+    }
+
     /// The server has told the level that it had at this count.
     pub(super) fn learn_level(&mut self, count: u32, shown: &[u8]) {
         if count != self.level_count {

@@ -135,15 +135,13 @@ impl Session {
         let kept = self.chatter.kept.iter().find(|kept| *kept.request == *input);
         let reply = kept.map(|kept| kept.reply.clone());
         if reply.is_some() && !is_neutral {
-            self.facts.miss_state();
+            self.want_neutral(now);
         }
         let has_room = |reply: &Vec<u8>| self.chatter.expected.len() + reply.len() <= UNCONFIRMED_MAX;
         match reply.filter(|reply| is_neutral && has_room(reply)) {
             Some(reply) => Some(self.answer_kept(now, unit, &acts, &reply)),
             None => {
-                if !is_neutral && self.chatter.kept.iter().any(|kept| *kept.request == *input) {
-                    self.want_neutral(now);
-                }
+                self.facts.want_state_again();
                 let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
                 let unit = self.units.oldest(); // the next one: nothing is under way
                 self.chatter.running = Some(Running { unit, kept, is_spoilt: false });
