@@ -71,6 +71,7 @@ impl Watched {
             isolation: None,
             texts,
             private: *b"not told",
+            overflow: None,
         };
         // What all sessions share is there before.
         let analyzer = Analyzer::new();

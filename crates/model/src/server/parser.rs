@@ -36,7 +36,9 @@ fn question(text: &str) -> Option<Question> {
     if let Some(lookup) = Lookup::of_sql(text) {
         return Some(Question::Lookup(lookup));
     }
-    if let Some((_, pairs)) = text.split_once("pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES") {
+    if let Some((_, pairs)) =
+        text.split_once("pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES")
+    {
         return Some(Question::Plain(plain_settings(pairs)));
     }
     if is("SELECT c.is_scrollable") {

@@ -33,8 +33,7 @@ const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DE
 const NO_JIT: &str = "SET LOCAL jit TO off";
 /// Whatever the session has set: a plan that is found fast, no wait for a lock, and a limit. The first row tells the
 /// session's own limit.
-const PLAIN_SETTINGS: &str =
-    "SELECT pg_catalog.current_setting('statement_timeout'), \
+const PLAIN_SETTINGS: &str = "SELECT pg_catalog.current_setting('statement_timeout'), \
      pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES \
      ('statement_timeout', '200ms'), ('lock_timeout', '2ms'), ('enable_indexscan', 'on'), ('enable_seqscan', 'on'), \
      ('enable_nestloop', 'on'), ('enable_hashjoin', 'on'), ('enable_bitmapscan', 'on'), \

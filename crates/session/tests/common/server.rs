@@ -356,7 +356,9 @@ impl Server {
             return Some(Vec::new());
         }
         if text.contains("pg_catalog.set_config(plain.name, plain.value, true)") {
-            return Some([["0", "200ms"], ["200ms", "2ms"]].iter().filter_map(|row| one(row)).flatten().collect());
+            return Some(
+                [["0", "200ms"], ["200ms", "2ms"]].iter().filter_map(|row| one(row)).flatten().collect(),
+            );
         }
         if text.starts_with("SELECT c.is_scrollable") {
             return one(&[truth(self.walks.is_scrollable)]);
