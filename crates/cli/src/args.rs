@@ -58,22 +58,27 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program is pointed at the gateway by its environment: PGHOST, PGPORT, PGHOSTADDR, PGSERVICE,
-PGSSLMODE, PGPASSFILE and DATABASE_URL, and every variable named with --env. What was changed is
-printed.
+The program is pointed at the gateway by its environment: libpq's PG* variables, DATABASE_URL, every
+variable named with --env, and all others that name the database's host and port: URLs, also those of
+JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, and pairs such as DB_HOST and DB_PORT.
+What was changed is printed.
 
 The report goes to standard error, because standard output is the program's; --output writes it to
 a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
 found something.
 
-Without --upstream the database is taken from --env, the PG* variables or DATABASE_URL.")]
+Without --upstream the database is taken from --env, the PG* variables, DATABASE_URL, or from other
+variables if all that name a PostgreSQL server name the same.")]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// Also point the URL, jdbc: URL or DSN in this environment variable at the gateway
+    /// Point the URL, DSN or connection string in this environment variable at the gateway
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) url_variables: Vec<String>,
+    /// Where the gateway listens [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "HOST:PORT", value_parser = socket_address)]
+    pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
@@ -83,7 +88,7 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) output: OutputOptions,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
 }
 

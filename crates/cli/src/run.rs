@@ -1,5 +1,6 @@
 use std::ffi::OsString;
 use std::future::pending;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result, bail};
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
@@ -27,10 +28,14 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         command: names_of(&options.program),
         ..GatewayConfig::new(upstream.conninfo.clone())
     };
-    let config = options.watch.apply(config);
+    let mut config = options.watch.apply(config);
+    if let Some(address) = options.listen {
+        config.listen = ListenAddress::Tcp(address);
+    }
     let link = config.link.clone();
     let gateway = Gateway::start(config)?;
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
+    let address = reachable(address);
     let redirect_options = RedirectOptions {
         gateway: address,
         url_variables: &options.url_variables,
@@ -51,6 +56,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
             ChildExit::Signal(_) => None,
         },
         trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
+        pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
     };
     let subject = Subject {
         run: Some(&run),
@@ -64,6 +70,16 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         true => ExitCode::from(EXIT_JUDGED),
         false => ExitCode::from(exit.code()),
     })
+}
+
+/// Where the program reaches a gateway that may listen at every address of this machine.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Names of the program and its first arguments: enough to tell a language, too little to hold a secret.

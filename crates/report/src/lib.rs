@@ -56,6 +56,8 @@ pub struct RunInfo {
     pub exit_code: Option<i32>,
     /// Where the trace was written.
     pub trace: Option<String>,
+    /// The program's variables that were pointed at the gateway.
+    pub pointed: Vec<String>,
 }
 
 impl<'a> Report<'a> {

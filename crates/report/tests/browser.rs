@@ -223,8 +223,12 @@ impl Drop for Browser {
 
 fn story_page(connections: u32) -> String {
     let summary = story();
-    let run =
-        RunInfo { command: vec!["python3".into(), "report.py".into()], exit_code: Some(0), trace: None };
+    let run = RunInfo {
+        command: vec!["python3".into(), "report.py".into()],
+        exit_code: Some(0),
+        trace: None,
+        ..RunInfo::default()
+    };
     Report { run: Some(&run), prices: Some(&story_prices()), ..Report::new(&summary) }
         .html(&story_timeline(connections))
 }

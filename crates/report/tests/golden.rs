@@ -34,6 +34,7 @@ fn a_loop_is_told_in_one_sentence_with_its_proof_and_fix() {
         command: vec!["python3".into(), "report.py".into(), "--month=last month".into()],
         exit_code: Some(0),
         trace: Some("run.trace".into()),
+        pointed: vec!["PGHOST".into(), "PGPORT".into()],
     };
     let prices = story_prices();
     let report = Report { run: Some(&run), prices: Some(&prices), ..Report::new(&summary) };
@@ -58,7 +59,8 @@ fn everything_at_once_stays_in_order() {
     };
     let comparison = Comparison::new(&before, &summary);
     let verdicts = verdicts(&summary);
-    let run = RunInfo { command: vec!["./shop-test".into()], exit_code: None, trace: None };
+    let run =
+        RunInfo { command: vec!["./shop-test".into()], exit_code: None, trace: None, ..RunInfo::default() };
     let report = Report {
         run: Some(&run),
         verdicts: &verdicts,
@@ -89,7 +91,8 @@ fn a_better_run_beside_an_earlier_one_has_no_worse_side() {
 
 #[test]
 fn a_program_that_never_came_is_told_how_to() {
-    let run = RunInfo { command: vec!["./app".into()], exit_code: Some(3), trace: None };
+    let run =
+        RunInfo { command: vec!["./app".into()], exit_code: Some(3), trace: None, ..RunInfo::default() };
     let summary = Summary { upstream: "/run/postgresql".into(), ..Summary::default() };
     let how = "Point the program at the gateway:\n  DATABASE_URL=postgres://127.0.0.1:40123/shop\n";
     let report = Report { run: Some(&run), how_to_connect: how, ..Report::new(&summary) };

@@ -39,8 +39,12 @@ fn shown(text: &str, check: impl FnOnce(Report<'_>)) {
         statements: vec![(text.into(), Change { before: 9, now: 1 })],
         findings: vec![(Code::Loop, text.into(), Change { before: 1, now: 9 })],
     };
-    let run =
-        RunInfo { command: vec![text.into(), text.into()], exit_code: Some(-1), trace: Some(text.into()) };
+    let run = RunInfo {
+        command: vec![text.into(), text.into()],
+        exit_code: Some(-1),
+        trace: Some(text.into()),
+        ..RunInfo::default()
+    };
     check(Report {
         summary: &summary,
         run: Some(&run),

@@ -81,7 +81,8 @@ fn the_page_tells_latency_from_bandwidth_where_a_bandwidth_was_given() {
 
 #[test]
 fn a_program_that_never_came_is_told_how_to_on_the_page_too() {
-    let run = RunInfo { command: vec!["./app".into()], exit_code: Some(3), trace: None };
+    let run =
+        RunInfo { command: vec!["./app".into()], exit_code: Some(3), trace: None, ..RunInfo::default() };
     let summary = Summary::default();
     let report = Report { run: Some(&run), how_to_connect: "Set:\n  PGHOST=<here>", ..Report::new(&summary) };
     let page = report.html(&Timeline::default());
@@ -105,7 +106,8 @@ fn the_page_asks_for_nothing() {
 fn the_page_of_ten_million_trips_stays_below_three_megabytes_and_nothing_in_it_runs() {
     let (summary, timeline) = worst(10_000_000, |text, trips| template(text, trips, 1, 1));
     let comparison = Comparison::new(&Summary::default(), &summary);
-    let run = RunInfo { command: vec!["<b>".repeat(9_000)], exit_code: None, trace: None };
+    let run =
+        RunInfo { command: vec!["<b>".repeat(9_000)], exit_code: None, trace: None, ..RunInfo::default() };
     let report = Report {
         run: Some(&run),
         comparison: Some(&comparison),

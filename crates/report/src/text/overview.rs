@@ -40,6 +40,9 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
         if !run.command.is_empty() {
             facts.push(("program", program(&run.command, run.exit_code)));
         }
+        if !run.pointed.is_empty() {
+            facts.push(("environment", format!("{} pointed at the gateway", run.pointed.join(", "))));
+        }
     }
     if !summary.upstream.is_empty() {
         facts.push(("database", database(summary)));

@@ -1,6 +1,7 @@
 //! `onetrip run -- PROGRAM`: which database the program means, how its environment is turned towards the gateway, and
 //! the program's life as our child.
 
+mod naming;
 mod program;
 mod redirect;
 mod upstream;
