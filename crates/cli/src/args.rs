@@ -17,6 +17,8 @@ use crate::explain::ExplainOptions;
 use crate::lab::LabOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
+use crate::pages::{CompletionsOptions, ManOptions};
+use crate::ready::ReadyOptions;
 
 /// Exit code of a run that broke a budget or showed a finding of --fail-on.
 pub(crate) const EXIT_JUDGED: u8 = 90;
@@ -49,11 +51,18 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
     Ping(PingOptions),
+    /// Say whether a gateway or a PostgreSQL server answers: exit code 0 if so
+    Ready(ReadyOptions),
     /// Put a simulated distance between two programs
     Link(LinkCommandOptions),
     /// Measure what round trips cost, and draw it: workloads with known answers and known trips
     #[cfg(feature = "lab")]
     Lab(LabOptions),
+    /// Print a shell's completions of this command
+    Completions(CompletionsOptions),
+    /// Write the manual's pages into a directory
+    #[command(hide = true)]
+    Man(ManOptions),
 }
 
 #[derive(Debug, Args)]
@@ -354,7 +363,7 @@ impl WatchOptions {
     }
 }
 
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let no_address = || "that name has no address".to_owned();
     let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write HOST:PORT"))?;
     found.next().ok_or_else(no_address)
