@@ -85,6 +85,11 @@ pub(crate) struct RunOptions {
     /// Point the URL, DSN or connection string in this environment variable at the gateway
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) url_variables: Vec<String>,
+    /// Lead what the program and its children connect to at the database's address to the gateway, whatever their
+    /// settings say; where nothing names a database, the first connection to port 5432 or 6432, or to a PostgreSQL
+    /// server's Unix socket
+    #[arg(long)]
+    pub(crate) redirect: bool,
     /// Where the gateway listens [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "HOST:PORT", value_parser = socket_address)]
     pub(crate) listen: Option<SocketAddr>,

@@ -1,12 +1,17 @@
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result, bail};
-use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
-use onetrip_report::RunInfo;
-use onetrip_target::launch::{ChildExit, Program, Redirect, RedirectOptions, Upstream, redirect};
-use onetrip_target::{Environment, SslMode};
+use onetrip_gateway::{Gateway, GatewayConfig, Leader, ListenAddress};
+use onetrip_report::{Redirected, RunInfo};
+use onetrip_target::intercept::{Count, Destination, Interceptor, Lead};
+use onetrip_target::launch::{
+    ChildExit, Gateways, Program, Redirect, RedirectOptions, Source, Upstream, lead_to_first, lead_to_known,
+    redirect,
+};
+use onetrip_target::{Conninfo, Environment, Host, SslMode};
 
 use crate::args::{EXIT_JUDGED, RunOptions};
 use crate::control::{self, Control};
@@ -15,6 +20,13 @@ use crate::judge::Judge;
 use crate::link;
 use crate::output::{Stream, Subject, write};
 
+/// Where a program connected.
+type Seen = BTreeMap<Destination, Count>;
+
+/// Name of the gateway's socket.
+const SOCKET: &str = ".s.PGSQL.5432";
+/// Places that are named where none of them was the gateway.
+const PLACES_SHOWN: usize = 8;
 /// Words of a command line whose names go into the trace: `poetry run python app.py`.
 const NAMED_WORDS: usize = 4;
 
@@ -32,6 +44,14 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     if let Some(address) = options.listen {
         config.listen = ListenAddress::Tcp(address);
     }
+    let sockets = match options.redirect {
+        true => {
+            Some(tempfile::Builder::new().prefix("onetrip-").tempdir().context("no directory for a socket")?)
+        }
+        false => None,
+    };
+    config.also_listen = sockets.as_ref().map(|directory| directory.path().join(SOCKET));
+    let also = config.also_listen.clone();
     let link = config.link.clone();
     let gateway = Gateway::start(config)?;
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
@@ -41,14 +61,26 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         url_variables: &options.url_variables,
         sslmode: SslMode::Disable,
     };
-    let mut redirect = redirect(&environment, &upstream, &redirect_options)?;
-    announce(&redirect, &upstream.conninfo.address(), &address.to_string());
+    // Nothing is pointed anywhere before it is known where the database is.
+    let is_open = also.is_some() && upstream.source == Source::Defaults;
+    let mut redirect = match is_open {
+        true => Redirect::default(),
+        false => redirect(&environment, &upstream, &redirect_options)?,
+    };
+    announce(&redirect, (!is_open).then(|| upstream.conninfo.address()).as_deref(), &address.to_string());
     link::announce(link.as_ref());
-    let exit = supervise(options, &mut redirect, &gateway)?;
+    let lead = also.map(|unix| {
+        let gateways = Gateways { tcp: address, unix };
+        match is_open {
+            true => lead_to_first(gateways, taken(gateway.leader(), environment.clone())),
+            false => lead_to_known(&upstream.conninfo, gateways),
+        }
+    });
+    let (exit, seen) = supervise(options, &mut redirect, &gateway, lead)?;
     let outcome = gateway.stop();
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
-    let how = how_to_connect(&redirect, &address.to_string());
+    let how = how_to_connect(&redirect, &address.to_string(), seen.as_ref());
     let run = RunInfo {
         command: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         exit_code: match exit {
@@ -56,6 +88,10 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
             ChildExit::Signal(_) => None,
         },
         trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
+        redirected: seen.as_ref().map(|seen| Redirected {
+            by: "seccomp",
+            connections: seen.values().map(|count| count.led).sum(),
+        }),
         pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
     };
     let subject = Subject {
@@ -91,9 +127,32 @@ fn names_of(program: &[OsString]) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
+/// Makes the first server that a program connects to the gateway's.
+fn taken(leader: Leader, environment: Environment) -> impl FnOnce(Host) -> bool + Send + 'static {
+    move |host| {
+        let address = host.to_string();
+        let upstream =
+            Conninfo::from_environment(&environment).map(|own| Conninfo { hosts: vec![host], ..own });
+        let led = match upstream {
+            Ok(upstream) => leader.lead_to(upstream).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match &led {
+            Ok(()) => eprintln!("onetrip: database at {address}, the first that the program connects to"),
+            Err(error) => eprintln!("onetrip: {address} is left alone: {error}"),
+        }
+        led.is_ok()
+    }
+}
+
 /// Says what the program will see differently.
-fn announce(redirect: &Redirect, upstream: &str, gateway: &str) {
-    eprintln!("onetrip: gateway at {gateway}, database at {upstream}");
+fn announce(redirect: &Redirect, upstream: Option<&str>, gateway: &str) {
+    match upstream {
+        Some(upstream) => eprintln!("onetrip: gateway at {gateway}, database at {upstream}"),
+        None => {
+            eprintln!("onetrip: gateway at {gateway}, before the first database that the program connects to")
+        }
+    }
     for change in &redirect.notes {
         eprintln!("onetrip: {change}");
     }
@@ -103,7 +162,12 @@ fn announce(redirect: &Redirect, upstream: &str, gateway: &str) {
 }
 
 /// Runs the program to its end, with our signals passed on.
-fn supervise(options: &RunOptions, redirect: &mut Redirect, gateway: &Gateway) -> Result<ChildExit> {
+fn supervise(
+    options: &RunOptions,
+    redirect: &mut Redirect,
+    gateway: &Gateway,
+    lead: Option<Lead>,
+) -> Result<(ChildExit, Option<Seen>)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
         let control = Control::listen(gateway.common());
@@ -117,15 +181,33 @@ fn supervise(options: &RunOptions, redirect: &mut Redirect, gateway: &Gateway) -
                 Err(_) => pending().await,
             }
         };
-        let mut program = Program::spawn(&options.program, redirect)?;
-        tokio::select! {
+        let (mut program, interceptor) = match lead {
+            None => (Program::spawn(&options.program, redirect)?, None),
+            Some(lead) => {
+                let (program, interceptor) = Program::spawn_led(&options.program, redirect, lead)?;
+                (program, Some(interceptor))
+            }
+        };
+        let exit = tokio::select! {
             exit = program.wait() => exit.context("cannot tell how the program ended"),
             () = serving => bail!("nobody listens for tests any more"),
-        }
+        };
+        Ok((exit?, interceptor.map(Interceptor::stop)))
     })
 }
 
-fn how_to_connect(redirect: &Redirect, gateway: &str) -> String {
+fn how_to_connect(redirect: &Redirect, gateway: &str, seen: Option<&Seen>) -> String {
+    if let Some(seen) = seen {
+        let places: Vec<String> = seen.keys().take(PLACES_SHOWN).map(ToString::to_string).collect();
+        return match places.as_slice() {
+            [] => "The program connected to nothing at all.".to_owned(),
+            places => format!(
+                "The program connected to {}{}. If one of these is the database, name it with --upstream.",
+                places.join(", "),
+                if seen.len() > places.len() { " and others" } else { "" }
+            ),
+        };
+    }
     let changed: Vec<&str> = redirect.notes.iter().map(|change| change.variable.as_str()).collect();
     format!(
         "The program did not use {}. If it keeps its settings in another variable, name that with --env NAME; if \

@@ -168,7 +168,7 @@ async fn open(
 
 /// Connects to the database; a failure is told to the client in words that its driver shows.
 async fn dial(session: &mut Session, shared: &Shared) -> Result<(Leg, Upstream), GatewayError> {
-    match shared.dialer.dial().await {
+    match shared.dialer().dial().await {
         Ok((leg, upstream, _)) => Ok((leg, upstream)),
         Err(error) => {
             let message = format!("onetrip cannot reach the database: {error}");

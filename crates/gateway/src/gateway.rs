@@ -1,12 +1,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use onetrip_ledger::trace::TraceHeader;
+use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
 use onetrip_link::LinkSpec;
 use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, Verify};
@@ -37,6 +37,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct GatewayConfig {
     /// Where clients connect.
     pub listen: ListenAddress,
+    /// A Unix socket where they can connect, too.
+    pub also_listen: Option<PathBuf>,
     /// Where the database is, and how to speak TLS with it.
     pub upstream: Conninfo,
     /// Where to write the trace.
@@ -72,6 +74,7 @@ impl GatewayConfig {
     pub fn new(upstream: Conninfo) -> Self {
         Self {
             listen: ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))),
+            also_listen: None,
             upstream,
             trace: None,
             keep_values: false,
@@ -96,6 +99,29 @@ pub struct Gateway {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     recorder: RecorderThread,
+    command: String,
+}
+
+/// Gives a gateway its database after it was started. The gateway cannot stop before this is dropped.
+#[derive(Debug)]
+pub struct Leader {
+    shared: Arc<Shared>,
+    recorder: Recorder,
+    command: String,
+}
+
+impl Leader {
+    /// Connections from now on lead to this database, and so does the report.
+    ///
+    /// # Errors
+    /// TLS settings that cannot be used.
+    pub fn lead_to(&self, upstream: Conninfo) -> Result<(), GatewayError> {
+        let mut stream = origin(&upstream, self.shared.settle, &self.command);
+        let mut dialer = self.shared.dialer.write().unwrap_or_else(PoisonError::into_inner);
+        *dialer = Arc::new(dialer.leading_to(upstream)?);
+        self.recorder.take_last(TRACE_STREAM, &mut stream);
+        Ok(())
+    }
 }
 
 /// What a gateway has seen.
@@ -125,12 +151,17 @@ pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
-    pub(crate) dialer: Arc<Dialer>,
+    dialer: RwLock<Arc<Dialer>>,
     accepted: AtomicU64,
     next_number: AtomicU32,
 }
 
 impl Shared {
+    /// What connects to the database.
+    pub(crate) fn dialer(&self) -> Arc<Dialer> {
+        Arc::clone(&self.dialer.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The time on the trace's clock.
     pub(crate) fn now(&self) -> Moment {
         Moment(self.started.elapsed().as_nanos() as u64)
@@ -146,14 +177,7 @@ impl Gateway {
     pub fn start(config: GatewayConfig) -> Result<Self, GatewayError> {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = config.threads.unwrap_or(cores).max(1);
-        let mut origin = StreamEncoder::default();
-        let program = concat!("onetrip ", env!("CARGO_PKG_VERSION"));
-        origin.origin(
-            program.as_bytes(),
-            config.upstream.address().as_bytes(),
-            config.settle.as_nanos() as u64,
-            config.command.as_bytes(),
-        );
+        let mut origin = origin(&config.upstream, config.settle, &config.command);
         let shared = Arc::new(Shared {
             started: Instant::now(),
             hasher: ValueHasher::new(),
@@ -166,12 +190,13 @@ impl Gateway {
             common: Arc::default(),
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
-            dialer: Arc::new(Dialer::new(config.upstream, config.link)?),
+            dialer: RwLock::new(Arc::new(Dialer::new(config.upstream, config.link)?)),
             accepted: AtomicU64::new(0),
             next_number: AtomicU32::new(1),
         });
         let runtime = runtime()?;
         let (listener, address) = Listener::bind(&config.listen, &runtime)?;
+        let also = config.also_listen.map(also_listen).transpose()?;
         let trace = config.trace.as_deref().map(|path| (path, TraceHeader::now(config.keep_values)));
         let recorder = RecorderThread::start(trace, origin.take_block())?;
         let (stop, stopped) = watch::channel(false);
@@ -183,15 +208,23 @@ impl Gateway {
             let worker = Worker { shared: Arc::clone(&shared), recorder: recorder.recorder() };
             threads.push(worker.start(receiver, stopped.clone())?);
         }
-        let accepting = Arc::clone(&shared);
-        let accept = move || runtime.block_on(accept(listener, senders, accepting, stopped));
-        threads.push(spawn("onetrip-accept", accept)?);
-        Ok(Self { address, shared, stop, threads, recorder })
+        for (listener, runtime) in also.into_iter().chain([(listener, runtime)]) {
+            let (senders, accepting, stopped) = (senders.clone(), Arc::clone(&shared), stopped.clone());
+            let accept = move || runtime.block_on(accept(listener, senders, accepting, stopped));
+            threads.push(spawn("onetrip-accept", accept)?);
+        }
+        Ok(Self { address, shared, stop, threads, recorder, command: config.command })
     }
 
     /// Where it listens, with the port that it got.
     pub fn address(&self) -> &ListenAddress {
         &self.address
+    }
+
+    /// What gives it another database.
+    pub fn leader(&self) -> Leader {
+        let (shared, recorder) = (Arc::clone(&self.shared), self.recorder.recorder());
+        Leader { shared, recorder, command: self.command.clone() }
     }
 
     /// What its sessions share: the counts so far are in there.
@@ -218,7 +251,7 @@ impl Gateway {
             let _ = std::fs::remove_file(path);
         }
         let Recorded { analyzer, trace_error } = self.recorder.finish();
-        let links = self.shared.dialer.stop_links();
+        let links = self.shared.dialer().stop_links();
         Outcome { analyzer, accepted: self.shared.accepted.load(Ordering::Relaxed), trace_error, links }
     }
 }
@@ -368,6 +401,22 @@ async fn accept(
             }
         }
     }
+}
+
+/// The trace's record of where this run leads.
+fn origin(upstream: &Conninfo, settle: Duration, command: &str) -> StreamEncoder {
+    let mut origin = StreamEncoder::default();
+    let program = concat!("onetrip ", env!("CARGO_PKG_VERSION"));
+    let address = upstream.address();
+    origin.origin(program.as_bytes(), address.as_bytes(), settle.as_nanos() as u64, command.as_bytes());
+    origin
+}
+
+/// A second listener, with the runtime that its socket belongs to.
+fn also_listen(path: PathBuf) -> Result<(Listener, Runtime), GatewayError> {
+    let runtime = runtime()?;
+    let (listener, _) = Listener::bind(&ListenAddress::Unix(path), &runtime)?;
+    Ok((listener, runtime))
 }
 
 /// A runtime of one thread that looks at its sockets at every turn, so that a spinning task sees what comes.

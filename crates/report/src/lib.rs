@@ -58,6 +58,17 @@ pub struct RunInfo {
     pub trace: Option<String>,
     /// The program's variables that were pointed at the gateway.
     pub pointed: Vec<String>,
+    /// How connections were led to the gateway whatever the program's settings say; `None` if they were not.
+    pub redirected: Option<Redirected>,
+}
+
+/// Connections that were led to the gateway.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Redirected {
+    /// What led them.
+    pub by: &'static str,
+    /// How many were.
+    pub connections: u64,
 }
 
 impl<'a> Report<'a> {

@@ -35,6 +35,7 @@ fn a_loop_is_told_in_one_sentence_with_its_proof_and_fix() {
         exit_code: Some(0),
         trace: Some("run.trace".into()),
         pointed: vec!["PGHOST".into(), "PGPORT".into()],
+        redirected: None,
     };
     let prices = story_prices();
     let report = Report { run: Some(&run), prices: Some(&prices), ..Report::new(&summary) };

@@ -9,6 +9,7 @@ mod conninfo;
 mod environment;
 mod error;
 mod host;
+pub mod intercept;
 pub mod launch;
 pub mod passfile;
 mod require_auth;

@@ -65,7 +65,7 @@ fn pg_variables_lead_to_the_gateway_and_say_so() {
 #[test]
 fn with_nothing_set_libpqs_defaults_are_the_upstream() {
     let (upstream, redirect) = turn(&environment(&[]), None, &[]).unwrap();
-    assert_eq!(upstream.source, Source::Environment);
+    assert_eq!(upstream.source, Source::Defaults);
     assert_eq!(upstream.conninfo.hosts, [Host::tcp("localhost", 5432)]);
     assert_eq!(changes(&redirect), ["PGHOST=127.0.0.1", "PGPORT=6432"]);
 }

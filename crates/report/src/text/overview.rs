@@ -40,6 +40,10 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
         if !run.command.is_empty() {
             facts.push(("program", program(&run.command, run.exit_code)));
         }
+        if let Some(redirected) = &run.redirected {
+            let connections = counted(redirected.connections, "connection", "connections");
+            facts.push(("redirected", format!("{connections} to the gateway, by {}", redirected.by)));
+        }
         if !run.pointed.is_empty() {
             facts.push(("environment", format!("{} pointed at the gateway", run.pointed.join(", "))));
         }

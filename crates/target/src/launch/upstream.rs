@@ -14,8 +14,10 @@ pub enum Source {
     CommandLine,
     /// A variable with connection text.
     Variable(String),
-    /// PG* variables, a service, or libpq's defaults.
+    /// PG* variables or a service.
     Environment,
+    /// Nothing did: libpq's defaults.
+    Defaults,
 }
 
 /// The database that the gateway stands before.
@@ -58,7 +60,8 @@ impl Upstream {
             return Ok(found);
         }
         let conninfo = Conninfo::from_environment(environment).map_err(LaunchError::Upstream)?;
-        Ok(Self { conninfo, source: Source::Environment, written: Settings::default() })
+        let source = if has_address { Source::Environment } else { Source::Defaults };
+        Ok(Self { conninfo, source, written: Settings::default() })
     }
 
     /// The server that variables of any name mean, where all that mean PostgreSQL for certain mean the same.
