@@ -19,7 +19,9 @@ static SERVER: LazyLock<(u16, std::sync::Mutex<PgServer>)> = LazyLock::new(|| {
 fn redirected(upstream: &str, command: &[&str]) -> Output {
     let mut onetrip = onetrip();
     let variables = ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "DATABASE_URL"];
-    variables.map(|variable| onetrip.env_remove(variable));
+    for variable in variables {
+        onetrip.env_remove(variable);
+    }
     onetrip.args(["run", "--redirect", "--upstream", upstream]).args(command);
     onetrip.stdin(Stdio::null()).output().expect("onetrip runs")
 }
@@ -82,7 +84,9 @@ fn a_unix_socket_leads_to_the_gateway_and_the_first_database_is_taken() {
     assert_redirected(&done, 1, "1\n");
 
     let mut open = onetrip();
-    ["PGHOST", "PGPORT", "DATABASE_URL"].map(|variable| open.env_remove(variable));
+    for variable in ["PGHOST", "PGPORT", "DATABASE_URL"] {
+        open.env_remove(variable);
+    }
     open.args(["run", "--redirect", "psql", "-qAtc", "SELECT 1", &dsn]);
     let done = open.output().unwrap();
     assert_redirected(&done, 1, "1\n");
