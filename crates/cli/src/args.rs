@@ -9,6 +9,7 @@ use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, LobPrefetch,
 use onetrip_ledger::Code;
 use onetrip_ledger::budget::Limit;
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
+use onetrip_target::tls::{TlsAcceptor, TlsError};
 
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
@@ -94,6 +95,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "HOST:PORT", value_parser = socket_address)]
     pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
+    pub(crate) tls: TlsOptions,
+    #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
     pub(crate) judge: JudgeOptions,
@@ -106,6 +109,34 @@ pub(crate) struct RunOptions {
     pub(crate) program: Vec<OsString>,
 }
 
+/// TLS between the program and the gateway.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "TLS with the program")]
+pub(crate) struct TlsOptions {
+    /// Speak TLS with clients that ask for it, with a certificate made at start: enough for sslmode=require
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// The certificate for clients, with its chain: a PEM file. With the database's own, SCRAM with channel binding
+    /// passes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's key: a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+impl TlsOptions {
+    /// What clients are offered; `is_default` where TLS is offered without being asked for.
+    pub(crate) fn acceptor(&self, is_default: bool) -> Result<Option<TlsAcceptor>, TlsError> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => TlsAcceptor::with_files(certificate, key).map(Some),
+            _ if self.tls => TlsAcceptor::with_own_certificate().map(Some),
+            _ if is_default && cfg!(feature = "tls") => TlsAcceptor::with_own_certificate().map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
@@ -114,6 +145,8 @@ pub(crate) struct GatewayOptions {
     /// The database, as URL, keyword DSN or HOST:PORT; sslmode and certificates are libpq's
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]

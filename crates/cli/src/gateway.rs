@@ -18,7 +18,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?.conninfo;
     let upstream_address = upstream.address();
     let config = GatewayConfig { listen: options.listen.clone(), ..GatewayConfig::new(upstream) };
-    let config = options.watch.apply(config);
+    let config = GatewayConfig { client_tls: options.tls.acceptor(false)?, ..options.watch.apply(config) };
     let link = config.link.clone();
     let stop = stop::Waiter::new()?;
     let gateway = Gateway::start(config)?;

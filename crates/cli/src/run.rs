@@ -44,6 +44,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     if let Some(address) = options.listen {
         config.listen = ListenAddress::Tcp(address);
     }
+    // A program that is led here whatever its settings say may insist on TLS.
+    config.client_tls = options.tls.acceptor(options.redirect)?;
     let sockets = match options.redirect {
         true => {
             Some(tempfile::Builder::new().prefix("onetrip-").tempdir().context("no directory for a socket")?)

@@ -25,7 +25,8 @@ fn assert_led(server: &PgServer, program: &[&str]) {
         let done = command.stdin(Stdio::null()).current_dir(repository()).output().unwrap();
         let report = String::from_utf8_lossy(&done.stderr);
         assert_eq!(String::from_utf8_lossy(&done.stdout), "42\n", "{program:?}\n{report}");
-        let led = ["  1 connection", "  2 connections"].map(|count| format!("{count} to the gateway, by seccomp"));
+        let led =
+            ["  1 connection", "  2 connections"].map(|count| format!("{count} to the gateway, by seccomp"));
         assert!(led.iter().any(|led| report.contains(led)), "{program:?}\n{report}");
         assert!(report.contains("connections  1"), "{program:?}\n{report}");
     }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use onetrip_session::{Session, SessionConfig, Verdict};
+use onetrip_target::tls::TlsAcceptor;
 use tokio::time::Sleep;
 
 use crate::GatewayError;
@@ -15,7 +16,7 @@ use crate::buffer::Buffer;
 use crate::cancel::{Gate, Target};
 use crate::dial::Upstream;
 use crate::gateway::Shared;
-use crate::leg::Leg;
+use crate::leg::{HandshakeError, Leg};
 use crate::recorder::Recorder;
 use crate::socket::Socket;
 use crate::spin::{Spinner, wake_after_a_look};
@@ -24,6 +25,8 @@ use crate::spin::{Spinner, wake_after_a_look};
 const HAND_OVER: Duration = Duration::from_millis(200);
 /// The kernel is asked for the path's times at most this often.
 const PATH_EVERY: Duration = Duration::from_secs(1);
+/// The first byte of a TLS handshake.
+const DIRECT_TLS: u8 = 0x16;
 /// How long a client may take for its startup packet, as PostgreSQL's `authentication_timeout`.
 const OPENING_MAX: Duration = Duration::from_secs(60);
 
@@ -76,6 +79,9 @@ pub(crate) async fn serve(
     };
     let mut client = Leg::plain(socket);
     let mut session = Session::new(config);
+    if shared.client_tls.is_some() && client.is_tcp() {
+        session.offer_tls();
+    }
     let (mut up, mut down) = (Buffer::new(), Buffer::new());
     let opening = open(&mut client, &mut session, &mut up, &mut down, &shared);
     let opened = match tokio::time::timeout(OPENING_MAX, opening).await {
@@ -98,6 +104,10 @@ pub(crate) async fn serve(
         }
     };
     up.insert(session.to_server());
+    let own = shared.client_tls.as_ref().map(TlsAcceptor::certificate);
+    if !client.is_plain() && own.is_some() && own == server.peer_certificate() {
+        session.shows_databases_certificate();
+    }
     let mut connection = Connection {
         spinner: Spinner::new(),
         timer: Box::pin(tokio::time::sleep(HAND_OVER)),
@@ -138,6 +148,17 @@ async fn open(
     shared: &Shared,
 ) -> Result<Opened, GatewayError> {
     loop {
+        // TLS begins with this byte, a startup packet with a zero.
+        if client.is_plain() && up.undecided().first() == Some(&DIRECT_TLS) {
+            if let Some(acceptor) = &shared.client_tls {
+                let early = up.undecided().to_vec();
+                up.drop_undecided(early.len());
+                begin_tls(client, session, acceptor, &early, shared).await?;
+                if !client.has_protocol() {
+                    return Err(GatewayError::NoProtocol);
+                }
+            }
+        }
         match session.handle_client(shared.now(), up.undecided())? {
             Verdict::Wait => {
                 poll_fn(|cx| send(client, down, cx)).await.map_err(client_failed)?;
@@ -149,6 +170,10 @@ async fn open(
             Verdict::Replace(bytes) => {
                 up.drop_undecided(bytes);
                 down.insert(session.to_client());
+                if let Some(acceptor) = shared.client_tls.as_ref().filter(|_| session.tls_begins()) {
+                    poll_fn(|cx| send(client, down, cx)).await.map_err(client_failed)?;
+                    begin_tls(client, session, acceptor, &[], shared).await?;
+                }
             }
             Verdict::Connect(bytes) => {
                 up.drop_undecided(bytes);
@@ -164,6 +189,22 @@ async fn open(
             Verdict::Hold => return Ok(Opened::Gone),
         }
     }
+}
+
+/// Shakes hands with a client.
+async fn begin_tls(
+    client: &mut Leg,
+    session: &mut Session,
+    acceptor: &TlsAcceptor,
+    early: &[u8],
+    shared: &Shared,
+) -> Result<(), GatewayError> {
+    client.accept_tls(acceptor, early).await.map_err(|error| match error {
+        HandshakeError::Io(error) => client_failed(error),
+        HandshakeError::Tls(source) => GatewayError::ClientTls { source },
+    })?;
+    session.tls_began(shared.now(), client.handshake_trips());
+    Ok(())
 }
 
 /// Connects to the database; a failure is told to the client in words that its driver shows.

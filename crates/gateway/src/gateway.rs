@@ -11,6 +11,7 @@ use onetrip_ledger::{Analyzer, Moment, StreamEncoder, TraceError, ValueHasher};
 use onetrip_link::LinkSpec;
 use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, Verify};
 use onetrip_target::Conninfo;
+use onetrip_target::tls::TlsAcceptor;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
@@ -64,6 +65,8 @@ pub struct GatewayConfig {
     pub isolation: Option<IsolationLevel>,
     /// A distance to put between the gateway and the database.
     pub link: Option<LinkSpec>,
+    /// TLS for clients that ask for it; `None` tells them that there is none.
+    pub client_tls: Option<TlsAcceptor>,
 }
 
 impl GatewayConfig {
@@ -87,6 +90,7 @@ impl GatewayConfig {
             lobs: LobPolicy::default(),
             isolation: None,
             link: None,
+            client_tls: None,
         }
     }
 }
@@ -149,6 +153,7 @@ pub(crate) struct Shared {
     pub(crate) lobs: Arc<LobPolicy>,
     pub(crate) isolation: Option<IsolationLevel>,
     pub(crate) common: Arc<Common>,
+    pub(crate) client_tls: Option<TlsAcceptor>,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
     dialer: RwLock<Arc<Dialer>>,
@@ -188,6 +193,7 @@ impl Gateway {
             lobs: Arc::new(config.lobs),
             isolation: config.isolation,
             common: Arc::default(),
+            client_tls: config.client_tls,
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
             dialer: RwLock::new(Arc::new(Dialer::new(config.upstream, config.link)?)),

@@ -52,6 +52,19 @@ pub struct SessionConfig {
     pub private: [u8; 8],
 }
 
+/// TLS with the client, which is the gateway's business but for its beginning and what it means for authentication.
+#[derive(Debug, Default)]
+pub(crate) struct ClientTls {
+    /// A request for it is granted.
+    pub(crate) is_offered: bool,
+    /// A request was granted.
+    pub(crate) begins: bool,
+    /// The client sees the database's own certificate, so that what is bound to it holds there, too.
+    pub(crate) has_same_certificate: bool,
+    /// Mechanisms with channel binding were taken from the server's list.
+    pub(crate) is_stripped: bool,
+}
+
 /// What the backend calls itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendKey {
@@ -94,6 +107,9 @@ pub enum SessionError {
     /// The server's framing is broken: it may not be a PostgreSQL server.
     #[error("the upstream broke the protocol; is it a PostgreSQL server?")]
     Server(#[source] WireError),
+    /// The client says that it could have bound its login to TLS, had it been offered; the database did offer it.
+    #[error("the client speaks TLS with the gateway, the database too, and the client's SCRAM shows it")]
+    BindingMissed,
     /// The server offers no way of authentication that works through this gateway. The client has been told.
     #[error(
         "the database offers only SCRAM-SHA-256-PLUS, which binds to a TLS connection that ends at the gateway"
@@ -191,6 +207,7 @@ pub struct Session {
     pub(crate) backend_key: Option<BackendKey>,
     /// Code of the request for encryption that was declined last.
     pub(crate) declined: Option<u32>,
+    pub(crate) client_tls: ClientTls,
     /// Passwords and like proofs that the server has asked for and the client has not sent; below zero when they were
     /// sent ahead. While one is due, the server takes any message for it.
     pub(crate) proofs_due: i32,
@@ -266,6 +283,7 @@ impl Session {
             server_dropping: false,
             backend_key: None,
             declined: None,
+            client_tls: ClientTls::default(),
             proofs_due: 0,
             unasked_replies: 0,
             undecoded: 0,

@@ -8,6 +8,10 @@ use onetrip_wire::pg::{
 use crate::remedies::IsolationLevel;
 use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Session, SessionError, Verdict};
 
+/// Answers "yes" to SSLRequest.
+const ENCRYPTED: u8 = b'S';
+/// SSLRequest's code.
+const SSL_REQUEST: u32 = 1234 << 16 | 5679;
 /// Answers "no" to SSLRequest and GSSENCRequest.
 const NOT_ENCRYPTED: u8 = b'N';
 /// Protocol extensions begin with it.
@@ -42,8 +46,16 @@ impl Session {
                     let (major, minor) = ((code >> 16) as u16, code as u16);
                     return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
                 }
+                let grants = self.client_tls.is_offered && code == SSL_REQUEST;
+                if grants && input.len() > length {
+                    // Whoever sits between could have put them there (CVE-2021-23214).
+                    let hint = "This could be a bug of the client, or an attack by somebody between it and the gateway.";
+                    self.refuse("08P01", "received unencrypted data after SSL request", Some(hint));
+                    return Err(SessionError::Client(WireError::Truncated));
+                }
                 let unit = self.connect_unit(now, length);
-                self.to_client.push(NOT_ENCRYPTED);
+                self.to_client.push(if grants { ENCRYPTED } else { NOT_ENCRYPTED });
+                self.client_tls.begins = grants;
                 self.units.bytes_received(unit, 1, now);
                 self.units.settled(unit);
                 self.book_answered(now);
@@ -68,6 +80,49 @@ impl Session {
         }
     }
 
+    /// The gateway speaks TLS with clients that ask for it.
+    pub fn offer_tls(&mut self) {
+        self.client_tls.is_offered = true;
+    }
+
+    /// Whether TLS begins now: the client was just told so.
+    pub fn tls_begins(&mut self) -> bool {
+        std::mem::take(&mut self.client_tls.begins)
+    }
+
+    /// TLS is there, after so many trips of its own.
+    pub fn tls_began(&mut self, now: Moment, trips: u32) {
+        self.client_tls.is_offered = false;
+        for _ in 0..trips {
+            let unit = self.connect_unit(now, 0);
+            self.answer_connect(unit, now);
+        }
+    }
+
+    /// The client's TLS shows the certificate that the database shows.
+    pub fn shows_databases_certificate(&mut self) {
+        self.client_tls.has_same_certificate = true;
+    }
+
+    /// Refuses a login that the server will refuse for a reason it cannot know: to a client that speaks TLS, a list
+    /// without channel binding looks like somebody's work between it and the database, and so it is.
+    fn check_binding(&mut self, header: FrameHeader, input: &[u8]) -> Result<bool, SessionError> {
+        if !self.client_tls.is_stripped || header.tag != frontend::PASSWORD {
+            return Ok(true);
+        }
+        let Some(frame) = input.get(..header.frame_len()) else { return Ok(false) };
+        self.client_tls.is_stripped = false;
+        let body = &frame[onetrip_wire::pg::HEADER_BYTES..];
+        let mechanism = body.iter().position(|byte| *byte == 0).unwrap_or(body.len());
+        if body.get(mechanism + 5) != Some(&b'y') {
+            return Ok(true);
+        }
+        let text = "SCRAM cannot pass a gateway between two TLS connections with different certificates";
+        let hint = "Start onetrip with the database's own certificate (--tls-cert, --tls-key), or connect with                     channel_binding=disable or sslmode=disable.";
+        self.refuse("28000", text, Some(hint));
+        Err(SessionError::BindingMissed)
+    }
+
     /// A password or an authentication step: forwarded as it is.
     pub(crate) fn handle_entering_client(
         &mut self,
@@ -79,6 +134,9 @@ impl Session {
         };
         if self.waits_for_entry(input) {
             // A client sure to be let in sends ahead; the server would read it afterwards, too.
+            return Ok(Verdict::Wait);
+        }
+        if !self.check_binding(header, input)? {
             return Ok(Verdict::Wait);
         }
         if header.tag == frontend::PASSWORD {
@@ -224,9 +282,10 @@ impl Session {
             Authentication::Sasl { .. } => {
                 // Channel binding ties the client to the TLS connection it sees, and that is not the server's.
                 let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
-                if !message.mechanisms().any(|name| binds(&name)) {
+                if self.client_tls.has_same_certificate || !message.mechanisms().any(|name| binds(&name)) {
                     return Ok((true, true));
                 }
+                self.client_tls.is_stripped = true;
                 let kept: Vec<&[u8]> = message.mechanisms().filter(|name| !binds(name)).collect();
                 if kept.is_empty() {
                     let text = "the database offers only SCRAM-SHA-256-PLUS, which cannot pass a gateway";
