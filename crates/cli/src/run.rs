@@ -1,15 +1,16 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use onetrip_gateway::{Gateway, GatewayConfig, Leader, ListenAddress};
 use onetrip_report::{Redirected, RunInfo};
-use onetrip_target::intercept::{Count, Destination, Interceptor, Lead};
+use onetrip_target::intercept::{Count, Destination, Lead};
 use onetrip_target::launch::{
-    ChildExit, Gateways, Program, Redirect, RedirectOptions, Source, Upstream, lead_to_first, lead_to_known,
-    redirect,
+    ChildExit, Gateways, Program, Redirect, RedirectOptions, Source, Upstream, connections_of, lead_to_first,
+    lead_to_known, redirect,
 };
 use onetrip_target::{Conninfo, Environment, Host, SslMode};
 
@@ -20,13 +21,12 @@ use crate::judge::Judge;
 use crate::link;
 use crate::output::{Stream, Subject, write};
 
-/// Where a program connected.
-type Seen = BTreeMap<Destination, Count>;
-
 /// Name of the gateway's socket.
 const SOCKET: &str = ".s.PGSQL.5432";
 /// Places that are named where none of them was the gateway.
 const PLACES_SHOWN: usize = 8;
+/// How often it is looked where a program is connected.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Words of a command line whose names go into the trace: `poetry run python app.py`.
 const NAMED_WORDS: usize = 4;
 
@@ -78,11 +78,11 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
             false => lead_to_known(&upstream.conninfo, gateways),
         }
     });
-    let (exit, seen) = supervise(options, &mut redirect, &gateway, lead)?;
+    let (exit, places) = supervise(options, &mut redirect, &gateway, lead)?;
     let outcome = gateway.stop();
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
-    let how = how_to_connect(&redirect, &address.to_string(), seen.as_ref());
+    let how = how_to_connect(&redirect, &address.to_string(), &places);
     let run = RunInfo {
         command: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         exit_code: match exit {
@@ -90,10 +90,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
             ChildExit::Signal(_) => None,
         },
         trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
-        redirected: seen.as_ref().map(|seen| Redirected {
-            by: "seccomp",
-            connections: seen.values().map(|count| count.led).sum(),
-        }),
+        redirected: places.redirected(),
         pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
     };
     let subject = Subject {
@@ -169,7 +166,7 @@ fn supervise(
     redirect: &mut Redirect,
     gateway: &Gateway,
     lead: Option<Lead>,
-) -> Result<(ChildExit, Option<Seen>)> {
+) -> Result<(ChildExit, Places)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
         let control = Control::listen(gateway.common());
@@ -190,30 +187,83 @@ fn supervise(
                 (program, Some(interceptor))
             }
         };
+        let id = program.id();
+        let mut places = BTreeSet::new();
         let exit = tokio::select! {
             exit = program.wait() => exit.context("cannot tell how the program ended"),
             () = serving => bail!("nobody listens for tests any more"),
+            () = look(id, gateway, &mut places) => bail!("nobody waits for the program any more"),
         };
-        Ok((exit?, interceptor.map(Interceptor::stop)))
+        let places = match interceptor {
+            Some(interceptor) => Places::Led(interceptor.stop()),
+            None => Places::Seen(places),
+        };
+        Ok((exit?, places))
     })
 }
 
-fn how_to_connect(redirect: &Redirect, gateway: &str, seen: Option<&Seen>) -> String {
-    if let Some(seen) = seen {
-        let places: Vec<String> = seen.keys().take(PLACES_SHOWN).map(ToString::to_string).collect();
-        return match places.as_slice() {
-            [] => "The program connected to nothing at all.".to_owned(),
-            places => format!(
-                "The program connected to {}{}. If one of these is the database, name it with --upstream.",
-                places.join(", "),
-                if seen.len() > places.len() { " and others" } else { "" }
-            ),
-        };
+/// While no client has come, looks now and then where the program is connected.
+async fn look(program: Option<u32>, gateway: &Gateway, places: &mut BTreeSet<SocketAddr>) {
+    let Some(program) = program else { return pending().await };
+    while gateway.accepted() == 0 {
+        if places.len() < PLACES_SHOWN {
+            places.extend(connections_of(program));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    pending().await
+}
+
+/// Where a program connected, as far as is known.
+enum Places {
+    /// All places, for each connection was asked about.
+    Led(BTreeMap<Destination, Count>),
+    /// Those that were seen now and then.
+    Seen(BTreeSet<SocketAddr>),
+}
+
+impl Places {
+    fn redirected(&self) -> Option<Redirected> {
+        match self {
+            Self::Led(all) => {
+                Some(Redirected { by: "seccomp", connections: all.values().map(|count| count.led).sum() })
+            }
+            Self::Seen(_) => None,
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Led(all) => all.keys().take(PLACES_SHOWN).map(ToString::to_string).collect(),
+            Self::Seen(some) => some.iter().take(PLACES_SHOWN).map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn how_to_connect(redirect: &Redirect, gateway: &str, places: &Places) -> String {
+    let names = places.names();
+    match (places, names.as_slice()) {
+        (Places::Led(_), []) => return "The program connected to nothing at all.".to_owned(),
+        (Places::Led(_), names) => {
+            let names = names.join(", ");
+            return format!(
+                "The program connected to {names}. If one of these is the database, name it with --upstream."
+            );
+        }
+        (Places::Seen(_), []) => {}
+        (Places::Seen(_), names) => {
+            let names = names.join(", ");
+            return format!(
+                "The program was connected to {names}. If one of these is the database, run it with --upstream \
+                 HOST:PORT --redirect, which leads there whatever its settings say."
+            );
+        }
     }
     let changed: Vec<&str> = redirect.notes.iter().map(|change| change.variable.as_str()).collect();
     format!(
         "The program did not use {}. If it keeps its settings in another variable, name that with --env NAME; if \
-         they are in a file or in its code, start `onetrip gateway` and put its address there (here it was {gateway}).",
+         they are in a file or in its code, add --redirect, or start `onetrip gateway` and put its address there \
+         (here it was {gateway}).",
         if changed.is_empty() { "any variable that was set".to_owned() } else { changed.join(", ") }
     )
 }

@@ -104,3 +104,25 @@ fn a_program_that_reached_no_database_is_told_where_it_went() {
     assert!(report.contains("No connection reached the gateway"), "{report}");
     assert!(report.contains(&other.to_string()), "{report}");
 }
+
+#[test]
+fn without_the_switch_it_is_seen_where_a_program_stays_connected() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let script = format!(
+        "import socket, sys; s = socket.create_connection(('127.0.0.1', {})); s.recv(1)",
+        address.port()
+    );
+    let mut command = onetrip();
+    command.args(["run", "--upstream", "127.0.0.1:1", "sh", "-c", "python3 -c \"$0\"; true", &script]);
+    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut connected, _) = other.accept().unwrap();
+    // Long enough for a busy machine to look at least once.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::io::Write::write_all(&mut connected, b"x").unwrap();
+    let report = text(&child.wait_with_output().unwrap().stderr);
+    assert!(
+        report.contains(&format!("was connected to {address}")) && report.contains("--redirect"),
+        "{report}"
+    );
+}

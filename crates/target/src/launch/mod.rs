@@ -1,6 +1,7 @@
 //! `onetrip run -- PROGRAM`: which database the program means, how its environment is turned towards the gateway, and
 //! the program's life as our child.
 
+mod connections;
 mod lead;
 mod naming;
 mod program;
@@ -9,6 +10,7 @@ mod upstream;
 
 use std::io;
 
+pub use connections::connections_of;
 pub use lead::{Gateways, lead_to_first, lead_to_known};
 pub use program::{ChildExit, Program};
 pub use redirect::{Change, Redirect, RedirectOptions, Untouched, redirect};

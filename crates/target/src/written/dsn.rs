@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Written, ConninfoError> 
 
 /// Writes a value so that libpq reads it back: quoted where it must be.
 pub(crate) fn quote(value: &str) -> String {
-    let plain = !value.is_empty() && !value.bytes().any(|byte| is_blank(byte) || b"'\\".contains(&byte));
+    let plain = !value.is_empty() && !value.bytes().any(|byte| is_blank(byte) || b"'\\;".contains(&byte));
     if plain {
         return value.to_owned();
     }

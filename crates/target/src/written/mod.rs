@@ -102,7 +102,14 @@ impl Written {
         }
         if text.contains('=') {
             let written = dsn::parse(text, 0);
-            let has_semicolons = |written: &Self| written.get("host").is_some_and(|host| host.contains(';'));
+            // Quoted, a semicolon is the host's own.
+            let has_semicolons = |written: &Self| {
+                let host = written.entries.iter().rev().find(|entry| entry.keyword == "host");
+                host.is_some_and(|host| match &host.place {
+                    Place::Pair(bytes) => host.value.contains(';') && !text[bytes.clone()].starts_with('\''),
+                    _ => false,
+                })
+            };
             return match written {
                 Ok(written) if !has_semicolons(&written) => Ok(written),
                 // Whatever is wrong with it, it is wrong as a DSN.
