@@ -89,8 +89,8 @@ pub(crate) struct RunOptions {
     /// Lead what the program and its children connect to at the database's address to the gateway, whatever their
     /// settings say; where nothing names a database, the first connection to port 5432 or 6432, or to a PostgreSQL
     /// server's Unix socket
-    #[arg(long)]
-    pub(crate) redirect: bool,
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(crate) redirect: Option<RedirectWay>,
     /// Where the gateway listens [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "HOST:PORT", value_parser = socket_address)]
     pub(crate) listen: Option<SocketAddr>,
@@ -107,6 +107,17 @@ pub(crate) struct RunOptions {
     /// The program and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
+}
+
+/// What leads a program's connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RedirectWay {
+    /// seccomp where the system allows it, else the library
+    Auto,
+    /// A filter of system calls that asks about each connect: any program, also static ones
+    Seccomp,
+    /// A library before the C library's connect: not static programs, nor Go's
+    Preload,
 }
 
 /// TLS between the program and the gateway.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use onetrip_gateway::{Gateway, GatewayConfig, Leader, ListenAddress};
 use onetrip_report::{Redirected, RunInfo};
-use onetrip_target::intercept::{Count, Destination, Lead};
+use onetrip_target::intercept::{Count, Destination, InterceptError, Lead, is_available};
 use onetrip_target::launch::{
-    ChildExit, Gateways, Program, Redirect, RedirectOptions, Source, Upstream, connections_of, lead_to_first,
-    lead_to_known, redirect,
+    ChildExit, Gateways, LaunchError, Preload, Program, Redirect, RedirectOptions, Source, Upstream,
+    connections_of, lead_to_first, lead_to_known, redirect,
 };
 use onetrip_target::{Conninfo, Environment, Host, SslMode};
 
-use crate::args::{EXIT_JUDGED, RunOptions};
+use crate::args::{EXIT_JUDGED, RedirectWay, RunOptions};
 use crate::control::{self, Control};
 use crate::exit::ExitCode;
 use crate::judge::Judge;
@@ -45,8 +45,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         config.listen = ListenAddress::Tcp(address);
     }
     // A program that is led here whatever its settings say may insist on TLS.
-    config.client_tls = options.tls.acceptor(options.redirect)?;
-    let sockets = match options.redirect {
+    config.client_tls = options.tls.acceptor(options.redirect.is_some())?;
+    let sockets = match options.redirect.is_some() {
         true => {
             Some(tempfile::Builder::new().prefix("onetrip-").tempdir().context("no directory for a socket")?)
         }
@@ -71,13 +71,25 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     };
     announce(&redirect, (!is_open).then(|| upstream.conninfo.address()).as_deref(), &address.to_string());
     link::announce(link.as_ref());
-    let lead = also.map(|unix| {
-        let gateways = Gateways { tcp: address, unix };
-        match is_open {
-            true => lead_to_first(gateways, taken(gateway.leader(), environment.clone())),
-            false => lead_to_known(&upstream.conninfo, gateways),
+    let way = Way::choose(options.redirect)?;
+    let gateways = also.map(|unix| Gateways { tcp: address, unix });
+    let mut lead: Option<Lead> = None;
+    let mut preload = None;
+    match (way, gateways) {
+        (Way::Seccomp, Some(gateways)) if is_open => {
+            lead = Some(lead_to_first(gateways, taken(gateway.leader(), environment.clone())));
         }
-    });
+        (Way::Seccomp, Some(gateways)) => lead = Some(lead_to_known(&upstream.conninfo, gateways)),
+        (Way::Preload, Some(_)) if is_open => {
+            bail!("the preload library must be told which database is meant: name it with --upstream")
+        }
+        (Way::Preload, Some(gateways)) => {
+            let loaded = Preload::new(&upstream.conninfo, &gateways).context("no place for a library")?;
+            redirect.set.extend(loaded.variables(&environment));
+            preload = Some(loaded);
+        }
+        _ => {}
+    }
     let (exit, places) = supervise(options, &mut redirect, &gateway, lead)?;
     let outcome = gateway.stop();
     link::tell(&outcome.links, link.as_ref());
@@ -90,7 +102,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
             ChildExit::Signal(_) => None,
         },
         trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
-        redirected: places.redirected(),
+        redirected: places.redirected().or(preload.map(|_| Redirected { by: "preload", connections: None })),
         pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
     };
     let subject = Subject {
@@ -124,6 +136,31 @@ fn names_of(program: &[OsString]) -> String {
     let names =
         words.filter(|word| is_name(word)).map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
     names.collect::<Vec<_>>().join(" ")
+}
+
+/// What leads a program's connections, if anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Nothing,
+    Seccomp,
+    Preload,
+}
+
+impl Way {
+    fn choose(wanted: Option<RedirectWay>) -> Result<Self> {
+        Ok(match wanted {
+            None => Self::Nothing,
+            Some(RedirectWay::Preload) => Self::Preload,
+            Some(_) if is_available() => Self::Seccomp,
+            Some(RedirectWay::Seccomp) => return Err(LaunchError::from(InterceptError::Unavailable).into()),
+            Some(RedirectWay::Auto) => {
+                eprintln!(
+                    "onetrip: seccomp cannot be used here; a preload library leads all but static programs"
+                );
+                Self::Preload
+            }
+        })
+    }
 }
 
 /// Makes the first server that a program connects to the gateway's.
@@ -225,9 +262,10 @@ enum Places {
 impl Places {
     fn redirected(&self) -> Option<Redirected> {
         match self {
-            Self::Led(all) => {
-                Some(Redirected { by: "seccomp", connections: all.values().map(|count| count.led).sum() })
-            }
+            Self::Led(all) => Some(Redirected {
+                by: "seccomp",
+                connections: Some(all.values().map(|count| count.led).sum()),
+            }),
             Self::Seen(_) => None,
         }
     }

@@ -15,14 +15,18 @@ static SERVER: LazyLock<(u16, std::sync::Mutex<PgServer>)> = LazyLock::new(|| {
     (server.at.port, std::sync::Mutex::new(server))
 });
 
-/// `onetrip run --redirect --upstream 127.0.0.1:PORT OPTIONS COMMAND`, nothing about PostgreSQL in the environment.
+/// `onetrip run --redirect --upstream UPSTREAM COMMAND`, nothing about PostgreSQL in the environment.
 fn redirected(upstream: &str, command: &[&str]) -> Output {
+    redirected_by("--redirect", upstream, command)
+}
+
+fn redirected_by(redirect: &str, upstream: &str, command: &[&str]) -> Output {
     let mut onetrip = onetrip();
     let variables = ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "DATABASE_URL"];
     for variable in variables {
         onetrip.env_remove(variable);
     }
-    onetrip.args(["run", "--redirect", "--upstream", upstream]).args(command);
+    onetrip.args(["run", redirect, "--upstream", upstream]).args(command);
     onetrip.stdin(Stdio::null()).output().expect("onetrip runs")
 }
 
@@ -50,6 +54,32 @@ fn an_address_in_the_code_leads_to_the_gateway_by_ipv4_and_ipv6() {
         let done = redirected(&upstream, &["psql", "-qAtc", "SELECT 41 + 1", &dsn]);
         assert_redirected(&done, 1, "42\n");
     }
+}
+
+#[test]
+fn a_preload_library_does_it_where_seccomp_cannot() {
+    let port = SERVER.0;
+    for host in ["127.0.0.1", "localhost", "::1", "::ffff:127.0.0.1"] {
+        let dsn = format!(
+            "host={host} port={port} user=onetrip password=onetrip-secret dbname=postgres sslmode=disable"
+        );
+        let command = ["sh", "-c", "psql -qAtc 'SELECT 41 + 1' \"$0\"", &dsn];
+        let done = redirected_by("--redirect=preload", &format!("127.0.0.1:{port}"), &command);
+        let report = text(&done.stderr);
+        assert_eq!(text(&done.stdout), "42\n", "{report}");
+        assert!(report.contains("connections to the gateway, by preload"), "{report}");
+        assert!(report.contains("connections  1"), "{report}");
+    }
+    let directory = SERVER.1.lock().unwrap().at.socket_dir.display().to_string();
+    let dsn = format!("host={directory} port={port} user=onetrip password=onetrip-secret dbname=postgres");
+    let done = redirected_by(
+        "--redirect=preload",
+        &format!("{directory}:{port}"),
+        &["psql", "-qAtc", "SELECT 1", &dsn],
+    );
+    assert!(text(&done.stderr).contains("connections  1"), "{}", text(&done.stderr));
+    let open = onetrip().args(["run", "--redirect=preload", "true"]).output().unwrap();
+    assert!(text(&open.stderr).contains("name it with --upstream"), "{}", text(&open.stderr));
 }
 
 #[test]

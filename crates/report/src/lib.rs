@@ -67,8 +67,8 @@ pub struct RunInfo {
 pub struct Redirected {
     /// What led them.
     pub by: &'static str,
-    /// How many were.
-    pub connections: u64,
+    /// How many were, where that is known.
+    pub connections: Option<u64>,
 }
 
 impl<'a> Report<'a> {

@@ -41,7 +41,10 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
             facts.push(("program", program(&run.command, run.exit_code)));
         }
         if let Some(redirected) = &run.redirected {
-            let connections = counted(redirected.connections, "connection", "connections");
+            let connections = match redirected.connections {
+                Some(connections) => counted(connections, "connection", "connections"),
+                None => "connections".to_owned(),
+            };
             facts.push(("redirected", format!("{connections} to the gateway, by {}", redirected.by)));
         }
         if !run.pointed.is_empty() {

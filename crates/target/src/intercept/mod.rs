@@ -95,13 +95,18 @@ pub struct Interceptor {
     seen: Arc<Mutex<BTreeMap<Destination, Count>>>,
 }
 
+/// Whether this system lets a program's connections be intercepted.
+pub fn is_available() -> bool {
+    sys::is_available() && may_take_descriptors()
+}
+
 impl Interception {
     /// Prepares a command.
     ///
     /// # Errors
     /// A system that does not allow it.
     pub fn prepare(command: &mut Command) -> Result<Self, InterceptError> {
-        if !sys::is_available() || !may_take_descriptors() {
+        if !is_available() {
             return Err(InterceptError::Unavailable);
         }
         let (ours, theirs) =

@@ -4,6 +4,7 @@
 mod connections;
 mod lead;
 mod naming;
+mod preload;
 mod program;
 mod redirect;
 mod upstream;
@@ -12,6 +13,7 @@ use std::io;
 
 pub use connections::connections_of;
 pub use lead::{Gateways, lead_to_first, lead_to_known};
+pub use preload::Preload;
 pub use program::{ChildExit, Program};
 pub use redirect::{Change, Redirect, RedirectOptions, Untouched, redirect};
 pub use upstream::{Source, Upstream};
