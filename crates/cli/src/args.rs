@@ -9,6 +9,7 @@ use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, LobPrefetch,
 use onetrip_ledger::Code;
 use onetrip_ledger::judge::{Increase, Limit};
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
+use onetrip_target::tls::{TlsAcceptor, TlsError};
 
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
@@ -17,6 +18,8 @@ use crate::explain::ExplainOptions;
 use crate::lab::LabOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
+use crate::pages::{CompletionsOptions, ManOptions};
+use crate::ready::ReadyOptions;
 
 /// Counts the round trips between a program and its database, and says which of them were avoidable.
 #[derive(Debug, Parser)]
@@ -46,32 +49,51 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
     Ping(PingOptions),
+    /// Say whether a gateway or a PostgreSQL server answers: exit code 0 if so
+    Ready(ReadyOptions),
     /// Put a simulated distance between two programs
     Link(LinkCommandOptions),
     /// Measure what round trips cost, and draw it: workloads with known answers and known trips
     #[cfg(feature = "lab")]
     Lab(LabOptions),
+    /// Print a shell's completions of this command
+    Completions(CompletionsOptions),
+    /// Write the manual's pages into a directory
+    #[command(hide = true)]
+    Man(ManOptions),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program is pointed at the gateway by its environment: PGHOST, PGPORT, PGHOSTADDR, PGSERVICE,
-PGSSLMODE, PGPASSFILE and DATABASE_URL, and every variable named with --env. What was changed is
-printed.
+The program is pointed at the gateway by its environment: libpq's PG* variables, DATABASE_URL, every
+variable named with --env, and all others that name the database's host and port: URLs, also those of
+JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, and pairs such as DB_HOST and DB_PORT.
+What was changed is printed.
 
 The report goes to standard error, because standard output is the program's; --output writes it to
 a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
 found something, 91 when that could not be judged (no session was opened, a scope did not occur,
 records are missing), and 125 when onetrip itself failed.
 
-Without --upstream the database is taken from --env, the PG* variables or DATABASE_URL.")]
+Without --upstream the database is taken from --env, the PG* variables, DATABASE_URL, or from other
+variables if all that name a PostgreSQL server name the same.")]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// Also point the URL, jdbc: URL or DSN in this environment variable at the gateway
+    /// Point the URL, DSN or connection string in this environment variable at the gateway
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) url_variables: Vec<String>,
+    /// Lead what the program and its children connect to at the database's address to the gateway, whatever their
+    /// settings say; where nothing names a database, the first connection to port 5432 or 6432, or to a PostgreSQL
+    /// server's Unix socket
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(crate) redirect: Option<RedirectWay>,
+    /// Where the gateway listens [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "HOST:PORT", value_parser = socket_address)]
+    pub(crate) listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
@@ -81,8 +103,47 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) output: OutputOptions,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
+}
+
+/// What leads a program's connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RedirectWay {
+    /// seccomp where the system allows it, else the library
+    Auto,
+    /// A filter of system calls that asks about each connect: any program, also static ones
+    Seccomp,
+    /// A library before the C library's connect: not static programs, nor Go's
+    Preload,
+}
+
+/// TLS between the program and the gateway.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "TLS with the program")]
+pub(crate) struct TlsOptions {
+    /// Speak TLS with clients that ask for it, with a certificate made at start: enough for sslmode=require
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// The certificate for clients, with its chain: a PEM file. With the database's own, SCRAM with channel binding
+    /// passes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's key: a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+impl TlsOptions {
+    /// What clients are offered; `is_default` where TLS is offered without being asked for.
+    pub(crate) fn acceptor(&self, is_default: bool) -> Result<Option<TlsAcceptor>, TlsError> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => TlsAcceptor::with_files(certificate, key).map(Some),
+            _ if self.tls => TlsAcceptor::with_own_certificate().map(Some),
+            _ if is_default && cfg!(feature = "tls") => TlsAcceptor::with_own_certificate().map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +163,8 @@ pub(crate) struct GatewayOptions {
     /// How long sessions may take, when the gateway is stopped, for what is under way; then they end with 57P01
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
     pub(crate) drain: Duration,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
@@ -384,7 +447,7 @@ impl WatchOptions {
     }
 }
 
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let no_address = || "that name has no address".to_owned();
     let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write HOST:PORT"))?;
     found.next().ok_or_else(no_address)

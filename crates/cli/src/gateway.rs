@@ -24,7 +24,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let upstream = upstream.conninfo;
     let upstream_address = upstream.address();
     let config = GatewayConfig { listen: options.listen.clone(), ..GatewayConfig::new(upstream) };
-    let config = options.watch.apply(config);
+    let config = GatewayConfig { client_tls: options.tls.acceptor(false)?, ..options.watch.apply(config) };
     let link = config.link.clone();
     let mut signals = stop::Waiter::new()?;
     signals.survive_file_limits();
@@ -38,7 +38,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let outcome = if is_urgent { gateway.stop_within(Duration::ZERO) } else { gateway.stop() };
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
-    let how = format!("Point the program at {address}, or run it with: onetrip run -- PROGRAM");
+    let how = format!("Point the program at {address}, or run it with: onetrip run PROGRAM");
     let trace = options.watch.trace.as_ref().map(|path| path.display().to_string());
     let run = RunInfo { trace, trace_error: outcome.trace_error, ..RunInfo::default() };
     let subject = Subject {

@@ -16,8 +16,10 @@ mod lab;
 mod link;
 mod masked;
 mod output;
+mod pages;
 mod ping;
 mod pytest;
+mod ready;
 mod report;
 mod run;
 mod say;
@@ -64,9 +66,12 @@ fn run(command: Command) -> ExitCode {
         Command::Serve(options) => serve::serve(&options),
         Command::Demo(options) => demo::demo(&options),
         Command::Ping(options) => ping::ping(&options),
+        Command::Ready(options) => ready::ready(&options),
         Command::Link(options) => link::link(&options),
         #[cfg(feature = "lab")]
         Command::Lab(options) => lab::lab(&options),
+        Command::Completions(options) => pages::completions(&options),
+        Command::Man(options) => pages::man(&options),
     };
     done.unwrap_or_else(|error| {
         say(explained(&error));

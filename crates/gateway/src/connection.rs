@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use onetrip_session::{Session, SessionConfig, Verdict};
+use onetrip_session::{Session, Verdict};
 use tokio::sync::watch;
 use tokio::time::Sleep;
 
@@ -18,10 +18,8 @@ use crate::dial::Upstream;
 use crate::error::{client_failed, is_gone, server_failed};
 use crate::gateway::{Shared, Stop};
 use crate::leg::Leg;
-use crate::notice::Peer;
-use crate::overflow::TemporaryFiles;
+use crate::opening::{Client, Opened, Opening};
 use crate::recorder::Recorder;
-use crate::socket::Socket;
 use crate::spin::{Spinner, wake_after_a_look};
 
 /// Records are handed on at least this often, so that a trace can be read while it is written.
@@ -58,24 +56,6 @@ struct Connection {
     settled_at: Option<Instant>,
     handed_over_at: Instant,
     path_at: Option<Instant>,
-}
-
-/// A client that was accepted.
-pub(crate) struct Client {
-    pub(crate) socket: Socket,
-    pub(crate) peer: Peer,
-}
-
-/// A connection in its youth: the client has not sent its startup packet, or the database is not reached yet.
-struct Opening {
-    shared: Arc<Shared>,
-    recorder: Recorder,
-    peer: Peer,
-    session: Box<Session>,
-    client: Leg,
-    up: Buffer,
-    down: Buffer,
-    cancel_key: [u8; 4],
 }
 
 /// Serves one client until it is gone, or until all are to stop.
@@ -134,107 +114,7 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// How a client's first packets end.
-enum Opened {
-    Session,
-    /// Asked for by this process id and key.
-    Cancel((u32, [u8; 4])),
-    Gone,
-}
-
-impl Opening {
-    fn new(client: Client, shared: Arc<Shared>, recorder: Recorder) -> Result<Self, GatewayError> {
-        let (mut cancel_key, mut private) = ([0; 4], [0; 8]);
-        for random in [&mut cancel_key[..], &mut private] {
-            getrandom::fill(random)
-                .map_err(|error| GatewayError::Start(io::Error::other(error.to_string())))?;
-        }
-        let config = SessionConfig {
-            hasher: shared.hasher.clone(),
-            cancel_key,
-            keep_values: shared.keep_values,
-            remedies: shared.remedies.clone(),
-            verify: shared.verify,
-            lobs: Arc::clone(&shared.lobs),
-            isolation: shared.isolation,
-            common: Arc::clone(&shared.common),
-            texts: Arc::clone(&shared.texts),
-            private,
-            overflow: Some(Arc::new(TemporaryFiles)),
-        };
-        let session = Box::new(Session::new(config));
-        let Client { socket, peer } = client;
-        let (client, up, down) = (Leg::plain(socket), Buffer::new(), Buffer::new());
-        Ok(Self { shared, recorder, peer, session, client, up, down, cancel_key })
-    }
-
-    /// Answers requests for encryption until the startup packet is there, or a cancel request.
-    async fn open(&mut self) -> Result<Opened, GatewayError> {
-        let Self { session, client, up, down, shared, .. } = self;
-        loop {
-            match session.handle_client(shared.now(), up.undecided())? {
-                Verdict::Wait => {
-                    poll_fn(|cx| send(client, down, cx)).await.map_err(client_failed)?;
-                    match poll_fn(|cx| read(client, up, cx)).await.map_err(client_failed)? {
-                        0 => return Ok(Opened::Gone),
-                        count => up.filled(count),
-                    }
-                }
-                Verdict::Replace(bytes) => {
-                    up.drop_undecided(bytes);
-                    down.insert(session.to_client());
-                }
-                Verdict::Connect(bytes) => {
-                    up.drop_undecided(bytes);
-                    down.insert(session.to_client());
-                    return Ok(Opened::Session);
-                }
-                Verdict::Cancel { process_id, key, .. } => return Ok(Opened::Cancel((process_id, key))),
-                Verdict::Forward(bytes) => up.forward(bytes),
-                // Nothing waits for a server that is not there yet.
-                Verdict::Hold => return Ok(Opened::Gone),
-            }
-        }
-    }
-
-    /// Connects to the database; a failure is told to the client in words that its driver shows.
-    async fn dial(&mut self) -> Result<(Leg, Upstream), GatewayError> {
-        match self.shared.dialer.dial().await {
-            Ok((leg, upstream, _)) => Ok((leg, upstream)),
-            Err(error) => {
-                let message = format!("onetrip cannot reach the database: {error}");
-                self.session.refuse("08006", &message, Some("Check the gateway's --upstream."));
-                Err(error)
-            }
-        }
-    }
-
-    fn refuse_for_stop(&mut self) -> GatewayError {
-        self.session.refuse("57P03", "the gateway is shutting down", None);
-        GatewayError::Stopping
-    }
-
-    async fn say_last_words(&mut self) {
-        self.down.insert(self.session.to_client());
-        let _ = poll_fn(|cx| send(&mut self.client, &mut self.down, cx)).await;
-        let _ = poll_fn(|cx| self.client.poll_shutdown(cx)).await;
-    }
-
-    fn end_books(&mut self) {
-        end_books(&mut self.session, self.peer.number, &self.shared, &self.recorder);
-    }
-}
-
-/// Reads into a buffer, which has memory only if there is something to read.
-fn read(leg: &mut Leg, into: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-    let read = leg.poll_read(cx, into.free());
-    if read.is_pending() {
-        into.rest();
-    }
-    read
-}
-
-fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Recorder) {
+pub(crate) fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Recorder) {
     if !session.has_records() {
         return;
     }
@@ -243,7 +123,7 @@ fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Rec
 }
 
 /// Sends what is decided; ready when all of it is sent.
-fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+pub(crate) fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
     while !buffer.is_sent() {
         let count = ready!(leg.poll_write(cx, buffer.unsent()))?;
         if count == 0 {
@@ -255,7 +135,10 @@ fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Re
 }
 
 impl Connection {
-    fn new(opening: Opening, server: Leg, upstream: Upstream) -> Self {
+    fn new(mut opening: Opening, server: Leg, upstream: Upstream) -> Self {
+        if opening.shows_certificate_of(&server) {
+            opening.session.shows_databases_certificate();
+        }
         let Opening { shared, recorder, peer, mut session, client, mut up, down, cancel_key } = opening;
         up.insert(session.to_server());
         Self {

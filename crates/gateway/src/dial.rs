@@ -69,6 +69,11 @@ impl Dialer {
         Ok(Self { conninfo, tls, links: link.map(Links::new) })
     }
 
+    /// Another database, as far away.
+    pub(crate) fn leading_to(&self, conninfo: Conninfo) -> Result<Self, GatewayError> {
+        Self::new(conninfo, self.links.as_ref().map(|links| links.spec().clone()))
+    }
+
     /// Cuts the simulated links and tells what they carried.
     pub(crate) fn stop_links(&self) -> Vec<LinkOutcome> {
         self.links.as_ref().map_or_else(Vec::new, Links::stop)

@@ -27,6 +27,17 @@ pub enum GatewayError {
     /// The conversation broke.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// A client and the gateway cannot agree on TLS.
+    #[error("a client and the gateway cannot speak TLS: {source}{}", tls_hint(source))]
+    ClientTls {
+        /// What rustls says.
+        source: rustls::Error,
+    },
+    /// A client began with TLS, and did not say what is to follow.
+    #[error(
+        "a client began with TLS without ALPN \"postgresql\", which PostgreSQL refuses: let it ask for TLS first (sslnegotiation=postgres)"
+    )]
+    NoProtocol,
     /// A socket failed.
     #[error("{side}: {source}")]
     Socket {
@@ -41,6 +52,17 @@ pub enum GatewayError {
     /// A thread or a runtime cannot be made.
     #[error("cannot start the gateway: {0}")]
     Start(#[source] io::Error),
+}
+
+fn tls_hint(error: &rustls::Error) -> &'static str {
+    use rustls::AlertDescription::{BadCertificate, CertificateUnknown, UnknownCA};
+    match error {
+        rustls::Error::AlertReceived(BadCertificate | CertificateUnknown | UnknownCA) => {
+            "; it checks certificates (sslmode=verify-ca or verify-full): start onetrip with --tls-cert and --tls-key \
+             of a certificate that it trusts, or let it connect with sslmode=require"
+        }
+        _ => "",
+    }
 }
 
 fn listen_hint(error: &io::Error) -> &'static str {

@@ -4,16 +4,17 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use onetrip_ledger::trace::TraceHeader;
+use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, Moment, StreamEncoder, ValueHasher};
 use onetrip_link::LinkSpec;
 use onetrip_session::{Common, IsolationLevel, LobPolicy, Remedies, SessionError, Texts, Verify};
 use onetrip_target::Conninfo;
+use onetrip_target::tls::TlsAcceptor;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc, watch};
@@ -22,10 +23,11 @@ use tokio::task::LocalSet;
 use crate::GatewayError;
 use crate::address::ListenAddress;
 use crate::cancel::Cancels;
-use crate::connection::{Client, serve};
+use crate::connection::serve;
 use crate::dial::Dialer;
 use crate::links::LinkOutcome;
 use crate::notice::{Kind, Peer, notice, tell_left_out};
+use crate::opening::Client;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
 use crate::socket::{Liveness, Socket};
 use crate::spin::SpinLimit;
@@ -46,6 +48,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct GatewayConfig {
     /// Where clients connect.
     pub listen: ListenAddress,
+    /// A Unix socket where they can connect, too.
+    pub also_listen: Option<PathBuf>,
     /// Where the database is, and how to speak TLS with it.
     pub upstream: Conninfo,
     /// Where to write the trace.
@@ -71,6 +75,8 @@ pub struct GatewayConfig {
     pub isolation: Option<IsolationLevel>,
     /// A distance to put between the gateway and the database.
     pub link: Option<LinkSpec>,
+    /// TLS for clients that ask for it; `None` tells them that there is none.
+    pub client_tls: Option<TlsAcceptor>,
 }
 
 impl GatewayConfig {
@@ -81,6 +87,7 @@ impl GatewayConfig {
     pub fn new(upstream: Conninfo) -> Self {
         Self {
             listen: ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))),
+            also_listen: None,
             upstream,
             trace: None,
             keep_values: false,
@@ -93,6 +100,7 @@ impl GatewayConfig {
             lobs: LobPolicy::default(),
             isolation: None,
             link: None,
+            client_tls: None,
         }
     }
 }
@@ -107,6 +115,29 @@ pub struct Gateway {
     stop: watch::Sender<Stop>,
     threads: Vec<JoinHandle<()>>,
     recorder: RecorderThread,
+    command: String,
+}
+
+/// Gives a gateway its database after it was started. The gateway cannot stop before this is dropped.
+#[derive(Debug)]
+pub struct Leader {
+    shared: Arc<Shared>,
+    recorder: Recorder,
+    command: String,
+}
+
+impl Leader {
+    /// Connections from now on lead to this database, and so does the report.
+    ///
+    /// # Errors
+    /// TLS settings that cannot be used.
+    pub fn lead_to(&self, upstream: Conninfo) -> Result<(), GatewayError> {
+        let mut stream = origin(&upstream, self.shared.settle, &self.command);
+        let mut dialer = self.shared.dialer.write().unwrap_or_else(PoisonError::into_inner);
+        *dialer = Arc::new(dialer.leading_to(upstream)?);
+        self.recorder.take_last(TRACE_STREAM, &mut stream);
+        Ok(())
+    }
 }
 
 /// Whether connections go on.
@@ -144,9 +175,10 @@ pub(crate) struct Shared {
     pub(crate) isolation: Option<IsolationLevel>,
     pub(crate) common: Arc<Common>,
     pub(crate) texts: Arc<Texts>,
+    pub(crate) client_tls: Option<TlsAcceptor>,
     pub(crate) spin: SpinLimit,
     pub(crate) cancels: Cancels,
-    pub(crate) dialer: Arc<Dialer>,
+    dialer: RwLock<Arc<Dialer>>,
     accepted: AtomicU64,
     /// Connections that are open.
     open: AtomicU64,
@@ -154,6 +186,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// What connects to the database.
+    pub(crate) fn dialer(&self) -> Arc<Dialer> {
+        Arc::clone(&self.dialer.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The time on the trace's clock.
     pub(crate) fn now(&self) -> Moment {
         Moment(self.started.elapsed().as_nanos() as u64)
@@ -169,14 +206,7 @@ impl Gateway {
     pub fn start(config: GatewayConfig) -> Result<Self, GatewayError> {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = config.threads.unwrap_or(cores).max(1);
-        let mut origin = StreamEncoder::default();
-        let program = concat!("onetrip ", env!("CARGO_PKG_VERSION"));
-        origin.origin(
-            program.as_bytes(),
-            config.upstream.address().as_bytes(),
-            config.settle.as_nanos() as u64,
-            config.command.as_bytes(),
-        );
+        let mut origin = origin(&config.upstream, config.settle, &config.command);
         let shared = Arc::new(Shared {
             started: Instant::now(),
             hasher: ValueHasher::new(),
@@ -188,9 +218,10 @@ impl Gateway {
             isolation: config.isolation,
             common: Arc::default(),
             texts: Arc::default(),
+            client_tls: config.client_tls,
             spin: SpinLimit::new(config.spin),
             cancels: Cancels::default(),
-            dialer: Arc::new(Dialer::new(config.upstream, config.link)?),
+            dialer: RwLock::new(Arc::new(Dialer::new(config.upstream, config.link)?)),
             accepted: AtomicU64::new(0),
             open: AtomicU64::new(0),
             next_number: AtomicU32::new(1),
@@ -201,6 +232,7 @@ impl Gateway {
             ListenAddress::Unix(path) => place_of(path).map(|place| (path.clone(), place)),
             ListenAddress::Tcp(_) => None,
         };
+        let also = config.also_listen.map(also_listen).transpose()?;
         let trace = config.trace.as_deref().map(|path| (path, TraceHeader::now(config.keep_values)));
         let recorder = RecorderThread::start(trace, origin.take_block())?;
         let (stop, stopped) = watch::channel(Stop::No);
@@ -212,15 +244,23 @@ impl Gateway {
             let worker = Worker { shared: Arc::clone(&shared), recorder: recorder.recorder() };
             threads.push(worker.start(receiver, stopped.clone())?);
         }
-        let accepting = Arc::clone(&shared);
-        let accept = move || runtime.block_on(accept(listener, senders, accepting, stopped));
-        threads.push(spawn("onetrip-accept", accept)?);
-        Ok(Self { address, shared, file, stop, threads, recorder })
+        for (listener, runtime) in also.into_iter().chain([(listener, runtime)]) {
+            let (senders, accepting, stopped) = (senders.clone(), Arc::clone(&shared), stopped.clone());
+            let accept = move || runtime.block_on(accept(listener, senders, accepting, stopped));
+            threads.push(spawn("onetrip-accept", accept)?);
+        }
+        Ok(Self { address, shared, file, stop, threads, recorder, command: config.command })
     }
 
     /// Where it listens, with the port that it got.
     pub fn address(&self) -> &ListenAddress {
         &self.address
+    }
+
+    /// What gives it another database.
+    pub fn leader(&self) -> Leader {
+        let (shared, recorder) = (Arc::clone(&self.shared), self.recorder.recorder());
+        Leader { shared, recorder, command: self.command.clone() }
     }
 
     /// What its sessions share: the counts so far are in there.
@@ -261,7 +301,7 @@ impl Gateway {
             }
         }
         let Recorded { analyzer, trace_error } = self.recorder.finish(trace_patience);
-        let links = self.shared.dialer.stop_links();
+        let links = self.shared.dialer().stop_links();
         tell_left_out();
         Outcome { analyzer, accepted: self.shared.accepted.load(Ordering::Relaxed), trace_error, links }
     }
@@ -380,7 +420,9 @@ impl Drop for Alive {
 /// What a connection's end is about.
 fn kind_of(error: &GatewayError) -> Kind {
     match error {
-        GatewayError::Session(SessionError::Client(_)) => Kind::Client,
+        GatewayError::Session(SessionError::Client(_) | SessionError::BindingMissed)
+        | GatewayError::ClientTls { .. }
+        | GatewayError::NoProtocol => Kind::Client,
         GatewayError::Dial(_) | GatewayError::Tls(_) => Kind::Dial,
         _ => Kind::Server,
     }
@@ -502,6 +544,22 @@ async fn accept(
             }
         }
     }
+}
+
+/// The trace's record of where this run leads.
+fn origin(upstream: &Conninfo, settle: Duration, command: &str) -> StreamEncoder {
+    let mut origin = StreamEncoder::default();
+    let program = concat!("onetrip ", env!("CARGO_PKG_VERSION"));
+    let address = upstream.address();
+    origin.origin(program.as_bytes(), address.as_bytes(), settle.as_nanos() as u64, command.as_bytes());
+    origin
+}
+
+/// A second listener, with the runtime that its socket belongs to.
+fn also_listen(path: PathBuf) -> Result<(Listener, Runtime), GatewayError> {
+    let runtime = runtime()?;
+    let (listener, _) = Listener::bind(&ListenAddress::Unix(path), &runtime)?;
+    Ok((listener, runtime))
 }
 
 /// A runtime of one thread that looks at its sockets at every turn, so that a spinning task sees what comes.

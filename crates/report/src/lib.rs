@@ -62,6 +62,10 @@ pub struct RunInfo {
     pub trace_error: Option<String>,
     /// Scopes are tests that the program's runner named.
     pub has_tests: bool,
+    /// The program's variables that were pointed at the gateway.
+    pub pointed: Vec<String>,
+    /// How connections were led to the gateway whatever the program's settings say; `None` if they were not.
+    pub redirected: Option<Redirected>,
 }
 
 impl RunInfo {
@@ -73,6 +77,15 @@ impl RunInfo {
             (None, Some(signal)) => Some(format!("signal {signal}")),
         }
     }
+}
+
+/// Connections that were led to the gateway.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Redirected {
+    /// What led them.
+    pub by: &'static str,
+    /// How many were, where that is known.
+    pub connections: Option<u64>,
 }
 
 impl<'a> Report<'a> {

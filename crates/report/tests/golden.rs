@@ -26,6 +26,7 @@ fn a_loop_is_told_in_one_sentence_with_its_proof_and_fix() {
         command: vec!["python3".into(), "report.py".into(), "--month=last month".into()],
         exit_code: Some(0),
         trace: Some("run.trace".into()),
+        pointed: vec!["PGHOST".into(), "PGPORT".into()],
         ..RunInfo::default()
     };
     let prices = story_prices();

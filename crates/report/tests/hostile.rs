@@ -62,6 +62,8 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
         trace: Some(text.into()),
         trace_error: Some(text.into()),
         has_tests: true,
+        pointed: vec![text.into()],
+        redirected: None,
     };
     let judgement = Judgement { verdicts, comparison: Some(comparison) };
     let refusal = Refusal { sqlstate: text.into(), message: text.into(), sessions: 1 };

@@ -64,6 +64,19 @@ pub struct SessionConfig {
     pub overflow: Option<Arc<dyn Overflow>>,
 }
 
+/// TLS with the client, which is the gateway's business but for its beginning and what it means for authentication.
+#[derive(Debug, Default)]
+pub(crate) struct ClientTls {
+    /// A request for it is granted.
+    pub(crate) is_offered: bool,
+    /// A request was granted.
+    pub(crate) begins: bool,
+    /// The client sees the database's own certificate, so that what is bound to it holds there, too.
+    pub(crate) has_same_certificate: bool,
+    /// Mechanisms with channel binding were taken from the server's list.
+    pub(crate) is_stripped: bool,
+}
+
 /// What the backend calls itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendKey {
@@ -106,6 +119,9 @@ pub enum SessionError {
     /// The server's framing is broken: it may not be a PostgreSQL server.
     #[error("the upstream broke the protocol; is it a PostgreSQL server?")]
     Server(#[source] WireError),
+    /// The client says that it could have bound its login to TLS, had it been offered; the database did offer it.
+    #[error("the client speaks TLS with the gateway, the database too, and the client's SCRAM shows it")]
+    BindingMissed,
     /// The server offers no way of authentication that works through this gateway. The client has been told.
     #[error(
         "the database offers only SCRAM-SHA-256-PLUS, which binds to a TLS connection that ends at the gateway"
@@ -211,8 +227,9 @@ pub struct Session {
     /// What passes by from the server is dropped: it is the session's own.
     pub(crate) server_dropping: bool,
     pub(crate) backend_key: Option<BackendKey>,
-    /// Requests for encryption that were declined.
-    pub(crate) declined: Declined,
+    /// Requests for encryption that were answered.
+    pub(crate) answered: Answered,
+    pub(crate) client_tls: ClientTls,
     /// Passwords and like proofs that the server has asked for and the client has not sent; below zero when they were
     /// sent ahead. While one is due, the server takes any message for it.
     pub(crate) proofs_due: i32,
@@ -223,9 +240,9 @@ pub struct Session {
     pub(crate) client_left_at: Option<Moment>,
 }
 
-/// Which requests for encryption were declined: each may be made once.
+/// Which requests for encryption were answered: each may be made once.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Declined {
+pub(crate) struct Answered {
     pub(crate) ssl: bool,
     pub(crate) gssapi: bool,
 }
@@ -299,7 +316,8 @@ impl Session {
             server_passing: 0,
             server_dropping: false,
             backend_key: None,
-            declined: Declined::default(),
+            answered: Answered::default(),
+            client_tls: ClientTls::default(),
             proofs_due: 0,
             unasked_replies: 0,
             undecoded: 0,

@@ -8,10 +8,14 @@ use onetrip_wire::pg::{
 use crate::remedies::IsolationLevel;
 use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Session, SessionError, Verdict};
 
+/// Answers "yes" to SSLRequest.
+const ENCRYPTED: u8 = b'S';
 /// Answers "no" to SSLRequest and GSSENCRequest.
 const NOT_ENCRYPTED: u8 = b'N';
 /// Second word of a CancelRequest.
 const CANCEL_CODE: [u8; 4] = 80_877_102_u32.to_be_bytes();
+/// So many bytes of a SCRAM login hold the mechanism and what it says of channel binding.
+const BINDING_BYTES: usize = 64;
 /// Protocol extensions begin with it.
 const EXTENSION_PREFIX: &[u8] = b"_pq_.";
 
@@ -43,7 +47,7 @@ impl Session {
         let Some(packet) = input.get(..length) else { return Ok(Verdict::Wait) };
         match Startup::decode(&packet[4..]) {
             Ok(request @ (Startup::SslRequest | Startup::GssEncRequest)) => {
-                self.decline_encryption(now, &request, packet, input.len() - length)
+                self.answer_encryption(now, &request, packet, input.len() - length)
             }
             // Like every length that cannot be, a key of another is nothing to answer.
             Ok(Startup::Cancel(request)) => match request.key.try_into() {
@@ -66,26 +70,33 @@ impl Session {
         }
     }
 
-    /// Answers a request for encryption with "no", once for each kind (`ProcessStartupPacket`).
-    fn decline_encryption(
+    /// Answers a request for encryption, once for each kind (`ProcessStartupPacket`).
+    fn answer_encryption(
         &mut self,
         now: Moment,
         request: &Startup<'_>,
         packet: &[u8],
         more: usize,
     ) -> Result<Verdict, SessionError> {
-        let (was_declined, name) = match request {
-            Startup::SslRequest => (&mut self.declined.ssl, "SSL"),
-            _ => (&mut self.declined.gssapi, "GSSAPI encryption"),
+        let (was_answered, name) = match request {
+            Startup::SslRequest => (&mut self.answered.ssl, "SSL"),
+            _ => (&mut self.answered.gssapi, "GSSAPI encryption"),
         };
-        if std::mem::replace(was_declined, true) {
-            // A request that was declined is no request any more.
+        if std::mem::replace(was_answered, true) {
+            // A request that was answered is no request any more.
             let code = packet[4..].first_chunk().map_or(0, |code| u32::from_be_bytes(*code));
             let (major, minor) = ((code >> 16) as u16, code as u16);
             return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
         }
+        let grants = self.client_tls.is_offered && matches!(request, Startup::SslRequest);
         let unit = self.connect_unit(now, packet.len());
-        self.to_client.push(NOT_ENCRYPTED);
+        if !grants {
+            self.to_client.push(NOT_ENCRYPTED);
+        } else if more == 0 {
+            self.to_client.push(ENCRYPTED); // after it, words in clear text would be nonsense
+            self.answered.gssapi = true; // inside TLS there is no other encryption
+            self.client_tls.begins = true;
+        }
         self.units.bytes_received(unit, 1, now);
         self.units.settled(unit);
         self.book_answered(now);
@@ -95,6 +106,50 @@ impl Session {
             return Err(SessionError::Client(WireError::Trailing(more)));
         }
         Ok(Verdict::Replace(packet.len()))
+    }
+
+    /// The gateway speaks TLS with clients that ask for it.
+    pub fn offer_tls(&mut self) {
+        self.client_tls.is_offered = true;
+    }
+
+    /// Whether TLS begins now: the client was just told so.
+    pub fn tls_begins(&mut self) -> bool {
+        std::mem::take(&mut self.client_tls.begins)
+    }
+
+    /// TLS is there, after so many trips of its own.
+    pub fn tls_began(&mut self, now: Moment, trips: u32) {
+        self.client_tls.is_offered = false;
+        for _ in 0..trips {
+            let unit = self.connect_unit(now, 0);
+            self.answer_connect(unit, now);
+        }
+    }
+
+    /// The client's TLS shows the certificate that the database shows.
+    pub fn shows_databases_certificate(&mut self) {
+        self.client_tls.has_same_certificate = true;
+    }
+
+    /// Refuses a login that the server will refuse for a reason it cannot know: to a client that speaks TLS, a list
+    /// without channel binding looks like somebody's work between it and the database, and so it is.
+    fn check_binding(&mut self, header: FrameHeader, input: &[u8]) -> Result<bool, SessionError> {
+        if !self.client_tls.is_stripped || header.tag != frontend::PASSWORD {
+            return Ok(true);
+        }
+        let Some(start) = input.get(..header.frame_len().min(BINDING_BYTES)) else { return Ok(false) };
+        self.client_tls.is_stripped = false;
+        let body = &start[onetrip_wire::pg::HEADER_BYTES..];
+        let mechanism = body.iter().position(|byte| *byte == 0).unwrap_or(body.len());
+        if body.get(mechanism + 5) != Some(&b'y') {
+            return Ok(true);
+        }
+        let text = "SCRAM cannot pass a gateway between two TLS connections with different certificates";
+        let hint = "Start onetrip with the database's own certificate (--tls-cert, --tls-key), or connect with \
+                    channel_binding=disable or sslmode=disable.";
+        self.refuse("28000", text, Some(hint));
+        Err(SessionError::BindingMissed)
     }
 
     /// A password or an authentication step: forwarded as it is.
@@ -108,6 +163,9 @@ impl Session {
         };
         if self.waits_for_entry(input) {
             // A client sure to be let in sends ahead; the server would read it afterwards, too.
+            return Ok(Verdict::Wait);
+        }
+        if !self.check_binding(header, input)? {
             return Ok(Verdict::Wait);
         }
         if header.tag == frontend::PASSWORD {
@@ -258,9 +316,10 @@ impl Session {
             Authentication::Sasl { .. } => {
                 // Channel binding ties the client to the TLS connection it sees, and that is not the server's.
                 let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
-                if !message.mechanisms().any(|name| binds(&name)) {
+                if self.client_tls.has_same_certificate || !message.mechanisms().any(|name| binds(&name)) {
                     return Ok((true, true));
                 }
+                self.client_tls.is_stripped = true;
                 let kept: Vec<&[u8]> = message.mechanisms().filter(|name| !binds(name)).collect();
                 if kept.is_empty() {
                     let text = "the database offers only SCRAM-SHA-256-PLUS, which cannot pass a gateway";

@@ -9,6 +9,7 @@ mod conninfo;
 mod environment;
 mod error;
 mod host;
+pub mod intercept;
 mod kept;
 pub mod launch;
 pub mod passfile;

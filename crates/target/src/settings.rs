@@ -134,6 +134,11 @@ pub(crate) fn is_keyword(name: &str) -> bool {
     KEYWORDS.iter().any(|keyword| keyword.name == name)
 }
 
+/// Whether libpq reads this variable.
+pub(crate) fn is_libpq_variable(name: &str) -> bool {
+    name == "PGREQUIRESSL" || KEYWORDS.iter().any(|keyword| keyword.variable == Some(name))
+}
+
 /// The variable that sets a keyword.
 pub(crate) fn variable_of(name: &str) -> Option<&'static str> {
     KEYWORDS.iter().find(|keyword| keyword.name == name).and_then(|keyword| keyword.variable)

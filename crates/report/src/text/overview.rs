@@ -40,6 +40,16 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
         if !run.command.is_empty() {
             facts.push(("program", program(run)));
         }
+        if let Some(redirected) = &run.redirected {
+            let connections = match redirected.connections {
+                Some(connections) => counted(connections, "connection", "connections"),
+                None => "connections".to_owned(),
+            };
+            facts.push(("redirected", format!("{connections} to the gateway, by {}", redirected.by)));
+        }
+        if !run.pointed.is_empty() {
+            facts.push(("environment", format!("{} pointed at the gateway", run.pointed.join(", "))));
+        }
     }
     if !summary.upstream.is_empty() {
         facts.push(("database", database(summary)));
