@@ -20,11 +20,12 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?;
     check_upstream(&upstream.conninfo)?;
-    warn(options, &upstream);
+    let client_tls = options.tls.acceptor(false)?;
+    warn(options, &upstream, client_tls.is_some());
     let upstream = upstream.conninfo;
     let upstream_address = upstream.address();
     let config = GatewayConfig { listen: options.listen.clone(), ..GatewayConfig::new(upstream) };
-    let config = GatewayConfig { client_tls: options.tls.acceptor(false)?, ..options.watch.apply(config) };
+    let config = GatewayConfig { client_tls, ..options.watch.apply(config) };
     let link = config.link.clone();
     let mut signals = stop::Waiter::new()?;
     signals.survive_file_limits();
@@ -81,11 +82,12 @@ pub(crate) fn check_upstream(upstream: &Conninfo) -> Result<()> {
 }
 
 /// Says what others may see.
-fn warn(options: &GatewayOptions, upstream: &Upstream) {
+fn warn(options: &GatewayOptions, upstream: &Upstream, offers_tls: bool) {
     if let ListenAddress::Tcp(address) = &options.listen {
         if !address.ip().is_loopback() {
+            let who = if offers_tls { "clients that do not ask for TLS" } else { "clients" };
             say(format_args!(
-                "warning: what clients send to {address} is not encrypted: passwords, statements and rows can be read on \
+                "warning: what {who} send to {address} is not encrypted: passwords, statements and rows can be read on \
                  the network between them and here"
             ));
         }
