@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +14,7 @@ use onetrip_target::launch::{
     connections_of, lead_to_first, lead_to_known, redirect,
 };
 use onetrip_target::{Conninfo, Environment, Host, SslMode};
+use tempfile::TempDir;
 
 use crate::args::{RedirectWay, RunOptions};
 use crate::control::{self, Control};
@@ -42,23 +44,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &options.url_variables, &environment)?;
     check_upstream(&upstream.conninfo)?;
-    let config = GatewayConfig {
-        command: names_of(&options.program),
-        ..GatewayConfig::new(upstream.conninfo.clone())
-    };
-    let mut config = options.watch.apply(config);
-    if let Some(address) = options.listen {
-        config.listen = ListenAddress::Tcp(address);
-    }
-    // A program that is led here whatever its settings say may insist on TLS.
-    config.client_tls = options.tls.acceptor(options.redirect.is_some())?;
-    let sockets = match options.redirect.is_some() {
-        true => {
-            Some(tempfile::Builder::new().prefix("onetrip-").tempdir().context("no directory for a socket")?)
-        }
-        false => None,
-    };
-    config.also_listen = sockets.as_ref().map(|directory| directory.path().join(SOCKET));
+    let sockets = options.redirect.map(|_| tempfile::Builder::new().prefix("onetrip-").tempdir());
+    let sockets = sockets.transpose().context("no directory for a socket")?;
+    let config = configure(options, &upstream.conninfo, sockets.as_ref().map(TempDir::path))?;
     let also = config.also_listen.clone();
     let link = config.link.clone();
     let gateway = Gateway::start(config)?;
@@ -89,23 +77,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = how_to_connect(&redirect, &address.to_string(), &ended.places);
-    let (exit_code, signal) = match ended.exit {
-        ChildExit::Code(code) => (Some(code), None),
-        ChildExit::Signal(signal) => (None, Some(signal)),
-    };
-    let run = RunInfo {
-        command: masked(&options.program),
-        exit_code,
-        signal,
-        trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
-        trace_error: outcome.trace_error,
-        has_tests: ended.has_tests,
-        redirected: ended
-            .places
-            .redirected()
-            .or(preload.map(|_| Redirected { by: "preload", connections: None })),
-        pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
-    };
+    let preloaded = preload.map(|_| Redirected { by: "preload", connections: None });
+    let run = ended.describe(options, &redirect, preloaded, outcome.trace_error);
     let subject = Subject {
         run: Some(&run),
         how_to_connect: &how,
@@ -123,12 +96,52 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     Ok(ExitCode::from(ended.exit.code()))
 }
 
+/// What the gateway is told; with a directory, it listens at a socket in there, too.
+fn configure(options: &RunOptions, upstream: &Conninfo, sockets: Option<&Path>) -> Result<GatewayConfig> {
+    let config =
+        GatewayConfig { command: names_of(&options.program), ..GatewayConfig::new(upstream.clone()) };
+    let mut config = options.watch.apply(config);
+    if let Some(address) = options.listen {
+        config.listen = ListenAddress::Tcp(address);
+    }
+    // A program that is led here whatever its settings say may insist on TLS.
+    config.client_tls = options.tls.acceptor(options.redirect.is_some())?;
+    config.also_listen = sockets.map(|directory| directory.join(SOCKET));
+    Ok(config)
+}
+
 /// How the program ended.
 struct Ended {
     exit: ChildExit,
     /// Its runner named tests.
     has_tests: bool,
     places: Places,
+}
+
+impl Ended {
+    /// The run, for its report.
+    fn describe(
+        &self,
+        options: &RunOptions,
+        redirect: &Redirect,
+        preloaded: Option<Redirected>,
+        trace_error: Option<String>,
+    ) -> RunInfo {
+        let (exit_code, signal) = match self.exit {
+            ChildExit::Code(code) => (Some(code), None),
+            ChildExit::Signal(signal) => (None, Some(signal)),
+        };
+        RunInfo {
+            command: masked(&options.program),
+            exit_code,
+            signal,
+            trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
+            trace_error,
+            has_tests: self.has_tests,
+            redirected: self.places.redirected().or(preloaded),
+            pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
+        }
+    }
 }
 
 /// Where the program reaches a gateway that may listen at every address of this machine.
