@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::harmless::{reads_ahead, serves_repeat};
+use super::harmless::{reads_ahead, reads_portal_ahead, serves_named_repeat};
 use super::messages::{DATE, INT4, bind_binary, parse_typed};
 use super::stage::{Hole, Session, Stage};
 use crate::common::messages::*;
@@ -18,9 +18,13 @@ const TIMES: &str = "CREATE TABLE stamped (id int PRIMARY KEY, at timestamptz); 
      CREATE VIEW before_june AS SELECT id FROM stamped WHERE at::date < date '2020-06-01'; \
      GRANT SELECT ON stamped, plain, formatted, asked_by, before_june TO pg_monitor; ANALYZE stamped";
 
+const PLAIN: &str = "SELECT id FROM plain";
+const MIXED: &str = "SELECT id FROM mixed WHERE id > 0";
+
 /// Begins a transaction in UTC, opens a cursor, reads eight pieces, and changes something after the second one.
-fn changes_amid(stage: &Stage, open: &dyn Fn(&mut Session<'_>), change: &str) {
+fn changes_amid(stage: &Stage, harmless: &str, open: &dyn Fn(&mut Session<'_>), change: &str) {
     let mut program = stage.session("program");
+    reads_ahead(&mut program, harmless);
     program.says_all(&["SET TimeZone = 'UTC'", "SELECT 1"]);
     stage.thinks();
     program.says("BEGIN");
@@ -35,11 +39,11 @@ fn changes_amid(stage: &Stage, open: &dyn Fn(&mut Session<'_>), change: &str) {
     program.says("ROLLBACK");
 }
 
-fn cursor_over(select: &str, change: &str) -> impl Fn(&Stage) + Sync + use<> {
+fn cursor_over(harmless: &'static str, select: &str, change: &str) -> impl Fn(&Stage) + Sync + use<> {
     let (declare, change) = (format!("DECLARE c CURSOR FOR {select}"), change.to_owned());
     move |stage| {
         let open = |program: &mut Session<'_>| drop(program.says(&declare));
-        changes_amid(stage, &open, &change);
+        changes_amid(stage, harmless, &open, &change);
     }
 }
 
@@ -52,7 +56,7 @@ fn declared_as_date(stage: &Stage) {
             [parse_typed("", declare, &[DATE]), bind, describe_portal(""), execute("", 0), sync()].concat();
         program.exchange(declare, &group);
     };
-    changes_amid(stage, &open, "SET TimeZone = 'Asia/Tokyo'");
+    changes_amid(stage, PLAIN, &open, "SET TimeZone = 'Asia/Tokyo'");
 }
 
 #[test]
@@ -61,11 +65,10 @@ fn a_setting_or_role_reaches_the_next_piece_of_a_cursor_over_a_view() {
     Hole {
         name: "views",
         setup: TIMES,
-        harmless: &|stage| reads_ahead(stage, "SELECT id FROM plain"),
         programs: &[
-            ("a time as text", &cursor_over("SELECT id, shown FROM formatted", tokyo)),
-            ("current_user", &cursor_over("SELECT id, who FROM asked_by", "SET ROLE pg_monitor")),
-            ("a cast to date", &cursor_over("SELECT id FROM before_june", tokyo)),
+            ("a time as text", &cursor_over(PLAIN, "SELECT id, shown FROM formatted", tokyo)),
+            ("current_user", &cursor_over(PLAIN, "SELECT id, who FROM asked_by", "SET ROLE pg_monitor")),
+            ("a cast to date", &cursor_over(PLAIN, "SELECT id FROM before_june", tokyo)),
             ("a parameter declared as date", &declared_as_date),
         ],
     }
@@ -75,6 +78,7 @@ fn a_setting_or_role_reaches_the_next_piece_of_a_cursor_over_a_view() {
 /// As asyncpg reads: a portal by name, its results in binary.
 fn binary_portal(stage: &Stage) {
     let mut program = stage.session("program");
+    reads_portal_ahead(&mut program, MIXED);
     program.says_all(&["SET TimeZone = 'UTC'", "SELECT 1"]);
     stage.thinks();
     program.says("BEGIN");
@@ -95,7 +99,8 @@ fn binary_portal(stage: &Stage) {
 #[test]
 fn a_setting_reaches_the_next_piece_where_a_date_becomes_a_time_unsaid() {
     let tokyo = "SET TimeZone = 'Asia/Tokyo'";
-    let over = |condition: &str| cursor_over(&format!("SELECT id FROM mixed WHERE {condition}"), tokyo);
+    let over =
+        |condition: &str| cursor_over(MIXED, &format!("SELECT id FROM mixed WHERE {condition}"), tokyo);
     let least = "SELECT id FROM mixed WHERE id < 1000 UNION ALL \
                  SELECT id FROM (SELECT id, d AS at FROM mixed UNION ALL SELECT id, tz FROM mixed) AS both \
                  WHERE at < '2020-06-01 00:00+00'";
@@ -104,14 +109,13 @@ fn a_setting_reaches_the_next_piece_where_a_date_becomes_a_time_unsaid() {
         setup: "CREATE TABLE mixed (id int PRIMARY KEY, d date, tz timestamptz); \
                 INSERT INTO mixed SELECT g, CASE WHEN g <= 30 THEN date '2020-01-01' ELSE date '2020-06-01' END, NULL \
                 FROM generate_series(1, 200) AS g; ANALYZE mixed",
-        harmless: &|stage| reads_ahead(stage, "SELECT id FROM mixed WHERE id > 0"),
         programs: &[
             ("COALESCE", &over("coalesce(tz, d) < '2020-06-01 00:00+00'")),
             ("CASE", &over("CASE WHEN tz IS NULL THEN d ELSE tz END < '2020-06-01 00:00+00'")),
             ("LEAST", &over("LEAST(tz, d) < '2020-06-01 00:00+00'")),
             ("GREATEST", &over("GREATEST(d, tz) < '2020-06-01 00:00+00'")),
             ("IN", &over("d IN (tz, '2020-06-01 00:00+00'::timestamptz)")),
-            ("UNION", &cursor_over(least, tokyo)),
+            ("UNION", &cursor_over(MIXED, least, tokyo)),
             ("a portal in binary", &binary_portal),
         ],
     }
@@ -122,6 +126,7 @@ fn a_setting_reaches_the_next_piece_where_a_date_becomes_a_time_unsaid() {
 fn older_types(stage: &Stage) {
     let (mut other, mut program) = (stage.session("other"), stage.session("program"));
     let text = "SELECT id, v FROM retyped";
+    reads_portal_ahead(&mut program, text);
     program.says_all(&["SET TimeZone = 'UTC'", "SELECT 1"]);
     program.exchange("Parse", &[parse("s1", text), describe_statement("s1"), sync()].concat());
     other.says(
@@ -151,21 +156,6 @@ fn a_portal_is_judged_by_the_types_that_its_columns_have_now() {
         name: "older_types",
         setup: "CREATE TABLE retyped (id int PRIMARY KEY, v int); \
                 INSERT INTO retyped SELECT g, g FROM generate_series(1, 200) AS g; ANALYZE retyped",
-        harmless: &|stage| {
-            reads_ahead(stage, "SELECT id, v FROM retyped");
-            stage.settles("a portal that is not described again", |stage| {
-                let mut program = stage.session("harmless");
-                let text = "SELECT id, v FROM retyped";
-                program.exchange("Parse", &[parse("h1", text), describe_statement("h1"), sync()].concat());
-                program.says("BEGIN");
-                program.exchange("Bind", &[bind("h", "h1", &[]), execute("h", 10), sync()].concat());
-                program.exchange("Execute", &[execute("h", 10), sync()].concat());
-                stage.thinks();
-                let is_told = program.is_served("Execute", &[execute("h", 10), sync()].concat());
-                program.says("ROLLBACK");
-                is_told
-            });
-        },
         programs: &[("ALTER TABLE by another session", &older_types)],
     }
     .assert_shut();
@@ -176,7 +166,8 @@ fn turns_back(last: &str) -> impl Fn(&Stage) + Sync + use<> {
     let last = last.to_owned();
     move |stage| {
         let mut program = stage.session("program");
-        program.says_all(&["SELECT 1", "BEGIN", "DECLARE c CURSOR FOR SELECT id, 100 / v FROM divided"]);
+        reads_ahead(&mut program, "SELECT id, v FROM divided");
+        program.says_all(&["BEGIN", "DECLARE c CURSOR FOR SELECT id, 100 / v FROM divided"]);
         program.says_all(&["FETCH FORWARD 10 FROM c", "FETCH FORWARD 10 FROM c"]);
         stage.thinks();
         program.says_all(&[&last, "ROLLBACK"]);
@@ -189,7 +180,6 @@ fn an_error_that_the_program_never_comes_to_does_not_end_its_cursor() {
         name: "errors_ahead",
         setup: "CREATE TABLE divided (id int PRIMARY KEY, v int); INSERT INTO divided \
                 SELECT g, CASE WHEN g = 35 THEN 0 ELSE 1 END FROM generate_series(1, 200) AS g; ANALYZE divided",
-        harmless: &|stage| reads_ahead(stage, "SELECT id, v FROM divided"),
         programs: &[
             ("FETCH BACKWARD", &turns_back("FETCH BACKWARD 5 FROM c")),
             ("MOVE", &turns_back("MOVE 0 FROM c")),
@@ -202,6 +192,7 @@ fn an_error_that_the_program_never_comes_to_does_not_end_its_cursor() {
 /// The third piece is slow. The program reads it when nothing limits its time any more.
 fn without_limit_again(stage: &Stage, query: &str) {
     let mut program = stage.session("program");
+    reads_ahead(&mut program, "SELECT id FROM quick");
     program.says_all(&["SET statement_timeout = '500ms'", "SELECT 1"]);
     stage.thinks();
     program.says_all(&["BEGIN", &format!("DECLARE c CURSOR FOR {query}")]);
@@ -218,6 +209,7 @@ fn without_limit_again(stage: &Stage, query: &str) {
 /// Another session cancels the program's while that thinks: directly this hits nothing.
 fn cancelled_while_it_thinks(stage: &Stage, query: &str) {
     let mut program = stage.session("program");
+    reads_ahead(&mut program, "SELECT id FROM quick");
     let mut admin = stage.elsewhere("admin");
     let process = program.process();
     program.says("SELECT 1");
@@ -241,7 +233,6 @@ fn a_limit_that_is_lifted_in_time_ends_no_piece() {
                 INSERT INTO slow SELECT g, CASE WHEN g <= 25 OR g > 299960 THEN 1 ELSE 0 END, repeat('x', 10) \
                 FROM generate_series(1, 300000) AS g; \
                 CREATE TABLE quick AS SELECT g AS id FROM generate_series(1, 200) AS g; ANALYZE",
-        harmless: &|stage| reads_ahead(stage, "SELECT id FROM quick"),
         programs: &[
             ("columns and constants", &|stage| without_limit_again(stage, &plain)),
             ("functions", &|stage| without_limit_again(stage, computed)),
@@ -256,6 +247,7 @@ fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound(
     let text = "SELECT v FROM numbered WHERE id >= $1 AND id < $1 + 3 ORDER BY id";
     let program = |stage: &Stage| {
         let mut program = stage.session("program");
+        serves_named_repeat(&mut program, text);
         program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
         program.exchange("Parse", &[parse("ps", "SELECT id FROM numbered ORDER BY id"), sync()].concat());
         program.says("SELECT 1");
@@ -277,20 +269,6 @@ fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound(
         name: "unnamed_portals",
         setup: "CREATE TABLE numbered (id int PRIMARY KEY, v int); \
                 INSERT INTO numbered SELECT g, g * 10 FROM generate_series(1, 40) AS g; ANALYZE numbered",
-        harmless: &|stage| {
-            serves_repeat(stage, "SELECT v FROM numbered WHERE id = 4");
-            stage.settles("a run of a named statement, twice", |stage| {
-                let mut program = stage.session("harmless");
-                program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
-                program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
-                stage.thinks();
-                let run = [bind("", "st", &[b"4"]), execute("", 0), sync()].concat();
-                program.exchange("run", &run);
-                let is_told = program.is_served("run", &run);
-                program.says("COMMIT");
-                is_told
-            });
-        },
         programs: &[("Bind of the unnamed portal", &program)],
     }
     .assert_shut();

@@ -66,8 +66,7 @@ fn shown_columns(body: &[u8]) -> String {
 /// The values of a row as text; no value is a dash.
 pub(crate) fn values(message: &Message) -> Vec<String> {
     let row = DataRow::decode(&message.body).expect("a row");
-    let text =
-        |value: Option<&[u8]>| value.map_or("-".to_owned(), |value| value.escape_ascii().to_string());
+    let text = |value: Option<&[u8]>| value.map_or("-".to_owned(), |value| value.escape_ascii().to_string());
     row.columns.iter().map(text).collect()
 }
 

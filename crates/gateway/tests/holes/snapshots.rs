@@ -1,6 +1,6 @@
 //! What a transaction reads, where its level is another than its first BEGIN said, or a statement another than its text.
 
-use super::harmless::{reads_ahead, run_named, serves_loop, serves_repeat};
+use super::harmless::{reads_ahead, run_named, serves_loop, serves_named_repeat, serves_repeat};
 use super::messages::{INT4, parse_typed};
 use super::stage::{Hole, Stage, rows};
 use crate::common::messages::*;
@@ -12,6 +12,7 @@ const LEVELS: &str = "CREATE TABLE keys (id int PRIMARY KEY); CREATE TABLE found
 /// BEGIN at REPEATABLE READ, and again at READ COMMITTED; another session commits amid a loop.
 fn loop_below_its_level(stage: &Stage) {
     let (mut other, mut program) = (stage.elsewhere("other"), stage.session("program"));
+    serves_loop(&mut program, "SELECT id FROM keys ORDER BY id", "SELECT v FROM found WHERE id = $1", false);
     for _ in 0..2 {
         other.says("UPDATE found SET v = 0");
         program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
@@ -30,6 +31,7 @@ fn loop_below_its_level(stage: &Stage) {
 /// The same read before and after a commit of another session.
 fn repeat_below_its_level(stage: &Stage) {
     let (mut other, mut program) = (stage.elsewhere("other"), stage.session("program"));
+    serves_repeat(&mut program, "SELECT v FROM found WHERE id = 1");
     other.says("UPDATE found SET v = 0");
     program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
     stage.thinks();
@@ -45,11 +47,6 @@ fn a_second_begin_changes_the_level_for_the_gateway_too() {
     Hole {
         name: "second_begins",
         setup: LEVELS,
-        harmless: &|stage| {
-            serves_repeat(stage, "SELECT v FROM found WHERE id = 1");
-            let (outer, inner) = ("SELECT id FROM keys ORDER BY id", "SELECT v FROM found WHERE id = $1");
-            serves_loop(stage, outer, inner, false);
-        },
         programs: &[("a loop", &loop_below_its_level), ("the same read twice", &repeat_below_its_level)],
     }
     .assert_shut();
@@ -58,6 +55,7 @@ fn a_second_begin_changes_the_level_for_the_gateway_too() {
 /// The reader reads rows 1 to 20 and writes what the writer has read; the writer writes row 40. Both may commit.
 fn reader_and_writer(stage: &Stage) {
     let (mut reader, mut writer) = (stage.session("reader"), stage.elsewhere("writer"));
+    reads_ahead(&mut reader, "SELECT id FROM wide WHERE v >= 0");
     for one in [&mut reader, &mut writer] {
         one.says_all(&["SET enable_seqscan = off", "SET enable_bitmapscan = off", "SELECT 1"]);
     }
@@ -84,7 +82,6 @@ fn a_second_begin_that_makes_it_serializable_keeps_others_from_failing() {
                 INSERT INTO wide SELECT g, repeat('x', 3000), 0 FROM generate_series(1, 200) AS g; \
                 CREATE TABLE written (id int PRIMARY KEY, v int); INSERT INTO written VALUES (1, 0); \
                 ANALYZE wide, written",
-        harmless: &|stage| reads_ahead(stage, "SELECT id FROM wide WHERE v >= 0"),
         programs: &[("a cursor", &reader_and_writer)],
     }
     .assert_shut();
@@ -97,11 +94,14 @@ const KEPT: &str = "CREATE TABLE orders (pid int, at timestamptz, day date); CRE
      CREATE INDEX ON orders (pid); ANALYZE orders, people";
 const PEOPLE: &str = "SELECT id FROM people ORDER BY id";
 
+const ORDERS: &str = "SELECT count(*) FROM orders WHERE pid = $1";
+
 /// Prepares a statement, changes a setting, and runs the statement for each person.
 fn changed_then_looped(text: &str, before: &str, after: &str) -> impl Fn(&Stage) + Sync + use<> {
     let (text, before, after) = (text.to_owned(), before.to_owned(), after.to_owned());
     move |stage| {
         let mut program = stage.session("program");
+        serves_loop(&mut program, PEOPLE, ORDERS, true);
         program.says(&before);
         program.exchange("Parse", &[parse_typed("st", &text, &[INT4]), sync()].concat());
         program.says_all(&["SELECT 1", &after, "SELECT 1"]);
@@ -122,6 +122,7 @@ fn changed_then_repeated(text: &str, before: &str, after: &str) -> impl Fn(&Stag
     let (text, before, after) = (text.to_owned(), before.to_owned(), after.to_owned());
     move |stage| {
         let mut program = stage.session("program");
+        serves_named_repeat(&mut program, ORDERS);
         program.says(&before);
         program.exchange("Parse", &[parse_typed("st", &text, &[INT4]), sync()].concat());
         program.says_all(&["SELECT 1", &after, "SELECT 1", "BEGIN ISOLATION LEVEL REPEATABLE READ"]);
@@ -145,7 +146,6 @@ fn a_named_statement_keeps_what_its_parse_made_of_literals() {
     Hole {
         name: "literals",
         setup: KEPT,
-        harmless: &|stage| serves_loop(stage, PEOPLE, "SELECT count(*) FROM orders WHERE pid = $1", true),
         programs: &[
             ("a time, in a loop", &changed_then_looped(at, utc, tokyo)),
             ("a time, again", &changed_then_repeated(at, utc, tokyo)),
@@ -156,12 +156,15 @@ fn a_named_statement_keeps_what_its_parse_made_of_literals() {
     .assert_shut();
 }
 
+const SHADOWED: &str = "SELECT v FROM shadowed WHERE id = $1";
+
 /// How many times one statement gives for the moment at which it was prepared.
 fn moments(stage: &Stage) {
     let mut program = stage.session("program");
+    serves_loop(&mut program, PEOPLE, SHADOWED, true);
     let text = "SELECT 'now'::timestamptz, id FROM people WHERE id = $1";
-    program.client.send(&[parse_typed("st", text, &[INT4]), sync()].concat());
-    program.client.await_count(onetrip_wire::pg::backend::READY_FOR_QUERY, 2);
+    let parsed = [parse_typed("st", text, &[INT4]), sync()].concat();
+    program.exchange("Parse", &parsed);
     let mut times = Vec::new();
     let mut lines = Vec::new();
     for _ in 0..2 {
@@ -169,7 +172,9 @@ fn moments(stage: &Stage) {
         stage.thinks();
         for id in program.column(PEOPLE).iter().take(20) {
             lines.append(&mut stage.take_seen());
-            times.extend(rows(&program.exchange(id, &run_named("st", id))).into_iter().map(|row| row[0].clone()));
+            times.extend(
+                rows(&program.exchange(id, &run_named("st", id))).into_iter().map(|row| row[0].clone()),
+            );
             drop(stage.take_seen());
         }
         program.says("COMMIT");
@@ -184,8 +189,8 @@ fn moments(stage: &Stage) {
 fn shadowed(stage: &Stage) {
     let mut other = stage.session("other");
     let mut program = stage.session_with("program", &[("search_path", "first, public")]);
-    let text = "SELECT v FROM shadowed WHERE id = $1";
-    program.exchange("Parse", &[parse_typed("st", text, &[INT4]), sync()].concat());
+    serves_loop(&mut program, PEOPLE, SHADOWED, true);
+    program.exchange("Parse", &[parse_typed("st", SHADOWED, &[INT4]), sync()].concat());
     program.says("SELECT 1");
     other.says_all(&[
         "CREATE TABLE first.shadowed (id int PRIMARY KEY, v int)",
@@ -214,7 +219,6 @@ fn a_named_statement_keeps_the_moment_and_the_tables_of_its_parse() {
         setup: "CREATE SCHEMA first; CREATE TABLE shadowed (id int PRIMARY KEY, v int); \
                 INSERT INTO shadowed SELECT g, g FROM generate_series(1, 40) AS g; \
                 CREATE TABLE people (id int PRIMARY KEY); INSERT INTO people SELECT generate_series(1, 40); ANALYZE",
-        harmless: &|stage| serves_loop(stage, PEOPLE, "SELECT v FROM shadowed WHERE id = $1", true),
         programs: &[("'now'", &moments), ("a table that is earlier in the path", &shadowed)],
     }
     .assert_shut();
@@ -226,7 +230,9 @@ const COUNTERS: &str = "CREATE TABLE counted (id int PRIMARY KEY, v int); \
 /// Runs a statement often, and asks the server how often it ran with which plan.
 fn counts(stage: &Stage) {
     let mut program = stage.session("program");
-    program.exchange("Parse", &[parse_typed("st", "SELECT v FROM counted WHERE id = $1", &[INT4]), sync()].concat());
+    let inner = "SELECT v FROM counted WHERE id = $1";
+    serves_loop(&mut program, "SELECT id FROM counted ORDER BY id", inner, true);
+    program.exchange("Parse", &[parse_typed("st", inner, &[INT4]), sync()].concat());
     program.says("SELECT 1");
     for _ in 0..2 {
         program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
@@ -248,18 +254,5 @@ fn counts(stage: &Stage) {
 
 #[test]
 fn only_the_counters_of_a_prepared_statement_tell_that_runs_are_missing() {
-    Hole {
-        name: "counters",
-        setup: COUNTERS,
-        harmless: &|stage| {
-            serves_loop(
-                stage,
-                "SELECT id FROM counted ORDER BY id",
-                "SELECT v FROM counted WHERE id = $1",
-                true,
-            );
-        },
-        programs: &[("a loop", &counts)],
-    }
-    .assert_shut();
+    Hole { name: "counters", setup: COUNTERS, programs: &[("a loop", &counts)] }.assert_shut();
 }
