@@ -8,9 +8,13 @@ mod holes {
     mod cursors;
     mod fetches;
     mod harmless;
+    mod memory;
     mod messages;
+    mod pooler;
     mod questions;
+    mod reloads;
     mod snapshots;
     mod stage;
     mod statements;
+    mod waits;
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use onetrip_gateway::{Common, Gateway, GatewayConfig, ListenAddress, Remedies};
 use onetrip_link::LinkSpec;
-use onetrip_wire::pg::{BackendKeyData, backend};
+use onetrip_wire::pg::backend;
 
 use super::messages::{shown, values};
 use crate::common::client::{Endpoint, PATIENCE, RawClient};
@@ -174,7 +174,10 @@ impl Session<'_> {
         while !self.stage.is_direct() && !is_served(self) {
             let tried = self.stage.take_seen().join("\n");
             let database = &self.stage.database;
-            assert!(Instant::now() < deadline, "{database}: {what} is not served; the last try saw\n{tried}");
+            assert!(
+                Instant::now() < deadline,
+                "{database}: {what} is not served; the last try saw\n{tried}\nafter {seen:#?}"
+            );
             self.stage.thinks();
         }
         self.stage.seen.replace(seen);
@@ -236,13 +239,6 @@ impl Session<'_> {
     pub(crate) fn process(&mut self) -> String {
         let messages = self.client.query("SELECT pg_backend_pid()");
         rows(&messages)[0][0].clone()
-    }
-
-    /// The number by which the program names its session.
-    pub(crate) fn key(&self) -> u32 {
-        let transcript = self.client.so_far();
-        let key = transcript.with_tag(backend::BACKEND_KEY_DATA).next().expect("a key");
-        BackendKeyData::decode(&key.body).expect("a key").process_id
     }
 }
 
