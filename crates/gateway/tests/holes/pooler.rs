@@ -38,7 +38,8 @@ impl Pooler {
             greeting.push(read_frame(&mut upstream).expect("the server greets"));
         }
         let lent = Lent::default();
-        let (to_clients, from_server) = (Arc::clone(&lent), upstream.try_clone().expect("a descriptor is left"));
+        let (to_clients, from_server) =
+            (Arc::clone(&lent), upstream.try_clone().expect("a descriptor is left"));
         thread::spawn(move || hand_out(from_server, &to_clients));
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
@@ -61,7 +62,7 @@ fn locked(lent: &Lent) -> MutexGuard<'_, Shared> {
 fn read_frame(from: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let mut frame = vec![0; HEADER_BYTES];
     from.read_exact(&mut frame).ok()?;
-    let header = FrameHeader::peek(&frame, u32::MAX).ok()??;
+    let header = FrameHeader::peek(&frame, u32::MAX)?.ok()?;
     frame.resize(header.frame_len(), 0);
     from.read_exact(&mut frame[HEADER_BYTES..]).ok()?;
     Some((header.tag, frame))
@@ -85,7 +86,13 @@ fn hand_out(mut server: TcpStream, lent: &Lent) {
 }
 
 /// Greets a client with a key of its own and lends it the session for each transaction.
-fn serve(number: usize, mut client: TcpStream, mut server: TcpStream, greeting: &[(u8, Vec<u8>)], lent: &Lent) {
+fn serve(
+    number: usize,
+    mut client: TcpStream,
+    mut server: TcpStream,
+    greeting: &[(u8, Vec<u8>)],
+    lent: &Lent,
+) {
     client.set_nodelay(true).expect("a TCP socket");
     let mut length = [0; 4];
     if client.read_exact(&mut length).is_err() {
@@ -138,7 +145,10 @@ fn two_clients(stage: &Stage) {
     for _ in 0..3 {
         let prepare = [parse("", "SELECT id FROM pooled"), describe_statement(""), sync()].concat();
         one.exchange("Parse", &prepare);
-        one.says_all(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "DECLARE c CURSOR FOR SELECT id FROM pooled"]);
+        one.says_all(&[
+            "BEGIN ISOLATION LEVEL REPEATABLE READ",
+            "DECLARE c CURSOR FOR SELECT id FROM pooled",
+        ]);
         for _ in 0..4 {
             one.says("FETCH FORWARD 5 FROM c");
             stage.thinks();

@@ -5,7 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::harmless::serves_repeat;
-use super::stage::{DISTANCES_MS, Path, Session, Stage, VERSIONS, administer, difference, gateway_at, start_server};
+use super::stage::{
+    DISTANCES_MS, Path, Session, Stage, VERSIONS, administer, difference, gateway_at, start_server,
+};
 use crate::common::client::PATIENCE;
 
 /// Answers from memory are no older than this after a reload.
@@ -47,7 +49,11 @@ fn shows_a_default(stage: &Stage) {
         stage.thinks();
     }
     configure(stage, "default_transaction_read_only", "on", "on");
-    program.says_all(&["SHOW default_transaction_read_only", "SELECT 1", "SHOW default_transaction_read_only"]);
+    program.says_all(&[
+        "SHOW default_transaction_read_only",
+        "SELECT 1",
+        "SHOW default_transaction_read_only",
+    ]);
     configure_by_force(stage, "default_transaction_read_only", "off");
 }
 

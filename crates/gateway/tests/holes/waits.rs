@@ -11,7 +11,9 @@ use std::time::Duration;
 use onetrip_wire::pg::backend;
 
 use super::messages::shown;
-use super::stage::{DISTANCES_MS, Path, Session, Stage, VERSIONS, administer, difference, gateway_at, server};
+use super::stage::{
+    DISTANCES_MS, Path, Session, Stage, VERSIONS, administer, difference, gateway_at, server,
+};
 use crate::common::client::{PATIENCE, errors};
 use crate::common::messages::*;
 use crate::common::server::Server;
