@@ -5,6 +5,7 @@ use std::time::Duration;
 use onetrip_wire::pg::backend;
 
 use super::harmless::reads_ahead;
+use super::messages::shown;
 use super::stage::{Hole, Session, Stage};
 use crate::common::client::RawClient;
 use crate::common::messages::*;
@@ -109,8 +110,19 @@ fn asked_with(settings: &'static [&'static str]) -> impl Fn(&Stage) + Sync {
                 stage.note(format!("{text}: {count} notices"));
             }
         }
-        let all = program.client.count(backend::NOTICE_RESPONSE);
-        stage.note(format!("{all} notices in all"));
+        // Process ids and plans apart, each is one of the program's.
+        for notice in program.client.so_far().with_tag(backend::NOTICE_RESPONSE) {
+            let text = shown(notice);
+            stage.note(
+                text.split(" D=")
+                    .next()
+                    .unwrap_or_default()
+                    .split("duration:")
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        }
     }
 }
 

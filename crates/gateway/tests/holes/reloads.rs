@@ -29,8 +29,10 @@ fn answers_housekeeping(program: &mut Session<'_>, set: &str, reset: &str) {
     program.settles(&format!("{set}, {reset}"), |program| {
         program.says(set);
         program.stage.thinks();
-        program.says(reset);
-        program.stage.thinks();
+        for _ in 0..3 {
+            program.says(reset);
+            program.stage.thinks();
+        }
         let is_told = program.is_told(reset);
         program.stage.thinks();
         is_told

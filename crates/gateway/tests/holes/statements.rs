@@ -106,6 +106,16 @@ fn a_parse_waits_for_a_lock_that_another_session_holds() {
     .assert_shut();
 }
 
+/// A driver that prepares each statement before it runs it: the Parse of a write is told.
+fn prepares_writes(program: &mut Session<'_>) {
+    program.settles("Parse of an INSERT", |program| {
+        let is_told = program.is_served("Parse", &prepare("INSERT INTO warm VALUES ('2020-02-13')", true));
+        program.exchange("Bind", &[bind("", "", &[]), execute("", 0), sync()].concat());
+        program.stage.thinks();
+        is_told
+    });
+}
+
 /// A statement that one session has prepared often, and another one prepares with other settings.
 struct Prepared {
     text: &'static str,
@@ -132,7 +142,7 @@ impl Prepared {
             stage.thinks();
         }
         let mut program = stage.session_with("program", &user);
-        tells_parse(&mut program, "INSERT INTO dated VALUES ('2020-02-13')");
+        prepares_writes(&mut program);
         for _ in 0..2 {
             program.says_all(self.used_with);
             program.says("SELECT 1");
@@ -214,7 +224,7 @@ const PREPARED: [(&str, Prepared); 8] = [
 /// One session, one program, nobody else: prepares, sets, prepares again.
 fn alone(stage: &Stage) {
     let mut program = stage.session("program");
-    tells_parse(&mut program, "INSERT INTO dated VALUES ('2020-02-13')");
+    prepares_writes(&mut program);
     for style in ["DMY", "DMY", "DMY", "MDY", "MDY"] {
         program.says_all(&[&format!("SET DateStyle = 'ISO, {style}'"), "SELECT 1"]);
         stage.thinks();
@@ -233,10 +243,10 @@ fn a_parse_is_told_with_the_settings_of_its_own_session() {
     others.iter().for_each(|(name, run)| programs.push((name, run)));
     Hole {
         name: "parse_settings",
-        setup: "CREATE TABLE dated (d date); CREATE TABLE owned (id int, who text); \
+        setup: "CREATE TABLE dated (d date); CREATE TABLE warm (d date); CREATE TABLE owned (id int, who text); \
                 ALTER TABLE owned ENABLE ROW LEVEL SECURITY; \
                 DO 'BEGIN CREATE ROLE holes_user LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END'; \
-                GRANT ALL ON dated, owned TO holes_user; CREATE POLICY p ON owned USING (who = current_user)",
+                GRANT ALL ON dated, warm, owned TO holes_user; CREATE POLICY p ON owned USING (who = current_user)",
         programs: &programs,
     }
     .assert_shut();
