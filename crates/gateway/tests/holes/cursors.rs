@@ -189,9 +189,12 @@ fn an_error_that_the_program_never_comes_to_does_not_end_its_cursor() {
     .assert_shut();
 }
 
+/// Rows in their order, and conditions that are not compiled: the other pieces are fast.
+const PLAIN_SCANS: (&str, &str) = ("options", "-c jit=off -c synchronize_seqscans=off");
+
 /// The third piece is slow. The program reads it when nothing limits its time any more.
 fn without_limit_again(stage: &Stage, query: &str) {
-    let mut program = stage.session("program");
+    let mut program = stage.session_with("program", &[PLAIN_SCANS]);
     reads_ahead(&mut program, "SELECT id FROM quick");
     program.says_all(&["SET statement_timeout = '500ms'", "SELECT 1"]);
     stage.thinks();
@@ -208,7 +211,7 @@ fn without_limit_again(stage: &Stage, query: &str) {
 
 /// Another session cancels the program's while that thinks: directly this hits nothing.
 fn cancelled_while_it_thinks(stage: &Stage, query: &str) {
-    let mut program = stage.session("program");
+    let mut program = stage.session_with("program", &[PLAIN_SCANS]);
     reads_ahead(&mut program, "SELECT id FROM quick");
     let mut admin = stage.elsewhere("admin");
     let process = program.process();

@@ -1,6 +1,5 @@
 //! A configuration that the server reads anew. These tests have servers of their own: a configuration is one for all.
 
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -85,9 +84,7 @@ fn resets(stage: &Stage, set: &str, reset: &str, [setting, value, shown, before]
 
 /// All that a direct session and the sessions through the gateways see, one after the other.
 fn assert_same_after_a_reload(name: &str, setup: &str, programs: &[(&str, &dyn Fn(&Stage))], version: &str) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let server: &'static _ = Box::leak(Box::new(start_server(version)));
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     administer(server, "postgres", &format!("CREATE DATABASE {name}"));
     if !setup.is_empty() {
         administer(server, name, setup);
