@@ -268,7 +268,8 @@ fn a_pooler_is_noticed() {
     let mut wire = with(pooled, &transaction);
     assert!(!wire.is_answered(&query("COMMIT")), "the server's session may be another one's tomorrow");
     wire.turn(b"");
-    let asked = |wire: &Wire| wire.server.texts.iter().filter(|text| text.contains("current_schemas")).count();
+    let asked =
+        |wire: &Wire| wire.server.texts.iter().filter(|text| text.contains("current_schemas")).count();
     assert_eq!(asked(&wire), 1);
     wire.server.process_id = PROCESS_ID;
     for text in transaction {

@@ -231,7 +231,11 @@ fn a_shield_that_does_not_end_ends_the_session() {
     let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable());
     wire.turn(&query("BEGIN"));
     wire.server.shield_fails = true;
-    assert_eq!(wire.tries(&query(PARENTS)), Err(SessionError::ShieldBroken), "what is asked has a shield, too");
+    assert_eq!(
+        wire.tries(&query(PARENTS)),
+        Err(SessionError::ShieldBroken),
+        "what is asked has a shield, too"
+    );
 
     let mut wire = looping(repeatable());
     wire.server.shield_fails = true;
@@ -360,7 +364,8 @@ fn a_failed_transaction_says_itself_whether_there_is_an_unnamed_statement() {
 
 #[test]
 fn what_another_remedy_sends_is_the_unnamed_statement_from_then_on() {
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], repeatable()).warmed();
+    let mut wire =
+        Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], repeatable()).warmed();
     wire.turn(&query("BEGIN"));
     wire.turn(&query(PARENTS));
     (1..=40).for_each(|number| drop(wire.turn(&group(number))));

@@ -13,7 +13,8 @@ use onetrip_ledger::{Code, Obstacle, Remedy};
 fn obstacles(level: &'static str, texts: &[&str]) -> Vec<Obstacle> {
     let server = Server { level, ..Server::default() };
     let mut wire =
-        Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops, Remedy::Repeats], server).warmed();
+        Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops, Remedy::Repeats], server)
+            .warmed();
     for text in texts {
         wire.turn(&query(text));
     }

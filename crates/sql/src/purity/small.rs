@@ -201,7 +201,9 @@ mod tests {
             let needs = read(text).expect("a plain query");
             looked_up(&needs).check(&needs, &["pg_catalog".into(), "public".into()]).is_ok()
         };
-        assert!(is_pure("SELECT upper(name), count(*) FROM emp WHERE id = 7::int4 AND name LIKE 'a%' GROUP BY 1"));
+        assert!(is_pure(
+            "SELECT upper(name), count(*) FROM emp WHERE id = 7::int4 AND name LIKE 'a%' GROUP BY 1"
+        ));
         assert!(!is_pure("SELECT name FROM dept"), "a table that is not there");
         assert!(!is_pure("SELECT touch() FROM emp"), "a function of a user");
         assert!(!is_pure("SELECT nextval('s') FROM emp"), "a function with effects");

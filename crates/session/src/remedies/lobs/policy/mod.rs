@@ -153,9 +153,8 @@ mod tests {
     fn a_value_is_for_all_objects_or_for_those_of_a_column() {
         let said = policy(&["4000", "photo.image=-1", "app.photo.image=0", "Photo.image=auto", "auto"]);
         assert_eq!(said.all, Prefetch::Auto, "the last one counts");
-        let of = |schema, table, name| {
-            said.of_column(&ObjectName::qualified(schema, table), &column(name, None))
-        };
+        let of =
+            |schema, table, name| said.of_column(&ObjectName::qualified(schema, table), &column(name, None));
         assert_eq!(of("app", "photo", "image"), Some(Prefetch::Length));
         assert_eq!(of("other", "photo", "image"), Some(Prefetch::Locator));
         assert_eq!(of("other", "Photo", "image"), Some(Prefetch::Auto));
@@ -165,9 +164,8 @@ mod tests {
     #[test]
     fn a_comment_on_the_column_says_it_where_the_gateway_does_not() {
         let photo = ObjectName::qualified("app", "photo");
-        let of = |said: &[&str], comment: &str| {
-            policy(said).of_column(&photo, &column("image", Some(comment)))
-        };
+        let of =
+            |said: &[&str], comment: &str| policy(said).of_column(&photo, &column("image", Some(comment)));
         assert_eq!(of(&["photo.thumb=-1"], "4000"), Some(Prefetch::First(4000)));
         assert_eq!(of(&["photo.image=-1"], "4000"), Some(Prefetch::Locator));
         assert_eq!(of(&[], "much"), None);
