@@ -101,7 +101,7 @@ impl Table<'_> {
         let summary = &line.analysis.summary;
         let removed: u64 = summary.removed.values().sum();
         Some(format!(
-            "With exact: the same loop in REPEATABLE READ; --remedies exact has removed {} of its {} trips.",
+            "With exact: the loop prepared, in REPEATABLE READ; the gateway has removed {} of its {} trips.",
             count(removed),
             count(removed + summary.trips.work()),
         ))
