@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
-use onetrip_sql::purity::Lookup;
+use onetrip_sql::purity::{Lookup, SessionQuestion};
 use onetrip_wire::pg::{
     Bind, DataRow, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, Values, backend, frame, frontend,
 };
@@ -31,13 +31,6 @@ pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
 const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
 /// First of all, so that the next statement is not compiled.
 const NO_JIT: &str = "SET LOCAL jit TO off";
-/// Whatever the session has set: a plan that is found fast, no wait for a lock, and a limit. The first row tells the
-/// session's own limit.
-const PLAIN_SETTINGS: &str = "SELECT pg_catalog.current_setting('statement_timeout'), \
-     pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES \
-     ('statement_timeout', '200ms'), ('lock_timeout', '2ms'), ('enable_indexscan', 'on'), ('enable_seqscan', 'on'), \
-     ('enable_nestloop', 'on'), ('enable_hashjoin', 'on'), ('enable_bitmapscan', 'on'), \
-     ('max_parallel_workers_per_gather', '0')) AS plain (name, value)";
 /// Statements of a group.
 const STATEMENTS_MAX: usize = 16;
 
@@ -166,7 +159,7 @@ impl Session {
             ),
             Way::Between | Way::Alone => (OWN_BEGIN.to_owned(), vec!["ROLLBACK".to_owned()]),
         };
-        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, PLAIN_SETTINGS)] {
+        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, &*SessionQuestion::Plain.sql())] {
             self.put_question(number, text, None);
         }
         let questions: Vec<Question> =
