@@ -13,12 +13,10 @@ use super::inquiry::{Asked, Question, Way};
 use super::knowledge::Stamp;
 use crate::session::Session;
 
-/// A question that takes longer is asked less often.
-const CHEAP: Duration = Duration::from_millis(2);
-/// So much longer than the last questions took is waited before the next.
-const RESTS: u32 = 20;
-/// But no longer than this.
-const REST_MAX: Duration = Duration::from_secs(1);
+/// Questions take one part in so many of a session's time on the server, at most.
+pub(super) const PARTS_OF_TIME: u32 = 20;
+/// They may take so much at once: to learn of a database takes a few rounds.
+const SPENT_MAX: Duration = Duration::from_millis(50);
 
 /// A survey under way.
 #[derive(Debug)]
@@ -62,11 +60,9 @@ impl Session {
             && self.transaction.epoch == self.facts.changes().epoch()
     }
 
-    /// Whether the last questions took long, not long ago.
+    /// Whether questions took too long of late.
     fn rests(&self, now: Moment) -> bool {
-        let (took, ended_at) = self.inquiries.last();
-        let rest = (took * RESTS).min(REST_MAX);
-        took > CHEAP && now.since(ended_at) < rest.as_nanos() as u64
+        self.inquiries.spent(now, PARTS_OF_TIME) > SPENT_MAX
     }
 
     /// Asks for the level of the transaction, behind the unit that was just sent: something depends on it.

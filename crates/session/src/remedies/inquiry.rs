@@ -22,6 +22,7 @@ use onetrip_wire::pg::{
 };
 
 use super::Rule;
+use super::asking::PARTS_OF_TIME;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -75,10 +76,9 @@ pub(crate) struct Inquiries {
     name: Vec<u8>,
     /// Name of a statement that is never there.
     nowhere: Vec<u8>,
-    /// What the last group took on the server, as far as is known.
-    last_took: Duration,
-    /// When it ended.
-    last_ended_at: Moment,
+    /// What groups took on the server of late, as far as is known, and up to when that is counted.
+    spent: Duration,
+    spent_at: Moment,
 }
 
 /// Questions that were sent together.
@@ -130,9 +130,9 @@ impl Inquiries {
         self.groups.iter().any(|group| group.way != Way::Alone)
     }
 
-    /// What the last questions took on the server, and when they ended.
-    pub(super) fn last(&self) -> (Duration, Moment) {
-        (self.last_took, self.last_ended_at)
+    /// What questions took on the server of late: it is forgotten at one part in `parts` of the time that passes.
+    pub(super) fn spent(&self, now: Moment, parts: u32) -> Duration {
+        self.spent.saturating_sub(Duration::from_nanos(now.since(self.spent_at)) / parts)
     }
 
     /// Whether what the server says unasked belongs to a question: it stays here.
@@ -279,7 +279,8 @@ impl Session {
         let Some(group) = self.inquiries.groups.pop_front() else { return Ok(()) };
         let took = Duration::from_nanos(now.since(group.sent_at)).saturating_sub(self.begin.distance());
         if group.way != Way::Alone {
-            (self.inquiries.last_took, self.inquiries.last_ended_at) = (took, now);
+            let spent = self.inquiries.spent(now, PARTS_OF_TIME) + took;
+            (self.inquiries.spent, self.inquiries.spent_at) = (spent, now);
         }
         if group.has_failed {
             group.questions.iter().for_each(|question| self.learn_nothing(*question));
