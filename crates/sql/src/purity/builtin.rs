@@ -370,8 +370,8 @@ pub(super) const OPERATORS: [&str; 72] = [
     "~>=~", "~>~", "~~", "~~*",
 ];
 
-/// Functions of one argument that are not such, but for those whose name begins with `pg_`. Sorted.
-pub(super) const IMPURE_OF_ONE: [&str; 156] = [
+/// Functions of one argument that are not such, but for those whose name begins with `pg_` or `binary_upgrade_`. Sorted.
+pub(super) const IMPURE_OF_ONE: [&str; 141] = [
     "aclexplode",
     "aclitemin",
     "aclitemout",
@@ -393,21 +393,6 @@ pub(super) const IMPURE_OF_ONE: [&str; 156] = [
     "array_shuffle",
     "array_typanalyze",
     "bernoulli",
-    "binary_upgrade_logical_slot_has_caught_up",
-    "binary_upgrade_set_next_array_pg_type_oid",
-    "binary_upgrade_set_next_heap_pg_class_oid",
-    "binary_upgrade_set_next_heap_relfilenode",
-    "binary_upgrade_set_next_index_pg_class_oid",
-    "binary_upgrade_set_next_index_relfilenode",
-    "binary_upgrade_set_next_multirange_array_pg_type_oid",
-    "binary_upgrade_set_next_multirange_pg_type_oid",
-    "binary_upgrade_set_next_pg_authid_oid",
-    "binary_upgrade_set_next_pg_enum_oid",
-    "binary_upgrade_set_next_pg_tablespace_oid",
-    "binary_upgrade_set_next_pg_type_oid",
-    "binary_upgrade_set_next_toast_pg_class_oid",
-    "binary_upgrade_set_next_toast_relfilenode",
-    "binary_upgrade_set_record_init_privs",
     "bpcharsend",
     "brin_bloom_summary_recv",
     "brin_bloom_summary_send",

@@ -192,7 +192,8 @@ impl<'a> Check<'a> {
         if let Some(function) = user {
             return Err(call(&function.schema));
         }
-        if has_function_in_from && (field.starts_with("pg_") || contains(&IMPURE_OF_ONE, field)) {
+        let is_servers = field.starts_with("pg_") || field.starts_with("binary_upgrade_");
+        if has_function_in_from && (is_servers || contains(&IMPURE_OF_ONE, field)) {
             return Err(call("pg_catalog"));
         }
         Ok(())
