@@ -81,7 +81,8 @@ pub(crate) fn administer(server: &Server, database: &str, text: &str) {
 
 /// A gateway with all exact remedies before this port, so far away.
 pub(crate) fn gateway_at(server: &Server, port: u16, distance: Duration) -> Gateway {
-    let link = Some(LinkSpec::with_rtt(distance));
+    // What is on its way is not the session's memory.
+    let link = Some(LinkSpec { buffer: 1 << 20, ..LinkSpec::with_rtt(distance) });
     let upstream = server.upstream_by(port);
     let threads = Some(1);
     Gateway::start(GatewayConfig { remedies: Remedies::exact(), link, threads, ..config(upstream) })
