@@ -68,6 +68,7 @@ fn the_loop_spends_a_trip_for_each_employee_and_the_others_spend_one_or_two() {
     assert_eq!(line(&output, "as is")[0], "51");
     assert_eq!(line(&output, "with ANY")[0], "2");
     assert_eq!(line(&output, "with JOIN")[0], "1");
+    assert!(said.contains("the gateway has removed"), "{said}");
     assert!(!said.contains("--full"), "all of it was run: {said}");
     assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
     let files = files(&directory);

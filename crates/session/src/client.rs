@@ -411,7 +411,11 @@ impl Session {
         let template = names.template(lifted.template(), stream);
         let has_lobs = self.config.remedies.has(Remedy::Lobs);
         let is_of_session = has_lobs && sets_prefetch_alone(&lifted);
-        let effect = if is_of_session { Effect::Nothing } else { Effect::of(lifted.kind()) };
+        let effect = match lifted.kind() {
+            _ if is_of_session => Effect::Nothing,
+            _ if lifted.facts().into => Effect::MayDefine,
+            kind => Effect::of(kind),
+        };
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }

@@ -1,4 +1,4 @@
-use onetrip_ledger::{Moment, Outcome, Statement, TransactionStatus};
+use onetrip_ledger::{Moment, Outcome, Remedy, Statement, TransactionStatus};
 use onetrip_wire::pg::TransactionStatus as WireStatus;
 use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
@@ -176,7 +176,9 @@ impl Session {
             }
             let serial =
                 due.statement.and_then(|slot| self.units.run_mut(due.unit, slot)).map(|run| run.serial);
-            self.cursors.statement_described(serial.unwrap_or(0), body);
+            if self.config.remedies.has(Remedy::Cursors) {
+                self.cursors.statement_described(serial.unwrap_or(0), body);
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a statement's columns and parameters are.
 
+use onetrip_sql::purity::SessionQuestion;
 use onetrip_wire::pg::{Column, Format, Formats, RowDescription, backend, frame};
 
-use super::catalogue;
 use super::failure::Failure;
 use super::schema::{self, TABLES, Table};
 use super::syntax::{Expression, Item, Operator, Question, Statement};
@@ -74,11 +74,12 @@ fn undetermined() -> Failure {
 }
 
 fn question_columns(question: &Question) -> Vec<Described> {
+    use SessionQuestion as Q;
     let count = match question {
-        Question::State => 5,
-        Question::Plain(_) => 2,
-        Question::Lookup(lookup) => catalogue::columns_of(*lookup),
-        Question::Settings | Question::Names | Question::Cursor(_) => 1,
+        Question::Session(Q::State) => 5,
+        Question::Session(Q::Plain) => 2,
+        Question::Session(Q::Settings | Q::Names | Q::Cursor(_)) => 1,
+        Question::Lookup(lookup) => lookup.column_count(),
     };
     (0..count).map(|_| Described::plain("?column?", Type::Text)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onetrip_sql::purity::{Column, Columns, Lookup, ObjectName, SmallDatabase};
+use onetrip_sql::purity::{Column, Columns, Lookup, ObjectName, SessionQuestion, SmallDatabase};
 
 use super::backend::{Backend, Output};
 use super::rows::Row;
@@ -13,35 +13,25 @@ use super::value::{Type, Value};
 /// The collation of text columns.
 const DEFAULT_COLLATION: u32 = 100;
 
-/// How many columns the answer to a lookup has.
-pub(crate) fn columns_of(lookup: Lookup) -> usize {
-    match lookup {
-        Lookup::Columns => 10,
-        Lookup::TypeNames | Lookup::Types => 4,
-        Lookup::Locks | Lookup::Cursors => 1,
-        _ => 5,
-    }
-}
-
 /// What a question is answered by; a lookup has a parameter.
 pub(crate) fn answer(backend: &mut Backend, question: &Question, parameters: &[Value]) -> Output {
+    let truth = |is: bool| row(&[Some(if is { "true" } else { "false" })]);
     let rows = match question {
-        Question::State => vec![state(backend)],
-        Question::Settings => vec![row(&[Some(&backend.settings.digest())])],
+        Question::Session(SessionQuestion::State) => vec![state(backend)],
+        Question::Session(SessionQuestion::Settings) => vec![row(&[Some(&backend.settings.digest())])],
         // The model has no PREPARE.
-        Question::Names => vec![row(&[Some("false")])],
-        Question::Cursor(name) => {
+        Question::Session(SessionQuestion::Names) => vec![truth(false)],
+        Question::Session(SessionQuestion::Cursor(name)) => {
             let portal = backend.portals.get(name.as_bytes());
-            let goes_back = |goes_back: bool| row(&[Some(if goes_back { "true" } else { "false" })]);
-            portal.map(|portal| goes_back(portal.goes_back)).into_iter().collect()
+            portal.map(|portal| truth(portal.goes_back)).into_iter().collect()
         }
-        Question::Plain(settings) => {
-            let set = |(name, value): &(String, String)| {
+        Question::Session(SessionQuestion::Plain) => {
+            let set = |(name, value)| {
                 let limit = backend.settings.get("statement_timeout").ok()?.to_owned();
                 backend.settings.set(name, Some(value), true).ok()?;
                 Some(row(&[Some(&limit), Some(value)]))
             };
-            settings.iter().filter_map(set).collect()
+            SessionQuestion::plain_settings().filter_map(set).collect()
         }
         Question::Lookup(lookup) => {
             let parameter = parameters.first().and_then(Value::text);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onetrip_sql::purity::Lookup;
+use onetrip_sql::purity::{Lookup, SessionQuestion};
 
 use super::failure::Failure;
 use super::lexer::{Token, tokens};
@@ -32,30 +32,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Statement>, Failure> {
 }
 
 fn question(text: &str) -> Option<Question> {
-    let is = |beginning: &str| text.starts_with(beginning);
-    if let Some(lookup) = Lookup::of_sql(text) {
-        return Some(Question::Lookup(lookup));
-    }
-    if let Some((_, pairs)) =
-        text.split_once("pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES")
-    {
-        return Some(Question::Plain(plain_settings(pairs)));
-    }
-    if is("SELECT c.is_scrollable") {
-        return Some(Question::Cursor(text.split('\'').nth(1)?.to_owned()));
-    }
-    let others = [
-        ("SELECT CASE WHEN pg_catalog.current_setting('search_path')", Question::State),
-        ("SELECT pg_catalog.concat(pg_catalog.sum(pg_catalog.hashtextextended(", Question::Settings),
-        ("SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements", Question::Names),
-    ];
-    others.into_iter().find(|(beginning, _)| is(beginning)).map(|(_, question)| question)
-}
-
-/// Pairs of a name and a value: `('statement_timeout', '200ms')`.
-fn plain_settings(text: &str) -> Vec<(String, String)> {
-    let quoted: Vec<&str> = text.split('\'').skip(1).step_by(2).collect();
-    quoted.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
+    let about_session = || SessionQuestion::of_sql(text).map(Question::Session);
+    Lookup::of_sql(text).map(Question::Lookup).or_else(about_session)
 }
 
 struct Parser {

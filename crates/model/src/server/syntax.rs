@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onetrip_sql::purity::Lookup;
+use onetrip_sql::purity::{Lookup, SessionQuestion};
 
 use super::schema::Table;
 use super::value::Type;
@@ -65,18 +65,10 @@ pub(crate) enum Statement {
 /// What a session of onetrip asks beside the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// The state of its session.
-    State,
-    /// A digest of its settings.
-    Settings,
-    /// Whether it has statements that SQL has made.
-    Names,
-    /// Something of the catalogue.
+    /// About itself.
+    Session(SessionQuestion),
+    /// About the catalogue.
     Lookup(Lookup),
-    /// Settings for the questions behind it, which last until the transaction ends.
-    Plain(Vec<(String, String)>),
-    /// Whether the cursor of this name goes backward.
-    Cursor(String),
 }
 
 /// What BEGIN and SET TRANSACTION say.

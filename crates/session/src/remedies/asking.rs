@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_sql::purity::{self, Lookup, Survey, elements};
+use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
 use onetrip_wire::pg::Values;
 
 use super::facts::Known;
@@ -13,44 +13,10 @@ use super::inquiry::{Asked, Question, Way};
 use super::knowledge::Stamp;
 use crate::session::Session;
 
-/// The session's own state, in one row: the schemas that its search path comes to, its role, whether it has temporary
-/// objects or listens, the identity of its database, and the process that serves it. A search path that names pg_temp
-/// would make the temporary schema.
-const STATE_QUERY: &str = "SELECT CASE WHEN pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.~~*) '%pg_temp%' \
-     THEN NULL ELSE pg_catalog.current_schemas(true)::pg_catalog.text END, \
-     CURRENT_USER::pg_catalog.text, \
-     (pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid \
-     OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels()))::pg_catalog.text, \
-     (SELECT pg_catalog.concat(control.system_identifier, '/', d.oid) FROM pg_catalog.pg_control_system() AS control, \
-     pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), \
-     pg_catalog.pg_backend_pid()::pg_catalog.text";
-
-/// All settings that a session may change, but for those that surely change no answer to a Parse: they bound time and
-/// memory, choose among plans, name the program, or write logs.
-const SETTINGS_QUERY: &str = "SELECT pg_catalog.concat(pg_catalog.sum(pg_catalog.hashtextextended(\
-     pg_catalog.concat_ws('=', s.name, s.setting), 0))) FROM pg_catalog.pg_settings AS s \
-     WHERE s.context OPERATOR(pg_catalog.=) ANY ('{user,superuser}') \
-     AND NOT s.name OPERATOR(pg_catalog.~) '^(enable_|cpu_|jit|geqo|log_|track_|vacuum_|autovacuum_|gin_|debug_parallel_)' \
-     AND NOT s.name OPERATOR(pg_catalog.~) '(_timeout|_cost|_limit|_collapse_limit|_io_concurrency|_flush_after)$' \
-     AND NOT s.name OPERATOR(pg_catalog.=) ANY ('{application_name,work_mem,maintenance_work_mem,temp_buffers,\
-     effective_cache_size,hash_mem_multiplier,logical_decoding_work_mem,synchronous_commit,commit_delay,\
-     commit_siblings,plan_cache_mode,constraint_exclusion,cursor_tuple_fraction,default_statistics_target,\
-     max_parallel_workers,max_parallel_workers_per_gather,max_parallel_maintenance_workers,\
-     min_parallel_table_scan_size,min_parallel_index_scan_size,parallel_leader_participation,\
-     default_transaction_deferrable,default_transaction_isolation,default_transaction_read_only,\
-     tcp_keepalives_count,tcp_keepalives_idle,tcp_keepalives_interval,tcp_user_timeout,seed,wal_compression,\
-     client_connection_check_interval,stats_fetch_consistency}')";
-
-/// Whether the session has statements that SQL has made.
-const NAMES_QUERY: &str =
-    "SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS s WHERE s.from_sql)::pg_catalog.text";
-
-/// A question that takes longer is asked less often.
-const CHEAP: Duration = Duration::from_millis(2);
-/// So much longer than the last questions took is waited before the next.
-const RESTS: u32 = 20;
-/// But no longer than this.
-const REST_MAX: Duration = Duration::from_secs(1);
+/// Questions take one part in so many of a session's time on the server, at most.
+pub(super) const PARTS_OF_TIME: u32 = 20;
+/// They may take so much at once: to learn of a database takes a few rounds.
+const SPENT_MAX: Duration = Duration::from_millis(50);
 
 /// A survey under way.
 #[derive(Debug)]
@@ -94,11 +60,9 @@ impl Session {
             && self.transaction.epoch == self.facts.changes().epoch()
     }
 
-    /// Whether the last questions took long, not long ago.
+    /// Whether questions took too long of late.
     fn rests(&self, now: Moment) -> bool {
-        let (took, ended_at) = self.inquiries.last();
-        let rest = (took * RESTS).min(REST_MAX);
-        took > CHEAP && now.since(ended_at) < rest.as_nanos() as u64
+        self.inquiries.spent(now, PARTS_OF_TIME) > SPENT_MAX
     }
 
     /// Asks for the level of the transaction, behind the unit that was just sent: something depends on it.
@@ -118,15 +82,15 @@ impl Session {
         let has_lookups = self.facts.wants_lookup() || self.surveying.is_some();
         if self.facts.wants_state() || has_lookups && self.facts.database().is_none() {
             self.facts.state_asked();
-            ask(Question::State, STATE_QUERY);
+            ask(Question::State, &SessionQuestion::State.sql());
         }
         if self.facts.wants_settings() && self.may_remedy(Remedy::Statements) {
             self.watching.settings_asked();
-            ask(Question::Settings, SETTINGS_QUERY);
+            ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
         if way == Way::Between && self.watching.wants_names() && self.may_remedy(Remedy::Statements) {
             self.watching.names_asked();
-            ask(Question::Names, NAMES_QUERY);
+            ask(Question::Names, &SessionQuestion::Names.sql());
         }
     }
 

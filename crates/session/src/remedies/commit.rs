@@ -11,7 +11,8 @@
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 use onetrip_wire::pg::{
-    Bind, CommandComplete, HEADER_BYTES, Parse, TransactionStatus as WireStatus, backend, frame, frontend,
+    Bind, CommandComplete, Execute, HEADER_BYTES, Parse, TransactionStatus as WireStatus, backend, frame,
+    frontend,
 };
 
 use super::arrived::Arrived;
@@ -142,35 +143,66 @@ impl Session {
     /// The locks that the unit in `input` may take.
     fn locks_of(&mut self, now: Moment, input: &[u8]) -> Locks {
         let Some(unit) = Arrived::peek(input) else { return Locks::Strong };
-        let locks = unit.messages().map(|(tag, body)| {
-            let text = match tag {
-                frontend::QUERY => body.strip_suffix(b"\0"),
-                frontend::PARSE => Parse::decode(body).ok().map(|parse| parse.text),
-                frontend::BIND => {
-                    let prepared = Bind::decode(body).ok().and_then(|bind| self.prepared.get(bind.statement));
-                    let Some(text) = prepared.map(|prepared| prepared.text.clone()) else {
-                        return Locks::Strong;
-                    };
-                    return self.locks_of_text(now, &text);
+        let (mut parsed, mut bound): (Vec<&[u8]>, Vec<&[u8]>) = Default::default();
+        let mut locks = Locks::Weak;
+        for (tag, body) in unit.messages() {
+            locks = locks.max(match tag {
+                frontend::QUERY => self.locks_of_bytes(now, body.strip_suffix(b"\0")),
+                frontend::PARSE => {
+                    let Ok(parse) = Parse::decode(body) else { return Locks::Strong };
+                    parsed.push(parse.statement);
+                    self.locks_of_bytes(now, Some(parse.text))
                 }
-                _ => return Locks::Weak,
-            };
-            let Some(text) = text.map(<[u8]>::to_vec) else { return Locks::Strong };
-            let text = self.read_text(&text);
-            self.locks_of_text(now, &text)
-        });
-        locks.max().unwrap_or(Locks::Weak)
+                frontend::BIND => {
+                    let Ok(bind) = Bind::decode(body) else { return Locks::Strong };
+                    bound.push(bind.portal);
+                    let prepared = self.prepared.get(bind.statement).map(|prepared| prepared.text.clone());
+                    match prepared {
+                        // It was looked at with its Parse.
+                        _ if parsed.contains(&bind.statement) => Locks::Weak,
+                        Some(text) => self.locks_of_text(now, &text),
+                        None => Locks::Strong,
+                    }
+                }
+                frontend::EXECUTE => match Execute::decode(body) {
+                    Ok(execute) if bound.contains(&execute.portal) => Locks::Weak,
+                    Ok(execute) => {
+                        let portal = self.portals.get(execute.portal).map(|portal| portal.text.clone());
+                        portal.map_or(Locks::Strong, |text| self.locks_of_text(now, &text))
+                    }
+                    Err(_) => Locks::Strong,
+                },
+                // It ends the transaction of what a Flush has left open.
+                frontend::SYNC if self.in_group && self.status == TransactionStatus::Idle => {
+                    Locks::OfTriggers
+                }
+                _ => Locks::Weak,
+            });
+        }
+        locks
+    }
+
+    fn locks_of_bytes(&mut self, now: Moment, text: Option<&[u8]>) -> Locks {
+        let Some(text) = text.map(<[u8]>::to_vec) else { return Locks::Strong };
+        let text = self.read_text(&text);
+        self.locks_of_text(now, &text)
     }
 
     fn locks_of_text(&mut self, now: Moment, text: &Text) -> Locks {
-        match text.effect {
-            Effect::Begin | Effect::End | Effect::Nothing | Effect::Savepoint => Locks::Weak,
-            Effect::Deallocates => Locks::Weak,
-            Effect::WritesRows => Locks::OfTriggers,
-            Effect::Read if self.only_reads(now, text.template) => Locks::Weak,
-            // A setting locks nothing; a name in it is looked up at most.
-            Effect::Unknown if matches!(text.kind, StatementKind::Set | StatementKind::Reset) => Locks::Weak,
-            Effect::Read | Effect::Unknown | Effect::MayDefine => Locks::Strong,
+        match (text.effect, text.kind) {
+            // Deferred triggers run, and cursors WITH HOLD are stored.
+            (Effect::End, StatementKind::Commit) => {
+                let only_read = self.transaction.is_clean && self.has_only_read(now, Rule::OnlyReads);
+                if only_read { Locks::Weak } else { Locks::OfTriggers }
+            }
+            (Effect::Begin | Effect::End | Effect::Nothing | Effect::Savepoint, _) => Locks::Weak,
+            (Effect::Deallocates, _) => Locks::Weak,
+            (Effect::WritesRows, _) => Locks::OfTriggers,
+            (Effect::Read, _) if self.only_reads(now, text.template) => Locks::Weak,
+            // A setting locks nothing, but SET CONSTRAINTS runs deferred triggers.
+            (Effect::Unknown, StatementKind::Set) => Locks::OfTriggers,
+            (Effect::Unknown, StatementKind::Reset) => Locks::Weak,
+            (Effect::Read | Effect::Unknown | Effect::MayDefine, _) => Locks::Strong,
         }
     }
 

@@ -16,12 +16,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
-use onetrip_sql::purity::Lookup;
+use onetrip_sql::purity::{Lookup, SessionQuestion};
 use onetrip_wire::pg::{
     Bind, DataRow, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, Values, backend, frame, frontend,
 };
 
 use super::Rule;
+use super::asking::PARTS_OF_TIME;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -31,13 +32,6 @@ pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
 const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
 /// First of all, so that the next statement is not compiled.
 const NO_JIT: &str = "SET LOCAL jit TO off";
-/// Whatever the session has set: a plan that is found fast, no wait for a lock, and a limit. The first row tells the
-/// session's own limit.
-const PLAIN_SETTINGS: &str = "SELECT pg_catalog.current_setting('statement_timeout'), \
-     pg_catalog.set_config(plain.name, plain.value, true) FROM (VALUES \
-     ('statement_timeout', '200ms'), ('lock_timeout', '2ms'), ('enable_indexscan', 'on'), ('enable_seqscan', 'on'), \
-     ('enable_nestloop', 'on'), ('enable_hashjoin', 'on'), ('enable_bitmapscan', 'on'), \
-     ('max_parallel_workers_per_gather', '0')) AS plain (name, value)";
 /// Statements of a group.
 const STATEMENTS_MAX: usize = 16;
 
@@ -82,10 +76,9 @@ pub(crate) struct Inquiries {
     name: Vec<u8>,
     /// Name of a statement that is never there.
     nowhere: Vec<u8>,
-    /// What the last group took on the server, as far as is known.
-    last_took: Duration,
-    /// When it ended.
-    last_ended_at: Moment,
+    /// What groups took on the server of late, as far as is known, and up to when that is counted.
+    spent: Duration,
+    spent_at: Moment,
 }
 
 /// Questions that were sent together.
@@ -137,9 +130,9 @@ impl Inquiries {
         self.groups.iter().any(|group| group.way != Way::Alone)
     }
 
-    /// What the last questions took on the server, and when they ended.
-    pub(super) fn last(&self) -> (Duration, Moment) {
-        (self.last_took, self.last_ended_at)
+    /// What questions took on the server of late: it is forgotten at one part in `parts` of the time that passes.
+    pub(super) fn spent(&self, now: Moment, parts: u32) -> Duration {
+        self.spent.saturating_sub(Duration::from_nanos(now.since(self.spent_at)) / parts)
     }
 
     /// Whether what the server says unasked belongs to a question: it stays here.
@@ -166,7 +159,7 @@ impl Session {
             ),
             Way::Between | Way::Alone => (OWN_BEGIN.to_owned(), vec!["ROLLBACK".to_owned()]),
         };
-        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, PLAIN_SETTINGS)] {
+        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, &*SessionQuestion::Plain.sql())] {
             self.put_question(number, text, None);
         }
         let questions: Vec<Question> =
@@ -286,7 +279,8 @@ impl Session {
         let Some(group) = self.inquiries.groups.pop_front() else { return Ok(()) };
         let took = Duration::from_nanos(now.since(group.sent_at)).saturating_sub(self.begin.distance());
         if group.way != Way::Alone {
-            (self.inquiries.last_took, self.inquiries.last_ended_at) = (took, now);
+            let spent = self.inquiries.spent(now, PARTS_OF_TIME) + took;
+            (self.inquiries.spent, self.inquiries.spent_at) = (spent, now);
         }
         if group.has_failed {
             group.questions.iter().for_each(|question| self.learn_nothing(*question));

@@ -84,7 +84,9 @@ impl Effect {
                 Self::Unknown
             }
             S::Deallocate => Self::Deallocates,
-            S::Discard | S::Lock | S::Listen | S::Notify | S::Unlisten => Self::Unknown,
+            S::Discard | S::Listen | S::Notify | S::Unlisten => Self::Unknown,
+            // What a Parse says of a table that is locked is for the server to say.
+            S::Lock => Self::MayDefine,
             _ => Self::MayDefine,
         }
     }

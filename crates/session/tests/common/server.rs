@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onetrip_sql::purity::{Column, Columns, Lookup, ObjectName, SmallDatabase};
+use onetrip_sql::purity::{Column, Columns, Lookup, ObjectName, SessionQuestion, SmallDatabase};
 
 use super::objects::Objects;
 use super::walk::Walks;
@@ -355,24 +355,19 @@ impl Server {
         if text == "SET LOCAL jit TO off" {
             return Some(Vec::new());
         }
-        if text.contains("pg_catalog.set_config(plain.name, plain.value, true)") {
-            return Some(
-                [["0", "200ms"], ["200ms", "2ms"]].iter().filter_map(|row| one(row)).flatten().collect(),
-            );
-        }
-        if text.starts_with("SELECT c.is_scrollable") {
-            return one(&[truth(self.walks.is_scrollable)]);
-        }
-        if text.starts_with("SELECT CASE WHEN pg_catalog.current_setting('search_path')") {
-            let is_special = truth(self.is_special || !self.listens.is_empty());
-            let process_id = self.process_id.to_string();
-            return one(&[self.path, "ann", is_special, self.database, &process_id]);
-        }
-        if text.starts_with("SELECT pg_catalog.concat(pg_catalog.sum(") && text.contains("pg_settings") {
-            return one(&[self.settings]);
-        }
-        if text.contains("pg_prepared_statements") {
-            return one(&[truth(self.has_sql_statements)]);
+        if let Some(question) = SessionQuestion::of_sql(text) {
+            return match question {
+                SessionQuestion::Plain => Some(
+                    [["0", "200ms"], ["200ms", "2ms"]].iter().filter_map(|row| one(row)).flatten().collect(),
+                ),
+                SessionQuestion::State => {
+                    let is_special = truth(self.is_special || !self.listens.is_empty());
+                    one(&[self.path, "ann", is_special, self.database, &self.process_id.to_string()])
+                }
+                SessionQuestion::Settings => one(&[self.settings]),
+                SessionQuestion::Names => one(&[truth(self.has_sql_statements)]),
+                SessionQuestion::Cursor(_) => one(&[truth(self.walks.is_scrollable)]),
+            };
         }
         let rows = self.catalogue().answer(Lookup::of_sql(text)?, parameter)?;
         let bytes = |row: Vec<Option<String>>| {

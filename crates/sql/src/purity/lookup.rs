@@ -55,6 +55,16 @@ impl Lookup {
         }
     }
 
+    /// How many columns its rows have.
+    pub fn column_count(self) -> usize {
+        match self {
+            Self::Columns => 10,
+            Self::TypeNames | Self::Types => 4,
+            Self::Locks | Self::Cursors => 1,
+            Self::Database | Self::Relations | Self::Functions | Self::Operators | Self::Views => 5,
+        }
+    }
+
     /// The lookup with this text.
     pub fn of_sql(sql: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|lookup| lookup.sql() == sql)

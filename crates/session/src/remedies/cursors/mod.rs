@@ -83,8 +83,6 @@ pub(crate) struct Cursors {
     is_off: bool,
     /// The last unit of the client's that an error has answered.
     failed_unit: Option<u64>,
-    /// The remedy is on.
-    pub(crate) is_on: bool,
     /// An answer from memory of which the client has not yet got all.
     delivering: Option<Delivering>,
 }
@@ -296,7 +294,7 @@ impl Cursors {
 
     /// The server describes the result of a prepared statement, or of a portal that runs it.
     pub(crate) fn statement_described(&mut self, serial: u64, body: &[u8]) {
-        if serial == 0 || !self.is_on {
+        if serial == 0 {
             return;
         }
         let Ok(description) = RowDescription::decode(body) else {

@@ -2,6 +2,7 @@
 //! R3).
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_sql::purity::SessionQuestion;
 use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, frontend};
 
@@ -167,11 +168,7 @@ impl Session {
         let Some(name) = self.cursors.asks_about.take() else { return };
         let Some(reader) = self.cursors.readers.get(&name) else { return };
         let question = Question::Cursor(reader.serial);
-        let name = String::from_utf8_lossy(&name).replace('\'', "''");
-        let text = format!(
-            "SELECT c.is_scrollable::pg_catalog.text FROM pg_catalog.pg_cursors AS c \
-             WHERE c.name OPERATOR(pg_catalog.=) '{name}'::pg_catalog.text"
-        );
+        let text = SessionQuestion::Cursor(String::from_utf8_lossy(&name).into_owned()).sql().into_owned();
         asked.push(Asked { question, text, parameter: None });
     }
 

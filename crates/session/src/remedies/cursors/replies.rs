@@ -246,17 +246,19 @@ impl Session {
         std::mem::take(&mut self.cursors.passes_rest)
     }
 
-    /// A notice to a piece has its place in it.
+    /// A notice to a piece has its place in it; one to a statement of the session's own is nobody's. Returns whether the notice
+    /// is dealt with.
     ///
     /// # Errors
     ///
     /// The session ends where it cannot be kept.
     pub(crate) fn keep_notice(&mut self, message: &[u8]) -> Result<bool, SessionError> {
-        let is_own = self.queue.front().is_some_and(|due| due.owner == Owner::Cursors);
-        let Some(Awaited::Piece { serial, .. }) = self.cursors.awaited.front().filter(|_| is_own) else {
-            return Ok(false);
+        let serial = match (self.queue.front().map(|due| due.owner), self.cursors.awaited.front()) {
+            (Some(Owner::Cursors), Some(Awaited::Piece { serial, .. })) => *serial,
+            (Some(Owner::Cursors), Some(Awaited::Answer(_))) => return Ok(false),
+            (Some(Owner::Cursors | Owner::Loops | Owner::Lobs | Owner::Unseen), _) => return Ok(true),
+            _ => return Ok(false),
         };
-        let serial = *serial;
         let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
         let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add(message, false, &room));
         kept.transpose().map_err(|error| self.cannot_keep(&error))?;

@@ -107,13 +107,16 @@ impl Session {
             let rows = request.rows.filter(|_| !reader.buffer.is_ended());
             return Some((rows.unwrap_or(NonZeroU32::MIN), 1));
         }
-        let rows = request.rows.filter(|_| !reader.is_unsure)?;
+        let (rows, is_unsure) = (request.rows?, reader.is_unsure);
         let missing = u64::from(rows.get()).saturating_sub(reader.buffer.rows());
         // What is in a file is not put together with the rest in memory.
         let is_large = reader.buffer.bytes() > KEPT_BYTES_MAX;
         let ahead = self.pieces_ahead(&request.name, rows);
         if !(ahead > 0 || is_large) || !self.may_read_ahead(now, &request.name) {
             return None;
+        }
+        if is_unsure {
+            return Some((rows, 1));
         }
         match u32::try_from(missing).ok().and_then(NonZeroU32::new).filter(|_| is_large) {
             Some(missing) => Some((missing, 1)),
