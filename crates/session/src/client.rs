@@ -116,7 +116,7 @@ impl Session {
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
-            frontend::SYNC | frontend::QUERY | frontend::FUNCTION_CALL => self.in_group = false,
+            frontend::SYNC => self.in_group = false,
             frontend::PARSE
             | frontend::BIND
             | frontend::DESCRIBE
