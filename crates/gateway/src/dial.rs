@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::GatewayError;
 use crate::leg::{HandshakeError, Leg};
 use crate::links::{LinkOutcome, Links};
-use crate::socket::{Liveness, Socket};
+use crate::socket::Socket;
 
 /// Wait for one address where the settings give none.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,7 +84,7 @@ impl Dialer {
         match &self.links {
             None => {
                 let socket = connect(address).await?;
-                socket.watch(Liveness::of(&self.conninfo.keepalives));
+                socket.watch(&self.conninfo.keepalives);
                 Ok(socket)
             }
             Some(links) => connect(&Address::Tcp(links.near_end(address).await?)).await,

@@ -29,7 +29,7 @@ use crate::links::LinkOutcome;
 use crate::notice::{Kind, Peer, notice, tell_left_out};
 use crate::opening::Client;
 use crate::recorder::{Recorded, Recorder, RecorderThread};
-use crate::socket::{Liveness, Socket};
+use crate::socket::{CLIENT_KEEPALIVES, Socket};
 use crate::spin::SpinLimit;
 
 /// Accepted connections that wait for a thread to take them.
@@ -500,7 +500,7 @@ impl Accepted {
             AcceptedStream::Tcp(stream) => tokio::net::TcpStream::from_std(stream).map(Socket::from),
             AcceptedStream::Unix(stream) => tokio::net::UnixStream::from_std(stream).map(Socket::from),
         };
-        socket.inspect(|socket| socket.watch(Liveness::CLIENT))
+        socket.inspect(|socket| socket.watch(&CLIENT_KEEPALIVES))
     }
 }
 
@@ -569,6 +569,9 @@ fn runtime() -> Result<Runtime, GatewayError> {
     builder.build().map_err(GatewayError::Start)
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, GatewayError> {
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, GatewayError> {
     thread::Builder::new().name(name.into()).spawn(body).map_err(GatewayError::Start)
 }

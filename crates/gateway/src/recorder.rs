@@ -9,13 +9,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 
 use crate::GatewayError;
+use crate::gateway::spawn;
 use crate::notice::{Kind, notice};
 use crate::queue::{Handing, Taking, queue};
 
@@ -239,11 +240,4 @@ fn write(
     let lost = lost.load(Ordering::Relaxed) + progress.lost_bytes.load(Ordering::Relaxed);
     let ended = writer.finish(lost);
     failed.or(ended.err())
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, GatewayError> {
-    thread::Builder::new().name(name.into()).spawn(body).map_err(GatewayError::Start)
 }

@@ -59,55 +59,27 @@ impl Socket {
     }
 }
 
-/// How the kernel finds out that a peer is gone without a word; zero or `None` leaves it to the system's settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Liveness {
-    /// Whether it asks at all.
-    pub(crate) is_on: bool,
-    /// Silence before it asks.
-    pub(crate) idle: Option<Duration>,
-    /// Time between two questions.
-    pub(crate) interval: Option<Duration>,
-    /// Questions without an answer.
-    pub(crate) count: Option<u32>,
-    /// How long what was sent may stay without an acknowledgement.
-    pub(crate) user_timeout: Option<Duration>,
-}
-
-impl Liveness {
-    /// Of a client: one that vanished is noticed after two minutes.
-    pub(crate) const CLIENT: Self = Self {
-        is_on: true,
-        idle: Some(Duration::from_secs(60)),
-        interval: Some(Duration::from_secs(10)),
-        count: Some(6),
-        user_timeout: None,
-    };
-
-    /// As libpq's settings have it.
-    pub(crate) fn of(keepalives: &Keepalives) -> Self {
-        Self {
-            is_on: keepalives.is_on,
-            idle: keepalives.idle,
-            interval: keepalives.interval,
-            count: keepalives.count,
-            user_timeout: keepalives.user_timeout,
-        }
-    }
-}
+/// Of a client: one that vanished is noticed after two minutes.
+pub(crate) const CLIENT_KEEPALIVES: Keepalives = Keepalives {
+    is_on: true,
+    idle: Some(Duration::from_secs(60)),
+    interval: Some(Duration::from_secs(10)),
+    count: Some(6),
+    user_timeout: None,
+};
 
 impl Socket {
     /// Has the kernel look whether the peer is still there. A system that knows no such option goes without.
-    pub(crate) fn watch(&self, liveness: Liveness) {
+    pub(crate) fn watch(&self, keepalives: &Keepalives) {
         let Self::Tcp(stream) = self else { return };
-        let _ = sockopt::set_socket_keepalive(stream, liveness.is_on);
-        if liveness.is_on {
-            let _ = liveness.idle.map(|idle| sockopt::set_tcp_keepidle(stream, idle));
-            let _ = liveness.interval.map(|interval| sockopt::set_tcp_keepintvl(stream, interval));
-            let _ = liveness.count.map(|count| sockopt::set_tcp_keepcnt(stream, count));
+        let _ = sockopt::set_socket_keepalive(stream, keepalives.is_on);
+        if keepalives.is_on {
+            let _ = keepalives.idle.map(|idle| sockopt::set_tcp_keepidle(stream, idle));
+            let _ = keepalives.interval.map(|interval| sockopt::set_tcp_keepintvl(stream, interval));
+            let _ = keepalives.count.map(|count| sockopt::set_tcp_keepcnt(stream, count));
         }
         let millis = |timeout: Duration| u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        let _ = liveness.user_timeout.map(|timeout| sockopt::set_tcp_user_timeout(stream, millis(timeout)));
+        let _ = keepalives.user_timeout.map(|timeout| sockopt::set_tcp_user_timeout(stream, millis(timeout)));
     }
 }
 

@@ -163,6 +163,13 @@ impl<'a> Report<'a> {
         self.judgement.map_or(&[], |judgement| &judgement.verdicts)
     }
 
+    /// The verdicts, what is wrong first.
+    fn worst_first(&self) -> Vec<&'a Verdict> {
+        let mut verdicts: Vec<_> = self.verdicts().iter().collect();
+        verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.ruling));
+        verdicts
+    }
+
     fn comparison(&self) -> Option<&'a Comparison> {
         self.judgement?.comparison.as_ref()
     }

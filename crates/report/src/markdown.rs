@@ -42,8 +42,7 @@ fn title(report: &Report<'_>) -> &'static str {
 }
 
 fn verdicts(report: &Report<'_>) -> Option<String> {
-    let mut verdicts: Vec<_> = report.verdicts().iter().collect();
-    verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.ruling));
+    let verdicts = report.worst_first();
     let rows = verdicts.iter().map(|verdict| {
         let word = word(verdict.ruling);
         let word = if verdict.ruling == Ruling::Kept { word.to_owned() } else { format!("**{word}**") };

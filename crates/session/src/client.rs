@@ -14,14 +14,12 @@ use crate::remedies::{
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
-use crate::statements::{Portal, Prepared, ResultFormats, Text, row_limit};
+use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
 
 /// Longest text that is kept for remedies, in bytes.
 pub(crate) const SOURCE_BYTES_MAX: usize = 16 * 1024;
 /// Prepared statements whose texts are kept.
 const SOURCES_MAX: usize = 4096;
-/// Room that is left for a prepared statement itself.
-const PREPARED_BYTES_MAX: usize = 4096;
 /// Parameters of one statement whose hashes are kept.
 const PARAMETERS_MAX: usize = 256;
 
@@ -116,7 +114,7 @@ impl Session {
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
-            frontend::SYNC | frontend::QUERY | frontend::FUNCTION_CALL => self.in_group = false,
+            frontend::SYNC => self.in_group = false,
             frontend::PARSE
             | frontend::BIND
             | frontend::DESCRIBE

@@ -29,13 +29,15 @@ pub(crate) struct Names {
     layout_list: Vec<Layout>,
     /// Bytes of all of them.
     bytes: usize,
-    /// Some template or layout has no number, because there are too many.
-    leaves_out_templates: bool,
-    /// Some scope has none.
-    leaves_out_scopes: bool,
 }
 
-type Ids = HashMap<Arc<[u8]>, u32, RandomState>;
+/// Numbers of texts.
+#[derive(Debug, Default)]
+struct Ids {
+    known: HashMap<Arc<[u8]>, u32, RandomState>,
+    /// Some text has none, because there are too many.
+    leaves_out: bool,
+}
 
 /// The columns of a result that may be keys.
 #[derive(Debug, Clone, Default)]
@@ -53,15 +55,7 @@ impl Names {
 
     /// The id of a template; zero where there are too many.
     pub(crate) fn template(&mut self, text: &[u8], stream: &mut StreamEncoder) -> u32 {
-        if let Some(id) = self.templates.get(text) {
-            return *id;
-        }
-        let id = intern(&mut self.templates, &mut self.bytes, &self.shared, text);
-        match id {
-            Some(id) => stream.template(id, text),
-            None => self.leaves_out_templates = true,
-        }
-        id.unwrap_or_default()
+        self.templates.intern(&mut self.bytes, &self.shared, text, |id| stream.template(id, text))
     }
 
     /// The id of a scope's label; zero for none.
@@ -69,15 +63,7 @@ impl Names {
         if label.is_empty() {
             return 0;
         }
-        if let Some(id) = self.scopes.get(label) {
-            return *id;
-        }
-        let id = intern(&mut self.scopes, &mut self.bytes, &self.shared, label);
-        match id {
-            Some(id) => stream.scope(id, label),
-            None => self.leaves_out_scopes = true,
-        }
-        id.unwrap_or_default()
+        self.scopes.intern(&mut self.bytes, &self.shared, label, |id| stream.scope(id, label))
     }
 
     /// The id of a result's layout, from the body of its RowDescription; zero for one without keys.
@@ -96,7 +82,7 @@ impl Names {
             return 0;
         }
         if self.layouts.len() >= DEFINED_MAX || !has_room(&mut self.bytes, body.len() + size_of::<Layout>()) {
-            self.leaves_out_templates = true;
+            self.leave_out_templates();
             return 0;
         }
         let id = self.layouts.len() as u32 + 1;
@@ -115,29 +101,36 @@ impl Names {
 
     /// Statements or results are not told apart, because there are too many: more of them from here on.
     pub(crate) fn leave_out_templates(&mut self) {
-        self.leaves_out_templates = true;
+        self.templates.leaves_out = true;
     }
 
     /// Whether statements or results are not told apart.
     pub(crate) fn leaves_out_templates(&self) -> bool {
-        self.leaves_out_templates
+        self.templates.leaves_out
     }
 
     /// Whether scopes are not told apart.
     pub(crate) fn leaves_out_scopes(&self) -> bool {
-        self.leaves_out_scopes
+        self.scopes.leaves_out
     }
 }
 
-/// A number for a new text; `None` where there are too many.
-fn intern(ids: &mut Ids, bytes: &mut usize, shared: &Texts, text: &[u8]) -> Option<u32> {
-    if ids.len() >= DEFINED_MAX || !has_room(bytes, text.len()) {
-        return None;
+impl Ids {
+    /// The number of a text, which is defined if it is new; zero where there are too many.
+    fn intern(&mut self, bytes: &mut usize, shared: &Texts, text: &[u8], define: impl FnOnce(u32)) -> u32 {
+        if let Some(id) = self.known.get(text) {
+            return *id;
+        }
+        let has_room = self.known.len() < DEFINED_MAX && has_room(bytes, text.len());
+        let Some(text) = has_room.then(|| shared.share(text)).flatten() else {
+            self.leaves_out = true;
+            return 0;
+        };
+        let id = self.known.len() as u32 + 1;
+        define(id);
+        self.known.insert(text, id);
+        id
     }
-    let text = shared.share(text)?;
-    let id = ids.len() as u32 + 1;
-    ids.insert(text, id);
-    Some(id)
 }
 
 fn has_room(bytes: &mut usize, more: usize) -> bool {

@@ -44,6 +44,10 @@ impl Session {
 
     /// The server is ready: there is time for questions.
     pub(crate) fn got_ready(&mut self, now: Moment) {
+        if self.queue.is_empty() {
+            // A Query behind an open group has run: no error has the server skip to a Sync.
+            self.in_group = false;
+        }
         let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.in_group && !self.is_ending;
         if is_quiet && self.may_send_own() {
             self.inquire(now);

@@ -209,7 +209,7 @@ pub struct Session {
     /// Whether the client's encoding is UTF-8.
     pub(crate) is_utf8: bool,
     /// The client has sent messages of an extended group, and not the Sync that ends it: a Sync of the session's own would
-    /// end it for the server.
+    /// end it for the server. A Query does not end it as long as an error may have the server skip that, too.
     pub(crate) in_group: bool,
     /// Nothing of the client's was under way when the unit that it sends began.
     pub(crate) begins_unit_alone: bool,

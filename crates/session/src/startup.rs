@@ -12,17 +12,10 @@ use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Sess
 const ENCRYPTED: u8 = b'S';
 /// Answers "no" to SSLRequest and GSSENCRequest.
 const NOT_ENCRYPTED: u8 = b'N';
-/// Second word of a CancelRequest.
-const CANCEL_CODE: [u8; 4] = 80_877_102_u32.to_be_bytes();
 /// So many bytes of a SCRAM login hold the mechanism and what it says of channel binding.
 const BINDING_BYTES: usize = 64;
 /// Protocol extensions begin with it.
 const EXTENSION_PREFIX: &[u8] = b"_pq_.";
-
-/// Whether a packet asks to cancel something, whatever its length.
-fn is_cancel(packet: &[u8]) -> bool {
-    packet.get(4..8).is_some_and(|code| code == CANCEL_CODE)
-}
 
 /// Messages that have no place before the server is ready.
 fn is_request(tag: u8) -> bool {
@@ -61,7 +54,7 @@ impl Session {
                 Ok(Verdict::Connect(length))
             }
             Err(error @ WireError::UnsupportedProtocol { .. }) => Err(self.client_broke(error)),
-            Err(error) if is_cancel(packet) => Err(self.client_broke(error)),
+            Err(error) if Startup::is_cancel(&packet[4..]) => Err(self.client_broke(error)),
             Err(error) => {
                 let message = "invalid startup packet layout: expected terminator as last byte";
                 self.refuse("08P01", message, None);

@@ -20,8 +20,8 @@ const NAME_BYTES_MAX: usize = 63;
 const OVERHEAD_BYTES: usize = 64;
 /// Types or literals of one statement that are kept.
 const KEPT_MAX: usize = 256;
-/// The most that a statement takes without its text.
-const STATEMENT_BYTES_MAX: usize = 4096;
+/// The most that a prepared statement takes without its text.
+pub(crate) const PREPARED_BYTES_MAX: usize = 4096;
 
 /// What is known of a statement's text.
 #[derive(Debug, Clone, Default)]
@@ -159,7 +159,7 @@ impl Lessons {
     }
 
     /// What is known of a template; `None` where there are too many.
-    pub(crate) fn get_mut(&mut self, template: usize) -> Option<&mut Learned> {
+    fn get_mut(&mut self, template: usize) -> Option<&mut Learned> {
         if template == 0 || template > LEARNED_MAX {
             return None;
         }
@@ -282,7 +282,7 @@ impl<T> Named<T> {
 
     /// Whether one more name will be followed.
     pub(crate) fn has_room(&self) -> bool {
-        self.named.len() < FOLLOWED_MAX && self.fits(STATEMENT_BYTES_MAX)
+        self.named.len() < FOLLOWED_MAX && self.fits(PREPARED_BYTES_MAX)
     }
 
     /// Whether so many more bytes fit.

@@ -1,46 +1,14 @@
 //! What a session keeps is bounded in bytes, whatever its client sends, and what it does not keep is counted.
 
 mod common;
+mod heap;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 
 use common::{bind, complete, execute, message, parse, query, ready, startup, sync};
+use heap::{LIVE, PEAK};
 use onetrip_ledger::{Analyzer, Gaps, Moment, Mutes, Summary, ValueHasher};
 use onetrip_session::{Session, SessionConfig, SessionError, Texts, Verdict};
-
-struct Counting;
-
-thread_local! {
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    LIVE.with(|live| live.set(live.get() + bytes));
-    PEAK.with(|peak| peak.set(peak.get().max(LIVE.get())));
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counters are plain cells of this thread that
-// need no allocation and no destructor.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the pointer comes from `System.alloc` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const MIB: isize = 1 << 20;
 /// Bound of a session beside its buffers.

@@ -109,8 +109,7 @@ fn scopes(report: &Report<'_>) -> Option<Table> {
 }
 
 fn budgets(report: &Report<'_>) -> Option<Table> {
-    let mut verdicts: Vec<_> = report.verdicts().iter().collect();
-    verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.ruling));
+    let verdicts = report.worst_first();
     let row = |verdict: &&Verdict| Row {
         numbers: Vec::new(),
         text: Statement::up_to(&sentence(verdict), SCOPE_MAX),

@@ -18,8 +18,7 @@ pub(super) fn show_budgets(report: &Report<'_>, page: &mut Page) {
     }
     page.heading("Budgets");
     // What is wrong comes first; of a long list of what was kept the end is left out.
-    let mut verdicts: Vec<&Verdict> = report.verdicts().iter().collect();
-    verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.ruling));
+    let verdicts = report.worst_first();
     let wrong = verdicts.iter().filter(|verdict| verdict.ruling != Ruling::Kept).count();
     let shown = verdicts.len().min(wrong.max(VERDICTS_MAX));
     for verdict in &verdicts[..shown] {
