@@ -82,8 +82,10 @@ fn resets(stage: &Stage, set: &str, reset: &str, [setting, value, shown, before]
     configure_by_force(stage, setting, before);
 }
 
+type Program<'a> = &'a dyn Fn(&Stage);
+
 /// All that a direct session and the sessions through the gateways see, one after the other.
-fn assert_same_after_a_reload(name: &str, setup: &str, programs: &[(&str, &dyn Fn(&Stage))], version: &str) {
+fn assert_same_after_a_reload(name: &str, setup: &str, programs: &[(&str, Program<'_>)], version: &str) {
     let server: &'static _ = Box::leak(Box::new(start_server(version)));
     administer(server, "postgres", &format!("CREATE DATABASE {name}"));
     if !setup.is_empty() {
@@ -120,7 +122,7 @@ fn housekeeping_says_what_a_reload_has_changed() {
     let style = ["DateStyle", "'German'", "German, DMY", "ISO, MDY"];
     let standard = "SET IntervalStyle = 'sql_standard'";
     on_all_versions(|version| {
-        let programs: [(&str, &dyn Fn(&Stage)); 4] = [
+        let programs: [(&str, Program<'_>); 4] = [
             ("SHOW", &shows_a_default),
             ("RESET ALL", &|stage| resets(stage, standard, "RESET ALL", interval)),
             ("RESET IntervalStyle", &|stage| resets(stage, standard, "RESET IntervalStyle", interval)),

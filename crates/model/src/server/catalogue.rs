@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onetrip_sql::purity::{Column, Columns, Lookup, ObjectName, SessionQuestion, SmallDatabase};
+use onetrip_sql::purity::{Column, Columns, ObjectName, SessionQuestion, SmallDatabase};
 
 use super::backend::{Backend, Output};
 use super::rows::Row;
