@@ -168,7 +168,7 @@ fn the_program_needs_no_dashes_and_keeps_its_own() {
     );
     assert_eq!(words(&[&["--"], &show[..], &["name", "--", "-x"]].concat()), "--|-x|");
     let unknown = psql(onetrip(), SERVER.0).args(["run", "--no-such-flag", "true"]).output().unwrap();
-    assert_eq!(unknown.status.code(), Some(2));
+    assert_eq!(unknown.status.code(), Some(125));
     assert!(text(&unknown.stderr).contains("--no-such-flag"), "{}", text(&unknown.stderr));
 }
 
