@@ -565,12 +565,18 @@ impl Facts {
         self.database.as_ref()
     }
 
-    /// The columns of a relation, as they were once. Where they are not known, they are looked up.
-    pub(super) fn columns(&mut self, relation: Oid) -> Option<Arc<Columns>> {
-        let database = Arc::clone(self.database.as_ref()?);
-        let wanted = database.catalogue().wanted_columns(&[relation], |_| true);
+    /// The columns of a relation, as they were once.
+    pub(super) fn columns(&self, relation: Oid) -> Option<Arc<Columns>> {
+        self.database.as_ref()?.catalogue().columns(relation).cloned()
+    }
+
+    /// Has the columns of a relation looked up that were never known.
+    pub(super) fn want_columns(&mut self, relation: Oid) {
+        let wanted = match &self.database {
+            Some(database) => database.catalogue().wanted_columns(&[relation], |_| true),
+            None => Catalogue::<Stamp>::default().wanted_columns(&[relation], |_| true),
+        };
         self.want(wanted);
-        database.catalogue().columns(relation).cloned()
     }
 }
 

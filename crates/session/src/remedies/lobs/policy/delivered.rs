@@ -25,10 +25,19 @@ const FIRST_OF_USERS: Oid = 16_384;
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     /// By oid; when there are too many, the older ones go.
-    recent: HashMap<Oid, Prefetch, RandomState>,
-    older: HashMap<Oid, Prefetch, RandomState>,
+    recent: HashMap<Oid, Source, RandomState>,
+    older: HashMap<Oid, Source, RandomState>,
     /// Statements whose rows are to come: unit, statement.
     said: VecDeque<(u64, Option<u16>, Prefetch)>,
+}
+
+/// Where an oid came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Source {
+    /// What the statement says.
+    pub(super) said: Option<Prefetch>,
+    /// The column, as table and number; what it says may only be known later.
+    pub(super) column: Option<(Oid, i16)>,
 }
 
 impl Delivered {
@@ -47,20 +56,20 @@ impl Delivered {
         said.find(|(of, slot, _)| (*of, *slot) == (unit, Some(statement))).map(|(.., prefetch)| *prefetch)
     }
 
-    fn note(&mut self, oid: Oid, prefetch: Option<Prefetch>) {
+    fn note(&mut self, oid: Oid, source: Source) {
         self.older.remove(&oid);
-        let Some(prefetch) = prefetch else {
+        if source.said.is_none() && source.column.is_none() {
             self.recent.remove(&oid);
             return;
-        };
+        }
         if self.recent.len() >= OBJECTS_MAX {
             self.older = std::mem::take(&mut self.recent);
         }
-        self.recent.insert(oid, prefetch);
+        self.recent.insert(oid, source);
     }
 
-    /// What was said of this object when its oid was delivered last.
-    pub(super) fn of(&self, oid: Oid) -> Option<Prefetch> {
+    /// Where the oid of this object was delivered from last.
+    pub(super) fn source(&self, oid: Oid) -> Option<Source> {
         self.recent.get(&oid).or_else(|| self.older.get(&oid)).copied()
     }
 }
@@ -71,7 +80,7 @@ impl Session {
         if !self.may_remedy(Remedy::Lobs) {
             return;
         }
-        let Self { names, config, lobs, units, facts, .. } = self;
+        let Self { names, lobs, units, facts, .. } = self;
         let Some(layout) = names.layout_of(layout).filter(|layout| !layout.objects.is_empty()) else {
             return;
         };
@@ -84,12 +93,11 @@ impl Session {
         for (position, value) in (0..).zip(row.columns.iter()) {
             let Some(column) = columns.next_if(|column| column.position == position) else { continue };
             let Some(oid) = value.and_then(|value| oid_of(value, format(position))) else { continue };
-            let of_column = Some(column.table).filter(|table| *table >= FIRST_OF_USERS).and_then(|table| {
-                let known = facts.columns(table)?;
-                let meant = known.columns.iter().find(|one| one.number == column.number)?;
-                config.lobs.of_column(&known.relation, meant)
-            });
-            delivered.note(oid, of_column.or(said));
+            let is_users = column.table >= FIRST_OF_USERS;
+            if is_users {
+                facts.want_columns(column.table);
+            }
+            delivered.note(oid, Source { said, column: is_users.then_some((column.table, column.number)) });
         }
     }
 }

@@ -124,7 +124,14 @@ impl Session {
     /// What holds for this object.
     pub(crate) fn lob_prefetch(&self, oid: Oid) -> Prefetch {
         let connection = self.lobs.setting.now();
-        Prefetch::narrowest([Some(self.config.lobs.all), connection, self.lobs.delivered.of(oid)])
+        let source = self.lobs.delivered.source(oid);
+        let of_column = source.and_then(|source| source.column).and_then(|(table, number)| {
+            let known = self.facts.columns(table)?;
+            let meant = known.columns.iter().find(|one| one.number == number)?;
+            self.config.lobs.of_column(&known.relation, meant)
+        });
+        let delivered = of_column.or(source.and_then(|source| source.said));
+        Prefetch::narrowest([Some(self.config.lobs.all), connection, delivered])
     }
 }
 
