@@ -73,6 +73,8 @@ pub struct GatewayConfig {
     pub lobs: LobPolicy,
     /// What a BEGIN without a level gets, where the client did not choose.
     pub isolation: Option<IsolationLevel>,
+    /// Time on the server that a session's own questions may take at once; over time, they take a twentieth of it.
+    pub question_burst: Duration,
     /// A distance to put between the gateway and the database.
     pub link: Option<LinkSpec>,
     /// TLS for clients that ask for it; `None` tells them that there is none.
@@ -82,6 +84,9 @@ pub struct GatewayConfig {
 impl GatewayConfig {
     /// Longest spin that does not cost more than it saves.
     pub const SPIN: Duration = Duration::from_micros(100);
+
+    /// To learn of a database takes a few rounds of questions.
+    pub const QUESTION_BURST: Duration = Duration::from_millis(100);
 
     /// Observes the database `upstream` from a free port of this machine.
     pub fn new(upstream: Conninfo) -> Self {
@@ -99,6 +104,7 @@ impl GatewayConfig {
             verify: None,
             lobs: LobPolicy::default(),
             isolation: None,
+            question_burst: Self::QUESTION_BURST,
             link: None,
             client_tls: None,
         }
@@ -173,6 +179,7 @@ pub(crate) struct Shared {
     pub(crate) verify: Option<Verify>,
     pub(crate) lobs: Arc<LobPolicy>,
     pub(crate) isolation: Option<IsolationLevel>,
+    pub(crate) question_burst: Duration,
     pub(crate) common: Arc<Common>,
     pub(crate) texts: Arc<Texts>,
     pub(crate) client_tls: Option<TlsAcceptor>,
@@ -216,6 +223,7 @@ impl Gateway {
             verify: config.verify,
             lobs: Arc::new(config.lobs),
             isolation: config.isolation,
+            question_burst: config.question_burst,
             common: Arc::default(),
             texts: Arc::default(),
             client_tls: config.client_tls,

@@ -64,6 +64,7 @@ impl Opening {
             verify: shared.verify,
             lobs: Arc::clone(&shared.lobs),
             isolation: shared.isolation,
+            question_burst: shared.question_burst,
             common: Arc::clone(&shared.common),
             texts: Arc::clone(&shared.texts),
             private,

@@ -54,6 +54,8 @@ pub struct SessionConfig {
     pub lobs: Arc<LobPolicy>,
     /// What a BEGIN without a level gets, if the client did not choose in its startup packet.
     pub isolation: Option<IsolationLevel>,
+    /// Time on the server that the session's own questions may take at once; over time, they take a twentieth of it.
+    pub question_burst: Duration,
     /// What the sessions of one gateway share.
     pub common: Arc<Common>,
     /// Texts that they share.

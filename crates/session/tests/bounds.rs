@@ -4,6 +4,7 @@ mod common;
 mod heap;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{bind, complete, execute, message, parse, query, ready, startup, sync};
 use heap::{LIVE, PEAK};
@@ -37,6 +38,7 @@ impl Watched {
             verify: None,
             lobs: Default::default(),
             isolation: None,
+            question_burst: Duration::from_secs(60),
             texts,
             private: *b"not told",
             overflow: None,

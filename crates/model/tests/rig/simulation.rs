@@ -118,6 +118,7 @@ impl Simulation {
                 verify: None,
                 lobs: Arc::default(),
                 isolation: None,
+                question_burst: Duration::from_secs(60),
                 texts: Default::default(),
                 private: (0x5eed_0000 + number as u64).to_be_bytes(),
                 overflow: None,

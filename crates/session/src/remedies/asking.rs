@@ -2,7 +2,6 @@
 //! nothing, and less and less often where nobody uses the answers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
@@ -13,10 +12,8 @@ use super::inquiry::{Asked, Question, Way};
 use super::knowledge::Stamp;
 use crate::session::Session;
 
-/// Questions take one part in so many of a session's time on the server, at most.
+/// Questions take one part in so many of a session's time on the server, at most, beside a burst.
 pub(super) const PARTS_OF_TIME: u32 = 20;
-/// They may take so much at once: to learn of a database takes a few rounds.
-const SPENT_MAX: Duration = Duration::from_millis(50);
 
 /// A survey under way.
 #[derive(Debug)]
@@ -62,7 +59,7 @@ impl Session {
 
     /// Whether questions took too long of late.
     fn rests(&self, now: Moment) -> bool {
-        self.inquiries.spent(now, PARTS_OF_TIME) > SPENT_MAX
+        self.inquiries.spent(now, PARTS_OF_TIME) > self.config.question_burst
     }
 
     /// Asks for the level of the transaction, behind the unit that was just sent: something depends on it.

@@ -7,6 +7,7 @@ pub(crate) mod walk;
 pub(crate) mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
@@ -63,6 +64,7 @@ impl Pair {
             verify,
             lobs,
             isolation: None,
+            question_burst: Duration::from_secs(60),
             texts: Default::default(),
             private: PRIVATE,
             overflow: None,
