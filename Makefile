@@ -3,7 +3,7 @@
 export CARGO ?= $(CURDIR)/scripts/cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test lint bench lab prove fuzz build clean
+.PHONY: demo test test-dist lint bench lab prove faults fuzz build dist clean
 
 build:
 	@scripts/setup build
@@ -45,10 +45,26 @@ prove:
 	ONETRIP_PROGRAMS=5000 $(CARGO) test --release --locked -p onetrip-model --test postgres
 	ONETRIP_PROGRAMS=5000 $(CARGO) test --locked -p onetrip-gateway --test remedies
 
+# What happens when something around the gateway fails: the tests that docs/operations.md lists, and those of budgets.
+faults:
+	@scripts/setup test
+	$(CARGO) test --locked -p onetrip-session --test bounds
+	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure
+	$(CARGO) test --locked -p onetrip-ledger --test trace
+	$(CARGO) test --locked -p onetrip --test run verdicts
+
+# What need not be built by who installs it, into dist/: binaries, packages, wheels, images.
+dist:
+	scripts/dist
+
+# Each of these, installed and used on a Debian that has no compiler; needs root, and what `make dist` made.
+test-dist:
+	scripts/test-dist
+
 # Each target for a minute; needs the nightly toolchain and cargo-fuzz.
 fuzz:
 	scripts/fuzz 60
 
 clean:
 	$(CARGO) clean
-	rm -rf .venv clients/node/node_modules clients/java/target clients/go/go-client
+	rm -rf dist .venv clients/node/node_modules clients/java/target clients/go/go-client

@@ -14,7 +14,8 @@ fn read(path: &std::path::Path, length: usize) -> usize {
         assert!(block.payload.len() <= length);
         blocks += 1;
     }
-    assert!(reader.ignored_bytes() <= length as u64);
+    let gaps = reader.gaps();
+    assert!(gaps.damaged_bytes + gaps.tail_bytes <= length as u64);
     blocks
 }
 

@@ -141,10 +141,15 @@ def test_a_cancel_interrupts_and_other_threads_run_meanwhile(connection: onetrip
 
 def test_ctrl_c_interrupts_a_wait_and_leaves_the_connection_whole(connection: onetrip.Connection) -> None:
     connection.autocommit = True
+    # What a shell runs in the background ignores SIGINT, and Python then leaves it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        connection.execute("SELECT pg_sleep(30)")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            connection.execute("SELECT pg_sleep(30)")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - started < 25
     assert connection.execute("SELECT 1").fetchone() == (1,)
 

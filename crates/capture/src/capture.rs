@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::network::{CaptureFacts, ConnectionPath, NamedPath, NetworkSummary, Place, RttSpan};
@@ -89,8 +90,11 @@ impl Capture {
             verify: None,
             lobs: Arc::default(),
             isolation: None,
+            question_burst: Duration::ZERO,
             common: Arc::default(),
+            texts: Arc::default(),
             private: [0; 8],
+            overflow: None,
         };
         Self {
             config,

@@ -9,22 +9,20 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_capture::source::{Progress, Sources};
 use onetrip_capture::{Capture, CaptureConfig};
-use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::trace::TraceHeader;
-use onetrip_ledger::{Analyzer, TraceError, TraceWriter};
+use onetrip_ledger::{Analyzer, Gaps, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
 
-use crate::args::{EXIT_JUDGED, JudgeOptions};
+use crate::args::JudgeOptions;
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::output::{OutputOptions, Stream, Subject, write};
+use crate::say::say;
 use crate::stop;
 
 /// The bar is drawn anew this often.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Exit code where a file could not be read to its end: what was read is reported.
-const EXIT_UNREAD: u8 = 1;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -83,7 +81,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
     let progress = Arc::new(Progress::default());
-    let stop = stop::Waiter::new()?;
+    let mut stop = stop::Waiter::new()?;
     let stopping = Arc::clone(&progress);
     // It ends with the process: nothing waits for a signal that need not come.
     thread::Builder::new()
@@ -110,31 +108,24 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         |problem| problems.push(problem),
     );
     bar.end();
-    let is_cut = problems.iter().all(onetrip_capture::source::SourceError::is_cut);
+    let mut unread = None;
     for problem in &problems {
         let rest = if problem.is_cut() {
+            books.is_cut();
             "the report covers what is before"
         } else {
+            unread.get_or_insert_with(|| problem.to_string());
             "the report covers what was read before it"
         };
-        eprintln!("onetrip: {problem}; {rest}");
+        say(format_args!("{problem}; {rest}"));
     }
     let dropped = sources.interfaces().iter().map(|interface| interface.dropped).sum();
     let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, 0));
-    let passed = report(books, &network, options, &judge)?;
-    Ok(match (passed, is_cut) {
-        (true, true) => ExitCode::SUCCESS,
-        (false, _) => ExitCode::from(EXIT_JUDGED),
-        (true, false) => ExitCode::from(EXIT_UNREAD),
-    })
-}
-
-fn report(
-    books: Books<'_>,
-    network: &NetworkSummary,
-    options: &AnalyzeOptions,
-    judge: &Judge<'_>,
-) -> Result<bool> {
+    if network.capture.missed_bytes > 0 && judge.has_rules() {
+        unread.get_or_insert_with(|| {
+            format!("{} bytes that were acknowledged are not in the capture", network.capture.missed_bytes)
+        });
+    }
     let analysis = books.finish()?.finish(&judge.mutes);
     let how = "No TCP connection with data is in the capture. Was it made on the right interface, without a filter that \
                leaves out the database's port?";
@@ -143,9 +134,11 @@ fn report(
         how_to_connect: how,
         distance: &options.distance,
         bandwidth: options.bandwidth,
-        network: Some(network),
+        network: Some(&network),
+        unread,
+        has_failed: false,
     };
-    write(analysis, subject, judge, &options.output, Stream::Output)
+    write(analysis, subject, &judge, &options.output, Stream::Output)
 }
 
 /// Where records go.
@@ -169,6 +162,11 @@ impl<'o> Books<'o> {
         }
     }
 
+    /// A file ends within a packet: it is still being written, or its writer was killed.
+    fn is_cut(&mut self) {
+        self.analyzer.gaps(Gaps { is_open: true, ..Gaps::default() });
+    }
+
     fn write(&mut self, stream: u32, block: &[u8], at_ns: u64) -> Result<(), TraceError> {
         let Some(path) = self.options.trace.as_deref().filter(|_| self.failed.is_none()) else {
             return Ok(());
@@ -183,10 +181,13 @@ impl<'o> Books<'o> {
     }
 
     fn finish(self) -> Result<Analyzer> {
-        match self.failed {
-            Some(error) => Err(error.into()),
-            None => Ok(self.analyzer),
+        if let Some(error) = self.failed {
+            return Err(error.into());
         }
+        if let Some(trace) = self.trace {
+            trace.finish(0)?;
+        }
+        Ok(self.analyzer)
     }
 }
 

@@ -7,8 +7,9 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use onetrip_gateway::{GatewayConfig, IsolationLevel, ListenAddress, LobPrefetch, Remedies, Verify};
 use onetrip_ledger::Code;
-use onetrip_ledger::budget::Limit;
+use onetrip_ledger::judge::{Increase, Limit};
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
+use onetrip_target::tls::{TlsAcceptor, TlsError};
 
 use crate::analyze::AnalyzeOptions;
 use crate::demo::DemoOptions;
@@ -18,9 +19,8 @@ use crate::explain::ExplainOptions;
 use crate::lab::LabOptions;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
-
-/// Exit code of a run that broke a budget or showed a finding of --fail-on.
-pub(crate) const EXIT_JUDGED: u8 = 90;
+use crate::pages::{CompletionsOptions, ManOptions};
+use crate::ready::ReadyOptions;
 
 /// Counts the round trips between a program and its database, and says which of them were avoidable.
 #[derive(Debug, Parser)]
@@ -52,31 +52,51 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
     Ping(PingOptions),
+    /// Say whether a gateway or a PostgreSQL server answers: exit code 0 if so
+    Ready(ReadyOptions),
     /// Put a simulated distance between two programs
     Link(LinkCommandOptions),
     /// Measure what round trips cost, and draw it: workloads with known answers and known trips
     #[cfg(feature = "lab")]
     Lab(LabOptions),
+    /// Print a shell's completions of this command
+    Completions(CompletionsOptions),
+    /// Write the manual's pages into a directory
+    #[command(hide = true)]
+    Man(ManOptions),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program is pointed at the gateway by its environment: PGHOST, PGPORT, PGHOSTADDR, PGSERVICE,
-PGSSLMODE, PGPASSFILE and DATABASE_URL, and every variable named with --env. What was changed is
-printed.
+The program is pointed at the gateway by its environment: libpq's PG* variables, DATABASE_URL, every
+variable named with --env, and all others that name the database's host and port: URLs, also those of
+JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, and pairs such as DB_HOST and DB_PORT.
+What was changed is printed.
 
 The report goes to standard error, because standard output is the program's; --output writes it to
 a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
-found something.
+found something, 91 when that could not be judged (no session was opened, a scope did not occur,
+records are missing), and 125 when onetrip itself failed.
 
-Without --upstream the database is taken from --env, the PG* variables or DATABASE_URL.")]
+Without --upstream the database is taken from --env, the PG* variables, DATABASE_URL, or from other
+variables if all that name a PostgreSQL server name the same.")]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// Also point the URL, jdbc: URL or DSN in this environment variable at the gateway
+    /// Point the URL, DSN or connection string in this environment variable at the gateway
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) url_variables: Vec<String>,
+    /// Lead what the program and its children connect to at the database's address to the gateway, whatever their
+    /// settings say; where nothing names a database, the first connection to port 5432 or 6432, or to a PostgreSQL
+    /// server's Unix socket
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub(crate) redirect: Option<RedirectWay>,
+    /// Where the gateway listens [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "HOST:PORT", value_parser = socket_address)]
+    pub(crate) listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
@@ -86,11 +106,56 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) output: OutputOptions,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
 }
 
+/// What leads a program's connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RedirectWay {
+    /// seccomp where the system allows it, else the library
+    Auto,
+    /// A filter of system calls that asks about each connect: any program, also static ones
+    Seccomp,
+    /// A library before the C library's connect: not static programs, nor Go's
+    Preload,
+}
+
+/// TLS between the program and the gateway.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "TLS with the program")]
+pub(crate) struct TlsOptions {
+    /// Speak TLS with clients that ask for it, with a certificate made at start: enough for sslmode=require
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// The certificate for clients, with its chain: a PEM file. With the database's own, SCRAM with channel binding
+    /// passes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's key: a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+impl TlsOptions {
+    /// What clients are offered; `is_default` where TLS is offered without being asked for.
+    pub(crate) fn acceptor(&self, is_default: bool) -> Result<Option<TlsAcceptor>, TlsError> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => TlsAcceptor::with_files(certificate, key).map(Some),
+            _ if self.tls => TlsAcceptor::with_own_certificate().map(Some),
+            _ if is_default && cfg!(feature = "tls") => TlsAcceptor::with_own_certificate().map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SIGTERM and Ctrl-C stop it: sessions get --drain for what is under way, then the report is printed;
+a second signal ends at once. SIGHUP changes nothing.
+
+Exit codes: 0, 90 when a budget was broken or --fail-on found something, 91 when that could not be
+judged, 125 when onetrip itself failed.")]
 pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
@@ -98,6 +163,11 @@ pub(crate) struct GatewayOptions {
     /// The database, as URL, keyword DSN or HOST:PORT; sslmode and certificates are libpq's
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
+    /// How long sessions may take, when the gateway is stopped, for what is under way; then they end with 57P01
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    pub(crate) drain: Duration,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     #[command(flatten)]
     pub(crate) watch: WatchOptions,
     #[command(flatten)]
@@ -281,7 +351,9 @@ pub(crate) struct WatchOptions {
     /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
     /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside of the
     /// gateway may meet up to half a trip after a COMMIT was answered; a REVOKE (it acts within 2 s); DDL that did not
-    /// pass through the gateway (it is seen within 60 s); when a cancel request arrives (docs/safety.md has the rest).
+    /// pass through the gateway (it is seen within 60 s); a configuration that is read anew (it acts within 2 s in a
+    /// snapshot); the counters of plans in pg_prepared_statements; when a cancel request arrives. A session whose early
+    /// COMMIT the server does not confirm within 5 s ends (docs/safety.md has the rest).
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
     /// Run one in n answers from memory for real as well, and compare: 1/1 all, 1/100 one in a hundred
@@ -303,9 +375,10 @@ pub(crate) struct WatchOptions {
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
     ///
     /// It is not the same program then: statements of one transaction no longer see what others commit meanwhile
-    /// (polling in a transaction never ends; a row locked first and read then is as old as the transaction; what a
-    /// second connection wrote is not there), and an UPDATE or a row lock of a row that was changed meanwhile fails with
-    /// 40001 where it went on before.
+    /// (polling in a transaction never ends, and no more does an upsert loop of UPDATE, else INSERT, else again; a read
+    /// behind a lock is as old as the transaction; what a second connection wrote is not there), and an UPDATE, a DELETE,
+    /// a row lock or an INSERT ... ON CONFLICT of a row that was changed meanwhile fails with 40001 where it went on
+    /// before.
     #[arg(long, value_name = "LEVEL", help_heading = "Remedies")]
     pub(crate) isolation: Option<IsolationLevel>,
     #[command(flatten)]
@@ -317,6 +390,8 @@ pub(crate) struct WatchOptions {
 #[command(next_help_heading = "Judging")]
 pub(crate) struct JudgeOptions {
     /// Fail above a limit: trips=200, work-trips=, connections=, statements=, or avoidable trips of a finding, OT001=0
+    ///
+    /// A run that cannot be judged keeps no budget: exit code 91.
     #[arg(long, value_name = "NAME=N")]
     pub(crate) budget: Vec<Limit>,
     /// Budgets of the run and of single scopes, from a TOML file
@@ -328,9 +403,32 @@ pub(crate) struct JudgeOptions {
     /// Leave out the findings that a TOML file of [[mute]] rules names
     #[arg(long, value_name = "FILE")]
     pub(crate) mute: Option<PathBuf>,
-    /// Say what got better and what got worse since an earlier trace
-    #[arg(long, value_name = "TRACE")]
+    /// Say what got better and what got worse since an earlier run: its trace, or the report on it as JSON
+    #[arg(long, value_name = "BASE")]
     pub(crate) compare: Option<PathBuf>,
+    /// Fail if the run has more trips than BASE and so many more, such as 5%, or 10 trips
+    #[arg(long, value_name = "N%|N", requires = "compare")]
+    pub(crate) max_increase: Option<Increase>,
+    /// Fail unless the run and each of its scopes have as many trips as this file says [default file: trips.lock]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "trips.lock")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Write the snapshot's file anew instead
+    ///
+    /// With --allow-missing-scopes, what the file says of scopes that did not occur stays.
+    #[arg(long, requires = "snapshot")]
+    pub(crate) update: bool,
+    /// Judge a run that opened no session all the same
+    #[arg(long)]
+    pub(crate) allow_no_connections: bool,
+    /// Take a scope that did not occur for one that spent nothing
+    #[arg(long)]
+    pub(crate) allow_missing_scopes: bool,
+    /// Judge a trace that has no end, as it is still being written or its writer was killed, by what is there
+    #[arg(long)]
+    pub(crate) allow_open: bool,
+    /// Judge a run of which records are missing by what is there
+    #[arg(long)]
+    pub(crate) allow_loss: bool,
 }
 
 impl WatchOptions {
@@ -352,7 +450,7 @@ impl WatchOptions {
     }
 }
 
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let no_address = || "that name has no address".to_owned();
     let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write HOST:PORT"))?;
     found.next().ok_or_else(no_address)

@@ -1,11 +1,17 @@
 //! What a test runner asks of the gateway that it runs behind: a unix socket whose path is in `ONETRIP_CONTROL`.
 //!
-//! A line is `scope LABEL` (what names no scope itself is booked on LABEL from now on; without one, on nothing) or
-//! `counts`. Each is answered by one JSON object with what was counted since the run began.
+//! A line is `test LABEL` or `scope LABEL` (what names no scope itself is booked on LABEL from now on; without one, on
+//! nothing) or `counts`. Each is answered by one JSON object with what was counted since the run began. The report calls
+//! scopes that were named by `test` tests.
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use onetrip_gateway::Common;
@@ -13,27 +19,44 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// The variable that holds the socket's path.
 pub(crate) const VARIABLE: &str = "ONETRIP_CONTROL";
 /// Longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 1024;
+/// How long a line that has begun may take.
+const LINE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Clients at a time; further ones wait.
+const CLIENTS_MAX: usize = 256;
 
 /// A socket in a directory that only this user can enter.
 pub(crate) struct Control {
     directory: TempDir,
     listener: UnixListener,
+    answering: Arc<Answering>,
+}
+
+/// What answers clients, side by side.
+struct Answering {
     common: Arc<Common>,
+    has_tests: AtomicBool,
+    clients: Arc<Semaphore>,
 }
 
 impl Control {
     /// Listens. Needs a runtime.
     pub(crate) fn listen(common: Arc<Common>) -> Result<Self> {
-        let directory =
-            tempfile::Builder::new().prefix("onetrip-").tempdir().context("no directory for a socket")?;
+        let directory = tempfile::Builder::new()
+            .prefix("onetrip-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .context("no directory for a socket")?;
         let listener =
             UnixListener::bind(directory.path().join("control")).context("cannot listen for tests")?;
-        Ok(Self { directory, listener, common })
+        let (has_tests, clients) = (AtomicBool::new(false), Arc::new(Semaphore::new(CLIENTS_MAX)));
+        Ok(Self { directory, listener, answering: Arc::new(Answering { common, has_tests, clients }) })
     }
 
     /// Where it listens.
@@ -41,36 +64,69 @@ impl Control {
         self.directory.path().join("control").into_os_string()
     }
 
-    /// Serves one client after the other, forever.
+    /// A directory for what goes along with the socket.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Whether a runner has named a test.
+    pub(crate) fn has_tests(&self) -> bool {
+        self.answering.has_tests.load(Ordering::Relaxed)
+    }
+
+    /// Serves clients, forever.
     pub(crate) async fn serve(&self) {
         loop {
-            // A client that goes in the middle of a line is its own affair.
-            if let Ok((stream, _)) = self.listener.accept().await {
-                let _ = self.answer(stream).await;
+            let Ok(place) = Arc::clone(&self.answering.clients).acquire_owned().await else { return };
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let answering = Arc::clone(&self.answering);
+                    tokio::spawn(async move {
+                        // A client that goes in the middle of a line is its own affair.
+                        let _ = answering.answer(stream).await;
+                        drop(place);
+                    });
+                }
+                // Out of descriptors, for one.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
     }
+}
 
+impl Answering {
     async fn answer(&self, mut stream: UnixStream) -> io::Result<()> {
         let (read, mut write) = stream.split();
         let mut lines = BufReader::new(read.take(LINE_BYTES_MAX));
         loop {
+            if lines.fill_buf().await?.is_empty() {
+                return Ok(());
+            }
             let mut line = Vec::new();
-            if lines.read_until(b'\n', &mut line).await? == 0 || line.pop() != Some(b'\n') {
+            let read = timeout(LINE_TIME_MAX, lines.read_until(b'\n', &mut line)).await??;
+            if read == 0 || line.pop() != Some(b'\n') {
                 return Ok(());
             }
             lines.get_mut().set_limit(LINE_BYTES_MAX);
-            write.write_all(self.reply(&line).as_bytes()).await?;
+            timeout(LINE_TIME_MAX, write.write_all(self.reply(&line).as_bytes())).await??;
         }
     }
 
     fn reply(&self, line: &[u8]) -> String {
-        match line.strip_prefix(b"scope").map(<[u8]>::trim_ascii) {
-            Some(label) => self.common.tally.set_scope(label),
-            None if line == b"counts" => {}
-            None => return format!("{}\n", json!({ "error": "write `scope LABEL` or `counts`" })),
+        let tally = &self.common.tally;
+        let label = |word: &[u8]| Some(line.strip_prefix(word)?.trim_ascii());
+        match (label(b"test"), label(b"scope")) {
+            (Some(test), _) => {
+                self.has_tests.store(true, Ordering::Relaxed);
+                tally.set_scope(test);
+            }
+            (None, Some(scope)) => tally.set_scope(scope),
+            (None, None) if line == b"counts" => {}
+            (None, None) => {
+                return format!("{}\n", json!({ "error": "write `test LABEL`, `scope LABEL` or `counts`" }));
+            }
         }
-        let counts = self.common.tally.counts();
+        let counts = tally.counts();
         let counts = json!({
             "trips": counts.work_trips,
             "connect_trips": counts.connect_trips,

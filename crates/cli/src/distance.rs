@@ -12,7 +12,7 @@ use onetrip_report::Report;
 use crate::args::duration;
 use crate::exit::ExitCode;
 use crate::output::{PageOptions, Stream, print, write_pages};
-use crate::trace::summarise;
+use crate::trace::{summarise, tell_gaps};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Forecast")]
@@ -64,6 +64,7 @@ impl DistanceOptions {
 /// `onetrip forecast`.
 pub(crate) fn forecast(options: &ForecastOptions) -> Result<ExitCode> {
     let mut analysis = summarise(&options.trace, &Mutes::default())?;
+    tell_gaps(&options.trace, &analysis.summary.gaps);
     options.distance.rank(&mut analysis.summary);
     let forecast = Forecast::new(&analysis.summary, &analysis.timeline);
     let prices = forecast.prices(&options.distance.at, options.bandwidth);

@@ -7,6 +7,7 @@ use onetrip_ledger::TraceReader;
 
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::ExitCode;
+use crate::trace::tell_gaps;
 
 /// `onetrip export`.
 pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode> {
@@ -28,5 +29,6 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode> {
         Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
         done => done?,
     }
+    tell_gaps(&options.trace, &reader.gaps());
     Ok(ExitCode::SUCCESS)
 }

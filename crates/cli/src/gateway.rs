@@ -1,13 +1,16 @@
-use anyhow::Result;
-use onetrip_gateway::{Gateway, GatewayConfig};
-use onetrip_report::RunInfo;
-use onetrip_target::Environment;
-use onetrip_target::launch::Upstream;
+use std::time::Duration;
 
-use crate::args::{EXIT_JUDGED, GatewayOptions};
+use anyhow::Result;
+use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_report::RunInfo;
+use onetrip_target::launch::{Source, Upstream};
+use onetrip_target::{Conninfo, Environment};
+
+use crate::args::GatewayOptions;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::output::{Stream, Subject, write};
+use crate::say::say;
 use crate::{link, stop};
 
 /// `onetrip gateway`.
@@ -15,30 +18,92 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
     let environment = Environment::of_this_process();
-    let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?.conninfo;
+    let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?;
+    check_upstream(&upstream.conninfo)?;
+    let client_tls = options.tls.acceptor(false)?;
+    warn(options, &upstream, client_tls.is_some());
+    let upstream = upstream.conninfo;
     let upstream_address = upstream.address();
     let config = GatewayConfig { listen: options.listen.clone(), ..GatewayConfig::new(upstream) };
-    let config = options.watch.apply(config);
+    let config = GatewayConfig { client_tls, ..options.watch.apply(config) };
     let link = config.link.clone();
-    let stop = stop::Waiter::new()?;
+    let mut signals = stop::Waiter::new()?;
+    signals.survive_file_limits();
     let gateway = Gateway::start(config)?;
     let address = gateway.address().to_string();
-    eprintln!("onetrip: listening at {address}, database at {upstream_address}; Ctrl-C stops and reports");
+    say(format_args!("listening at {address}, database at {upstream_address}; Ctrl-C stops and reports"));
     link::announce(link.as_ref());
-    stop.wait();
-    let outcome = gateway.stop();
+    signals.wait_through_hangups(|| say("SIGHUP: there is nothing to read anew; SIGTERM stops"))?;
+    let is_urgent = drain(&gateway, options.drain, &mut signals);
+    signals.exit_on_signal(ExitCode::FAILED.code());
+    let outcome = if is_urgent { gateway.stop_within(Duration::ZERO) } else { gateway.stop() };
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
-    let how = format!("Point the program at {address}, or run it with: onetrip run -- PROGRAM");
+    let how = format!("Point the program at {address}, or run it with: onetrip run PROGRAM");
     let trace = options.watch.trace.as_ref().map(|path| path.display().to_string());
-    let run = RunInfo { trace, ..RunInfo::default() };
+    let run = RunInfo { trace, trace_error: outcome.trace_error, ..RunInfo::default() };
     let subject = Subject {
         run: Some(&run),
         how_to_connect: &how,
         distance: &options.distance,
         bandwidth: link.and_then(|link| link.bandwidth),
         network: None,
+        unread: None,
+        has_failed: false,
     };
-    let passed = write(analysis, subject, &judge, &options.output, Stream::Output)?;
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_JUDGED) })
+    write(analysis, subject, &judge, &options.output, Stream::Output)
+}
+
+/// Lets connections end what is under way. Returns whether somebody was in a hurry.
+fn drain(gateway: &Gateway, limit: Duration, signals: &mut stop::Waiter) -> bool {
+    gateway.drain();
+    if signals.wait_until(ENDING_SOON, || gateway.open_connections() == 0) {
+        return true;
+    }
+    let open = gateway.open_connections();
+    if open == 0 || limit.is_zero() {
+        return false;
+    }
+    let seconds = limit.as_secs_f64();
+    say(format_args!(
+        "{open} connections have {seconds} s for what is under way; a second signal ends at once"
+    ));
+    signals.wait_until(limit.saturating_sub(ENDING_SOON), || gateway.open_connections() == 0)
+}
+
+/// How long connections at rest take to end.
+const ENDING_SOON: Duration = Duration::from_millis(200);
+
+/// Refuses settings that the gateway would not keep, and names those that it does not use.
+pub(crate) fn check_upstream(upstream: &Conninfo) -> Result<()> {
+    let unused = upstream.check_kept()?;
+    if !unused.is_empty() {
+        say(format_args!("{}: no setting of PostgreSQL's; the gateway does not use it", unused.join(", ")));
+    }
+    Ok(())
+}
+
+/// Says what others may see.
+fn warn(options: &GatewayOptions, upstream: &Upstream, offers_tls: bool) {
+    if let ListenAddress::Tcp(address) = &options.listen {
+        if !address.ip().is_loopback() {
+            let who = if offers_tls { "clients that do not ask for TLS" } else { "clients" };
+            say(format_args!(
+                "warning: what {who} send to {address} is not encrypted: passwords, statements and rows can be read on \
+                 the network between them and here"
+            ));
+        }
+    }
+    let is_written = options.upstream.is_some() && upstream.source == Source::CommandLine;
+    if is_written && options.upstream.as_deref().is_some_and(names_password) {
+        say(
+            "warning: other users can see the password in --upstream (ps shows it), and the gateway does not need it: \
+             clients bring their own",
+        );
+    }
+}
+
+/// Whether connection text holds a password.
+fn names_password(text: &str) -> bool {
+    onetrip_target::Settings::parse(text).is_ok_and(|settings| settings.get_nonempty("password").is_some())
 }

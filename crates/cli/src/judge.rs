@@ -1,23 +1,23 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use onetrip_ledger::budget::{self, Limit, Verdict};
-use onetrip_ledger::compare::Comparison;
+use anyhow::{Context, Result, bail};
+use onetrip_ledger::judge::{Allow, Base, Judgement, Rules, Ruling, Snapshot, budget};
 use onetrip_ledger::{Mutes, Summary};
 
 use crate::args::JudgeOptions;
+use crate::say::say;
 use crate::trace::summarise;
 
 /// Everything that a run is judged by, read and checked before the run.
-pub(crate) struct Judge<'o> {
-    options: &'o JudgeOptions,
-    limits: Vec<Limit>,
+pub(crate) struct Judge {
+    rules: Rules,
     pub(crate) mutes: Mutes,
-    earlier: Option<Summary>,
+    /// The snapshot that is to be written anew, and what was in it.
+    update: Option<(PathBuf, Option<Snapshot>)>,
 }
 
-impl<'o> Judge<'o> {
-    pub(crate) fn new(options: &'o JudgeOptions) -> Result<Self> {
+impl Judge {
+    pub(crate) fn new(options: &JudgeOptions) -> Result<Self> {
         let mut limits = options.budget.clone();
         if let Some(path) = &options.budget_file {
             limits.extend(budget::parse_file(&read(path)?).with_context(|| format!("{}", path.display()))?);
@@ -26,26 +26,100 @@ impl<'o> Judge<'o> {
             Some(path) => Mutes::parse(&read(path)?).with_context(|| format!("{}", path.display()))?,
             None => Mutes::default(),
         };
-        let earlier = options
-            .compare
-            .as_deref()
-            .map(|path| summarise(path, &mutes))
-            .transpose()?
-            .map(|analysis| analysis.summary);
-        Ok(Self { options, limits, mutes, earlier })
+        let base = options.compare.as_deref().map(|path| base(path, &mutes)).transpose()?;
+        let (snapshot, update) = snapshot(options)?;
+        let allow = Allow {
+            no_connections: options.allow_no_connections,
+            missing_scopes: options.allow_missing_scopes,
+            open: options.allow_open,
+            loss: options.allow_loss,
+        };
+        let (fail_on, max_increase) = (options.fail_on.clone(), options.max_increase);
+        let rules = Rules { limits, fail_on, base, max_increase, snapshot, allow };
+        Ok(Self { rules, mutes, update })
     }
 
-    pub(crate) fn verdicts(&self, summary: &Summary) -> Vec<Verdict> {
-        self.limits.iter().map(|limit| limit.judge(summary)).collect()
+    /// Whether there is anything to judge by.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
     }
 
-    pub(crate) fn comparison(&self, summary: &Summary) -> Option<Comparison> {
-        self.earlier.as_ref().map(|earlier| Comparison::new(earlier, summary))
+    /// Holds the rules against what was counted. Where not all was counted, or a trace does not hold all that was, nobody
+    /// can judge the run (`incomplete`: why).
+    pub(crate) fn judge(&self, summary: &Summary, incomplete: Option<String>) -> Judgement {
+        let mut judgement = self.rules.judge(summary);
+        match incomplete {
+            Some(reason) if !self.rules.is_empty() && !self.rules.allow.loss => {
+                judgement.trace_is_incomplete(reason);
+            }
+            _ => {}
+        }
+        judgement
     }
 
-    pub(crate) fn fail_on(&self) -> &[onetrip_ledger::Code] {
-        &self.options.fail_on
+    /// Writes the snapshot anew, if that was asked for and the run can be taken for what is expected. Returns whether
+    /// all is well.
+    pub(crate) fn update(&self, summary: &Summary, has_failed: bool) -> Result<Ruling> {
+        let Some((path, earlier)) = &self.update else { return Ok(Ruling::Kept) };
+        let unseen = self.rules.not_seen(summary).or_else(|| self.rules.not_seen_whole(&summary.gaps));
+        let in_the_way = match (unseen, has_failed) {
+            (Some(reason), _) => Some(reason),
+            (None, true) => Some("the program failed".to_owned()),
+            (None, false) => None,
+        };
+        if let Some(reason) = in_the_way {
+            say(format_args!("{} is not updated: {reason}", path.display()));
+            return Ok(Ruling::Unjudged);
+        }
+        let mut now = Snapshot::of(summary);
+        if let Some(earlier) = earlier.clone().filter(|_| self.rules.allow.missing_scopes) {
+            now = now.with_others_of(earlier);
+        }
+        if earlier.as_ref() == Some(&now) {
+            say(format_args!("{} is as it was", path.display()));
+            return Ok(Ruling::Kept);
+        }
+        std::fs::write(path, now.to_text()).with_context(|| format!("cannot write {}", path.display()))?;
+        say(format_args!("{} is updated; keep it with the code", path.display()));
+        Ok(Ruling::Kept)
     }
+}
+
+/// The earlier run: a trace, or a report in JSON.
+fn base(path: &Path, mutes: &Mutes) -> Result<Base> {
+    let name = path.display().to_string();
+    let begin = {
+        use std::io::Read;
+        let file = std::fs::File::open(path).with_context(|| name.clone())?;
+        let mut begin = Vec::new();
+        file.take(64).read_to_end(&mut begin).with_context(|| name.clone())?;
+        begin
+    };
+    if begin.trim_ascii_start().first() == Some(&b'{') {
+        return onetrip_report::baseline(&name, &read(path)?).with_context(|| name.clone());
+    }
+    Ok(Base::of(name, &summarise(path, mutes)?.summary))
+}
+
+/// The numbers that are expected, with their file's name; or that file, if it is to be written anew.
+type Expected = (Option<(String, Snapshot)>, Option<(PathBuf, Option<Snapshot>)>);
+
+fn snapshot(options: &JudgeOptions) -> Result<Expected> {
+    let Some(path) = &options.snapshot else { return Ok((None, None)) };
+    let name = path.display().to_string();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| name),
+    };
+    if options.update {
+        // One that cannot be read is written anew as well.
+        let earlier = text.and_then(|text| Snapshot::parse(&text).ok());
+        return Ok((None, Some((path.clone(), earlier))));
+    }
+    let Some(text) = text else { bail!("there is no {name} to compare with; --snapshot --update writes it") };
+    let snapshot = Snapshot::parse(&text).with_context(|| name.clone())?;
+    Ok((Some((name, snapshot)), None))
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -25,7 +25,7 @@ const EXIT_INTERRUPTED: u8 = 130;
     subcommand_negates_reqs = true,
     after_help = "\
 A workload is run in several ways at several distances. Trips and bytes are counted by the gateway first; then the same
-is timed without it. A wrong answer or a wrong count ends the run with exit code 1.
+is timed without it. A wrong answer or a wrong count ends the run with exit code 125.
 
 Where PostgreSQL is needed and --database is not given, the installed one is started in a temporary directory, on a free
 port and not durable, as an unprivileged user, and is gone afterwards."
@@ -155,7 +155,7 @@ fn tell_times(taken: &[(&str, Duration)]) {
 /// Set when Ctrl-C comes, as long as the process lives.
 pub(crate) fn listen_for_stop() -> Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
-    let waiter = Waiter::new()?;
+    let mut waiter = Waiter::new()?;
     let told = Arc::clone(&stopped);
     std::thread::Builder::new()
         .name("onetrip-stop".into())

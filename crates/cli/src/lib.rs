@@ -15,10 +15,15 @@ mod judge;
 #[cfg(feature = "lab")]
 mod lab;
 mod link;
+mod masked;
 mod output;
+mod pages;
 mod ping;
+mod pytest;
+mod ready;
 mod report;
 mod run;
+mod say;
 mod serve;
 mod stop;
 mod trace;
@@ -26,12 +31,14 @@ mod trace;
 mod tune;
 
 use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 
 use clap::Parser;
 
 pub use crate::allocator::CountingAllocator;
 use crate::args::{Cli, Command};
 use crate::exit::ExitCode;
+use crate::say::{explained, say};
 
 /// Does what the arguments say, the program's name first; what to exit with.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -40,10 +47,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(told) => {
             // Nobody may be there to read it.
             let _ = told.print();
-            return u8::try_from(told.exit_code()).unwrap_or(1);
+            let is_failure = told.use_stderr();
+            return if is_failure { ExitCode::FAILED } else { ExitCode::SUCCESS }.code();
         }
     };
-    run(command).code()
+    // What went wrong in a thread of its own was told there.
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| run(command)));
+    done.unwrap_or(ExitCode::FAILED).code()
 }
 
 fn run(command: Command) -> ExitCode {
@@ -58,17 +68,21 @@ fn run(command: Command) -> ExitCode {
         Command::Serve(options) => serve::serve(&options),
         Command::Demo(options) => demo::demo(&options),
         Command::Ping(options) => ping::ping(&options),
+        Command::Ready(options) => ready::ready(&options),
         Command::Link(options) => link::link(&options),
         #[cfg(feature = "lab")]
         Command::Lab(options) => lab::lab(&options),
+        Command::Completions(options) => pages::completions(&options),
+        Command::Man(options) => pages::man(&options),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("onetrip: {error:#}");
-        ExitCode::from(exit_code_of(&error))
+        say(explained(&error));
+        exit_code_of(&error)
     })
 }
 
-/// What shells and `env` exit with for such a failure; 1 for all others.
-fn exit_code_of(error: &anyhow::Error) -> u8 {
-    error.downcast_ref::<onetrip_target::launch::LaunchError>().map_or(1, |launch| launch.exit_code())
+/// What shells and `env` exit with for such a failure.
+fn exit_code_of(error: &anyhow::Error) -> ExitCode {
+    let launch = error.downcast_ref::<onetrip_target::launch::LaunchError>();
+    launch.map_or(ExitCode::FAILED, |launch| launch.exit_code().into())
 }

@@ -70,7 +70,7 @@ pub(crate) fn link(options: &LinkCommandOptions) -> Result<ExitCode> {
     };
     let listener =
         TcpListener::bind(options.listen).with_context(|| format!("cannot listen at {}", options.listen))?;
-    let stop = stop::Waiter::new()?;
+    let mut stop = stop::Waiter::new()?;
     let relay = Relay::start_on(spec.clone(), listener, target).context("cannot start the link")?;
     eprintln!("onetrip: link from {} to {to}: {spec}; Ctrl-C stops and reports", relay.local_addr());
     stop.wait();

@@ -5,12 +5,15 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use onetrip_forecast::Forecast;
 use onetrip_ledger::Analysis;
+use onetrip_ledger::judge::Ruling;
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_link::BitsPerSecond;
 use onetrip_report::{Report, RunInfo, Style};
 
 use crate::distance::DistanceOptions;
+use crate::exit::ExitCode;
 use crate::judge::Judge;
+use crate::say::say;
 
 /// How the report comes out.
 #[derive(Debug, Args)]
@@ -34,6 +37,8 @@ pub(crate) enum Format {
     Json,
     /// Budgets as test cases
     Junit,
+    /// For a pull request
+    Markdown,
 }
 
 /// Files for the eye.
@@ -58,7 +63,7 @@ pub(crate) enum Stream {
 }
 
 /// What a report is about.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Subject<'a> {
     pub(crate) run: Option<&'a RunInfo>,
     pub(crate) how_to_connect: &'a str,
@@ -67,6 +72,10 @@ pub(crate) struct Subject<'a> {
     pub(crate) bandwidth: Option<BitsPerSecond>,
     /// What packets tell of the network, where a capture was read.
     pub(crate) network: Option<&'a NetworkSummary>,
+    /// What of the input could not be read.
+    pub(crate) unread: Option<String>,
+    /// The program that was run failed.
+    pub(crate) has_failed: bool,
 }
 
 impl OutputOptions {
@@ -89,24 +98,26 @@ impl OutputOptions {
     }
 }
 
-/// Judges what was counted and writes the report; returns whether everything was kept.
+/// Judges what was counted and writes the report; returns how that came out.
 pub(crate) fn write(
     mut analysis: Analysis,
     subject: Subject<'_>,
-    judge: &Judge<'_>,
+    judge: &Judge,
     options: &OutputOptions,
     stream: Stream,
-) -> Result<bool> {
+) -> Result<ExitCode> {
     subject.distance.rank(&mut analysis.summary);
     let summary = &analysis.summary;
-    let prices = Forecast::new(summary, &analysis.timeline).prices(&subject.distance.at, subject.bandwidth);
-    let (verdicts, comparison) = (judge.verdicts(summary), judge.comparison(summary));
+    let prices = (summary.sessions > 0)
+        .then(|| Forecast::new(summary, &analysis.timeline).prices(&subject.distance.at, subject.bandwidth));
+    let trace_error = subject.run.and_then(|run| run.trace_error.as_deref());
+    let incomplete = trace_error.map(|error| format!("the trace does not hold the whole run: {error}"));
+    let has_failed = incomplete.is_some() || subject.unread.is_some();
+    let judgement = judge.judge(summary, incomplete.or(subject.unread));
     let report = Report {
         run: subject.run,
-        verdicts: &verdicts,
-        fail_on: judge.fail_on(),
-        comparison: comparison.as_ref(),
-        prices: Some(&prices),
+        judgement: Some(&judgement),
+        prices: prices.as_ref(),
         how_to_connect: subject.how_to_connect,
         network: subject.network,
         ..Report::new(summary)
@@ -115,28 +126,50 @@ pub(crate) fn write(
         Format::Text => report.text(style),
         Format::Json => report.json(),
         Format::Junit => report.junit(),
+        Format::Markdown => report.markdown(),
     };
     match &options.output {
         Some(path) => save(path, text(Style::Plain).as_bytes())?,
         None => print(stream, text)?,
     }
     write_pages(&report, &analysis, &options.pages)?;
-    Ok(report.is_passed())
+    let updated = judge.update(summary, subject.has_failed)?;
+    tell_verdicts(&report);
+    Ok(match report.ruling().max(updated) {
+        // What was asked for was not done, and there is nobody else to say so.
+        Ruling::Kept if has_failed && judgement.verdicts.is_empty() => ExitCode::FAILED,
+        ruling => ruling.into(),
+    })
+}
+
+/// Says on standard error what was broken and what could not be judged, one line each, wherever the report goes.
+fn tell_verdicts(report: &Report<'_>) {
+    let broken: Vec<String> = report.verdicts_of(Ruling::Broken).collect();
+    if !broken.is_empty() {
+        say(format_args!("budget broken: {}", broken.join("; ")));
+    }
+    let reasons: Vec<String> = report.reasons_shown().collect();
+    if !reasons.is_empty() {
+        say(format_args!(
+            "could not be judged: {}; --allow-... of --help takes it as it is",
+            reasons.join("; ")
+        ));
+    }
 }
 
 /// Writes the files that were asked for, and says where they are.
 pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &PageOptions) -> Result<()> {
     if let Some(path) = &options.html {
         save(path, report.html(&analysis.timeline).as_bytes())?;
-        eprintln!("onetrip: page written to {}", path.display());
+        say(format_args!("page written to {}", path.display()));
     }
     if let Some(path) = &options.chart {
         match chart(report, path)? {
             Some(drawing) => {
                 save(path, &drawing)?;
-                eprintln!("onetrip: chart written to {}", path.display());
+                say(format_args!("chart written to {}", path.display()));
             }
-            None => eprintln!("onetrip: there is nothing to draw in {}: no trip was counted", path.display()),
+            None => say(format_args!("there is nothing to draw in {}: no trip was counted", path.display())),
         }
     }
     Ok(())

@@ -1,23 +1,25 @@
 use anyhow::Result;
 
-use crate::args::{EXIT_JUDGED, ReportOptions};
+use crate::args::ReportOptions;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::output::{Stream, Subject, write};
-use crate::trace::summarise;
+use crate::trace::{summarise, tell_gaps};
 
 /// `onetrip report`.
 pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
     let analysis = summarise(&options.trace, &judge.mutes)?;
+    tell_gaps(&options.trace, &analysis.summary.gaps);
     let subject = Subject {
         run: None,
         how_to_connect: "",
         distance: &options.distance,
         bandwidth: options.bandwidth,
         network: None,
+        unread: None,
+        has_failed: false,
     };
-    let passed = write(analysis, subject, &judge, &options.output, Stream::Output)?;
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_JUDGED) })
+    write(analysis, subject, &judge, &options.output, Stream::Output)
 }

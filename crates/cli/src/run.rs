@@ -1,19 +1,39 @@
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::future::pending;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
-use onetrip_report::RunInfo;
-use onetrip_target::launch::{ChildExit, Program, Redirect, RedirectOptions, Upstream, redirect};
-use onetrip_target::{Environment, SslMode};
+use onetrip_gateway::{Gateway, GatewayConfig, Leader, ListenAddress};
+use onetrip_report::{Redirected, RunInfo};
+use onetrip_target::intercept::{Count, Destination, InterceptError, Lead, is_available};
+use onetrip_target::launch::{
+    ChildExit, Gateways, LaunchError, Preload, Program, Redirect, RedirectOptions, Source, Upstream,
+    connections_of, lead_to_first, lead_to_known, redirect,
+};
+use onetrip_target::{Conninfo, Environment, Host, SslMode};
+use tempfile::TempDir;
 
-use crate::args::{EXIT_JUDGED, RunOptions};
+use crate::args::{RedirectWay, RunOptions};
 use crate::control::{self, Control};
 use crate::exit::ExitCode;
+use crate::gateway::check_upstream;
 use crate::judge::Judge;
 use crate::link;
+use crate::masked::masked;
 use crate::output::{Stream, Subject, write};
+use crate::pytest::name_tests;
+use crate::say::{explained, say};
+use crate::stop::survive_file_limits;
 
+/// Name of the gateway's socket.
+const SOCKET: &str = ".s.PGSQL.5432";
+/// Places that are named where none of them was the gateway.
+const PLACES_SHOWN: usize = 8;
+/// How often it is looked where a program is connected.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Words of a command line whose names go into the trace: `poetry run python app.py`.
 const NAMED_WORDS: usize = 4;
 
@@ -23,48 +43,117 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     options.output.check()?;
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &options.url_variables, &environment)?;
-    let config = GatewayConfig {
-        command: names_of(&options.program),
-        ..GatewayConfig::new(upstream.conninfo.clone())
-    };
-    let config = options.watch.apply(config);
+    check_upstream(&upstream.conninfo)?;
+    let sockets = options.redirect.map(|_| tempfile::Builder::new().prefix("onetrip-").tempdir());
+    let sockets = sockets.transpose().context("no directory for a socket")?;
+    let config = configure(options, &upstream.conninfo, sockets.as_ref().map(TempDir::path))?;
+    let also = config.also_listen.clone();
     let link = config.link.clone();
     let gateway = Gateway::start(config)?;
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
+    let address = reachable(address);
     let redirect_options = RedirectOptions {
         gateway: address,
         url_variables: &options.url_variables,
         sslmode: SslMode::Disable,
     };
-    let mut redirect = redirect(&environment, &upstream, &redirect_options)?;
-    announce(&redirect, &upstream.conninfo.address(), &address.to_string());
+    // Nothing is pointed anywhere before it is known where the database is.
+    let is_open = also.is_some() && upstream.source == Source::Defaults;
+    let mut redirect = match is_open {
+        true => Redirect::default(),
+        false => redirect(&environment, &upstream, &redirect_options)?,
+    };
+    announce(&redirect, (!is_open).then(|| upstream.conninfo.address()).as_deref(), &address.to_string());
     link::announce(link.as_ref());
-    let exit = supervise(options, &mut redirect, &gateway)?;
+    let gateways = also.map(|unix| Gateways { tcp: address, unix });
+    let way = Way::choose(options.redirect)?;
+    let Led { lead, preload } = match gateways {
+        Some(gateways) if is_open => lead_to_any(way, gateways, &gateway, &environment)?,
+        Some(gateways) => lead_to(way, gateways, &upstream.conninfo, &environment, &mut redirect)?,
+        None => Led::default(),
+    };
+    let ended = supervise(options, &mut redirect, &gateway, lead)?;
     let outcome = gateway.stop();
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
-    let how = how_to_connect(&redirect, &address.to_string());
-    let run = RunInfo {
-        command: options.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        exit_code: match exit {
-            ChildExit::Code(code) => Some(code),
-            ChildExit::Signal(_) => None,
-        },
-        trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
-    };
+    let how = how_to_connect(&redirect, &address.to_string(), &ended.places);
+    let preloaded = preload.map(|_| Redirected { by: "preload", connections: None });
+    let run = ended.describe(options, &redirect, preloaded, outcome.trace_error);
     let subject = Subject {
         run: Some(&run),
         how_to_connect: &how,
         distance: &options.distance,
         bandwidth: link.and_then(|link| link.bandwidth),
         network: None,
+        unread: None,
+        has_failed: !ended.exit.is_success(),
     };
-    let passed = write(analysis, subject, &judge, &options.output, Stream::Error)?;
-    Ok(match exit.is_success() {
-        true if passed => ExitCode::SUCCESS,
-        true => ExitCode::from(EXIT_JUDGED),
-        false => ExitCode::from(exit.code()),
-    })
+    let judged = write(analysis, subject, &judge, &options.output, Stream::Error);
+    if ended.exit.is_success() {
+        return judged;
+    }
+    if let Err(error) = judged {
+        say(explained(&error)); // the program's own failure goes before ours
+    }
+    Ok(ExitCode::from(ended.exit.code()))
+}
+
+/// What the gateway is told; with a directory, it listens at a socket in there, too.
+fn configure(options: &RunOptions, upstream: &Conninfo, sockets: Option<&Path>) -> Result<GatewayConfig> {
+    let config =
+        GatewayConfig { command: names_of(&options.program), ..GatewayConfig::new(upstream.clone()) };
+    let mut config = options.watch.apply(config);
+    if let Some(address) = options.listen {
+        config.listen = ListenAddress::Tcp(address);
+    }
+    // A program that is led here whatever its settings say may insist on TLS.
+    config.client_tls = options.tls.acceptor(options.redirect.is_some())?;
+    config.also_listen = sockets.map(|directory| directory.join(SOCKET));
+    Ok(config)
+}
+
+/// How the program ended.
+struct Ended {
+    exit: ChildExit,
+    /// Its runner named tests.
+    has_tests: bool,
+    places: Places,
+}
+
+impl Ended {
+    /// The run, for its report.
+    fn describe(
+        &self,
+        options: &RunOptions,
+        redirect: &Redirect,
+        preloaded: Option<Redirected>,
+        trace_error: Option<String>,
+    ) -> RunInfo {
+        let (exit_code, signal) = match self.exit {
+            ChildExit::Code(code) => (Some(code), None),
+            ChildExit::Signal(signal) => (None, Some(signal)),
+        };
+        RunInfo {
+            command: masked(&options.program),
+            exit_code,
+            signal,
+            trace: options.watch.trace.as_ref().map(|path| path.display().to_string()),
+            trace_error,
+            has_tests: self.has_tests,
+            redirected: self.places.redirected().or(preloaded),
+            pointed: redirect.notes.iter().map(|change| change.variable.clone()).collect(),
+        }
+    }
+}
+
+/// Where the program reaches a gateway that may listen at every address of this machine.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Names of the program and its first arguments: enough to tell a language, too little to hold a secret.
@@ -76,25 +165,120 @@ fn names_of(program: &[OsString]) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// Says what the program will see differently.
-fn announce(redirect: &Redirect, upstream: &str, gateway: &str) {
-    eprintln!("onetrip: gateway at {gateway}, database at {upstream}");
-    for change in &redirect.notes {
-        eprintln!("onetrip: {change}");
-    }
-    for untouched in &redirect.untouched {
-        eprintln!("onetrip: {untouched}");
+/// What leads a program's connections, if anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Nothing,
+    Seccomp,
+    Preload,
+}
+
+impl Way {
+    fn choose(wanted: Option<RedirectWay>) -> Result<Self> {
+        Ok(match wanted {
+            None => Self::Nothing,
+            Some(RedirectWay::Preload) => Self::Preload,
+            Some(_) if is_available() => Self::Seccomp,
+            Some(RedirectWay::Seccomp) => return Err(LaunchError::from(InterceptError::Unavailable).into()),
+            Some(RedirectWay::Auto) => {
+                say("seccomp cannot be used here; a preload library leads all but static programs");
+                Self::Preload
+            }
+        })
     }
 }
 
+/// What leads connections.
+#[derive(Default)]
+struct Led {
+    lead: Option<Lead>,
+    /// It is there as long as the program.
+    preload: Option<Preload>,
+}
+
+/// Leads what goes to the database to the gateway.
+fn lead_to(
+    way: Way,
+    gateways: Gateways,
+    database: &Conninfo,
+    environment: &Environment,
+    redirect: &mut Redirect,
+) -> Result<Led> {
+    Ok(match way {
+        Way::Nothing => Led::default(),
+        Way::Seccomp => Led { lead: Some(lead_to_known(database, gateways)), preload: None },
+        Way::Preload => {
+            let loaded = Preload::new(database, &gateways).context("no place for a library")?;
+            redirect.set.extend(loaded.variables(environment));
+            Led { lead: None, preload: Some(loaded) }
+        }
+    })
+}
+
+/// Leads the first connection to what looks like a database to the gateway, and then all that go there.
+fn lead_to_any(way: Way, gateways: Gateways, gateway: &Gateway, environment: &Environment) -> Result<Led> {
+    match way {
+        Way::Nothing => Ok(Led::default()),
+        Way::Seccomp => {
+            let lead = lead_to_first(gateways, taken(gateway.leader(), environment.clone()));
+            Ok(Led { lead: Some(lead), preload: None })
+        }
+        Way::Preload => {
+            bail!("the preload library must be told which database is meant: name it with --upstream")
+        }
+    }
+}
+
+/// Makes the first server that a program connects to the gateway's.
+fn taken(leader: Leader, environment: Environment) -> impl FnOnce(Host) -> bool + Send + 'static {
+    move |host| {
+        let address = host.to_string();
+        let upstream =
+            Conninfo::from_environment(&environment).map(|own| Conninfo { hosts: vec![host], ..own });
+        let led = match upstream {
+            Ok(upstream) => leader.lead_to(upstream).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match &led {
+            Ok(()) => say(format_args!("database at {address}, the first that the program connects to")),
+            Err(error) => say(format_args!("{address} is left alone: {error}")),
+        }
+        led.is_ok()
+    }
+}
+
+/// Says what the program will see differently.
+fn announce(redirect: &Redirect, upstream: Option<&str>, gateway: &str) {
+    match upstream {
+        Some(upstream) => say(format_args!("gateway at {gateway}, database at {upstream}")),
+        None => {
+            say(format_args!("gateway at {gateway}, before the first database that the program connects to"));
+        }
+    }
+    redirect.notes.iter().for_each(say);
+    redirect.untouched.iter().for_each(say);
+}
+
 /// Runs the program to its end, with our signals passed on.
-fn supervise(options: &RunOptions, redirect: &mut Redirect, gateway: &Gateway) -> Result<ChildExit> {
+fn supervise(
+    options: &RunOptions,
+    redirect: &mut Redirect,
+    gateway: &Gateway,
+    lead: Option<Lead>,
+) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
+        survive_file_limits();
         let control = Control::listen(gateway.common());
         match &control {
-            Ok(control) => redirect.set.push((control::VARIABLE.to_owned(), control.path())),
-            Err(error) => eprintln!("onetrip: tests cannot ask for their counts: {error:#}"),
+            Ok(control) => {
+                redirect.set.push((control::VARIABLE.to_owned(), control.path()));
+                match name_tests(&options.program, control.directory(), redirect) {
+                    Ok(change) => change.into_iter().for_each(say),
+                    Err(error) => say(format_args!("tests are not told apart: {error}")),
+                }
+            }
+            Err(error) => say(format_args!("tests cannot ask for their counts: {error:#}")),
         }
         let serving = async {
             match &control {
@@ -102,19 +286,92 @@ fn supervise(options: &RunOptions, redirect: &mut Redirect, gateway: &Gateway) -
                 Err(_) => pending().await,
             }
         };
-        let mut program = Program::spawn(&options.program, redirect)?;
-        tokio::select! {
+        let (mut program, interceptor) = match lead {
+            None => (Program::spawn(&options.program, redirect)?, None),
+            Some(lead) => {
+                let (program, interceptor) = Program::spawn_led(&options.program, redirect, lead)?;
+                (program, Some(interceptor))
+            }
+        };
+        let id = program.id();
+        let mut places = BTreeSet::new();
+        let exit = tokio::select! {
             exit = program.wait() => exit.context("cannot tell how the program ended"),
             () = serving => bail!("nobody listens for tests any more"),
-        }
+            () = look(id, gateway, &mut places) => bail!("nobody waits for the program any more"),
+        };
+        let places = match interceptor {
+            Some(interceptor) => Places::Led(interceptor.stop()),
+            None => Places::Seen(places),
+        };
+        let has_tests = control.is_ok_and(|control| control.has_tests());
+        Ok(Ended { exit: exit?, has_tests, places })
     })
 }
 
-fn how_to_connect(redirect: &Redirect, gateway: &str) -> String {
+/// While no client has come, looks now and then where the program is connected.
+async fn look(program: Option<u32>, gateway: &Gateway, places: &mut BTreeSet<SocketAddr>) {
+    let Some(program) = program else { return pending().await };
+    while gateway.accepted() == 0 {
+        if places.len() < PLACES_SHOWN {
+            places.extend(connections_of(program));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    pending().await
+}
+
+/// Where a program connected, as far as is known.
+enum Places {
+    /// All places, for each connection was asked about.
+    Led(BTreeMap<Destination, Count>),
+    /// Those that were seen now and then.
+    Seen(BTreeSet<SocketAddr>),
+}
+
+impl Places {
+    fn redirected(&self) -> Option<Redirected> {
+        match self {
+            Self::Led(all) => Some(Redirected {
+                by: "seccomp",
+                connections: Some(all.values().map(|count| count.led).sum()),
+            }),
+            Self::Seen(_) => None,
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Led(all) => all.keys().take(PLACES_SHOWN).map(ToString::to_string).collect(),
+            Self::Seen(some) => some.iter().take(PLACES_SHOWN).map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn how_to_connect(redirect: &Redirect, gateway: &str, places: &Places) -> String {
+    let names = places.names();
+    match (places, names.as_slice()) {
+        (Places::Led(_), []) => return "The program connected to nothing at all.".to_owned(),
+        (Places::Led(_), names) => {
+            let names = names.join(", ");
+            return format!(
+                "The program connected to {names}. If one of these is the database, name it with --upstream."
+            );
+        }
+        (Places::Seen(_), []) => {}
+        (Places::Seen(_), names) => {
+            let names = names.join(", ");
+            return format!(
+                "The program was connected to {names}. If one of these is the database, run it with --upstream \
+                 HOST:PORT --redirect, which leads there whatever its settings say."
+            );
+        }
+    }
     let changed: Vec<&str> = redirect.notes.iter().map(|change| change.variable.as_str()).collect();
     format!(
         "The program did not use {}. If it keeps its settings in another variable, name that with --env NAME; if \
-         they are in a file or in its code, start `onetrip gateway` and put its address there (here it was {gateway}).",
+         they are in a file or in its code, add --redirect, or start `onetrip gateway` and put its address there \
+         (here it was {gateway}).",
         if changed.is_empty() { "any variable that was set".to_owned() } else { changed.join(", ") }
     )
 }

@@ -24,7 +24,7 @@ pub(crate) fn serve(options: &ServeCommandOptions) -> Result<ExitCode> {
         }
         _ => {}
     }
-    let stop = Waiter::new()?;
+    let mut stop = Waiter::new()?;
     let server = Server::start(serve).map_err(|error| match error {
         EmbedError::Listen(_) => anyhow::Error::new(error).context(options.listen.to_string()),
         error => error.into(),

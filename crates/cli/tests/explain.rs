@@ -38,7 +38,7 @@ fn several_codes_print_several_pages_in_the_order_and_case_that_they_were_named_
 #[test]
 fn what_is_no_code_is_a_usage_error_that_names_the_codes() {
     let output = explain(&["OT001", "OT099"]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(125));
     assert!(output.stdout.is_empty());
     assert!(text(&output.stderr).contains("\"OT099\" is not a finding's code; the codes are OT001 to OT016"));
 }

@@ -36,9 +36,9 @@ fn the_list_names_every_workload_and_an_unknown_one_is_refused() {
     let list = lab(folder.path(), &["list"]);
     assert!(text(&list.stdout).lines().any(|line| line.starts_with("pipeline-oltp ")));
     let unknown = lab(folder.path(), &["nothing"]);
-    assert_eq!(unknown.status.code(), Some(1));
+    assert_eq!(unknown.status.code(), Some(125));
     assert!(text(&unknown.stderr).contains("onetrip lab list"), "{}", text(&unknown.stderr));
-    assert_eq!(lab(folder.path(), &[]).status.code(), Some(2));
+    assert_eq!(lab(folder.path(), &[]).status.code(), Some(125));
 }
 
 #[test]

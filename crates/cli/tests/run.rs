@@ -1,6 +1,8 @@
 //! `onetrip run`, `gateway` and `report`, tried as a stranger would, with psql as the program.
 
 mod common;
+#[path = "run/verdicts.rs"]
+mod verdicts;
 
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
@@ -148,6 +150,56 @@ fn urls_in_the_environment_are_pointed_at_the_gateway() {
     assert!(output.starts_with("1\njdbc:postgresql://127.0.0.1:"), "{output}{report}");
     assert!(!output.contains(&format!(":{}/", SERVER.0)), "{output}");
     assert!(report.contains("5 round trips"), "{report}");
+    assert!(!report.contains("onetrip-secret"), "{report}");
+}
+
+#[test]
+fn the_program_needs_no_dashes_and_keeps_its_own() {
+    let words = |arguments: &[&str]| {
+        let mut command = psql(onetrip(), SERVER.0);
+        let done = command.args(["run", "--settle", "1ms"]).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        text(&done.stdout)
+    };
+    let show = ["sh", "-c", r#"printf '%s|' "$@""#];
+    assert_eq!(
+        words(&[&show[..], &["name", "--budget", "trips=0", "--", "-x", "--help"]].concat()),
+        "--budget|trips=0|--|-x|--help|"
+    );
+    assert_eq!(words(&[&["--"], &show[..], &["name", "--", "-x"]].concat()), "--|-x|");
+    let unknown = psql(onetrip(), SERVER.0).args(["run", "--no-such-flag", "true"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(125));
+    assert!(text(&unknown.stderr).contains("--no-such-flag"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn variables_of_any_name_are_pointed_at_the_gateway_and_listed_in_the_report() {
+    let port = SERVER.0.to_string();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = onetrip();
+    command
+        .env("SHOP_DB", format!("Host=127.0.0.1;Port={port};Username=onetrip;Password=onetrip-secret"))
+        .env("POSTGRES_HOST", "localhost")
+        .env("POSTGRES_PORT", &port)
+        .env("CACHE_URL", format!("http://127.0.0.1:{port}/"))
+        .env("PGPASSWORD", "onetrip-secret")
+        .args(["run", "--listen", &free.to_string(), "sh", "-c"])
+        .arg(r#"psql -qAtc 'SELECT 1' -h "$POSTGRES_HOST" -p "$POSTGRES_PORT" -U onetrip postgres; echo "$SHOP_DB" "$CACHE_URL""#);
+    let done = command.output().unwrap();
+    let (output, report) = (text(&done.stdout), text(&done.stderr));
+    let gateway = free.port();
+    assert_eq!(
+        output,
+        format!(
+            "1\nHost=127.0.0.1;Port={gateway};Username=onetrip;Password=onetrip-secret http://127.0.0.1:{port}/\n"
+        ),
+        "{report}"
+    );
+    assert!(report.contains("5 round trips"), "{report}");
+    assert!(
+        report.contains("SHOP_DB, POSTGRES_HOST, POSTGRES_PORT") && report.contains("pointed at the gateway"),
+        "{report}"
+    );
     assert!(!report.contains("onetrip-secret"), "{report}");
 }
 

@@ -1,17 +1,27 @@
 //! One direction's bytes: read, decided on, sent.
 
+use std::cell::RefCell;
+
 use onetrip_session::INSPECT_BYTES_MAX;
 
 const INITIAL_BYTES: usize = 16 * 1024;
+/// Buffers that a thread keeps for its connections: as many as are in use at once, not as many as are open.
+const SPARE_MAX: usize = 64;
 /// A message that is looked into must fit, header included, with room to read on behind it.
 const MAX_BYTES: usize = 2 * INSPECT_BYTES_MAX;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Bytes on their way from one leg to the other.
 ///
 /// ```text
 ///  staged (the session's own, sent first) | sent | decided: to be sent | not decided on | free |
 /// ```
-#[derive(Debug)]
+///
+/// It has memory while there are bytes in it, or while it is read into.
+#[derive(Debug, Default)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
     sent: usize,
@@ -24,18 +34,14 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     pub(crate) fn new() -> Self {
-        Self {
-            bytes: vec![0; INITIAL_BYTES],
-            sent: 0,
-            decided: 0,
-            filled: 0,
-            staged: Vec::new(),
-            staged_sent: 0,
-        }
+        Self::default()
     }
 
     /// Where the next bytes may be read to; empty while too much is unsent.
     pub(crate) fn free(&mut self) -> &mut [u8] {
+        if self.bytes.is_empty() {
+            self.bytes = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| vec![0; INITIAL_BYTES]);
+        }
         if self.sent == self.filled {
             self.sent = 0;
             self.decided = 0;
@@ -48,9 +54,29 @@ impl Buffer {
 
     pub(crate) fn filled(&mut self, count: usize) {
         self.filled += count;
-        if self.filled == self.bytes.len() && self.bytes.len() < MAX_BYTES {
-            // A peer that fills the buffer has more to say.
+    }
+
+    /// Takes more memory where a message does not fit, or a peer has more to say than fits.
+    pub(crate) fn grow_if_full(&mut self) {
+        if self.sent < self.filled && self.filled == self.bytes.len() && self.bytes.len() < MAX_BYTES {
             self.bytes.resize(MAX_BYTES, 0);
+        }
+    }
+
+    /// Gives its memory back where there is nothing in it.
+    pub(crate) fn rest(&mut self) {
+        if self.sent < self.filled || self.bytes.is_empty() {
+            return;
+        }
+        (self.sent, self.decided, self.filled) = (0, 0, 0);
+        let bytes = std::mem::take(&mut self.bytes);
+        SPARE.with_borrow_mut(|spare| {
+            if bytes.len() == INITIAL_BYTES && spare.len() < SPARE_MAX {
+                spare.push(bytes);
+            }
+        });
+        if self.staged.is_empty() {
+            self.staged = Vec::new();
         }
     }
 
@@ -153,6 +179,22 @@ mod tests {
             buffer.forward(2);
             assert_eq!(send(&mut buffer, at_most), b"DD");
         }
+    }
+
+    #[test]
+    fn an_empty_buffer_has_no_memory_and_one_with_bytes_keeps_them() {
+        let mut buffer = Buffer::new();
+        assert_eq!(buffer.bytes.capacity(), 0);
+        read(&mut buffer, b"abc");
+        buffer.rest();
+        assert_eq!(buffer.undecided(), b"abc");
+        buffer.forward(3);
+        buffer.rest();
+        assert_eq!(send(&mut buffer, 2), b"abc");
+        buffer.rest();
+        assert_eq!(buffer.bytes.capacity(), 0);
+        read(&mut buffer, b"de");
+        assert_eq!(buffer.undecided(), b"de");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use onetrip_session::BackendKey;
 use tokio::sync::Notify;
 
 use crate::dial::Upstream;
-use crate::notice::notice;
+use crate::notice::{Kind, Peer, notice};
 
 /// Turns of a session's task that surely show it what its socket held: in the first the runtime may not have looked yet.
 const TURNS: u8 = 2;
@@ -99,19 +99,34 @@ impl Cancels {
 
     /// Carries a request to the database and waits until it has arrived. One that names no session, or one whose
     /// client waits for nothing, is dropped; what the client sent before it asked is seen first.
-    pub(crate) async fn carry(&self, shown: Shown) {
+    pub(crate) async fn carry(&self, shown: Shown, peer: Peer) {
         let Some(target) = lock(&self.sessions).get(&shown).map(Arc::clone) else { return };
         target.await_turn().await;
         if !target.await_its_turn().await {
             return;
         }
+        let mut on_its_way = OnItsWay { target: &target, may_be_lost: true };
         let arrived = target.upstream.cancel(target.key.process_id, &target.key.key).await;
-        let mut state = lock(&target.state);
-        state.on_their_way -= 1;
+        on_its_way.may_be_lost = false;
         if let Err(error) = arrived {
-            state.lost |= error.may_have_been_sent;
-            notice(&format!("a cancel request did not reach the database: {}", error.reason));
+            on_its_way.may_be_lost = error.may_have_been_sent;
+            let text = format!("a cancel request did not reach the database: {}", error.reason);
+            notice(Kind::Cancel, Some(peer), &text);
         }
+    }
+}
+
+/// A request on its way, however it ends: a session whose cancel is given up must not wait for it for ever.
+struct OnItsWay<'t> {
+    target: &'t Target,
+    may_be_lost: bool,
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.target.state);
+        state.on_their_way -= 1;
+        state.lost |= self.may_be_lost;
         state.wake();
     }
 }
@@ -163,7 +178,7 @@ impl Target {
                     return false;
                 }
                 if !state.is_early {
-                    state.on_their_way += 1;
+                    state.on_their_way += 1; // until `OnItsWay` is dropped
                     return true;
                 }
             }
@@ -200,4 +215,52 @@ impl Target {
 /// A panic elsewhere leaves these maps whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::task::Waker;
+
+    use onetrip_target::address::Address;
+    use onetrip_target::{Conninfo, Environment, Host};
+
+    use super::*;
+    use crate::dial::Dialer;
+
+    #[test]
+    fn a_request_that_is_given_up_on_its_way_does_not_hold_its_session_for_ever() {
+        let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = silent.local_addr().unwrap();
+        let conninfo = format!("postgres://ann@{address}/shop?sslmode=disable");
+        let dialer = Dialer::new(Conninfo::parse(&conninfo, &Environment::default()).unwrap(), None).unwrap();
+        let upstream = Upstream::reached(
+            Arc::new(dialer),
+            Host::tcp("127.0.0.1", address.port()),
+            Address::Tcp(address),
+        );
+        let cancels = Cancels::default();
+        let cx = Context::from_waker(Waker::noop());
+        let key = BackendKey { process_id: 7, key: (*b"keys").into() };
+        let shown = (7, *b"mine");
+        let target = cancels.add(shown, key, upstream, &cx);
+        target.set_waiting(true, true);
+        let peer = Peer { number: 1, address: None };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let carried = tokio::time::timeout(Duration::from_secs(3), cancels.carry(shown, peer));
+            let task = async {
+                loop {
+                    target.turn_taken(&cx);
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    if target.gate(&cx) == Gate::Held {
+                        return;
+                    }
+                }
+            };
+            let (carried, ()) = tokio::join!(carried, task);
+            assert!(carried.is_err(), "the server never answers");
+        });
+        assert_eq!(target.gate(&cx), Gate::Lost, "the request may still arrive");
+    }
 }

@@ -7,17 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use onetrip_session::{Session, SessionConfig, Verdict};
+use onetrip_session::{Session, Verdict};
+use tokio::sync::watch;
 use tokio::time::Sleep;
 
 use crate::GatewayError;
 use crate::buffer::Buffer;
 use crate::cancel::{Gate, Target};
 use crate::dial::Upstream;
-use crate::gateway::Shared;
+use crate::error::{client_failed, is_gone, server_failed};
+use crate::gateway::{Shared, Stop};
 use crate::leg::Leg;
+use crate::opening::{Client, Opened, Opening};
 use crate::recorder::Recorder;
-use crate::socket::Socket;
 use crate::spin::{Spinner, wake_after_a_look};
 
 /// Records are handed on at least this often, so that a trace can be read while it is written.
@@ -32,7 +34,7 @@ struct Connection {
     shared: Arc<Shared>,
     recorder: Recorder,
     number: u32,
-    session: Session,
+    session: Box<Session>,
     client: Leg,
     server: Leg,
     up: Buffer,
@@ -40,6 +42,10 @@ struct Connection {
     client_ended: bool,
     server_ended: bool,
     server_told: bool,
+    /// It ends when nothing is under way.
+    is_draining: bool,
+    /// The client was told that it ends.
+    is_refused: bool,
     target: Option<Arc<Target>>,
     upstream: Upstream,
     cancel_key: [u8; 4],
@@ -52,133 +58,63 @@ struct Connection {
     path_at: Option<Instant>,
 }
 
-/// Serves one client until it is gone.
+/// Serves one client until it is gone, or until all are to stop.
 pub(crate) async fn serve(
-    socket: Socket,
-    number: u32,
+    client: Client,
     shared: Arc<Shared>,
     recorder: Recorder,
+    mut stop: watch::Receiver<Stop>,
 ) -> Result<(), GatewayError> {
-    let (mut cancel_key, mut private) = ([0; 4], [0; 8]);
-    for random in [&mut cancel_key[..], &mut private] {
-        getrandom::fill(random).map_err(|error| GatewayError::Start(io::Error::other(error.to_string())))?;
-    }
-    let config = SessionConfig {
-        hasher: shared.hasher.clone(),
-        cancel_key,
-        keep_values: shared.keep_values,
-        remedies: shared.remedies.clone(),
-        verify: shared.verify,
-        lobs: Arc::clone(&shared.lobs),
-        isolation: shared.isolation,
-        common: Arc::clone(&shared.common),
-        private,
+    let mut opening = Opening::new(client, shared, recorder)?;
+    let opened = tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop != Stop::No) => Ok(Opened::Gone),
+        opened = tokio::time::timeout(OPENING_MAX, opening.open()) => opened.unwrap_or(Ok(Opened::Gone)),
     };
-    let mut client = Leg::plain(socket);
-    let mut session = Session::new(config);
-    let (mut up, mut down) = (Buffer::new(), Buffer::new());
-    let opening = open(&mut client, &mut session, &mut up, &mut down, &shared);
-    let opened = match tokio::time::timeout(OPENING_MAX, opening).await {
-        Ok(Ok(Opened::Session)) => dial(&mut session, &shared).await,
-        Ok(Ok(Opened::Gone)) | Err(_) => {
-            // Some drivers ask for encryption on a connection of its own, and that is a trip all the same.
-            end_books(&mut session, number, &shared, &recorder);
+    let dialled = match opened {
+        Ok(Opened::Session) => tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop != Stop::No) => Err(opening.refuse_for_stop()),
+            dialled = opening.dial() => dialled,
+        },
+        Ok(Opened::Cancel(shown)) => {
+            // However long that takes: given up on its way, it would hold its session.
+            opening.shared.cancels.carry(shown, opening.peer).await;
             return Ok(());
         }
-        Ok(Err(error)) => Err(error),
+        Ok(Opened::Gone) => {
+            // Some drivers ask for encryption on a connection of its own, and that is a trip all the same.
+            opening.end_books();
+            return Ok(());
+        }
+        Err(error) => Err(error),
     };
-    let (server, upstream) = match opened {
+    let (server, upstream) = match dialled {
         Ok(reached) => reached,
         Err(error) => {
-            down.insert(session.to_client());
-            let _ = poll_fn(|cx| send(&mut client, &mut down, cx)).await;
-            let _ = poll_fn(|cx| client.poll_shutdown(cx)).await;
-            end_books(&mut session, number, &shared, &recorder);
-            return Err(error);
+            opening.say_last_words().await;
+            opening.end_books();
+            return match error {
+                GatewayError::Stopping => Ok(()),
+                error => Err(error),
+            };
         }
     };
-    up.insert(session.to_server());
-    let mut connection = Connection {
-        spinner: Spinner::new(),
-        timer: Box::pin(tokio::time::sleep(HAND_OVER)),
-        timer_armed: false,
-        settled_at: None,
-        handed_over_at: Instant::now(),
-        path_at: None,
-        client_ended: false,
-        server_ended: false,
-        server_told: false,
-        target: None,
-        shared,
-        recorder,
-        number,
-        session,
-        client,
-        server,
-        up,
-        down,
-        upstream,
-        cancel_key,
-    };
-    poll_fn(|cx| connection.poll(cx)).await
-}
-
-/// How a client's first packets end.
-enum Opened {
-    Session,
-    Gone,
-}
-
-/// Answers requests for encryption until the startup packet is there, or carries a cancel request.
-async fn open(
-    client: &mut Leg,
-    session: &mut Session,
-    up: &mut Buffer,
-    down: &mut Buffer,
-    shared: &Shared,
-) -> Result<Opened, GatewayError> {
-    loop {
-        match session.handle_client(shared.now(), up.undecided())? {
-            Verdict::Wait => {
-                poll_fn(|cx| send(client, down, cx)).await.map_err(client_failed)?;
-                match poll_fn(|cx| client.poll_read(cx, up.free())).await.map_err(client_failed)? {
-                    0 => return Ok(Opened::Gone),
-                    count => up.filled(count),
-                }
-            }
-            Verdict::Replace(bytes) => {
-                up.drop_undecided(bytes);
-                down.insert(session.to_client());
-            }
-            Verdict::Connect(bytes) => {
-                up.drop_undecided(bytes);
-                down.insert(session.to_client());
-                return Ok(Opened::Session);
-            }
-            Verdict::Cancel { process_id, key, .. } => {
-                shared.cancels.carry((process_id, key)).await;
-                return Ok(Opened::Gone);
-            }
-            Verdict::Forward(bytes) => up.forward(bytes),
-            // Nothing waits for a server that is not there yet.
-            Verdict::Hold => return Ok(Opened::Gone),
-        }
+    let mut connection = Box::new(Connection::new(opening, server, upstream));
+    tokio::select! {
+        done = poll_fn(|cx| connection.poll(cx)) => return done,
+        _ = stop.wait_for(|stop| *stop != Stop::No) => connection.is_draining = true,
     }
-}
-
-/// Connects to the database; a failure is told to the client in words that its driver shows.
-async fn dial(session: &mut Session, shared: &Shared) -> Result<(Leg, Upstream), GatewayError> {
-    match shared.dialer.dial().await {
-        Ok((leg, upstream, _)) => Ok((leg, upstream)),
-        Err(error) => {
-            let message = format!("onetrip cannot reach the database: {error}");
-            session.refuse("08006", &message, Some("Check the gateway's --upstream."));
-            Err(error)
-        }
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
+        done = poll_fn(|cx| connection.poll(cx)) => return done,
     }
+    poll_fn(|cx| connection.poll_stop(cx)).await;
+    Ok(())
 }
 
-fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Recorder) {
+pub(crate) fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Recorder) {
     if !session.has_records() {
         return;
     }
@@ -186,16 +122,8 @@ fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Rec
     recorder.take_last(number, session.stream());
 }
 
-fn client_failed(source: io::Error) -> GatewayError {
-    GatewayError::Socket { side: "client", source }
-}
-
-fn server_failed(source: io::Error) -> GatewayError {
-    GatewayError::Socket { side: "database", source }
-}
-
 /// Sends what is decided; ready when all of it is sent.
-fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+pub(crate) fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
     while !buffer.is_sent() {
         let count = ready!(leg.poll_write(cx, buffer.unsent()))?;
         if count == 0 {
@@ -207,7 +135,60 @@ fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Re
 }
 
 impl Connection {
+    fn new(mut opening: Opening, server: Leg, upstream: Upstream) -> Self {
+        if opening.shows_certificate_of(&server) {
+            opening.session.shows_databases_certificate();
+        }
+        let Opening { shared, recorder, peer, mut session, client, mut up, down, cancel_key } = opening;
+        up.insert(session.to_server());
+        Self {
+            spinner: Spinner::new(),
+            timer: Box::pin(tokio::time::sleep(HAND_OVER)),
+            timer_armed: false,
+            settled_at: None,
+            handed_over_at: Instant::now(),
+            path_at: None,
+            client_ended: false,
+            server_ended: false,
+            server_told: false,
+            is_draining: false,
+            is_refused: false,
+            target: None,
+            shared,
+            recorder,
+            number: peer.number,
+            session,
+            client,
+            server,
+            up,
+            down,
+            upstream,
+            cancel_key,
+        }
+    }
+
+    /// Ends the connection in the words that PostgreSQL has when its administrator stops it.
+    fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.is_refused {
+            self.is_refused = true;
+            if self.session.is_between_replies() {
+                self.session.refuse("57P01", "terminating connection due to administrator command", None);
+                self.down.insert(self.session.to_client());
+            }
+        }
+        // A client that does not read has time until the gateway's patience is over.
+        if send(&mut self.client, &mut self.down, cx).is_pending() {
+            return Poll::Pending;
+        }
+        let _ = self.client.poll_shutdown(cx);
+        Poll::Ready(())
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        if let Err(error) = self.session.meet_deadline(self.shared.now()) {
+            self.tell_client(cx);
+            return Poll::Ready(Err(error.into()));
+        }
         loop {
             let mut moved = self.move_up(cx)?;
             moved |= self.move_down(cx)?;
@@ -224,6 +205,11 @@ impl Connection {
         if let Some(target) = &self.target {
             target.turn_taken(cx);
         }
+        if self.is_draining && self.is_at_rest() {
+            return self.poll_stop(cx).map(Ok);
+        }
+        self.up.rest();
+        self.down.rest();
         if self.spinner.may_spin(&self.shared.spin) {
             wake_after_a_look(cx);
         } else {
@@ -232,10 +218,21 @@ impl Connection {
         Poll::Pending
     }
 
+    /// Whether nothing is under way, in either direction and in the session.
+    fn is_at_rest(&self) -> bool {
+        self.session.is_at_rest()
+            && self.up.undecided().is_empty()
+            && self.up.is_sent()
+            && self.down.is_sent()
+    }
+
     /// Client to database.
     fn move_up(&mut self, cx: &mut Context<'_>) -> Result<bool, GatewayError> {
         let mut moved = false;
         if !self.client_ended && !self.session.is_full() {
+            if self.session.is_serving() {
+                self.up.grow_if_full(); // before, a client has what one packet takes
+            }
             let free = self.up.free();
             if !free.is_empty() {
                 match self.client.poll_read(cx, free) {
@@ -283,6 +280,7 @@ impl Connection {
                 }
             }
             let now = self.shared.now();
+            self.session.set_behind(!self.down.is_sent());
             match self.session.handle_client(now, self.up.undecided()) {
                 Ok(Verdict::Wait) => {
                     if self.client_ended && !self.session.waits_for_entry(self.up.undecided()) {
@@ -320,6 +318,7 @@ impl Connection {
     fn move_down(&mut self, cx: &mut Context<'_>) -> Result<bool, GatewayError> {
         let mut moved = false;
         if !self.server_ended {
+            self.down.grow_if_full();
             let free = self.down.free();
             if !free.is_empty() {
                 match self.server.poll_read(cx, free) {
@@ -445,16 +444,25 @@ impl Connection {
         }
     }
 
+    /// When the session is to be looked at.
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let moment = self.session.deadline()?;
+        now.checked_add(Duration::from_nanos(moment.0.saturating_sub(self.shared.now().0)))
+    }
+
     /// Wakes the task for records that wait to be handed over, or replies that wait to be released.
     fn arm_timer(&mut self, cx: &mut Context<'_>) {
         let now = Instant::now();
         let hand_over = (!self.session.stream().is_empty()).then(|| self.handed_over_at + HAND_OVER);
-        let Some(at) = [hand_over, self.settled_at].into_iter().flatten().min() else {
+        let Some(at) = [hand_over, self.settled_at, self.deadline(now)].into_iter().flatten().min() else {
             self.timer_armed = false;
             return;
         };
         if at <= now {
             self.keep_books(now);
+            if self.session.stream().is_empty() {
+                self.session.rest(); // nothing moved since records were handed over last
+            }
             cx.waker().wake_by_ref();
             return;
         }
@@ -480,11 +488,4 @@ impl Drop for Connection {
         }
         end_books(&mut self.session, self.number, &self.shared, &self.recorder);
     }
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
-    )
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_link::LinkSpec;
-use onetrip_target::address::{Address, candidates};
+use onetrip_target::address::{Address, AddressError, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
 use onetrip_target::{Conninfo, Host, HostName};
 use onetrip_wire::pg::{CancelRequest, encode_cancel_request, encode_ssl_request};
@@ -69,6 +69,11 @@ impl Dialer {
         Ok(Self { conninfo, tls, links: link.map(Links::new) })
     }
 
+    /// Another database, as far away.
+    pub(crate) fn leading_to(&self, conninfo: Conninfo) -> Result<Self, GatewayError> {
+        Self::new(conninfo, self.links.as_ref().map(|links| links.spec().clone()))
+    }
+
     /// Cuts the simulated links and tells what they carried.
     pub(crate) fn stop_links(&self) -> Vec<LinkOutcome> {
         self.links.as_ref().map_or_else(Vec::new, Links::stop)
@@ -77,7 +82,11 @@ impl Dialer {
     /// Connects to an address, over the link where there is one.
     async fn connect(&self, address: &Address) -> io::Result<Socket> {
         match &self.links {
-            None => connect(address).await,
+            None => {
+                let socket = connect(address).await?;
+                socket.watch(&self.conninfo.keepalives);
+                Ok(socket)
+            }
             Some(links) => connect(&Address::Tcp(links.near_end(address).await?)).await,
         }
     }
@@ -92,14 +101,15 @@ impl Dialer {
 
     /// Tries all addresses in order; the first that answers is taken.
     pub(crate) async fn dial(self: &Arc<Self>) -> Result<(Leg, Upstream, DialTimes), GatewayError> {
-        let resolving = Arc::clone(self);
         let has_names = self.conninfo.hosts.iter().any(is_looked_up);
         let started = tokio::time::Instant::now();
-        let looked_up = tokio::task::spawn_blocking(move || {
-            let found = candidates(&resolving.conninfo).map(|(host, address)| (host.clone(), address));
-            found.collect::<Vec<_>>()
-        });
-        let found = looked_up.await.map_err(|error| GatewayError::Start(io::Error::other(error)))?;
+        let found = if has_names {
+            let resolving = Arc::clone(self);
+            let looked_up = tokio::task::spawn_blocking(move || resolving.candidates());
+            looked_up.await.map_err(|error| GatewayError::Start(io::Error::other(error)))?
+        } else {
+            self.candidates() // nobody has to be asked
+        };
         let lookup = has_names.then(|| started.elapsed());
         let mut failures = String::new();
         for (host, address) in found {
@@ -117,6 +127,10 @@ impl Dialer {
             }
         }
         Err(GatewayError::Dial(failures))
+    }
+
+    fn candidates(&self) -> Vec<(Host, Result<Address, AddressError>)> {
+        candidates(&self.conninfo).map(|(host, address)| (host.clone(), address)).collect()
     }
 
     async fn reach(
@@ -158,6 +172,12 @@ impl Dialer {
 }
 
 impl Upstream {
+    /// A server that was reached, without TLS.
+    #[cfg(test)]
+    pub(crate) fn reached(dialer: Arc<Dialer>, host: Host, address: Address) -> Self {
+        Self { dialer, host, address, tls: false }
+    }
+
     /// The host that was reached.
     pub(crate) fn host(&self) -> &Host {
         &self.host

@@ -27,6 +27,17 @@ pub enum GatewayError {
     /// The conversation broke.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// A client and the gateway cannot agree on TLS.
+    #[error("a client and the gateway cannot speak TLS: {source}{}", tls_hint(source))]
+    ClientTls {
+        /// What rustls says.
+        source: rustls::Error,
+    },
+    /// A client began with TLS, and did not say what is to follow.
+    #[error(
+        "a client began with TLS without ALPN \"postgresql\", which PostgreSQL refuses: let it ask for TLS first (sslnegotiation=postgres)"
+    )]
+    NoProtocol,
     /// A socket failed.
     #[error("{side}: {source}")]
     Socket {
@@ -35,17 +46,49 @@ pub enum GatewayError {
         /// What the system said.
         source: io::Error,
     },
+    /// The gateway ends while the connection opens. The client has been told.
+    #[error("the gateway is shutting down")]
+    Stopping,
     /// A thread or a runtime cannot be made.
     #[error("cannot start the gateway: {0}")]
     Start(#[source] io::Error),
 }
 
+fn tls_hint(error: &rustls::Error) -> &'static str {
+    use rustls::AlertDescription::{BadCertificate, CertificateUnknown, UnknownCA};
+    match error {
+        rustls::Error::AlertReceived(BadCertificate | CertificateUnknown | UnknownCA) => {
+            "; it checks certificates (sslmode=verify-ca or verify-full): start onetrip with --tls-cert and --tls-key \
+             of a certificate that it trusts, or let it connect with sslmode=require"
+        }
+        _ => "",
+    }
+}
+
 fn listen_hint(error: &io::Error) -> &'static str {
     match error.kind() {
+        // With a file in the way, the words are ours.
+        _ if error.get_ref().is_some() => "",
         io::ErrorKind::AddrInUse => {
             "; something listens there already: choose another port, or 0 for a free one"
         }
         io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges: choose a higher one",
         _ => "",
     }
+}
+
+pub(crate) fn client_failed(source: io::Error) -> GatewayError {
+    GatewayError::Socket { side: "client", source }
+}
+
+pub(crate) fn server_failed(source: io::Error) -> GatewayError {
+    GatewayError::Socket { side: "database", source }
+}
+
+/// Whether whoever is at the other end has gone, and nothing else is wrong.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+    )
 }

@@ -5,15 +5,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use onetrip_link::LinkSpec;
-use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
+use onetrip_target::tls::TlsAcceptor;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConnection, HandshakeKind, ProtocolVersion, ServerConnection};
 
 use crate::socket::{PathTime, Socket};
 
-/// The client's leg is plain today; TLS for it is a second kind of session on the same type.
+/// A client's leg or the database's: plain, or with TLS.
 #[derive(Debug)]
 pub(crate) struct Leg {
     socket: Socket,
-    tls: Option<Box<ClientConnection>>,
+    tls: Option<Box<rustls::Connection>>,
     /// The path between the other end of a simulated link and the peer, of which the kernel does not know.
     beyond: PathTime,
 }
@@ -25,9 +27,48 @@ impl Leg {
 
     /// Shakes hands over `socket`.
     pub(crate) async fn start_tls(socket: Socket, tls: ClientConnection) -> Result<Self, HandshakeError> {
-        let mut leg = Self { socket, tls: Some(Box::new(tls)), beyond: PathTime::default() };
+        let mut leg = Self { socket, tls: Some(Box::new(tls.into())), beyond: PathTime::default() };
         std::future::poll_fn(|cx| leg.poll_handshake(cx)).await?;
         Ok(leg)
+    }
+
+    /// Shakes hands with a client; `early` are bytes of its handshake that came already.
+    pub(crate) async fn accept_tls(
+        &mut self,
+        acceptor: &TlsAcceptor,
+        mut early: &[u8],
+    ) -> Result<(), HandshakeError> {
+        let mut tls = ServerConnection::new(acceptor.config()).map_err(HandshakeError::Tls)?;
+        while !early.is_empty() {
+            tls.read_tls(&mut early)?;
+            if let Err(error) = tls.process_new_packets() {
+                self.tls = Some(Box::new(tls.into()));
+                // The alert tells the client why; that it may not get through changes nothing.
+                let _ = std::future::poll_fn(|cx| self.poll_flush(cx)).await;
+                return Err(HandshakeError::Tls(error));
+            }
+        }
+        self.tls = Some(Box::new(tls.into()));
+        std::future::poll_fn(|cx| self.poll_handshake(cx)).await
+    }
+
+    /// PostgreSQL speaks no TLS on Unix sockets.
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self.socket, Socket::Tcp(_))
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Whether the client said that PostgreSQL's protocol follows (ALPN).
+    pub(crate) fn has_protocol(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.alpn_protocol().is_some())
+    }
+
+    /// The certificate that the other end showed.
+    pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.tls.as_ref()?.peer_certificates()?.first()
     }
 
     /// The same leg over a simulated link, which takes this long.

@@ -1,7 +1,7 @@
 //! Sockets, TLS and a recorder around one [`onetrip_session::Session`] per client.
 //!
 //! ```text
-//!  client --> [leg: plain]  session  [leg: plain or TLS] --> database
+//!  client --> [leg: plain or TLS]  session  [leg: plain or TLS] --> database
 //!                              |
 //!                     blocks of records --> recorder thread --> trace file and analyzer
 //! ```
@@ -20,14 +20,17 @@ mod gateway;
 mod leg;
 mod links;
 mod notice;
+mod opening;
+mod overflow;
 mod ping;
+mod queue;
 mod recorder;
 mod socket;
 mod spin;
 
 pub use address::{ListenAddress, ListenAddressError};
 pub use error::GatewayError;
-pub use gateway::{Gateway, GatewayConfig, Outcome};
+pub use gateway::{Gateway, GatewayConfig, Leader, Outcome};
 pub use links::LinkOutcome;
 pub use onetrip_session::{Common, Counts, IsolationLevel, LobPolicy, LobPrefetch, Remedies, Tally, Verify};
 pub use ping::{Opening, OpeningStep, PathTimes, Ping, PingError, PingedServer, ServerMessage, Spread, Step};

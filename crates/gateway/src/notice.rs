@@ -1,14 +1,159 @@
-use std::sync::atomic::{AtomicU32, Ordering};
+//! One line about something that went wrong and did not stop the gateway.
 
-/// Notices printed per run; a broken network must not fill a terminal.
-const NOTICES_MAX: u32 = 20;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Prints one line about something that went wrong and did not stop the gateway.
-pub(crate) fn notice(text: &str) {
-    static PRINTED: AtomicU32 = AtomicU32::new(0);
-    match PRINTED.fetch_add(1, Ordering::Relaxed) {
-        printed if printed < NOTICES_MAX => eprintln!("onetrip: {text}"),
-        NOTICES_MAX => eprintln!("onetrip: further notices are not printed"),
-        _ => {}
+/// Lines of one kind that are printed in a period: a broken network, or a port scan, must not fill a disk, nor hide
+/// what is of another kind.
+const LINES_MAX: u32 = 10;
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// What a line is about; each is limited by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Clients that do not speak the protocol.
+    Client,
+    /// The database cannot be reached.
+    Dial,
+    /// Connections to the database that broke, or do not speak the protocol.
+    Server,
+    /// Cancel requests.
+    Cancel,
+    /// Connections that cannot be accepted.
+    Accept,
+    /// The trace.
+    Trace,
+}
+
+/// Whose connection it is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    /// The connection's number, as in the trace.
+    pub(crate) number: u32,
+    /// Where the client is; `None` on a Unix socket.
+    pub(crate) address: Option<SocketAddr>,
+}
+
+/// How many lines of a kind were printed.
+#[derive(Debug, Clone, Copy)]
+struct Printed {
+    since: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+const KINDS: usize = Kind::Trace as usize + 1;
+
+static PRINTED: Mutex<[Printed; KINDS]> = Mutex::new([Printed { since: None, lines: 0, left_out: 0 }; KINDS]);
+
+/// Prints a line, unless there were many of its kind lately; then it is counted, and the next line tells the count.
+pub(crate) fn notice(kind: Kind, peer: Option<Peer>, text: &str) {
+    let now = Instant::now();
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(left_out) = printed[kind as usize].line_at(now) else { return };
+    // Nobody may be there to read it.
+    let _ = io::stderr().write_all(line(SystemTime::now(), peer, text, left_out).as_bytes());
+}
+
+/// Tells what was left out and not told yet.
+pub(crate) fn tell_left_out() {
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let left_out: u64 = printed.iter_mut().map(|printed| std::mem::take(&mut printed.left_out)).sum();
+    if left_out > 0 {
+        let text = format!("{left_out} more lines like the last ones of their kind were not printed");
+        let _ = io::stderr().write_all(line(SystemTime::now(), None, &text, 0).as_bytes());
+    }
+}
+
+impl Printed {
+    /// Whether a line may be printed now, and how many were left out before it.
+    fn line_at(&mut self, now: Instant) -> Option<u64> {
+        if self.since.is_none_or(|since| now.duration_since(since) >= PERIOD) {
+            self.since = Some(now);
+            self.lines = 0;
+        }
+        if self.lines >= LINES_MAX {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+fn line(now: SystemTime, peer: Option<Peer>, text: &str, left_out: u64) -> String {
+    let mut line = String::from("onetrip: ");
+    put_time(&mut line, now);
+    // Writing to a string does not fail.
+    let _ = match peer {
+        None => Ok(()),
+        Some(Peer { number, address: Some(address) }) => write!(line, " connection {number} from {address}:"),
+        Some(Peer { number, address: None }) => write!(line, " connection {number}:"),
+    };
+    let text = text.replace(['\n', '\r'], "; ").replace("; \t", "; ");
+    let _ = write!(line, " {text}");
+    if left_out > 0 {
+        let _ = write!(line, " ({left_out} lines like it were left out before)");
+    }
+    line.push('\n');
+    line
+}
+
+/// Puts a time as RFC 3339 has it, in UTC, to the millisecond.
+fn put_time(out: &mut String, time: SystemTime) {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, millis) = (since.as_secs(), since.subsec_millis());
+    let (year, month, day) = date_of((seconds / 86_400) as i64);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    // Writing to a string does not fail.
+    let _ = write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z");
+}
+
+/// The date of a day since 1970, in the Gregorian calendar: years are counted from March, so that leap days end them.
+fn date_of(day: i64) -> (i64, i64, i64) {
+    const DAYS_PER_ERA: i64 = 146_097;
+    let shifted = day + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(DAYS_PER_ERA), shifted.rem_euclid(DAYS_PER_ERA));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_its_time_connection_and_peer() {
+        let at = |seconds: u64| UNIX_EPOCH + Duration::from_millis(seconds * 1000 + 7);
+        let peer = Peer { number: 12, address: Some(([127, 0, 0, 1], 51_234).into()) };
+        assert_eq!(
+            line(at(1_795_385_541), Some(peer), "gone\n\tfor good", 0),
+            "onetrip: 2026-11-22T22:12:21.007Z connection 12 from 127.0.0.1:51234: gone; for good\n"
+        );
+        assert_eq!(
+            line(at(951_782_400), None, "full", 3),
+            "onetrip: 2000-02-29T00:00:00.007Z full (3 lines like it were left out before)\n"
+        );
+        let dates = [0, 59, 60, 11_016, 19_782, 47_540].map(date_of);
+        let expected =
+            [(1970, 1, 1), (1970, 3, 1), (1970, 3, 2), (2000, 2, 29), (2024, 2, 29), (2100, 2, 28)];
+        assert_eq!(dates, expected);
+    }
+
+    #[test]
+    fn a_kind_falls_silent_for_a_minute_and_never_for_good() {
+        let mut printed = Printed { since: None, lines: 0, left_out: 0 };
+        let start = Instant::now();
+        let told: Vec<_> = (0..25).map(|_| printed.line_at(start)).collect();
+        assert_eq!(told.iter().filter(|line| line.is_some()).count(), 10);
+        assert_eq!(printed.line_at(start + PERIOD), Some(15));
+        assert_eq!(printed.line_at(start + PERIOD), Some(0));
     }
 }

@@ -1,67 +1,131 @@
-//! The thread that keeps records: into the trace file, and into the analyzer for the report.
+//! The threads that keep records: one feeds the analyzer, the other writes the trace. What a session hands over never
+//! waits for either: where they are too slow, records are lost and counted.
+//!
+//! ```text
+//!  sessions --> [queue] --> recorder: analyzer --> [queue] --> writer: trace file
+//! ```
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 
 use crate::GatewayError;
-use crate::notice::notice;
+use crate::gateway::spawn;
+use crate::notice::{Kind, notice};
+use crate::queue::{Handing, Taking, queue};
 
-/// Blocks that may wait for the thread.
-const QUEUE_MAX: usize = 1024;
+/// Bytes that may wait for the recorder.
+const RECORDER_BYTES_MAX: usize = 32 << 20;
+/// The same for the last blocks of connections, for which there is no later try.
+const RECORDER_LAST_BYTES_MAX: usize = 64 << 20;
+/// Bytes that may wait for the trace's file.
+const WRITER_BYTES_MAX: usize = 32 << 20;
 /// Records of one connection that may wait for a place in the queue; beyond, they are lost and counted.
-const WAITING_BYTES_MAX: usize = 8 << 20;
+const WAITING_BYTES_MAX: usize = 1 << 20;
 /// A block is handed over from this size on, or when it is old.
 const BLOCK_BYTES: usize = 32 * 1024;
+/// How often the end of the trace is asked for.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the thread ends with.
+/// What the threads end with.
 pub(crate) struct Recorded {
     pub(crate) analyzer: Analyzer,
-    /// Why the trace ends early, if it does.
-    pub(crate) trace_error: Option<TraceError>,
+    /// Why the trace does not hold everything, if it does not.
+    pub(crate) trace_error: Option<String>,
 }
 
 /// Takes blocks from all connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorder {
-    blocks: SyncSender<(u32, Vec<u8>)>,
+    blocks: Handing,
     lost: Arc<AtomicU64>,
 }
 
-/// The running thread.
+/// The running threads.
 #[derive(Debug)]
 pub(crate) struct RecorderThread {
     recorder: Recorder,
-    thread: JoinHandle<Recorded>,
+    thread: JoinHandle<Analyzer>,
+    writer: Option<WriterThread>,
+}
+
+/// The thread that writes the trace; it may hang as long as its file does.
+#[derive(Debug)]
+struct WriterThread {
+    progress: Arc<Progress>,
+    /// Behind a lock so that a gateway may be shared between threads.
+    done: Mutex<Receiver<Option<TraceError>>>,
+}
+
+/// How far the trace is, for those who do not wait for its file.
+#[derive(Debug, Default)]
+struct Progress {
+    written_bytes: AtomicU64,
+    lost_bytes: AtomicU64,
 }
 
 impl RecorderThread {
-    /// Starts the thread; `origin` is the trace's first block.
+    /// Starts the threads; `origin` is the trace's first block.
     pub(crate) fn start(trace: Option<(&Path, TraceHeader)>, origin: Vec<u8>) -> Result<Self, GatewayError> {
         let writer = trace.map(|(path, header)| TraceWriter::create(path, header)).transpose()?;
-        let (blocks, receiver) = sync_channel(QUEUE_MAX);
+        let (blocks, taking) = queue();
         let lost = Arc::new(AtomicU64::new(0));
         let recorder = Recorder { blocks, lost: Arc::clone(&lost) };
-        let thread = thread::Builder::new()
-            .name("onetrip-recorder".into())
-            .spawn(move || record(&receiver, writer, &origin, &lost))
-            .map_err(GatewayError::Start)?;
-        Ok(Self { recorder, thread })
+        let (to_writer, writer) =
+            writer.map(|writer| start_writer(writer, Arc::clone(&lost))).transpose()?.unzip();
+        let record = move || record(&taking, origin, to_writer, &lost);
+        let thread = spawn("onetrip-recorder", record)?;
+        Ok(Self { recorder, thread, writer })
     }
 
     pub(crate) fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
 
-    /// Waits until everything handed over is kept. All other [`Recorder`]s must be gone.
-    pub(crate) fn finish(self) -> Recorded {
+    /// Waits until everything handed over is counted, and for the trace as long as it goes on within `patience`. All
+    /// other [`Recorder`]s must be gone.
+    pub(crate) fn finish(self, patience: Duration) -> Recorded {
         drop(self.recorder);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let analyzer = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Recorded { analyzer, trace_error: self.writer.and_then(|writer| writer.finish(patience)) }
+    }
+}
+
+impl WriterThread {
+    /// Why the trace does not hold everything.
+    fn finish(self, patience: Duration) -> Option<String> {
+        let written = || self.progress.written_bytes.load(Ordering::Relaxed);
+        let (mut before, mut waited) = (written(), Duration::ZERO);
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = loop {
+            match done.recv_timeout(ASK_EVERY) {
+                Ok(None) => break None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Some("the thread that writes it has died, and the trace has no end".to_owned());
+                }
+                Ok(Some(error)) => break Some(error.to_string()),
+                Err(RecvTimeoutError::Timeout) if written() > before => {
+                    before = written();
+                    waited = Duration::ZERO;
+                }
+                Err(RecvTimeoutError::Timeout) if waited >= patience => {
+                    break Some("its file takes nothing, and the trace has no end".to_owned());
+                }
+                Err(RecvTimeoutError::Timeout) => waited += ASK_EVERY,
+            }
+        };
+        match (error, self.progress.lost_bytes.load(Ordering::Relaxed)) {
+            (None, 0) => None,
+            (None, lost) => Some(format!("records of {lost} bytes are missing, as its file was too slow")),
+            (Some(error), 0) => Some(error),
+            (Some(error), lost) => Some(format!("{error}; records of {lost} bytes are missing")),
+        }
     }
 }
 
@@ -71,52 +135,109 @@ impl Recorder {
         if stream.is_empty() || (!all && stream.len() < BLOCK_BYTES) {
             return;
         }
-        match self.blocks.try_send((number, stream.take_block())) {
-            Ok(()) => {}
-            Err(TrySendError::Full((_, block))) if block.len() < WAITING_BYTES_MAX => {
-                stream.recycle_unsent(block)
-            }
-            Err(TrySendError::Full((_, block)) | TrySendError::Disconnected((_, block))) => {
+        if let Err(block) = self.blocks.hand_over(number, stream.take_block(), RECORDER_BYTES_MAX) {
+            if block.len() < WAITING_BYTES_MAX {
+                stream.recycle_unsent(block);
+            } else {
                 self.lost.fetch_add(block.len() as u64, Ordering::Relaxed);
             }
         }
     }
 
-    /// Hands over a connection's last block; waits for a place in the queue, because there is no later try.
+    /// Hands over a connection's last block: there is no later try.
     pub(crate) fn take_last(&self, number: u32, stream: &mut StreamEncoder) {
-        if let Err(lost) = self.blocks.send((number, stream.take_block())) {
-            self.lost.fetch_add(lost.0.1.len() as u64, Ordering::Relaxed);
+        if let Err(block) = self.blocks.hand_over(number, stream.take_block(), RECORDER_LAST_BYTES_MAX) {
+            self.lost.fetch_add(block.len() as u64, Ordering::Relaxed);
         }
     }
 }
 
+/// Counts what comes, and hands it on to the trace.
 fn record(
-    blocks: &Receiver<(u32, Vec<u8>)>,
-    mut writer: Option<TraceWriter>,
-    origin: &[u8],
+    blocks: &Taking,
+    origin: Vec<u8>,
+    writer: Option<(Handing, Arc<Progress>)>,
     lost: &AtomicU64,
-) -> Recorded {
+) -> Analyzer {
     let mut analyzer = Analyzer::new();
-    let mut trace_error = None;
-    let mut keep = |stream: u32, block: &[u8]| {
-        if let Some(Err(error)) = writer.as_mut().map(|writer| writer.append(stream, block)) {
-            notice(&format!("{error}; the trace ends here, the gateway goes on"));
-            trace_error = Some(error);
-            writer = None;
+    let mut keep = |stream: u32, block: Vec<u8>| {
+        if let Err(error) = analyzer.block(stream, &block) {
+            notice(Kind::Trace, None, &format!("{error}; please report this"));
         }
-        if let Err(error) = analyzer.block(stream, block) {
-            notice(&format!("{error}; please report this"));
+        if let Some((writer, progress)) = &writer {
+            if let Err(block) = writer.hand_over(stream, block, WRITER_BYTES_MAX) {
+                progress.lost(block.len());
+            }
         }
     };
     keep(TRACE_STREAM, origin);
-    for (stream, block) in blocks {
-        keep(stream, &block);
+    while let Some((stream, block)) = blocks.take() {
+        keep(stream, block);
     }
-    let lost = lost.load(Ordering::Relaxed);
-    if lost > 0 {
-        let mut last = StreamEncoder::default();
-        last.lost(lost);
-        keep(TRACE_STREAM, &last.take_block());
+    // The trace gets its own, with what only it has lost.
+    let mut end = StreamEncoder::default();
+    match lost.load(Ordering::Relaxed) {
+        0 => {}
+        lost => end.lost(lost),
     }
-    Recorded { analyzer, trace_error }
+    end.end();
+    if let Err(error) = analyzer.block(TRACE_STREAM, &end.take_block()) {
+        notice(Kind::Trace, None, &format!("{error}; please report this"));
+    }
+    analyzer
+}
+
+impl Progress {
+    fn lost(&self, bytes: usize) {
+        if self.lost_bytes.fetch_add(bytes as u64, Ordering::Relaxed) == 0 {
+            let text =
+                "the trace's file takes less than comes: records are missing in it, the gateway goes on";
+            notice(Kind::Trace, None, text);
+        }
+    }
+}
+
+type Writing = ((Handing, Arc<Progress>), WriterThread);
+
+fn start_writer(writer: TraceWriter, lost: Arc<AtomicU64>) -> Result<Writing, GatewayError> {
+    let (handing, taking) = queue();
+    let progress = Arc::new(Progress::default());
+    let (ended, done) = channel();
+    let mine = Arc::clone(&progress);
+    let write = move || {
+        let error = write(writer, &taking, &mine, &lost);
+        // Nobody listens any more if that took too long.
+        let _ = ended.send(error);
+    };
+    spawn("onetrip-writer", write)?;
+    Ok(((handing, Arc::clone(&progress)), WriterThread { progress, done: Mutex::new(done) }))
+}
+
+/// Writes the trace to its end; returns what kept it from being whole.
+fn write(
+    mut writer: TraceWriter,
+    blocks: &Taking,
+    progress: &Progress,
+    lost: &AtomicU64,
+) -> Option<TraceError> {
+    let mut failed = None;
+    while let Some((stream, block)) = blocks.take() {
+        match writer.append(stream, &block) {
+            Ok(()) => {
+                progress.written_bytes.fetch_add(block.len() as u64, Ordering::Relaxed);
+            }
+            Err(error) => {
+                progress.lost_bytes.fetch_add(block.len() as u64, Ordering::Relaxed);
+                if failed.is_none() {
+                    let text = format!("{error}; the trace ends here, the gateway goes on");
+                    notice(Kind::Trace, None, &text);
+                    failed = Some(error);
+                }
+            }
+        }
+    }
+    // All that hand over are gone: nothing more is lost.
+    let lost = lost.load(Ordering::Relaxed) + progress.lost_bytes.load(Ordering::Relaxed);
+    let ended = writer.finish(lost);
+    failed.or(ended.err())
 }

@@ -4,7 +4,10 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use onetrip_target::Keepalives;
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -53,6 +56,30 @@ impl Socket {
             Self::Tcp(stream) => tcp_info::path_time(stream.as_raw_fd()),
             Self::Unix(_) => None,
         }
+    }
+}
+
+/// Of a client: one that vanished is noticed after two minutes.
+pub(crate) const CLIENT_KEEPALIVES: Keepalives = Keepalives {
+    is_on: true,
+    idle: Some(Duration::from_secs(60)),
+    interval: Some(Duration::from_secs(10)),
+    count: Some(6),
+    user_timeout: None,
+};
+
+impl Socket {
+    /// Has the kernel look whether the peer is still there. A system that knows no such option goes without.
+    pub(crate) fn watch(&self, keepalives: &Keepalives) {
+        let Self::Tcp(stream) = self else { return };
+        let _ = sockopt::set_socket_keepalive(stream, keepalives.is_on);
+        if keepalives.is_on {
+            let _ = keepalives.idle.map(|idle| sockopt::set_tcp_keepidle(stream, idle));
+            let _ = keepalives.interval.map(|interval| sockopt::set_tcp_keepintvl(stream, interval));
+            let _ = keepalives.count.map(|count| sockopt::set_tcp_keepcnt(stream, count));
+        }
+        let millis = |timeout: Duration| u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        let _ = keepalives.user_timeout.map(|timeout| sockopt::set_tcp_user_timeout(stream, millis(timeout)));
     }
 }
 

@@ -6,8 +6,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Instant;
 
-use common::client::{Endpoint, RawClient};
+use common::client::{Endpoint, PATIENCE, RawClient};
 use common::messages::query;
 use common::server::{RunningGateway, Server, config, conninfo};
 use onetrip_gateway::{Gateway, ListenAddress};
@@ -209,6 +210,13 @@ fn unix_sockets_work_on_both_legs() {
     assert_eq!(psql(&through, "", is_local).as_deref(), Ok("t"));
     let mut session = RawClient::session(&gateway.endpoint(), "postgres");
     session.send(&query("SELECT pg_sleep(10)"));
+    // A request that comes before the statement runs cancels nothing, as without a gateway.
+    let runs =
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(10)'";
+    let deadline = Instant::now() + PATIENCE;
+    while server.psql("postgres", runs) == "0" {
+        assert!(Instant::now() < deadline, "the statement runs");
+    }
     let mut messenger = RawClient::connect(&gateway.endpoint());
     while session.count(backend::READY_FOR_QUERY) < 2 && !messenger.ends_within(std::time::Duration::ZERO) {
         messenger.send(&session.cancel_request());

@@ -1,6 +1,6 @@
 use std::ops::{BitOr, BitOrAssign};
 
-use crate::{Obstacle, Remedy, ValueHash};
+use crate::{Cut, Obstacle, Remedy, ValueHash};
 
 /// Nanoseconds since the trace began, on a monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -163,7 +163,14 @@ pub struct Exchange {
     pub results: Vec<u32>,
     /// The parameters' texts, where the trace keeps values; else empty.
     pub parameter_texts: Vec<Vec<u8>>,
+    /// What of it is counted and not kept. A trace has it as a record of its own.
+    pub cut: Cut,
 }
+
+/// Longest encoded exchange, in bytes. Whoever fills one leaves out what is beyond, and counts it as [`Exchange::cut`].
+pub const EXCHANGE_BYTES_MAX: usize = 1 << 20;
+/// Longest encoded statement, without its values.
+pub const STATEMENT_BYTES_MAX: usize = 64;
 
 impl Exchange {
     /// Empties it for the next unit; its buffers stay.

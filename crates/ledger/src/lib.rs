@@ -8,9 +8,8 @@
 //! Non-scope: bytes of a protocol (`wire`), decisions about a live connection (`session`), and how a summary
 //! looks (`report`).
 
-pub mod budget;
-pub mod compare;
 pub mod findings;
+pub mod judge;
 pub mod network;
 pub mod timeline;
 pub mod trace;
@@ -19,6 +18,7 @@ mod analyze;
 mod conversation;
 mod driver;
 mod exchange;
+mod gaps;
 mod obstacle;
 mod remedy;
 mod summary;
@@ -27,10 +27,14 @@ mod value;
 pub use analyze::{Analysis, Analyzer};
 pub use conversation::{Arrival, Conversation};
 pub use driver::Driver;
-pub use exchange::{Exchange, Moment, Outcome, Statement, Steps, TransactionStatus, UnitKind};
+pub use exchange::{
+    EXCHANGE_BYTES_MAX, Exchange, Moment, Outcome, STATEMENT_BYTES_MAX, Statement, Steps, TransactionStatus,
+    UnitKind,
+};
 pub use findings::{Code, Evidence, Finding, Mutes};
+pub use gaps::{Cut, Gaps};
 pub use obstacle::Obstacle;
 pub use remedy::{Remedy, UnknownRemedy};
-pub use summary::{Difference, PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals};
+pub use summary::{Difference, PathTimes, Refusal, ScopeTotals, Summary, TemplateTotals, TripTotals};
 pub use trace::{Record, StreamEncoder, TraceError, TraceReader, TraceWriter};
 pub use value::{ValueHash, ValueHasher};

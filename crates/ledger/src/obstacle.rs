@@ -22,6 +22,8 @@ pub enum Obstacle {
     Unforeseen,
     /// The database is so near that remedies rest.
     Near,
+    /// A pooler stands between the gateway and the server: the session has no server session of its own.
+    Pooler,
     /// Remedies were off, outside of a transaction.
     OffOutside,
     /// Remedies were off, in a transaction of the session's level, whichever that is.
@@ -33,7 +35,7 @@ pub enum Obstacle {
 impl Obstacle {
     /// Those that a gateway tells, each at the number that it has in a trace, less one; the others are seen from
     /// the traffic.
-    pub(crate) const TOLD: [Self; 9] = [
+    pub(crate) const TOLD: [Self; 10] = [
         Self::NoTransaction,
         Self::ReadCommitted,
         Self::Serializable,
@@ -43,6 +45,7 @@ impl Obstacle {
         Self::Wrote,
         Self::Unforeseen,
         Self::Near,
+        Self::Pooler,
     ];
 
     /// Its name in exports and in the report's JSON.
@@ -57,6 +60,7 @@ impl Obstacle {
             Self::Wrote => "wrote",
             Self::Unforeseen => "unforeseen",
             Self::Near => "near",
+            Self::Pooler => "pooler",
             Self::OffOutside => "off-outside",
             Self::OffAtItsLevel => "off-at-its-level",
             Self::Off => "off",

@@ -2,15 +2,19 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Driver, Finding, Remedy};
+use crate::{Driver, Finding, Gaps, Remedy};
 
 /// Everything that a report says, counted from one trace or one live gateway.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// Trips by what they were for.
     pub trips: TripTotals,
-    /// Sessions that clients opened.
+    /// Sessions that clients opened, or tried to.
     pub connections: u64,
+    /// Sessions that the server let in.
+    pub sessions: u64,
+    /// Why the others did not come about, most frequent first, at most [`Summary::REFUSALS_MAX`].
+    pub refusals: Vec<Refusal>,
     /// Sessions still open when the summary was made.
     pub open_connections: u64,
     /// Units sent.
@@ -19,6 +23,8 @@ pub struct Summary {
     pub statements: u64,
     /// Statements that failed.
     pub errors: u64,
+    /// How often each SQLSTATE came, most frequent first, at most [`Summary::ERRORS_MAX`].
+    pub errors_by_state: Vec<(String, u64)>,
     /// Rows returned or changed.
     pub rows: u64,
     /// Bytes from clients.
@@ -37,8 +43,8 @@ pub struct Summary {
     pub undecoded: u64,
     /// Units that were never answered, because a connection ended first.
     pub unanswered: u64,
-    /// Bytes of records lost because disk or reader were too slow; with any, all counts are lower bounds.
-    pub lost_bytes: u64,
+    /// What is missing from the records.
+    pub gaps: Gaps,
     /// The database's address.
     pub upstream: String,
     /// How long replies were held, in nanoseconds.
@@ -64,6 +70,21 @@ pub struct Summary {
 impl Summary {
     /// Most wrong answers that a summary names.
     pub const DIFFERENCES_MAX: usize = 10;
+    /// Most reasons for refused sessions that a summary names.
+    pub const REFUSALS_MAX: usize = 10;
+    /// Most SQLSTATEs that a summary names.
+    pub const ERRORS_MAX: usize = 20;
+}
+
+/// Why sessions did not come about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// SQLSTATE of the error.
+    pub sqlstate: String,
+    /// The server's words, or the gateway's where it did not reach the server.
+    pub message: String,
+    /// How many sessions.
+    pub sessions: u64,
 }
 
 /// An answer from memory that was not what the server answered.
@@ -141,4 +162,8 @@ pub struct ScopeTotals {
     pub waited_ns: u64,
     /// Distinct requests seen in it (from `traceparent`), zero where none were told apart.
     pub requests: u64,
+    /// Trips of the request in the middle, by trips: half of the requests have no fewer. Zero without requests.
+    pub request_trips_median: u64,
+    /// Trips of the request that had most.
+    pub request_trips_max: u64,
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onetrip_ledger::budget::Limit;
 use onetrip_ledger::findings::page;
+use onetrip_ledger::judge::Limit;
 use onetrip_ledger::{Code, Mutes};
 
 const SECTIONS: [&str; 8] = [

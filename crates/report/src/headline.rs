@@ -1,9 +1,13 @@
 //! The one sentence that matters.
 
-use onetrip_ledger::{Code, Summary};
+use onetrip_ledger::judge::Ruling;
+use onetrip_ledger::{Code, Refusal, Summary};
 
+use crate::clean::{clean, cut};
 use crate::number::{bound, count, counted, percent};
 use crate::remedies::switch;
+use crate::sqlstate::{condition, way_in};
+use crate::{Report, RunInfo};
 
 /// Avoidable trips that are worth a change if they are also [`SHARE_MIN_PERCENT`] of all trips.
 const TRIPS_MIN: u64 = 5;
@@ -13,6 +17,8 @@ const SHARE_MIN_PERCENT: u64 = 5;
 const WAITED_MIN_NS: u64 = 5_000_000;
 /// Share of the time that trips took, in per cent.
 const WAITED_MIN_PERCENT: u64 = 1;
+/// Columns of the server's words, or of a reason.
+const REASON_MAX: usize = 300;
 /// Patterns that the sentence names.
 const PATTERNS_MAX: usize = 2;
 
@@ -36,17 +42,60 @@ pub(crate) fn is_worth_doing(summary: &Summary) -> bool {
     trips > 0 && (many || long)
 }
 
-pub(crate) fn sentence(summary: &Summary) -> String {
-    let trips = summary.trips.total;
-    if trips == 0 && summary.connections == 0 {
-        return "No connection reached the gateway.".into();
+/// The one sentence, or two: what kept the run from being judged comes first.
+pub(crate) fn sentence(report: &Report<'_>) -> String {
+    let summary = report.summary;
+    let failure = report.run.and_then(RunInfo::failure);
+    let seen = match summary.sessions {
+        0 => no_session(summary),
+        _ => work(summary, failure.is_some()),
+    };
+    let seen = match failure {
+        Some(failure) => format!("The program failed ({failure}). {seen}"),
+        None => seen,
+    };
+    match report.reasons().as_slice() {
+        [] => seen,
+        // What was seen says the same, and what to do.
+        [_, ..] if summary.sessions == 0 => format!("Could not be judged. {seen}"),
+        [first, more @ ..] => {
+            // What is broken is so whatever else is not known.
+            let part = if report.ruling() == Ruling::Broken { "Not all could be" } else { "Could not be" };
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!("; {}", counted(more as u64, "more reason", "more reasons")),
+            };
+            format!("{part} judged: {}{more}. {seen}", cut(first, REASON_MAX))
+        }
     }
-    let trips = format!("{}{}", bound(summary), counted(trips, "round trip", "round trips"));
-    if summary.connections == 0 {
-        return format!("{trips}, and no session opened: every attempt to connect failed.");
+}
+
+/// Why no session came about, in the server's words, and the way out.
+fn no_session(summary: &Summary) -> String {
+    if let Some(Refusal { sqlstate, message, .. }) = summary.refusals.first() {
+        let words = cut(message, REASON_MAX);
+        let way = way_in(sqlstate).map_or(String::new(), |way| format!(" {way}"));
+        return format!("No session was opened: {} ({}).{way}", words.trim_end_matches('.'), clean(sqlstate));
     }
+    match (summary.connections, summary.trips.total) {
+        (0, 0) => "No connection reached the gateway.".into(),
+        (0, _) => "No session was opened: clients asked for encryption, were told that there is none, and left. Let \
+                   them use sslmode=prefer or disable towards the gateway."
+            .into(),
+        (clients, _) => format!(
+            "No session was opened: {} left before the server had let them in. Have they a password?",
+            counted(clients, "client", "clients")
+        ),
+    }
+}
+
+fn work(summary: &Summary, has_failed: bool) -> String {
+    let trips = counted(summary.trips.total, "round trip", "round trips");
+    let trips = format!("{}{trips}", bound(summary));
+    let errors = if has_failed { errors(summary) } else { String::new() };
     if !is_worth_doing(summary) {
-        return format!("{trips}; nothing worth doing here.");
+        let calm = if has_failed { "" } else { "; nothing worth doing here" };
+        return format!("{trips}{calm}.{errors}");
     }
     let avoidable = avoidable(summary);
     let share = percent(avoidable, summary.trips.total);
@@ -60,7 +109,16 @@ pub(crate) fn sentence(summary: &Summary) -> String {
             named.join(", ")
         }
     };
-    format!("{trips}, {} of them avoidable ({share}): {named}.", count(avoidable))
+    format!("{trips}, {} of them avoidable ({share}): {named}.{errors}", count(avoidable))
+}
+
+/// What the server refused; its words may hold values, so that only the SQLSTATE is told.
+fn errors(summary: &Summary) -> String {
+    let Some((sqlstate, most)) = summary.errors_by_state.first() else { return String::new() };
+    let condition = condition(sqlstate).map_or(String::new(), |condition| format!(" ({condition})"));
+    let often = if *most == summary.errors { "" } else { ", most often" };
+    let statements = counted(summary.errors, "statement", "statements");
+    format!(" The server refused {statements}{often} with {}{condition}.", clean(sqlstate))
 }
 
 /// Avoidable trips by pattern, most first, each with the words that go on after their number.
@@ -110,7 +168,8 @@ fn is_share(part: u64, whole: u64, percent: u64) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use onetrip_ledger::{Driver, Evidence, Finding, PathTimes, TripTotals};
+    use onetrip_ledger::judge::Rules;
+    use onetrip_ledger::{Driver, Evidence, Finding, Gaps, PathTimes, TripTotals};
 
     use super::*;
 
@@ -137,6 +196,7 @@ mod tests {
         Summary {
             trips: TripTotals { total, connect: 0, may_share: 0 },
             connections: 1,
+            sessions: 1,
             times: PathTimes { server_ns, ..PathTimes::default() },
             findings,
             ..Summary::default()
@@ -146,7 +206,10 @@ mod tests {
     #[test]
     fn the_sentence_names_the_patterns_that_cost_most_trips() {
         let one = run(412, 0, vec![finding(Code::Loop, 1, 400, 0)]);
-        assert_eq!(sentence(&one), "412 round trips, 400 of them avoidable (97 %): all in one N+1 loop.");
+        assert_eq!(
+            sentence(&Report::new(&one)),
+            "412 round trips, 400 of them avoidable (97 %): all in one N+1 loop."
+        );
         let many = run(
             412,
             0,
@@ -158,7 +221,7 @@ mod tests {
             ],
         );
         assert_eq!(
-            sentence(&many),
+            sentence(&Report::new(&many)),
             "412 round trips, 112 of them avoidable (27 %): 100 in 3 N+1 loops, 8 in tiny fetches."
         );
     }
@@ -178,15 +241,67 @@ mod tests {
         assert!(worth(1_000, 10_000_000, 49), "1 % of the waiting");
     }
 
+    fn refused(message: &str, sqlstate: &str) -> Summary {
+        let refusal = Refusal { sqlstate: sqlstate.into(), message: message.into(), sessions: 2 };
+        let trips = TripTotals { total: 2, connect: 2, may_share: 0 };
+        Summary { trips, connections: 2, refusals: vec![refusal], ..Summary::default() }
+    }
+
     #[test]
-    fn a_run_that_never_connected_is_told_apart_from_one_that_failed_to() {
-        assert_eq!(sentence(&Summary::default()), "No connection reached the gateway.");
-        let refused =
-            Summary { trips: TripTotals { total: 2, connect: 2, may_share: 0 }, ..Summary::default() };
+    fn a_run_without_a_session_says_so_in_the_servers_words_and_what_to_do() {
+        let said = |summary: &Summary| sentence(&Report::new(summary));
+        assert_eq!(said(&Summary::default()), "No connection reached the gateway.");
         assert_eq!(
-            sentence(&refused),
-            "2 round trips, and no session opened: every attempt to connect failed."
+            said(&refused("password authentication failed for user \"shop\"", "28P01")),
+            "No session was opened: password authentication failed for user \"shop\" (28P01). Check the user and the \
+             password that the program has."
         );
-        assert_eq!(sentence(&run(1, 0, Vec::new())), "1 round trip; nothing worth doing here.");
+        assert_eq!(said(&refused("no\u{1b}[31m way.", "X")), "No session was opened: no\\u{1b}[31m way (X).");
+        let trips = TripTotals { total: 1, connect: 1, may_share: 0 };
+        let encrypted = Summary { trips, ..Summary::default() };
+        assert!(said(&encrypted).contains("asked for encryption"), "{}", said(&encrypted));
+        let asked = Summary { connections: 3, ..encrypted };
+        assert!(said(&asked).contains("3 clients left before"), "{}", said(&asked));
+        assert_eq!(said(&run(1, 0, Vec::new())), "1 round trip; nothing worth doing here.");
+    }
+
+    #[test]
+    fn a_program_that_failed_is_never_told_that_nothing_is_worth_doing() {
+        let program = |exit_code, signal| RunInfo { exit_code, signal, ..RunInfo::default() };
+        let said =
+            |summary: &Summary, run: &RunInfo| sentence(&Report { run: Some(run), ..Report::new(summary) });
+        let errors = vec![("42P01".to_owned(), 2), ("57014".to_owned(), 1)];
+        let calm = Summary { errors: 3, errors_by_state: errors, ..run(7, 0, Vec::new()) };
+        assert_eq!(said(&calm, &program(Some(0), None)), "7 round trips; nothing worth doing here.");
+        assert_eq!(
+            said(&calm, &program(Some(3), None)),
+            "The program failed (exit code 3). 7 round trips. The server refused 3 statements, most often with 42P01 \
+             (undefined table)."
+        );
+        assert_eq!(
+            said(&run(7, 0, Vec::new()), &program(None, Some(9))),
+            "The program failed (signal 9). 7 round trips."
+        );
+        assert_eq!(
+            said(&Summary::default(), &program(Some(1), None)),
+            "The program failed (exit code 1). No connection reached the gateway."
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_judged_says_so_first() {
+        let rules = |text: &str| Rules { limits: vec![text.parse().unwrap()], ..Rules::default() };
+        let said = |summary: &Summary| {
+            let judgement = rules("trips=1000").judge(summary);
+            sentence(&Report { judgement: Some(&judgement), ..Report::new(summary) })
+        };
+        assert_eq!(said(&Summary::default()), "Could not be judged. No connection reached the gateway.");
+        let gaps = Gaps { is_open: true, ..Gaps::default() };
+        assert_eq!(
+            said(&Summary { gaps, ..run(7, 0, Vec::new()) }),
+            "Could not be judged: the trace has no end: it is still being written, or its writer was killed. 7 round \
+             trips; nothing worth doing here."
+        );
+        assert_eq!(said(&run(7, 0, Vec::new())), "7 round trips; nothing worth doing here.");
     }
 }

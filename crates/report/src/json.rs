@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use onetrip_forecast::{Prediction, Price, Prices};
-use onetrip_ledger::budget::Verdict;
-use onetrip_ledger::compare::Change;
+use onetrip_ledger::judge::compare::Change;
+use onetrip_ledger::judge::{Rule, Ruling, Verdict};
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::{
-    Difference, Evidence, Finding, Obstacle, PathTimes, Remedy, ScopeTotals, Summary, TemplateTotals,
+    Difference, Evidence, Finding, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, Summary, TemplateTotals,
 };
 use serde::Serialize;
 
 use crate::clean::is_unsafe;
 use crate::headline::{avoidable, avoidable_ns};
 use crate::proof::proof;
+use crate::verdict::word;
 use crate::{Report, RunInfo};
 
 /// Grows when a field changes its meaning or goes away; new fields may come at any time.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 #[derive(Debug, Serialize)]
 struct Document<'a> {
@@ -26,6 +27,8 @@ struct Document<'a> {
     headline: String,
     worth_doing: bool,
     passed: bool,
+    ruling: &'static str,
+    reasons: Vec<&'a str>,
     run: Option<&'a RunInfo>,
     database: Database<'a>,
     trips: Trips<'a>,
@@ -36,6 +39,7 @@ struct Document<'a> {
     units: u64,
     statements: u64,
     errors: u64,
+    errors_by_state: Vec<ErrorView<'a>>,
     rows: u64,
     bytes_sent: u64,
     bytes_received: u64,
@@ -43,8 +47,10 @@ struct Document<'a> {
     templates: &'a [TemplateTotals],
     scopes: &'a [ScopeTotals],
     findings: Vec<FindingView<'a>>,
-    budgets: &'a [Verdict],
-    fail_on: Vec<Rule<'a>>,
+    budgets: Vec<BudgetView<'a>>,
+    fail_on: Vec<RuleView<'a>>,
+    increase: Option<IncreaseView<'a>>,
+    snapshot: Vec<SnapshotView<'a>>,
     comparison: Option<ComparisonView<'a>>,
     forecast: Option<ForecastView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +107,8 @@ struct Trips<'a> {
 #[derive(Debug, Serialize)]
 struct Connections<'a> {
     opened: u64,
+    let_in: u64,
+    refused: &'a [Refusal],
     still_open: u64,
     drivers: Vec<DriverView<'a>>,
 }
@@ -118,6 +126,19 @@ struct Doubts {
     unasked_replies: u64,
     undecoded: u64,
     lost_bytes: u64,
+    damaged_blocks: u64,
+    damaged_bytes: u64,
+    tail_bytes: u64,
+    no_end: bool,
+    cut_exchanges: u64,
+    untold_statements: u64,
+    unscoped_statements: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorView<'a> {
+    sqlstate: &'a str,
+    statements: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -166,9 +187,45 @@ struct Source<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Rule<'a> {
+struct BudgetView<'a> {
+    measure: String,
+    scope: Option<&'a str>,
+    most: u64,
+    #[serde(flatten)]
+    verdict: VerdictView<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct RuleView<'a> {
     code: &'a str,
     found: bool,
+    ruling: &'static str,
+    reason: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct IncreaseView<'a> {
+    base: &'a str,
+    most: Option<u64>,
+    #[serde(flatten)]
+    verdict: VerdictView<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct SnapshotView<'a> {
+    measure: String,
+    scope: Option<&'a str>,
+    expected: Option<u64>,
+    #[serde(flatten)]
+    verdict: VerdictView<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct VerdictView<'a> {
+    counted: u64,
+    kept: bool,
+    ruling: &'static str,
+    reason: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -195,7 +252,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
 }
 
 pub(crate) fn render_forecast(report: &Report<'_>) -> String {
-    safe(&report.prices.map(forecast_view))
+    safe(&report.prices().map(forecast_view))
 }
 
 /// JSON whose texts cannot steer whoever looks at it.
@@ -223,11 +280,14 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
         name: driver.name(),
         connections: *connections,
     };
+    let verdicts = report.verdicts().iter();
     Document {
         format: FORMAT,
         headline: report.headline(),
         worth_doing: report.is_worth_doing(),
-        passed: report.is_passed(),
+        passed: report.ruling() == Ruling::Kept,
+        ruling: word(report.ruling()),
+        reasons: report.reasons(),
         run: report.run,
         database: Database {
             address: &summary.upstream,
@@ -250,12 +310,19 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
         settle_ns: summary.settle_ns,
         connections: Connections {
             opened: summary.connections,
+            let_in: summary.sessions,
+            refused: &summary.refusals,
             still_open: summary.open_connections,
             drivers: summary.drivers.iter().map(driver).collect(),
         },
         units: summary.units,
         statements: summary.statements,
         errors: summary.errors,
+        errors_by_state: summary
+            .errors_by_state
+            .iter()
+            .map(|(sqlstate, statements)| ErrorView { sqlstate, statements: *statements })
+            .collect(),
         rows: summary.rows,
         bytes_sent: summary.bytes_sent,
         bytes_received: summary.bytes_received,
@@ -264,18 +331,23 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
             unanswered: summary.unanswered,
             unasked_replies: summary.unasked_replies,
             undecoded: summary.undecoded,
-            lost_bytes: summary.lost_bytes,
+            lost_bytes: summary.gaps.lost_bytes,
+            damaged_blocks: summary.gaps.damaged_blocks,
+            damaged_bytes: summary.gaps.damaged_bytes,
+            tail_bytes: summary.gaps.tail_bytes,
+            no_end: summary.gaps.is_open,
+            cut_exchanges: summary.gaps.cut_exchanges,
+            untold_statements: summary.gaps.untold_statements,
+            unscoped_statements: summary.gaps.unscoped_statements,
         },
         templates: &summary.templates,
         scopes: &summary.scopes,
-        findings: summary.findings.iter().map(|finding| finding_view(finding, report.prices)).collect(),
-        budgets: report.verdicts,
-        fail_on: report
-            .fail_on
-            .iter()
-            .map(|code| Rule { code: code.as_str(), found: report.finds(*code) })
-            .collect(),
-        comparison: report.comparison.map(|comparison| ComparisonView {
+        findings: summary.findings.iter().map(|finding| finding_view(finding, report.prices())).collect(),
+        budgets: verdicts.clone().filter_map(budget_view).collect(),
+        fail_on: verdicts.clone().filter_map(rule_view).collect(),
+        increase: verdicts.clone().find_map(increase_view),
+        snapshot: verdicts.filter_map(snapshot_view).collect(),
+        comparison: report.comparison().map(|comparison| ComparisonView {
             trips: change_view(None, None, comparison.trips),
             worse: comparison.is_worse(),
             statements: comparison
@@ -289,9 +361,53 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
                 .map(|(code, statement, change)| change_view(Some(code.as_str()), Some(statement), *change))
                 .collect(),
         }),
-        forecast: report.prices.map(forecast_view),
+        forecast: report.prices().map(forecast_view),
         network: report.network,
     }
+}
+
+fn verdict_view(verdict: &Verdict) -> VerdictView<'_> {
+    VerdictView {
+        counted: verdict.counted,
+        kept: verdict.ruling == Ruling::Kept,
+        ruling: word(verdict.ruling),
+        reason: verdict.reason.as_deref(),
+    }
+}
+
+fn budget_view(verdict: &Verdict) -> Option<BudgetView<'_>> {
+    let Rule::Limit { measure, scope } = &verdict.rule else { return None };
+    Some(BudgetView {
+        measure: measure.to_string(),
+        scope: scope.as_deref(),
+        most: verdict.allowed.unwrap_or_default(),
+        verdict: verdict_view(verdict),
+    })
+}
+
+fn rule_view(verdict: &Verdict) -> Option<RuleView<'_>> {
+    let Rule::FailOn(code) = &verdict.rule else { return None };
+    Some(RuleView {
+        code: code.as_str(),
+        found: verdict.counted > 0,
+        ruling: word(verdict.ruling),
+        reason: verdict.reason.as_deref(),
+    })
+}
+
+fn increase_view(verdict: &Verdict) -> Option<IncreaseView<'_>> {
+    let Rule::Increase { base } = &verdict.rule else { return None };
+    Some(IncreaseView { base, most: verdict.allowed, verdict: verdict_view(verdict) })
+}
+
+fn snapshot_view(verdict: &Verdict) -> Option<SnapshotView<'_>> {
+    let Rule::Snapshot { measure, scope } = &verdict.rule else { return None };
+    Some(SnapshotView {
+        measure: measure.to_string(),
+        scope: scope.as_deref(),
+        expected: verdict.allowed,
+        verdict: verdict_view(verdict),
+    })
 }
 
 fn change_view<'a>(code: Option<&'a str>, statement: Option<&'a str>, change: Change) -> ChangeView<'a> {

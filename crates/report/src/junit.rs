@@ -1,63 +1,41 @@
-//! Budgets and `--fail-on` rules as JUnit test cases, for whatever shows test results.
+//! The rules as JUnit test cases, for whatever shows test results: a broken one has failed, one that could not be judged
+//! is an error.
 
 use std::fmt::Write;
 
 use onetrip_ledger::Code;
-use onetrip_ledger::budget::Verdict;
+use onetrip_ledger::judge::{Ruling, Verdict};
 
 use crate::Report;
 use crate::clean::{clean, cut, markup};
-use crate::number::{count, counted};
+use crate::number::counted;
 use crate::proof::proof;
-use crate::text::{judgement, scope_name};
+use crate::text::doubts;
+use crate::verdict::{class, code, name, sentence};
 
 /// Findings listed below a failure.
 const FINDINGS_MAX: usize = 3;
 /// Columns of a statement there.
 const STATEMENT_MAX: usize = 1000;
 
-/// One test case; `failure` is the sentence that says why, and what shows it.
-#[derive(Debug)]
-struct Case {
-    class: &'static str,
-    name: String,
-    failure: Option<(String, String)>,
-}
-
 pub(crate) fn render(report: &Report<'_>) -> String {
-    let budgets = report.verdicts.iter().map(|verdict| budget_case(report, verdict));
-    let rules = report.fail_on.iter().map(|code| rule_case(report, *code));
-    let cases: Vec<Case> = budgets.chain(rules).collect();
-    let failures = cases.iter().filter(|case| case.failure.is_some()).count();
+    let verdicts = report.verdicts();
+    let of = |ruling| verdicts.iter().filter(|verdict| verdict.ruling == ruling).count();
+    let (failures, errors) = (of(Ruling::Broken), of(Ruling::Unjudged));
     let seconds = report.summary.elapsed_ns as f64 / 1e9;
+    let tests = verdicts.len();
     let suite =
-        format!("tests=\"{}\" failures=\"{failures}\" errors=\"0\" time=\"{seconds:.3}\"", cases.len());
+        format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{seconds:.3}\"");
     let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {suite}>\n");
     let _ = writeln!(xml, "  <testsuite name=\"onetrip\" {suite} skipped=\"0\">");
-    for case in &cases {
-        write_case(&mut xml, case);
+    for verdict in verdicts {
+        write_case(&mut xml, report, verdict);
     }
-    let _ = writeln!(xml, "    <system-out>{}</system-out>", markup(&report.headline()));
+    let mut said = vec![report.headline()];
+    said.extend(doubts(report));
+    let _ = writeln!(xml, "    <system-out>{}</system-out>", markup(&said.join("\n")));
     xml.push_str("  </testsuite>\n</testsuites>\n");
     xml
-}
-
-fn budget_case(report: &Report<'_>, verdict: &Verdict) -> Case {
-    let failure = (!verdict.kept)
-        .then(|| (judgement(verdict, report.summary), details(report, verdict.measure.parse().ok())));
-    let scope = verdict.scope.as_ref().map(|scope| format!(" in {}", scope_name(scope))).unwrap_or_default();
-    let name = format!("{}{scope} <= {}", clean(&verdict.measure), count(verdict.most));
-    Case { class: "onetrip.budget", name, failure }
-}
-
-fn rule_case(report: &Report<'_>, code: Code) -> Case {
-    let failure = report.finds(code).then(|| {
-        let of_code = report.summary.findings.iter().filter(|finding| finding.code == code);
-        let avoidable = of_code.map(|finding| finding.avoidable).sum();
-        let trips = counted(avoidable, "avoidable trip", "avoidable trips");
-        (format!("{code} {}: {trips}", code.title()), details(report, Some(code)))
-    });
-    Case { class: "onetrip.fail-on", name: format!("no {code} {}", code.title()), failure }
 }
 
 /// The findings of `code`, or all, a few lines each.
@@ -75,16 +53,16 @@ fn details(report: &Report<'_>, code: Option<Code>) -> String {
     text
 }
 
-fn write_case(xml: &mut String, case: &Case) {
-    let name = markup(&case.name);
-    let _ = write!(xml, "    <testcase classname=\"{}\" name=\"{name}\" time=\"0\"", case.class);
-    match &case.failure {
-        None => xml.push_str("/>\n"),
-        Some((sentence, details)) => {
-            let sentence = markup(sentence);
-            let _ = write!(xml, ">\n      <failure message=\"{sentence}\" type=\"{}\">", case.class);
-            xml.push_str(&markup(details));
-            xml.push_str("</failure>\n    </testcase>\n");
-        }
-    }
+fn write_case(xml: &mut String, report: &Report<'_>, verdict: &Verdict) {
+    let (class, name) = (class(&verdict.rule), markup(&name(&verdict.rule)));
+    let _ = write!(xml, "    <testcase classname=\"{class}\" name=\"{name}\" time=\"0\"");
+    let element = match verdict.ruling {
+        Ruling::Kept => return xml.push_str("/>\n"),
+        Ruling::Broken => "failure",
+        Ruling::Unjudged => "error",
+    };
+    let sentence = markup(&sentence(verdict));
+    let _ = write!(xml, ">\n      <{element} message=\"{sentence}\" type=\"{class}\">");
+    xml.push_str(&markup(&details(report, code(&verdict.rule))));
+    let _ = writeln!(xml, "</{element}>\n    </testcase>");
 }

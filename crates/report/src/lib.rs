@@ -6,24 +6,28 @@
 //!
 //! Non-scope: counting (`ledger`), flags and files (`cli`).
 
+mod baseline;
 mod chart;
 mod clean;
 mod headline;
 mod html;
 mod json;
 mod junit;
+mod markdown;
 mod number;
 mod proof;
 mod remedies;
+mod sqlstate;
 mod text;
+mod verdict;
 
 use onetrip_forecast::{Curve, Prices};
-use onetrip_ledger::budget::Verdict;
-use onetrip_ledger::compare::Comparison;
+use onetrip_ledger::Summary;
+use onetrip_ledger::judge::{Comparison, Judgement, Ruling, Verdict};
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::timeline::Timeline;
-use onetrip_ledger::{Code, Summary};
 
+pub use baseline::{BadReport, baseline};
 #[cfg(feature = "png")]
 pub use chart::PngError;
 pub use number::{count, duration};
@@ -36,12 +40,8 @@ pub struct Report<'a> {
     pub summary: &'a Summary,
     /// The program that was run, where there was one.
     pub run: Option<&'a RunInfo>,
-    /// Budgets, and whether they were kept.
-    pub verdicts: &'a [Verdict],
-    /// Codes that must not be found (`--fail-on`), found or not.
-    pub fail_on: &'a [Code],
-    /// What differs from an earlier run.
-    pub comparison: Option<&'a Comparison>,
+    /// How the run kept to what it was judged by, if it was.
+    pub judgement: Option<&'a Judgement>,
     /// What it costs at other distances.
     pub prices: Option<&'a Prices>,
     /// What packets tell of the network, where a capture was read.
@@ -57,31 +57,53 @@ pub struct RunInfo {
     pub command: Vec<String>,
     /// How it exited; `None` if a signal ended it or it still runs.
     pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     /// Where the trace was written.
     pub trace: Option<String>,
+    /// Why the trace does not hold the whole run, if it does not.
+    pub trace_error: Option<String>,
+    /// Scopes are tests that the program's runner named.
+    pub has_tests: bool,
+    /// The program's variables that were pointed at the gateway.
+    pub pointed: Vec<String>,
+    /// How connections were led to the gateway whatever the program's settings say; `None` if they were not.
+    pub redirected: Option<Redirected>,
+}
+
+impl RunInfo {
+    /// How the program failed, if it did.
+    pub(crate) fn failure(&self) -> Option<String> {
+        match (self.exit_code, self.signal) {
+            (Some(0), _) | (None, None) => None,
+            (Some(code), _) => Some(format!("exit code {code}")),
+            (None, Some(signal)) => Some(format!("signal {signal}")),
+        }
+    }
+}
+
+/// Connections that were led to the gateway.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Redirected {
+    /// What led them.
+    pub by: &'static str,
+    /// How many were, where that is known.
+    pub connections: Option<u64>,
 }
 
 impl<'a> Report<'a> {
     /// A report on `summary` with nothing else to say; fill in the other fields as there is need.
     pub fn new(summary: &'a Summary) -> Self {
-        Self {
-            summary,
-            run: None,
-            verdicts: &[],
-            fail_on: &[],
-            comparison: None,
-            prices: None,
-            network: None,
-            how_to_connect: "",
-        }
+        Self { summary, run: None, judgement: None, prices: None, network: None, how_to_connect: "" }
     }
 
-    /// The one sentence that matters.
+    /// The one sentence that matters; what kept the run from being judged comes before it.
     ///
     /// "Nothing worth doing here" is said when the avoidable trips are few and short: less than 5 % of all trips
-    /// or fewer than five of them, and less than 5 ms or less than 1 % of the time spent waiting.
+    /// or fewer than five of them, and less than 5 ms or less than 1 % of the time spent waiting; never of a run that
+    /// opened no session or whose program failed.
     pub fn headline(&self) -> String {
-        headline::sentence(self.summary)
+        headline::sentence(self)
     }
 
     /// Whether anything is worth changing: see [`Self::headline`].
@@ -89,14 +111,14 @@ impl<'a> Report<'a> {
         headline::is_worth_doing(self.summary)
     }
 
-    /// Codes of [`Self::fail_on`] that were found, however small.
-    pub fn failed_on(&self) -> impl Iterator<Item = Code> {
-        self.fail_on.iter().copied().filter(|code| self.finds(*code))
+    /// The worst verdict.
+    pub fn ruling(&self) -> Ruling {
+        self.judgement.map_or(Ruling::Kept, Judgement::ruling)
     }
 
-    /// Whether every budget was kept and nothing was found that must not be.
-    pub fn is_passed(&self) -> bool {
-        self.verdicts.iter().all(|verdict| verdict.kept) && self.failed_on().next().is_none()
+    /// The verdicts of this kind, each as one line that is safe to print.
+    pub fn verdicts_of(&self, ruling: Ruling) -> impl Iterator<Item = String> {
+        self.verdicts().iter().filter(move |verdict| verdict.ruling == ruling).map(verdict::sentence)
     }
 
     /// The report for a terminal, no line wider than 100 columns, with a line feed at its end.
@@ -109,7 +131,12 @@ impl<'a> Report<'a> {
         json::render(self)
     }
 
-    /// Budgets and `--fail-on` rules as test cases in JUnit's XML.
+    /// The report as Markdown for a pull request: verdicts, tests or scopes, findings, what changed.
+    pub fn markdown(&self) -> String {
+        markdown::render(self)
+    }
+
+    /// The rules as test cases in JUnit's XML.
     pub fn junit(&self) -> String {
         junit::render(self)
     }
@@ -130,8 +157,34 @@ impl<'a> Report<'a> {
         html::render(self, timeline)
     }
 
-    fn finds(&self, code: Code) -> bool {
-        self.summary.findings.iter().any(|finding| finding.code == code && finding.avoidable > 0)
+    /// Why the run could not be judged, each as one line that is safe to print.
+    pub fn reasons_shown(&self) -> impl Iterator<Item = String> {
+        self.reasons().into_iter().map(clean::clean)
+    }
+
+    fn verdicts(&self) -> &'a [Verdict] {
+        self.judgement.map_or(&[], |judgement| &judgement.verdicts)
+    }
+
+    /// The verdicts, what is wrong first.
+    fn worst_first(&self) -> Vec<&'a Verdict> {
+        let mut verdicts: Vec<_> = self.verdicts().iter().collect();
+        verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.ruling));
+        verdicts
+    }
+
+    fn comparison(&self) -> Option<&'a Comparison> {
+        self.judgement?.comparison.as_ref()
+    }
+
+    /// Why the run could not be judged.
+    fn reasons(&self) -> Vec<&'a str> {
+        self.judgement.map_or_else(Vec::new, Judgement::reasons)
+    }
+
+    /// A run without a session has no price.
+    fn prices(&self) -> Option<&'a Prices> {
+        self.prices.filter(|_| self.summary.sessions > 0)
     }
 }
 

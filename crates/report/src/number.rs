@@ -93,7 +93,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 
 /// The mark of counts that are bounds: `≤ ` where trips may have been one, `≥ ` where records were lost.
 pub(crate) fn bound(summary: &Summary) -> &'static str {
-    match (summary.trips.may_share > 0, summary.lost_bytes > 0) {
+    match (summary.trips.may_share > 0, summary.gaps.has_loss()) {
         (false, false) => "",
         (true, false) => "≤ ",
         (false, true) => "≥ ",

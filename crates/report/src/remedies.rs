@@ -67,6 +67,9 @@ pub(crate) fn switch(finding: &Finding) -> Option<String> {
             "outside of transactions: exact cannot; inside one at REPEATABLE READ it can"
         }
         Obstacle::Serializable => "SERIALIZABLE: exact cannot; at REPEATABLE READ it can",
+        Obstacle::Pooler => {
+            "behind a pooler exact cannot; put the gateway between the pooler and the database"
+        }
         _ => return None,
     };
     Some(text.to_owned())
@@ -91,6 +94,7 @@ fn reason(obstacle: Obstacle, finding: &Finding) -> String {
         Obstacle::Wrote => "of transactions that did more than read".into(),
         Obstacle::Unforeseen => "not foreseen".into(),
         Obstacle::Near => "while remedies rested: the database is near".into(),
+        Obstacle::Pooler => "behind a pooler: the session has no server session of its own".into(),
         Obstacle::Off | Obstacle::OffAtItsLevel | Obstacle::OffOutside => "while remedies were off".into(),
     }
 }

@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use common::page::{story_prices, story_timeline, worst};
-use common::{calm, crowded, story, template};
+use common::{calm, crowded, rules, story, template};
 use onetrip_ledger::Summary;
-use onetrip_ledger::compare::Comparison;
 use onetrip_ledger::timeline::Timeline;
 use onetrip_report::{Report, RunInfo};
 use serde_json::{Value, json};
@@ -223,24 +222,20 @@ impl Drop for Browser {
 
 fn story_page(connections: u32) -> String {
     let summary = story();
-    let run =
-        RunInfo { command: vec!["python3".into(), "report.py".into()], exit_code: Some(0), trace: None };
+    let run = RunInfo {
+        command: vec!["python3".into(), "report.py".into()],
+        exit_code: Some(0),
+        ..RunInfo::default()
+    };
     Report { run: Some(&run), prices: Some(&story_prices()), ..Report::new(&summary) }
         .html(&story_timeline(connections))
 }
 
 fn crowded_page() -> String {
     let summary = crowded();
-    let comparison = Comparison::new(&story(), &summary);
-    let verdicts = ["trips=200", "OT004=500"]
-        .map(|text| text.parse::<onetrip_ledger::budget::Limit>().unwrap().judge(&summary));
-    let report = Report {
-        verdicts: &verdicts,
-        fail_on: &[onetrip_ledger::Code::Loop],
-        comparison: Some(&comparison),
-        prices: Some(&story_prices()),
-        ..Report::new(&summary)
-    };
+    let judgement = rules(&story()).judge(&summary);
+    let report =
+        Report { judgement: Some(&judgement), prices: Some(&story_prices()), ..Report::new(&summary) };
     report.html(&story_timeline(36))
 }
 

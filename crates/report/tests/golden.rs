@@ -5,10 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::page::story_prices;
-use common::{calm, crowded, story};
-use onetrip_ledger::budget::{Limit, Verdict};
-use onetrip_ledger::compare::Comparison;
-use onetrip_ledger::{Code, Summary, TripTotals};
+use common::{calm, crowded, rules, story};
+use onetrip_ledger::judge::{Allow, Limit, Measure, Rules, Ruling, Snapshot};
+use onetrip_ledger::{Gaps, Refusal, ScopeTotals, Summary, TripTotals};
 use onetrip_report::{Report, RunInfo, Style};
 
 fn expect(name: &str, shown: &str) {
@@ -20,13 +19,6 @@ fn expect(name: &str, shown: &str) {
     assert_eq!(shown, expected, "{name} differs");
 }
 
-fn verdicts(summary: &Summary) -> Vec<Verdict> {
-    let mut limits: Vec<Limit> =
-        ["trips=200", "OT003=0", "work-trips=50000"].map(|text| text.parse().unwrap()).into();
-    limits.push(Limit { scope: Some("orders/list".into()), ..limits[0].clone() });
-    limits.iter().map(|limit| limit.judge(summary)).collect()
-}
-
 #[test]
 fn a_loop_is_told_in_one_sentence_with_its_proof_and_fix() {
     let summary = story();
@@ -34,6 +26,8 @@ fn a_loop_is_told_in_one_sentence_with_its_proof_and_fix() {
         command: vec!["python3".into(), "report.py".into(), "--month=last month".into()],
         exit_code: Some(0),
         trace: Some("run.trace".into()),
+        pointed: vec!["PGHOST".into(), "PGPORT".into()],
+        ..RunInfo::default()
     };
     let prices = story_prices();
     let report = Report { run: Some(&run), prices: Some(&prices), ..Report::new(&summary) };
@@ -56,42 +50,90 @@ fn everything_at_once_stays_in_order() {
         templates: story().templates,
         ..summary.clone()
     };
-    let comparison = Comparison::new(&before, &summary);
-    let verdicts = verdicts(&summary);
-    let run = RunInfo { command: vec!["./shop-test".into()], exit_code: None, trace: None };
-    let report = Report {
-        run: Some(&run),
-        verdicts: &verdicts,
-        fail_on: &[Code::Loop, Code::TinyFetch],
-        comparison: Some(&comparison),
-        ..Report::new(&summary)
-    };
+    let judgement = rules(&before).judge(&summary);
+    let run = RunInfo { command: vec!["./shop-test".into()], ..RunInfo::default() };
+    let report = Report { run: Some(&run), judgement: Some(&judgement), ..Report::new(&summary) };
+    assert_eq!(report.ruling(), Ruling::Broken);
     expect("crowded.txt", &report.text(Style::Plain));
     expect("crowded.json", &report.json());
     expect("crowded.xml", &report.junit());
+    expect("crowded.md", &report.markdown());
 }
 
 #[test]
 fn a_better_run_beside_an_earlier_one_has_no_worse_side() {
     let (before, now) = (story(), calm());
-    let comparison = Comparison::new(&before, &now);
-    let verdicts = verdicts(&now);
-    let report = Report {
-        verdicts: &verdicts,
-        fail_on: &[Code::Loop],
-        comparison: Some(&comparison),
-        ..Report::new(&now)
-    };
-    assert!(report.is_passed());
+    let mut rules = rules(&before);
+    rules.limits.truncate(3);
+    rules.snapshot = Some(("trips.lock".into(), Snapshot::of(&now)));
+    let judgement = rules.judge(&now);
+    let report = Report { judgement: Some(&judgement), ..Report::new(&now) };
+    assert_eq!(report.ruling(), Ruling::Kept);
     expect("better.txt", &report.text(Style::Plain));
     expect("better.xml", &report.junit());
+    expect("better.md", &report.markdown());
 }
 
 #[test]
 fn a_program_that_never_came_is_told_how_to() {
-    let run = RunInfo { command: vec!["./app".into()], exit_code: Some(3), trace: None };
+    let run = RunInfo { command: vec!["./app".into()], exit_code: Some(3), ..RunInfo::default() };
     let summary = Summary { upstream: "/run/postgresql".into(), ..Summary::default() };
     let how = "Point the program at the gateway:\n  DATABASE_URL=postgres://127.0.0.1:40123/shop\n";
     let report = Report { run: Some(&run), how_to_connect: how, ..Report::new(&summary) };
     expect("unreached.txt", &report.text(Style::Plain));
+}
+
+#[test]
+fn a_run_that_was_not_seen_is_unjudged_in_every_format() {
+    let refusal = Refusal {
+        sqlstate: "28P01".into(),
+        message: "password authentication failed for user \"shop\"".into(),
+        sessions: 2,
+    };
+    let trips = TripTotals { total: 4, connect: 4, may_share: 0 };
+    let refused = Summary { trips, connections: 2, refusals: vec![refusal], ..Summary::default() };
+    let rules = Rules { limits: vec!["trips=200".parse().unwrap()], ..Rules::default() };
+    let judgement = rules.judge(&refused);
+    let run = RunInfo { command: vec!["./app".into()], exit_code: Some(0), ..RunInfo::default() };
+    let prices = story_prices();
+    let report = Report {
+        run: Some(&run),
+        judgement: Some(&judgement),
+        prices: Some(&prices),
+        ..Report::new(&refused)
+    };
+    assert_eq!(report.ruling(), Ruling::Unjudged);
+    expect("refused.txt", &report.text(Style::Plain));
+    expect("refused.xml", &report.junit());
+    expect("refused.md", &report.markdown());
+    let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    assert_eq!((&json["passed"], &json["ruling"]), (&false.into(), &"unjudged".into()));
+    assert_eq!(json["forecast"], serde_json::Value::Null, "nothing was measured that could be priced");
+    assert!(
+        json["headline"]
+            .as_str()
+            .unwrap()
+            .starts_with("Could not be judged. No session was opened: password")
+    );
+}
+
+#[test]
+fn a_table_of_tests_stands_where_the_runner_named_them() {
+    let test = |name: &str, trips| ScopeTotals {
+        label: format!("tests/test_shop.py::{name}"),
+        trips,
+        statements: trips,
+        ..ScopeTotals::default()
+    };
+    let gaps =
+        Gaps { is_open: true, tail_bytes: 7, cut_exchanges: 1, untold_statements: 2, ..Gaps::default() };
+    let summary = Summary { scopes: vec![test("test_cart[a|b]", 15), test("test_pay", 4)], gaps, ..calm() };
+    let run = RunInfo { has_tests: true, trace_error: Some("disk full".into()), ..RunInfo::default() };
+    let scope = Some("tests/test_shop.py::test_pay".to_owned());
+    let limits = vec![Limit { measure: Measure::Trips, most: 4, scope }];
+    let rules = Rules { limits, allow: Allow { open: true, ..Allow::default() }, ..Rules::default() };
+    let judgement = rules.judge(&summary);
+    let report = Report { run: Some(&run), judgement: Some(&judgement), ..Report::new(&summary) };
+    expect("tests.txt", &report.text(Style::Plain));
+    expect("tests.md", &report.markdown());
 }

@@ -3,16 +3,16 @@
 mod common;
 
 use common::{crowded, finding, story, template};
-use onetrip_ledger::budget::Verdict;
-use onetrip_ledger::compare::{Change, Comparison};
+use onetrip_ledger::judge::compare::Change;
+use onetrip_ledger::judge::{Comparison, Judgement, Measure, Rule, Ruling, Verdict};
 use onetrip_ledger::network::{NamedPath, NetworkSummary};
-use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, ScopeTotals, Summary};
+use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, Refusal, ScopeTotals, Summary};
 use onetrip_report::{Report, RunInfo, Style};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
 /// A report in which every text is `text`.
-fn shown(text: &str, check: impl FnOnce(Report<'_>)) {
+fn shown(text: &str, check: impl Fn(Report<'_>)) {
     let walk =
         Evidence::Walk { sources: vec![(1, text.into()), (u16::MAX, text.into())], rows: (1, u64::MAX) };
     let found = finding(Code::Loop, Driver::Hibernate, [u64::MAX, u64::MAX, u64::MAX - 1, u64::MAX], walk);
@@ -33,28 +33,55 @@ fn shown(text: &str, check: impl FnOnce(Report<'_>)) {
         }],
         ..story()
     };
-    let verdict =
-        |kept| Verdict { measure: text.into(), scope: Some(text.into()), most: 3, counted: 412, kept };
+    let verdict = |rule: Rule, ruling| Verdict {
+        rule,
+        ruling,
+        counted: 412,
+        allowed: Some(3),
+        reason: (ruling == Ruling::Unjudged).then(|| text.to_owned()),
+    };
+    let limit = || Rule::Limit { measure: Measure::Trips, scope: Some(text.into()) };
+    let snapshot = Rule::Snapshot { measure: Measure::RequestTripsMost, scope: Some(text.into()) };
+    let verdicts = vec![
+        verdict(limit(), Ruling::Kept),
+        verdict(limit(), Ruling::Broken),
+        verdict(limit(), Ruling::Unjudged),
+        verdict(Rule::FailOn(Code::Loop), Ruling::Broken),
+        verdict(Rule::Increase { base: text.into() }, Ruling::Broken),
+        verdict(snapshot, Ruling::Broken),
+        verdict(Rule::Trace, Ruling::Unjudged),
+    ];
     let comparison = Comparison {
         trips: Change { before: 0, now: u64::MAX >> 1 },
         statements: vec![(text.into(), Change { before: 9, now: 1 })],
         findings: vec![(Code::Loop, text.into(), Change { before: 1, now: 9 })],
     };
-    let run =
-        RunInfo { command: vec![text.into(), text.into()], exit_code: Some(-1), trace: Some(text.into()) };
+    let run = RunInfo {
+        command: vec![text.into(), text.into()],
+        exit_code: Some(-1),
+        signal: None,
+        trace: Some(text.into()),
+        trace_error: Some(text.into()),
+        has_tests: true,
+        pointed: vec![text.into()],
+        redirected: None,
+    };
+    let judgement = Judgement { verdicts, comparison: Some(comparison) };
+    let refusal = Refusal { sqlstate: text.into(), message: text.into(), sessions: 1 };
+    let unopened = Summary { sessions: 0, refusals: vec![refusal], ..summary.clone() };
     let named =
         NamedPath { client: text.into(), server: text.into(), protocol: text.into(), ..NamedPath::default() };
     let network = NetworkSummary { connections: 9, paths: vec![named; 3], ..NetworkSummary::default() };
-    check(Report {
-        summary: &summary,
-        run: Some(&run),
-        verdicts: &[verdict(true), verdict(false)],
-        fail_on: &[Code::Loop],
-        comparison: Some(&comparison),
-        prices: None,
-        how_to_connect: text,
-        network: Some(&network),
-    });
+    for summary in [&summary, &unopened] {
+        check(Report {
+            summary,
+            run: Some(&run),
+            judgement: Some(&judgement),
+            prices: None,
+            network: Some(&network),
+            how_to_connect: text,
+        });
+    }
 }
 
 fn is_harmless(report: Report<'_>) {
@@ -74,6 +101,9 @@ fn is_harmless(report: Report<'_>) {
     let json = report.json();
     assert!(!json.contains(steers), "{json:?}");
     serde_json::from_str::<serde_json::Value>(&json).unwrap();
+    let markdown = report.markdown();
+    assert!(!markdown.contains(steers), "{markdown:?}");
+    assert!(report.verdicts_of(Ruling::Broken).all(|line| !line.contains(|c: char| c.is_control())));
     let junit = report.junit();
     assert!(!junit.contains(steers), "{junit:?}");
     roxmltree::Document::parse(&junit).unwrap();

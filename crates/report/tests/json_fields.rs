@@ -4,11 +4,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::crowded;
 use common::page::story_prices;
-use onetrip_ledger::compare::Comparison;
+use common::{crowded, rules};
+use onetrip_ledger::judge::Snapshot;
 use onetrip_ledger::network::{NamedPath, NetworkSummary, RttSpan};
-use onetrip_ledger::{Code, Summary};
+use onetrip_ledger::{Refusal, Summary};
 use onetrip_report::{Report, RunInfo};
 use serde_json::Value;
 
@@ -27,9 +27,10 @@ fn names(value: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn every_field_is_documented() {
-    let summary = crowded();
-    let comparison = Comparison::new(&Summary::default(), &summary);
-    let verdicts = ["trips=2".parse::<onetrip_ledger::budget::Limit>().unwrap().judge(&summary)];
+    let summary = Summary { refusals: vec![Refusal::default()], ..crowded() };
+    let mut rules = rules(&Summary::default());
+    rules.snapshot = Some(("trips.lock".into(), Snapshot::of(&summary)));
+    let judgement = rules.judge(&summary);
     let network = NetworkSummary {
         paths: vec![NamedPath::default()],
         rtts: vec![RttSpan::default()],
@@ -37,9 +38,7 @@ fn every_field_is_documented() {
     };
     let report = Report {
         run: Some(&RunInfo::default()),
-        verdicts: &verdicts,
-        fail_on: &[Code::Loop],
-        comparison: Some(&comparison),
+        judgement: Some(&judgement),
         prices: Some(&story_prices()),
         network: Some(&network),
         ..Report::new(&summary)
@@ -50,4 +49,15 @@ fn every_field_is_documented() {
     let documentation = include_str!("../../../docs/report-json.md");
     let missing: Vec<_> = found.iter().filter(|name| !documentation.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "undocumented: {missing:?}");
+}
+
+#[test]
+fn a_report_is_read_back_as_an_earlier_run() {
+    let summary = crowded();
+    let read = onetrip_report::baseline("base.json", &Report::new(&summary).json()).unwrap();
+    assert_eq!(read, onetrip_ledger::judge::Base::of("base.json", &summary));
+    let refused = |text: &str| onetrip_report::baseline("x", text).unwrap_err().to_string();
+    assert!(refused("{}").contains("no report of onetrip's"));
+    let newer = Report::new(&summary).json().replacen("\"format\": 1", "\"format\": 9", 1);
+    assert!(refused(&newer).contains("format 9"));
 }

@@ -14,7 +14,7 @@ use crate::remedies::{
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
-use crate::statements::{Portal, ResultFormats, Text, row_limit};
+use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
 
 /// Longest text that is kept for remedies, in bytes.
 pub(crate) const SOURCE_BYTES_MAX: usize = 16 * 1024;
@@ -27,6 +27,9 @@ impl Session {
     /// A message of a client that has been let in: booked, and forwarded as it came.
     pub(crate) fn handle_request(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let Some(header) = self.client_frame(input, LENGTH_MAX)? else { return Ok(Verdict::Wait) };
+        if self.cursors.is_delivering() {
+            return self.deliver_rest(now, header, input);
+        }
         if self.is_held_back() {
             return Ok(Verdict::Hold);
         }
@@ -65,8 +68,7 @@ impl Session {
             self.to_server.extend_from_slice(&input[..available]);
         }
         if header.tag != frontend::FLUSH {
-            self.ask_for_level();
-            self.ask_about_cursor();
+            self.ask_for_level(now);
         }
         self.unit_sent(now);
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
@@ -80,7 +82,7 @@ impl Session {
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
         if self.units.is_open() {
-            return Ok(self.read_cursor(now, header, input));
+            return self.read_cursor(now, header, input);
         }
         if let Some(verdict) = self.answer_lob(now, header, input) {
             return Ok(Some(verdict));
@@ -88,14 +90,17 @@ impl Session {
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
         }
-        Ok(self
+        let answered = self
             .answer_begin(now, header, input)
             .or_else(|| self.answer_commit(now, input))
             .or_else(|| self.answer_chatter(now, input))
             .or_else(|| self.answer_loops(now, header, input))
-            .or_else(|| self.show_unseen(header.tag, input))
-            .or_else(|| self.read_cursor(now, header, input))
-            .or_else(|| self.answer_prepare(now, input)))
+            .or_else(|| self.show_unseen(header.tag, input));
+        if answered.is_some() {
+            return Ok(answered);
+        }
+        let read = self.read_cursor(now, header, input)?;
+        Ok(read.or_else(|| self.answer_prepare(now, input)))
     }
 
     /// Books a whole unit; `owner` takes the replies.
@@ -109,7 +114,7 @@ impl Session {
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
-            frontend::SYNC | frontend::QUERY | frontend::FUNCTION_CALL => self.in_group = false,
+            frontend::SYNC => self.in_group = false,
             frontend::PARSE
             | frontend::BIND
             | frontend::DESCRIBE
@@ -152,7 +157,7 @@ impl Session {
         }
         self.begin.runs(text.leaves_savepoints, false);
         self.deallocates(unit, &text);
-        text.effect = self.runs_beside_cursors(now, unit, &text);
+        text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
         self.runs(now, text.effect, &text);
         self.tells_prefetch(unit, statement, &text);
         self.owe(unit, Expect::Query, statement);
@@ -168,7 +173,7 @@ impl Session {
             self.scopes.set(scope);
         }
         let statement = self.add_statement(unit, &text, Steps::EXECUTE);
-        self.parameters.append_to(self.units.exchange_mut(unit), statement);
+        self.units.add_parameters(unit, statement, &mut self.parameters);
         // A simple query ends the unnamed statement and portal.
         self.prepared.remove(b"");
         self.portals.remove(b"");
@@ -195,8 +200,10 @@ impl Session {
             self.stream.statement_name(name);
             self.watching.names_used();
         }
-        let is_kept =
-            text.len() <= SOURCE_BYTES_MAX && self.prepared.len() < SOURCES_MAX && self.needs_facts();
+        let is_kept = text.len() <= SOURCE_BYTES_MAX
+            && self.prepared.len() < SOURCES_MAX
+            && self.prepared.fits(text.len() + PREPARED_BYTES_MAX)
+            && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
         match parse {
@@ -213,11 +220,16 @@ impl Session {
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
-        if let Some(prepared) = self.prepared.place(name) {
-            prepared.set(text, types, self.parameters.hashes());
+        self.last_serial += 1;
+        let (serial, span) = (self.last_serial, self.span());
+        let literals = self.parameters.hashes();
+        let set = |prepared: &mut Prepared| {
+            prepared.set(serial, text, types, literals);
             prepared.source = source;
+            prepared.span = span;
             prepared.is_seen_in(unit);
-        }
+        };
+        self.prepared.change(name, set, Prepared::extra_bytes);
         if name.is_empty() && self.owner != Owner::Nobody {
             self.loops.forget_unseen();
         }
@@ -234,17 +246,23 @@ impl Session {
         let Some(prepared) = self.prepared.get_mut(bind.statement) else {
             self.portals.remove(bind.portal);
             self.cursors.leaves(bind.portal, unit);
-            let statement = self.add_statement(unit, &Text::default(), Steps::BIND);
+            // If there is such a statement, its Execute is counted as not told apart.
+            let statement = Statement { steps: Steps::BIND, ..Statement::default() };
+            let statement = self.units.add_statement(unit, statement);
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);
-        let text = prepared.text.clone();
+        if bind.portal.is_empty() && self.owner != Owner::Nobody {
+            self.loops.portal_replaced();
+        }
+        let (text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
-        self.parameters.append_to(self.units.exchange_mut(unit), statement);
+        self.units.add_parameters(unit, statement, &mut self.parameters);
         let formats = ResultFormats::new(bind.result_formats.codes());
         self.cursors.leaves(bind.portal, unit);
-        self.portals.put(bind.portal, Portal { text, booked: statement.map(|slot| (unit, slot)), formats });
+        let booked = statement.map(|slot| (unit, slot));
+        self.portals.put(bind.portal, Portal { text, serial, types, booked, formats }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
@@ -278,32 +296,38 @@ impl Session {
         self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
-        self.portals.put(portal, Portal { text: prepared.text, booked, formats: ResultFormats::default() });
+        // Its formats are not seen, so that nothing can be said of its result.
+        self.portals.put(portal, Portal { text: prepared.text, booked, ..Portal::default() }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
     fn describe(&mut self, now: Moment, body: &[u8]) {
         let unit = self.units.open(now, UnitKind::Group);
-        let (text, expect) = match StatementOrPortal::decode(body) {
+        let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
                 self.watch_describe(unit, name);
-                let text = self.prepared.get(name).map(|prepared| prepared.text.clone());
-                (text, Expect::DescribeStatement)
+                let found = self.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
+                (found, Expect::DescribeStatement)
             }
             Ok(StatementOrPortal::Portal(name)) => {
-                (self.portals.get(name).map(|portal| portal.text.clone()), Expect::DescribePortal)
+                let found = self.portals.get(name).map(|portal| (portal.text.clone(), portal.serial));
+                (found, Expect::DescribePortal)
             }
             Err(_) => return self.undecoded_request(unit, Expect::DescribePortal),
         };
-        let statement = self.reuse_or_add(unit, &text.unwrap_or_default(), Steps::DESCRIBE);
+        let (text, serial) = found.unwrap_or_default();
+        let statement = self.reuse_or_add(unit, &text, Steps::DESCRIBE);
+        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+            run.serial = serial;
+        }
         self.owe(unit, expect, statement);
     }
 
     fn execute(&mut self, now: Moment, body: &[u8]) {
         let unit = self.units.open(now, UnitKind::Group);
         let Ok(execute) = Execute::decode(body) else { return self.undecoded_request(unit, Expect::Execute) };
-        let (text, formats, booked) = match self.portals.get_mut(execute.portal) {
-            Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take()),
+        let (text, formats, booked, types) = match self.portals.get_mut(execute.portal) {
+            Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take(), portal.types.clone()),
             None => Default::default(),
         };
         // The first run of a portal belongs to its Bind; a later one fetches more of the same result.
@@ -313,8 +337,8 @@ impl Session {
             None => self.add_statement(unit, &text, Steps::default()),
         };
         self.deallocates(unit, &text);
-        let effect = self.runs_beside_cursors(now, unit, &text);
-        self.executes_natively(unit, execute.portal, execute.row_limit);
+        let effect = self.runs_beside_cursors(now, unit, &text, &types);
+        self.executes_natively(now, unit, execute.portal, execute.row_limit);
         self.runs(now, effect, &text);
         self.tells_prefetch(unit, statement, &text);
         if let Some(scope) = text.sets_scope {
@@ -326,8 +350,8 @@ impl Session {
                 found.row_limit = limit.get();
             }
         }
-        if let Some(slot) = statement {
-            self.units.set_formats(unit, slot, formats);
+        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+            run.formats = formats;
         }
         self.owe(unit, Expect::Execute, statement);
     }
@@ -378,7 +402,7 @@ impl Session {
     }
 
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
-    fn read_text(&mut self, text: &[u8]) -> Text {
+    pub(crate) fn read_text(&mut self, text: &[u8]) -> Text {
         if self.is_cut {
             self.parameters.clear();
             return Text { effect: Effect::MayDefine, ..Text::default() }; // how it goes on was not captured
@@ -394,7 +418,11 @@ impl Session {
         let template = names.template(lifted.template(), stream);
         let has_lobs = self.config.remedies.has(Remedy::Lobs);
         let is_of_session = has_lobs && sets_prefetch_alone(&lifted);
-        let effect = if is_of_session { Effect::Nothing } else { Effect::of(lifted.kind()) };
+        let effect = match lifted.kind() {
+            _ if is_of_session => Effect::Nothing,
+            _ if lifted.facts().into => Effect::MayDefine,
+            kind => Effect::of(kind),
+        };
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }
@@ -459,21 +487,20 @@ impl Session {
 
     /// Adds a statement to a unit; `None` where the unit has more than can be told apart.
     pub(crate) fn add_statement(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
-        let exchange = self.units.exchange_mut(unit)?;
-        let slot = u16::try_from(exchange.statements.len()).ok()?;
-        if text.scope != 0 {
-            exchange.scope = text.scope;
+        let is_left_out = self.names.leaves_out_templates()
+            || text.template == 0 && (self.prepared.leaves_out() || self.portals.leaves_out());
+        if let Some(exchange) = self.units.exchange_mut(unit) {
+            if text.scope != 0 {
+                exchange.scope = text.scope;
+            }
+            if text.request != 0 {
+                exchange.request = text.request;
+            }
+            exchange.cut.untold += u64::from(is_left_out);
         }
-        if text.request != 0 {
-            exchange.request = text.request;
-        }
-        exchange.statements.push(Statement {
-            template: text.template,
-            steps,
-            row_limit: text.row_limit,
-            ..Statement::default()
-        });
-        Some(slot)
+        let statement =
+            Statement { template: text.template, steps, row_limit: text.row_limit, ..Statement::default() };
+        self.units.add_statement(unit, statement)
     }
 
     /// The unit's last statement, if it is this one on its way from Parse to Execute; else a new one.

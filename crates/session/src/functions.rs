@@ -40,10 +40,12 @@ impl Session {
         put_call(function, call.map_or(0, |call| call.arguments.len()), &mut self.scratch);
         let template = self.names.template(&self.scratch, &mut self.stream);
         let statement = self.add_statement(unit, &Text { template, ..Text::default() }, Steps::EXECUTE);
-        self.parameters.append_to(self.units.exchange_mut(unit), statement);
+        self.units.add_parameters(unit, statement, &mut self.parameters);
         if let (Some(slot), Ok(call)) = (statement, call) {
             let formats = ResultFormats::new(&call.result_format.to_be_bytes());
-            self.units.set_formats(unit, slot, formats);
+            if let Some(run) = self.units.run_mut(unit, slot) {
+                run.formats = formats;
+            }
         }
         self.owe(unit, Expect::FunctionCall, statement);
         self.units.close(None);
@@ -63,7 +65,7 @@ impl Session {
         let binary = u64::from(format == Format::Binary);
         statement.result_digest = self.values.digest(statement.result_digest, body) & !1 | binary;
         let value = self.values.column(response.value, type_of(response.value), format);
-        if value != 0 && statement.results == 0 {
+        if value != 0 && statement.results == 0 && exchange.results.is_empty() {
             statement.key_columns = 1;
             statement.results = 1;
             exchange.results.push(value);

@@ -30,13 +30,15 @@ mod session;
 mod startup;
 mod statements;
 mod tally;
+mod texts;
 mod units;
 
 pub use observed::Observed;
 pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, LobPolicy, LobPrefetch,
-    Remedies, Rule, UnknownIsolation, Verify,
+    Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};
 pub use tally::{Counts, Tally};
+pub use texts::Texts;

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::StreamEncoder;
@@ -7,19 +8,35 @@ use smallvec::SmallVec;
 
 use crate::canonical::is_key_type;
 use crate::remedies::{ObjectColumn, object_columns};
+use crate::texts::Texts;
 
 /// Templates, scopes and layouts that one connection may define; what comes beyond is not told apart.
 const DEFINED_MAX: usize = 16_384;
+/// Bytes of their texts, at most.
+const DEFINED_BYTES_MAX: usize = 768 * 1024;
+/// What one takes besides its text.
+const OVERHEAD_BYTES: usize = 48;
 /// Key-like columns of a result that are kept.
 const KEY_COLUMNS_MAX: usize = 16;
 
 /// Texts of one connection under small numbers, defined in its stream before their first use.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    templates: HashMap<Box<[u8]>, u32, RandomState>,
-    scopes: HashMap<Box<[u8]>, u32, RandomState>,
+    shared: Arc<Texts>,
+    templates: Ids,
+    scopes: Ids,
     layouts: HashMap<Box<[u8]>, u32, RandomState>,
     layout_list: Vec<Layout>,
+    /// Bytes of all of them.
+    bytes: usize,
+}
+
+/// Numbers of texts.
+#[derive(Debug, Default)]
+struct Ids {
+    known: HashMap<Arc<[u8]>, u32, RandomState>,
+    /// Some text has none, because there are too many.
+    leaves_out: bool,
 }
 
 /// The columns of a result that may be keys.
@@ -32,9 +49,13 @@ pub(crate) struct Layout {
 }
 
 impl Names {
+    pub(crate) fn new(shared: Arc<Texts>) -> Self {
+        Self { shared, ..Self::default() }
+    }
+
     /// The id of a template; zero where there are too many.
     pub(crate) fn template(&mut self, text: &[u8], stream: &mut StreamEncoder) -> u32 {
-        intern(&mut self.templates, text, |id| stream.template(id, text))
+        self.templates.intern(&mut self.bytes, &self.shared, text, |id| stream.template(id, text))
     }
 
     /// The id of a scope's label; zero for none.
@@ -42,7 +63,7 @@ impl Names {
         if label.is_empty() {
             return 0;
         }
-        intern(&mut self.scopes, label, |id| stream.scope(id, label))
+        self.scopes.intern(&mut self.bytes, &self.shared, label, |id| stream.scope(id, label))
     }
 
     /// The id of a result's layout, from the body of its RowDescription; zero for one without keys.
@@ -57,7 +78,11 @@ impl Names {
             .map(|(position, column)| (position, column.type_oid))
             .take(KEY_COLUMNS_MAX)
             .collect();
-        if keys.is_empty() || self.layouts.len() >= DEFINED_MAX {
+        if keys.is_empty() {
+            return 0;
+        }
+        if self.layouts.len() >= DEFINED_MAX || !has_room(&mut self.bytes, body.len() + size_of::<Layout>()) {
+            self.leave_out_templates();
             return 0;
         }
         let id = self.layouts.len() as u32 + 1;
@@ -73,17 +98,46 @@ impl Names {
     pub(crate) fn layout_of(&self, id: u32) -> Option<&Layout> {
         self.layout_list.get((id as usize).checked_sub(1)?)
     }
+
+    /// Statements or results are not told apart, because there are too many: more of them from here on.
+    pub(crate) fn leave_out_templates(&mut self) {
+        self.templates.leaves_out = true;
+    }
+
+    /// Whether statements or results are not told apart.
+    pub(crate) fn leaves_out_templates(&self) -> bool {
+        self.templates.leaves_out
+    }
+
+    /// Whether scopes are not told apart.
+    pub(crate) fn leaves_out_scopes(&self) -> bool {
+        self.scopes.leaves_out
+    }
 }
 
-fn intern(ids: &mut HashMap<Box<[u8]>, u32, RandomState>, text: &[u8], define: impl FnOnce(u32)) -> u32 {
-    if let Some(id) = ids.get(text) {
-        return *id;
+impl Ids {
+    /// The number of a text, which is defined if it is new; zero where there are too many.
+    fn intern(&mut self, bytes: &mut usize, shared: &Texts, text: &[u8], define: impl FnOnce(u32)) -> u32 {
+        if let Some(id) = self.known.get(text) {
+            return *id;
+        }
+        let has_room = self.known.len() < DEFINED_MAX && has_room(bytes, text.len());
+        let Some(text) = has_room.then(|| shared.share(text)).flatten() else {
+            self.leaves_out = true;
+            return 0;
+        };
+        let id = self.known.len() as u32 + 1;
+        define(id);
+        self.known.insert(text, id);
+        id
     }
-    if ids.len() >= DEFINED_MAX {
-        return 0;
+}
+
+fn has_room(bytes: &mut usize, more: usize) -> bool {
+    let all = *bytes + more + OVERHEAD_BYTES;
+    if all > DEFINED_BYTES_MAX {
+        return false;
     }
-    let id = ids.len() as u32 + 1;
-    define(id);
-    ids.insert(text.into(), id);
-    id
+    *bytes = all;
+    true
 }

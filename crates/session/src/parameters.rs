@@ -28,9 +28,18 @@ impl Parameters {
         &self.hashes
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Bytes that they take in an exchange, in memory and in a trace.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = self.texts.iter().map(|text| text.len() + size_of::<Vec<u8>>());
+        self.hashes.len() * size_of::<ValueHash>() + texts.sum::<usize>()
+    }
+
     /// Moves them to an exchange as those of its statement `slot`, which has to be its last so far.
-    pub(crate) fn append_to(&mut self, exchange: Option<&mut Exchange>, slot: Option<u16>) {
-        let (Some(exchange), Some(slot)) = (exchange, slot) else { return };
+    pub(crate) fn append_to(&mut self, exchange: &mut Exchange, slot: u16) {
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         statement.parameters += self.hashes.len() as u16;
         exchange.parameters.extend_from_slice(&self.hashes);

@@ -166,6 +166,13 @@ pub struct ReplyQueue {
 }
 
 impl ReplyQueue {
+    /// Gives back room that is not used.
+    pub(crate) fn rest(&mut self) {
+        if self.due.is_empty() {
+            self.due = VecDeque::new();
+        }
+    }
+
     /// Messages that owe a reply.
     pub fn len(&self) -> usize {
         self.due.len()

@@ -1,4 +1,4 @@
-use onetrip_ledger::{Moment, Outcome, Statement, TransactionStatus};
+use onetrip_ledger::{Moment, Outcome, Remedy, Statement, TransactionStatus};
 use onetrip_wire::pg::TransactionStatus as WireStatus;
 use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
@@ -6,7 +6,7 @@ use onetrip_wire::pg::{
 
 use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
 use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
-use crate::statements::{Learned, ResultFormats};
+use crate::statements::ResultFormats;
 
 /// Values of one result that are kept for finding loops.
 const RESULT_VALUES_MAX: usize = 65_536;
@@ -17,6 +17,9 @@ impl Session {
     /// A message of the server to a client that has been let in: booked, and forwarded as it came unless it answers the
     /// session's own messages.
     pub(crate) fn handle_reply(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+        if self.cursors.is_delivering() {
+            return Ok(Verdict::Hold); // amid a row, maybe
+        }
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
             Some(Err(error)) => return Err(self.server_broke(error)),
@@ -41,12 +44,15 @@ impl Session {
         Ok(verdict)
     }
 
-    /// The server is ready: between transactions there is time for questions.
+    /// The server is ready: there is time for questions.
     pub(crate) fn got_ready(&mut self, now: Moment) {
+        if self.queue.is_empty() {
+            // A Query behind an open group has run: no error has the server skip to a Sync.
+            self.in_group = false;
+        }
         let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.in_group && !self.is_ending;
-        if is_quiet && self.status == TransactionStatus::Idle {
+        if is_quiet && self.may_send_own() {
             self.inquire(now);
-            self.inquire_names();
         }
     }
 
@@ -69,12 +75,17 @@ impl Session {
         }
         match reply {
             _ if reply.is_own() => {}
-            Reply::Part(due) => self.book_part(due, tag, body, is_whole),
+            Reply::Part(due) => {
+                if tag == backend::DATA_ROW {
+                    self.cursors.native_row(due.unit, bytes);
+                }
+                self.book_part(due, tag, body, is_whole);
+            }
             Reply::Last(due) => {
                 self.book_part(due, tag, body, is_whole);
                 self.units.settled(due.unit);
             }
-            Reply::Failed(due) => self.book_failure(due, body),
+            Reply::Failed(due) => self.book_failure(now, due, body),
             Reply::CopyIn(due) => self.book_copy_in(due),
             Reply::Async => self.book_async(tag, body),
             Reply::Unasked => {
@@ -102,7 +113,7 @@ impl Session {
         self.last_reply_unit = due.unit;
         self.units.bytes_received(due.unit, bytes, now);
         match reply {
-            Reply::Failed(_) => self.book_failure(due, body),
+            Reply::Failed(_) => self.book_failure(now, due, body),
             Reply::Last(_) => {
                 if tag == backend::READY_FOR_QUERY {
                     self.book_part(due, tag, body, true);
@@ -163,9 +174,17 @@ impl Session {
         self.native_piece_described(due, body);
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
-        } else if let Some(learned) = self.learned_of(due) {
-            learned.layout = layout;
-            learned.describe(body);
+        } else {
+            if let Some(template) = self.template_of(due) {
+                if !self.learned.describe(template, layout, body) {
+                    self.names.leave_out_templates();
+                }
+            }
+            let serial =
+                due.statement.and_then(|slot| self.units.run_mut(due.unit, slot)).map(|run| run.serial);
+            if self.config.remedies.has(Remedy::Cursors) {
+                self.cursors.statement_described(serial.unwrap_or(0), body);
+            }
         }
     }
 
@@ -174,8 +193,8 @@ impl Session {
             self.undecoded += 1;
             return;
         };
-        if let Some(learned) = self.learned_of(due) {
-            learned.types = description.oids().collect();
+        if let Some(template) = self.template_of(due) {
+            self.learned.set_types(template, description.oids());
         }
     }
 
@@ -184,7 +203,9 @@ impl Session {
         let Some(slot) = due.statement else { return };
         let is_new = !self.capture.active || self.capture.unit != due.unit || self.capture.statement != slot;
         if is_new && due.expect == Expect::Execute {
-            let layout = self.learned_of(due).map_or(0, |learned| learned.layout);
+            let template = self.template_of(due);
+            let learned = template.and_then(|template| self.learned.get(template));
+            let layout = learned.map_or(0, |learned| learned.layout);
             self.capture_rows(due, layout);
         } else if is_new {
             self.capture.active = false; // a row that was not described
@@ -209,6 +230,11 @@ impl Session {
         if exchange.results.len() + layout.keys.len() > RESULT_VALUES_MAX {
             return;
         }
+        if !units.charge(due.unit, layout.keys.len() * size_of::<u32>()) {
+            return;
+        }
+        let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
+        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         let Ok(row) = DataRow::decode(body) else {
             self.undecoded += 1;
             return;
@@ -243,10 +269,10 @@ impl Session {
         }
         self.lobs.setting.ran(due.unit, due.statement, complete.tag);
         self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
-        let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
-            return;
-        };
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
+        let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
+            return self.units.cut_ended(due.unit, Some(rows));
+        };
         match due.expect {
             Expect::Query => statement.rows = (statement.rows + rows).min(ROWS_MAX),
             // Of a result fetched in pieces the tag counts the last piece, and so do the rows seen.
@@ -254,7 +280,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn book_failure(&mut self, due: Due, body: &[u8]) {
+    pub(crate) fn book_failure(&mut self, now: Moment, due: Due, body: &[u8]) {
         self.capture.active = false;
         self.lobs.setting.failed();
         if !self.config.remedies.is_none() {
@@ -266,7 +292,10 @@ impl Session {
         }
         let failure = failure(body);
         if failure == Outcome::Failed(*b"0A000") {
-            self.forget_statements();
+            self.forget_statements(now);
+        }
+        if due.statement.is_none() && due.expect != Expect::Sync {
+            self.units.cut_ended(due.unit, None);
         }
         if let Some(exchange) = self.units.exchange_mut(due.unit) {
             if exchange.outcome == Outcome::Done {
@@ -310,10 +339,8 @@ impl Session {
         self.units.settled(due.unit);
         // What the COPY comes to is booked where its data is: rows, an error, the statement that the trip was for.
         let statement = template.map(|template| Statement { template, ..Statement::default() });
-        if let Some(exchange) = self.units.exchange_mut(unit) {
-            exchange.statements.extend(statement);
-        }
-        self.queue.move_front(unit, statement.map(|_| 0));
+        let slot = statement.and_then(|statement| self.units.add_statement(unit, statement));
+        self.queue.move_front(unit, slot);
     }
 
     fn book_async(&mut self, tag: u8, body: &[u8]) {
@@ -341,16 +368,10 @@ impl Session {
         self.capture = Capture { unit: due.unit, statement: slot, layout, active };
     }
 
-    /// What the server has told about the statement that a message is about.
-    fn learned_of(&mut self, due: Due) -> Option<&mut Learned> {
+    /// The template of the statement that a message is about.
+    fn template_of(&mut self, due: Due) -> Option<usize> {
         let template = self.statement_mut(due.unit, due.statement?)?.template as usize;
-        if template == 0 {
-            return None;
-        }
-        if self.learned.len() <= template {
-            self.learned.resize_with(template + 1, Learned::default);
-        }
-        self.learned.get_mut(template)
+        (template != 0).then_some(template)
     }
 
     fn is_inspected_reply(&self, tag: u8) -> bool {

@@ -1,23 +1,25 @@
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, StreamEncoder, TransactionStatus, ValueHasher};
 use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
-use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error};
+use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error, frontend};
 use smallvec::SmallVec;
 
 use crate::canonical::Values;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Remedies,
-    Rule, Told, Transaction, Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
+    Remedies, Rule, Surveying, Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
-use crate::statements::{Learned, Named, Portal, Prepared};
+use crate::statements::{Lessons, Named, Portal, Prepared};
+use crate::texts::Texts;
 use crate::units::Units;
 
 /// A message is looked into as far as this, in bytes; what is longer passes by its header.
@@ -25,9 +27,15 @@ pub const INSPECT_BYTES_MAX: usize = 64 * 1024;
 /// Longest message before authentication, in bytes, as in PostgreSQL (`PG_MAX_AUTH_TOKEN_LENGTH`).
 pub(crate) const LENGTH_BEFORE_AUTH_MAX: u32 = 65_535;
 /// Longest message after it, in bytes, as in PostgreSQL (`PQ_LARGE_MESSAGE_LIMIT`).
-pub(crate) const LENGTH_MAX: u32 = 0x3fff_ffff;
-/// Units that may be unanswered; a client that sends on without reading waits.
-const UNITS_MAX: usize = 65_536;
+pub(crate) const LENGTH_MAX: u32 = 0x3fff_fffe;
+/// Longest message that holds a name and a number at most, in bytes, as in PostgreSQL (`PQ_SMALL_MESSAGE_LIMIT`).
+const SMALL_LENGTH_MAX: u32 = 10_000;
+/// Messages that may be unanswered; a client that sends on without reading waits.
+const DUE_MAX: usize = 65_536;
+/// Packets that may be unanswered before the client is let in.
+const PACKETS_MAX: usize = 64;
+/// Longest text of the server that is kept of a refused session, in bytes.
+const REFUSAL_BYTES_MAX: usize = 1024;
 
 /// What a session is told at its start.
 #[derive(Debug, Clone)]
@@ -46,10 +54,29 @@ pub struct SessionConfig {
     pub lobs: Arc<LobPolicy>,
     /// What a BEGIN without a level gets, if the client did not choose in its startup packet.
     pub isolation: Option<IsolationLevel>,
+    /// Time on the server that the session's own questions may take at once; over time, they take a twentieth of it.
+    pub question_burst: Duration,
     /// What the sessions of one gateway share.
     pub common: Arc<Common>,
+    /// Texts that they share.
+    pub texts: Arc<Texts>,
     /// Random bytes that no program can guess: names of the session's own objects are made of them.
     pub private: [u8; 8],
+    /// Where results go that are read ahead and do not fit into memory; without, they stay in memory.
+    pub overflow: Option<Arc<dyn Overflow>>,
+}
+
+/// TLS with the client, which is the gateway's business but for its beginning and what it means for authentication.
+#[derive(Debug, Default)]
+pub(crate) struct ClientTls {
+    /// A request for it is granted.
+    pub(crate) is_offered: bool,
+    /// A request was granted.
+    pub(crate) begins: bool,
+    /// The client sees the database's own certificate, so that what is bound to it holds there, too.
+    pub(crate) has_same_certificate: bool,
+    /// Mechanisms with channel binding were taken from the server's list.
+    pub(crate) is_stripped: bool,
 }
 
 /// What the backend calls itself.
@@ -94,6 +121,9 @@ pub enum SessionError {
     /// The server's framing is broken: it may not be a PostgreSQL server.
     #[error("the upstream broke the protocol; is it a PostgreSQL server?")]
     Server(#[source] WireError),
+    /// The client says that it could have bound its login to TLS, had it been offered; the database did offer it.
+    #[error("the client speaks TLS with the gateway, the database too, and the client's SCRAM shows it")]
+    BindingMissed,
     /// The server offers no way of authentication that works through this gateway. The client has been told.
     #[error(
         "the database offers only SCRAM-SHA-256-PLUS, which binds to a TLS connection that ends at the gateway"
@@ -149,8 +179,10 @@ pub struct Session {
     pub(crate) skipped: Vec<Due>,
     pub(crate) prepared: Named<Prepared>,
     pub(crate) portals: Named<Portal>,
+    /// The serial of the last statement that was prepared.
+    pub(crate) last_serial: u64,
     /// By template.
-    pub(crate) learned: Vec<Learned>,
+    pub(crate) learned: Lessons,
     pub(crate) capture: Capture,
     pub(crate) stream: StreamEncoder,
     pub(crate) status: TransactionStatus,
@@ -158,6 +190,8 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    /// What is being looked up in the catalogue.
+    pub(crate) surveying: Option<Surveying>,
     pub(crate) loops: Loops,
     pub(crate) chatter: Chatter,
     /// What the server's last ReadyForQuery said, whoever it was for.
@@ -168,12 +202,16 @@ pub struct Session {
     pub(crate) lobs: Lobs,
     /// Its number in the fence.
     pub(crate) fence_member: u64,
+    /// The last transaction that was answered when the unit in front came, if that waits for the fence.
+    pub(crate) fenced_until: Option<u64>,
+    /// When ends were answered that the server has not confirmed.
+    pub(crate) ends_unconfirmed: VecDeque<Moment>,
     /// Who takes the replies to what is being booked.
     pub(crate) owner: Owner,
     /// Whether the client's encoding is UTF-8.
     pub(crate) is_utf8: bool,
     /// The client has sent messages of an extended group, and not the Sync that ends it: a Sync of the session's own would
-    /// end it for the server.
+    /// end it for the server. A Query does not end it as long as an error may have the server skip that, too.
     pub(crate) in_group: bool,
     /// Nothing of the client's was under way when the unit that it sends began.
     pub(crate) begins_unit_alone: bool,
@@ -182,6 +220,8 @@ pub struct Session {
     pub(crate) standard_strings: bool,
     pub(crate) named_seen: bool,
     pub(crate) to_client: Vec<u8>,
+    /// The client has yet to take what was sent to it.
+    pub(crate) client_is_behind: bool,
     pub(crate) to_server: Vec<u8>,
     /// Bytes of the message that is passing by, still to come from the client and from the server.
     pub(crate) client_passing: usize,
@@ -189,8 +229,9 @@ pub struct Session {
     /// What passes by from the server is dropped: it is the session's own.
     pub(crate) server_dropping: bool,
     pub(crate) backend_key: Option<BackendKey>,
-    /// Code of the request for encryption that was declined last.
-    pub(crate) declined: Option<u32>,
+    /// Requests for encryption that were answered.
+    pub(crate) answered: Answered,
+    pub(crate) client_tls: ClientTls,
     /// Passwords and like proofs that the server has asked for and the client has not sent; below zero when they were
     /// sent ahead. While one is due, the server takes any message for it.
     pub(crate) proofs_due: i32,
@@ -205,6 +246,13 @@ pub struct Session {
     pub(crate) is_cut: bool,
     /// Bytes of replies were missed since the books last were whole.
     pub(crate) lost_results: bool,
+}
+
+/// Which requests for encryption were answered: each may be made once.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answered {
+    pub(crate) ssl: bool,
+    pub(crate) gssapi: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,7 +282,7 @@ impl Session {
             phase: Phase::Opening,
             queue: ReplyQueue::default(),
             units: Units::default(),
-            names: Names::default(),
+            names: Names::new(Arc::clone(&config.texts)),
             scopes: Scopes::default(),
             lifter: Lifter::new(),
             scratch: Vec::new(),
@@ -242,7 +290,8 @@ impl Session {
             skipped: Vec::new(),
             prepared: Named::default(),
             portals: Named::default(),
-            learned: Vec::new(),
+            last_serial: 0,
+            learned: Lessons::default(),
             capture: Capture::default(),
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
@@ -250,6 +299,7 @@ impl Session {
             transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
+            surveying: None,
             loops: Loops::default(),
             chatter: Chatter::default(),
             server_status: b'I',
@@ -258,6 +308,8 @@ impl Session {
             cursors: Cursors::default(),
             lobs: Lobs::default(),
             fence_member: config.common.fence.join(),
+            fenced_until: None,
+            ends_unconfirmed: VecDeque::new(),
             owner: Owner::Client,
             is_utf8: false,
             in_group: false,
@@ -266,12 +318,14 @@ impl Session {
             standard_strings: true,
             named_seen: false,
             to_client: Vec::new(),
+            client_is_behind: false,
             to_server: Vec::new(),
             client_passing: 0,
             server_passing: 0,
             server_dropping: false,
             backend_key: None,
-            declined: None,
+            answered: Answered::default(),
+            client_tls: ClientTls::default(),
             proofs_due: 0,
             unasked_replies: 0,
             undecoded: 0,
@@ -314,7 +368,7 @@ impl Session {
         if let Some(verdict) = passing(&mut self.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
                 if self.server_dropping {
-                    self.long_row_passes(&input[..bytes]);
+                    self.long_row_passes(&input[..bytes])?;
                     return Ok(Verdict::Replace(bytes));
                 }
                 self.units.bytes_received(self.last_reply_unit, bytes, now);
@@ -357,6 +411,7 @@ impl Session {
         self.queue.owes_client()
             || self.units.unanswered() > 0
             || self.cursors.holds_client()
+            || self.cursors.is_delivering()
             || self.lobs.holds_client()
     }
 
@@ -366,14 +421,50 @@ impl Session {
         self.queue.front().is_none_or(|due| !due.is_own()) || !Rule::Cancel.is_kept()
     }
 
+    /// Whether nothing is under way: no transaction, nothing to be answered, no half of a message.
+    pub fn is_at_rest(&self) -> bool {
+        self.is_serving()
+            && self.is_between_units()
+            && !self.is_waiting()
+            && self.units.len() == 0
+            && self.status == TransactionStatus::Idle
+            && self.server_passing == 0
+    }
+
+    /// Whether the next byte for the client begins a message.
+    pub fn is_between_replies(&self) -> bool {
+        (self.server_passing == 0 || self.server_dropping) && !self.cursors.is_delivering()
+    }
+
     /// Whether the next byte from the client begins a unit: the place to hold it at.
     pub fn is_between_units(&self) -> bool {
         self.client_passing == 0 && !self.units.is_open()
     }
 
-    /// Whether so many units are unanswered that no more should be read from the client.
+    /// Whether so much is unanswered that no more should be read from the client.
     pub fn is_full(&self) -> bool {
-        self.units.len() >= UNITS_MAX
+        let has_many_packets = !self.is_serving() && self.units.len() >= PACKETS_MAX;
+        self.units.is_full() || self.queue.len() >= DUE_MAX || has_many_packets
+    }
+
+    /// Nothing has moved for a while: gives back what is kept for speed only.
+    pub fn rest(&mut self) {
+        self.units.rest();
+        self.queue.rest();
+        self.lifter = Lifter::new(); // it holds nothing but the room that its last text took
+        for buffer in [&mut self.to_client, &mut self.to_server, &mut self.scratch] {
+            if buffer.is_empty() {
+                *buffer = Vec::new();
+            }
+        }
+        if self.stream.is_empty() {
+            drop(self.stream.take_block());
+        }
+    }
+
+    /// The driver tells, before each message of the client's, whether the client has yet to take what was sent to it.
+    pub fn set_behind(&mut self, client_is_behind: bool) {
+        self.client_is_behind = client_is_behind;
     }
 
     /// Whether the client has been let in.
@@ -383,7 +474,15 @@ impl Session {
 
     /// Tells the client that the session ends, in the words of PostgreSQL.
     pub fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
+        if self.phase == Phase::Entering {
+            self.refused(sqlstate.as_bytes().try_into().unwrap_or(*b"?????"), message.as_bytes());
+        }
         encode_error(&mut self.to_client, ErrorFields { severity: Severity::Fatal, sqlstate, message, hint });
+    }
+
+    /// Notes in whose words the session did not come about.
+    pub(crate) fn refused(&mut self, sqlstate: [u8; 5], message: &[u8]) {
+        self.stream.refused(sqlstate, &message[..message.len().min(REFUSAL_BYTES_MAX)]);
     }
 
     /// What the kernel knows of the path to the database.
@@ -414,24 +513,20 @@ impl Session {
         );
     }
 
-    /// Ends the session because of the client's bytes, with the error that PostgreSQL would send.
+    /// Ends the session because of the client's bytes, with the words that PostgreSQL has for it. Of a length that cannot
+    /// be it says nothing (`COMMERROR` in `pqcomm.c` and `backend_startup.c`): whoever sends such may not speak the
+    /// protocol at all.
     pub(crate) fn client_broke(&mut self, error: WireError) -> SessionError {
-        let message = match error {
-            WireError::UnsupportedProtocol { major, minor } => {
-                let supports = "server supports 3.0 to 3.0";
-                let message = format!("unsupported frontend protocol {major}.{minor}: {supports}");
-                if major < 3 {
-                    // The error of protocol 2: no length, one text.
-                    self.to_client.extend_from_slice(format!("EFATAL:  {message}\n\0").as_bytes());
-                } else {
-                    self.refuse("0A000", &message, None);
-                }
-                return SessionError::Client(error);
+        if let WireError::UnsupportedProtocol { major, minor } = error {
+            let message =
+                format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+            if major < 3 {
+                // The error of protocol 2: no length, one text.
+                self.to_client.extend_from_slice(format!("EFATAL:  {message}\n\0").as_bytes());
+            } else {
+                self.refuse("0A000", &message, None);
             }
-            _ if self.phase == Phase::Opening => "invalid length of startup packet",
-            _ => "invalid message length",
-        };
-        self.refuse("08P01", message, None);
+        }
         SessionError::Client(error)
     }
 
@@ -448,7 +543,8 @@ impl Session {
         input: &[u8],
         length_max: u32,
     ) -> Result<Option<FrameHeader>, SessionError> {
-        match FrameHeader::peek(input, length_max) {
+        let is_small = self.phase == Phase::Serving && input.first().is_some_and(|tag| is_small(*tag));
+        match FrameHeader::peek(input, if is_small { SMALL_LENGTH_MAX } else { length_max }) {
             None => Ok(None),
             Some(Ok(header)) => Ok(Some(header)),
             Some(Err(error)) => Err(match input.first() {
@@ -472,10 +568,19 @@ impl Session {
                 self.scopes.update(tally, &mut self.names, &mut self.stream);
                 exchange.scope = self.scopes.current();
             }
+            if exchange.scope == 0 && self.names.leaves_out_scopes() {
+                exchange.cut.unscoped += exchange.statements.len() as u64 + exchange.cut.statements;
+            }
             self.stream.exchange(&exchange);
             self.units.recycle(exchange);
         }
     }
+}
+
+/// Messages that PostgreSQL takes no more than a name and a number for.
+fn is_small(tag: u8) -> bool {
+    use frontend::{CLOSE, COPY_DONE, COPY_FAIL, DESCRIBE, EXECUTE, FLUSH, SYNC, TERMINATE};
+    matches!(tag, CLOSE | COPY_DONE | COPY_FAIL | DESCRIBE | EXECUTE | FLUSH | SYNC | TERMINATE)
 }
 
 /// What of a long message is passing by.

@@ -1,15 +1,19 @@
 use onetrip_ledger::{Moment, UnitKind};
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{
-    Authentication, BackendKeyData, FrameHeader, NegotiateProtocolVersion, PROTOCOL_3_0, ParameterStatus,
-    Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
+    Authentication, BackendKeyData, ErrorResponse, FrameHeader, NegotiateProtocolVersion, PROTOCOL_3_0,
+    ParameterStatus, Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
 };
 
 use crate::remedies::IsolationLevel;
 use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Session, SessionError, Verdict};
 
+/// Answers "yes" to SSLRequest.
+const ENCRYPTED: u8 = b'S';
 /// Answers "no" to SSLRequest and GSSENCRequest.
 const NOT_ENCRYPTED: u8 = b'N';
+/// So many bytes of a SCRAM login hold the mechanism and what it says of channel binding.
+const BINDING_BYTES: usize = 64;
 /// Protocol extensions begin with it.
 const EXTENSION_PREFIX: &[u8] = b"_pq_.";
 
@@ -39,20 +43,10 @@ impl Session {
                 self.connect_unit(now, length);
                 Ok(Verdict::Forward(length))
             }
-            Ok(Startup::SslRequest | Startup::GssEncRequest) => {
-                let code = packet[4..].first_chunk().map_or(0, |code| u32::from_be_bytes(*code));
-                if self.declined.replace(code) == Some(code) {
-                    // A request that was declined is no request any more, says `ProcessStartupPacket`.
-                    let (major, minor) = ((code >> 16) as u16, code as u16);
-                    return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
-                }
-                let unit = self.connect_unit(now, length);
-                self.to_client.push(NOT_ENCRYPTED);
-                self.units.bytes_received(unit, 1, now);
-                self.units.settled(unit);
-                self.book_answered(now);
-                Ok(Verdict::Replace(length))
+            Ok(request @ (Startup::SslRequest | Startup::GssEncRequest)) => {
+                self.answer_encryption(now, &request, packet, input.len() - length)
             }
+            // Like every length that cannot be, a key of another is nothing to answer.
             Ok(Startup::Cancel(request)) => match request.key.try_into() {
                 Ok(key) => Ok(Verdict::Cancel { bytes: length, process_id: request.process_id, key }),
                 Err(_) => Err(self.client_broke(WireError::Truncated)),
@@ -64,12 +58,95 @@ impl Session {
                 Ok(Verdict::Connect(length))
             }
             Err(error @ WireError::UnsupportedProtocol { .. }) => Err(self.client_broke(error)),
+            Err(error) if Startup::is_cancel(&packet[4..]) => Err(self.client_broke(error)),
             Err(error) => {
                 let message = "invalid startup packet layout: expected terminator as last byte";
                 self.refuse("08P01", message, None);
                 Err(SessionError::Client(error))
             }
         }
+    }
+
+    /// Answers a request for encryption, once for each kind (`ProcessStartupPacket`).
+    fn answer_encryption(
+        &mut self,
+        now: Moment,
+        request: &Startup<'_>,
+        packet: &[u8],
+        more: usize,
+    ) -> Result<Verdict, SessionError> {
+        let (was_answered, name) = match request {
+            Startup::SslRequest => (&mut self.answered.ssl, "SSL"),
+            _ => (&mut self.answered.gssapi, "GSSAPI encryption"),
+        };
+        if std::mem::replace(was_answered, true) {
+            // A request that was answered is no request any more.
+            let code = packet[4..].first_chunk().map_or(0, |code| u32::from_be_bytes(*code));
+            let (major, minor) = ((code >> 16) as u16, code as u16);
+            return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
+        }
+        let grants = self.client_tls.is_offered && matches!(request, Startup::SslRequest);
+        let unit = self.connect_unit(now, packet.len());
+        if !grants {
+            self.to_client.push(NOT_ENCRYPTED);
+        } else if more == 0 {
+            self.to_client.push(ENCRYPTED); // after it, words in clear text would be nonsense
+            self.answered.gssapi = true; // inside TLS there is no other encryption
+            self.client_tls.begins = true;
+        }
+        self.units.bytes_received(unit, 1, now);
+        self.units.settled(unit);
+        self.book_answered(now);
+        if more > 0 {
+            // What came along was sent before the answer: it may be somebody else's (CVE-2021-23214).
+            self.refuse("08P01", &format!("received unencrypted data after {name} request"), None);
+            return Err(SessionError::Client(WireError::Trailing(more)));
+        }
+        Ok(Verdict::Replace(packet.len()))
+    }
+
+    /// The gateway speaks TLS with clients that ask for it.
+    pub fn offer_tls(&mut self) {
+        self.client_tls.is_offered = true;
+    }
+
+    /// Whether TLS begins now: the client was just told so.
+    pub fn tls_begins(&mut self) -> bool {
+        std::mem::take(&mut self.client_tls.begins)
+    }
+
+    /// TLS is there, after so many trips of its own.
+    pub fn tls_began(&mut self, now: Moment, trips: u32) {
+        self.client_tls.is_offered = false;
+        for _ in 0..trips {
+            let unit = self.connect_unit(now, 0);
+            self.answer_connect(unit, now);
+        }
+    }
+
+    /// The client's TLS shows the certificate that the database shows.
+    pub fn shows_databases_certificate(&mut self) {
+        self.client_tls.has_same_certificate = true;
+    }
+
+    /// Refuses a login that the server will refuse for a reason it cannot know: to a client that speaks TLS, a list
+    /// without channel binding looks like somebody's work between it and the database, and so it is.
+    fn check_binding(&mut self, header: FrameHeader, input: &[u8]) -> Result<bool, SessionError> {
+        if !self.client_tls.is_stripped || header.tag != frontend::PASSWORD {
+            return Ok(true);
+        }
+        let Some(start) = input.get(..header.frame_len().min(BINDING_BYTES)) else { return Ok(false) };
+        self.client_tls.is_stripped = false;
+        let body = &start[onetrip_wire::pg::HEADER_BYTES..];
+        let mechanism = body.iter().position(|byte| *byte == 0).unwrap_or(body.len());
+        if body.get(mechanism + 5) != Some(&b'y') {
+            return Ok(true);
+        }
+        let text = "SCRAM cannot pass a gateway between two TLS connections with different certificates";
+        let hint = "Start onetrip with the database's own certificate (--tls-cert, --tls-key), or connect with \
+                    channel_binding=disable or sslmode=disable.";
+        self.refuse("28000", text, Some(hint));
+        Err(SessionError::BindingMissed)
     }
 
     /// A password or an authentication step: forwarded as it is.
@@ -83,6 +160,9 @@ impl Session {
         };
         if self.waits_for_entry(input) {
             // A client sure to be let in sends ahead; the server would read it afterwards, too.
+            return Ok(Verdict::Wait);
+        }
+        if !self.check_binding(header, input)? {
             return Ok(Verdict::Wait);
         }
         if header.tag == frontend::PASSWORD {
@@ -110,7 +190,7 @@ impl Session {
         input: &[u8],
     ) -> Result<Verdict, SessionError> {
         if self.phase == Phase::Opening {
-            return self.answer_encryption(now, input);
+            return self.see_encryption_answer(now, input);
         }
         // A client that knows what it will be asked for sends ahead: the oldest of its packets is answered next.
         let unit = self.units.oldest();
@@ -158,12 +238,17 @@ impl Session {
                 if let Some(exchange) = self.units.exchange_mut(unit) {
                     exchange.outcome = crate::server::failure(body);
                 }
+                let error = ErrorResponse::decode(body).ok();
+                let message = error.as_ref().and_then(|error| error.field(b'M')).unwrap_or_default();
+                let sqlstate = error.as_ref().and_then(|error| error.sqlstate()).unwrap_or(*b"?????");
+                self.refused(sqlstate, message);
                 self.answer_connect(unit, now);
             }
             backend::READY_FOR_QUERY => {
                 self.units.settle_all();
                 self.book_answered(now);
                 self.phase = Phase::Serving;
+                self.stream.entered();
                 self.got_ready(now);
             }
             _ => {}
@@ -172,7 +257,7 @@ impl Session {
     }
 
     /// The server's own answer to a request for encryption: one byte.
-    fn answer_encryption(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+    fn see_encryption_answer(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         let unit = self.units.oldest();
         if !self.is_observed || self.units.len() == 0 {
             return Err(SessionError::Server(WireError::Truncated));
@@ -246,9 +331,10 @@ impl Session {
             Authentication::Sasl { .. } => {
                 // Channel binding ties the client to the TLS connection it sees, and that is not the server's.
                 let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
-                if !message.mechanisms().any(|name| binds(&name)) {
+                if self.client_tls.has_same_certificate || !message.mechanisms().any(|name| binds(&name)) {
                     return Ok((true, true));
                 }
+                self.client_tls.is_stripped = true;
                 let kept: Vec<&[u8]> = message.mechanisms().filter(|name| !binds(name)).collect();
                 if kept.is_empty() {
                     let text = "the database offers only SCRAM-SHA-256-PLUS, which cannot pass a gateway";

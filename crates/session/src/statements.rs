@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::ValueHash;
+use onetrip_ledger::{Moment, ValueHash};
 use onetrip_sql::{FetchCount, Lifted, StatementKind};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
@@ -12,6 +12,16 @@ use crate::remedies::{Broken, Change, CursorUse, Effect};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
+/// Bytes of all prepared statements of a connection, and of all its portals, at most.
+const FOLLOWED_BYTES_MAX: usize = 768 * 1024;
+/// Longest name that is followed, in bytes: PostgreSQL itself looks at no more (`NAMEDATALEN`).
+const NAME_BYTES_MAX: usize = 63;
+/// What a named one takes besides its value.
+const OVERHEAD_BYTES: usize = 64;
+/// Types or literals of one statement that are kept.
+const KEPT_MAX: usize = 256;
+/// The most that a prepared statement takes without its text.
+pub(crate) const PREPARED_BYTES_MAX: usize = 4096;
 
 /// What is known of a statement's text.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +58,8 @@ pub(crate) struct Text {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prepared {
     pub(crate) text: Text,
+    /// Tells it from every other that the session has prepared.
+    pub(crate) serial: u64,
     /// Types that the client fixed for its parameters.
     pub(crate) types: SmallVec<[Oid; 8]>,
     /// Values of the literals in its text.
@@ -56,14 +68,31 @@ pub(crate) struct Prepared {
     pub(crate) source: Option<Box<[u8]>>,
     /// It was told to be there, and is not, or is another.
     pub(crate) broken: Option<Box<Broken>>,
+    /// Where its text was parsed.
+    pub(crate) span: Option<Span>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
+}
+
+/// A part of a transaction in which one text means one thing, to whoever parses it: nothing that may change what it means
+/// was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// When the transaction began.
+    pub(crate) begun_at: Moment,
+    /// Of the session's state.
+    pub(crate) generation: u64,
+    /// Of the catalogue.
+    pub(crate) epoch: u64,
 }
 
 /// A portal: a statement with its parameters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Portal {
     pub(crate) text: Text,
+    /// The statement that it runs, and the types that its client fixed.
+    pub(crate) serial: u64,
+    pub(crate) types: SmallVec<[Oid; 8]>,
     /// Where its Bind was booked: unit and statement.
     pub(crate) booked: Option<(u64, u16)>,
     pub(crate) formats: ResultFormats,
@@ -93,7 +122,7 @@ pub(crate) struct Learned {
 
 impl Learned {
     /// Takes the types of the result's columns from the body of its RowDescription.
-    pub(crate) fn describe(&mut self, body: &[u8]) {
+    fn describe(&mut self, body: &[u8]) {
         let Ok(description) = RowDescription::decode(body) else {
             self.columns = None;
             return;
@@ -103,61 +132,176 @@ impl Learned {
             self.columns = Some(types().collect());
         }
     }
+
+    /// What it takes besides itself, in bytes.
+    fn extra_bytes(&self) -> usize {
+        let columns = self.columns.as_ref().map_or(0, |columns| columns.len());
+        let types = if self.types.spilled() { self.types.len() } else { 0 };
+        (columns + types) * size_of::<Oid>()
+    }
+}
+
+/// Templates of a connection that are learnt about.
+const LEARNED_MAX: usize = 4096;
+/// Bytes of what is learnt besides, at most.
+const LEARNED_BYTES_MAX: usize = 256 * 1024;
+
+/// What a connection has learnt about statements, by template.
+#[derive(Debug, Default)]
+pub(crate) struct Lessons {
+    list: Vec<Learned>,
+    extra: usize,
+}
+
+impl Lessons {
+    pub(crate) fn get(&self, template: usize) -> Option<&Learned> {
+        self.list.get(template)
+    }
+
+    /// What is known of a template; `None` where there are too many.
+    fn get_mut(&mut self, template: usize) -> Option<&mut Learned> {
+        if template == 0 || template > LEARNED_MAX {
+            return None;
+        }
+        if self.list.len() <= template {
+            self.list.resize_with(template + 1, Learned::default);
+        }
+        self.list.get_mut(template)
+    }
+
+    /// The server described the result of a template's statements. Returns whether that is kept.
+    pub(crate) fn describe(&mut self, template: usize, layout: u32, body: &[u8]) -> bool {
+        self.change(template, |learned| {
+            learned.layout = layout;
+            learned.describe(body);
+        })
+    }
+
+    /// The server named the types of a template's parameters.
+    pub(crate) fn set_types(&mut self, template: usize, types: impl Iterator<Item = Oid>) {
+        self.change(template, |learned| learned.types = types.take(KEPT_MAX).collect());
+    }
+
+    fn change(&mut self, template: usize, change: impl FnOnce(&mut Learned)) -> bool {
+        let bytes = self.extra;
+        let Some(learned) = self.get_mut(template) else { return false };
+        let before = learned.extra_bytes();
+        change(learned);
+        let after = bytes - before + learned.extra_bytes();
+        let is_kept = after <= LEARNED_BYTES_MAX;
+        if !is_kept {
+            *learned = Learned { layout: learned.layout, ..Learned::default() };
+        }
+        self.extra = if is_kept { after } else { bytes - before };
+        is_kept
+    }
 }
 
 /// Statements and portals of one connection by name; the unnamed ones need no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Named<T> {
     unnamed: Option<T>,
-    named: HashMap<Box<[u8]>, T, RandomState>,
+    named: HashMap<Box<[u8]>, Followed<T>, RandomState>,
+    /// Bytes of all that have a name.
+    bytes: usize,
+    /// Some name is not followed.
+    leaves_out: bool,
+}
+
+#[derive(Debug)]
+struct Followed<T> {
+    value: T,
+    /// What it takes besides itself.
+    extra: usize,
 }
 
 impl<T> Named<T> {
     pub(crate) fn get(&self, name: &[u8]) -> Option<&T> {
-        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
-    }
-
-    pub(crate) fn get_mut(&mut self, name: &[u8]) -> Option<&mut T> {
-        if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) }
-    }
-
-    pub(crate) fn put(&mut self, name: &[u8], value: T) {
         if name.is_empty() {
-            self.unnamed = Some(value);
-        } else if let Some(old) = self.named.get_mut(name) {
-            *old = value;
-        } else if self.named.len() < FOLLOWED_MAX {
-            self.named.insert(name.into(), value);
+            self.unnamed.as_ref()
+        } else {
+            self.named.get(name).map(|followed| &followed.value)
         }
     }
 
-    /// Where the value of this name goes; `None` where too many names are followed.
-    pub(crate) fn place(&mut self, name: &[u8]) -> Option<&mut T>
+    pub(crate) fn get_mut(&mut self, name: &[u8]) -> Option<&mut T> {
+        if name.is_empty() {
+            self.unnamed.as_mut()
+        } else {
+            self.named.get_mut(name).map(|followed| &mut followed.value)
+        }
+    }
+
+    /// Follows a value under this name from here on; it takes `extra` bytes besides itself.
+    pub(crate) fn put(&mut self, name: &[u8], value: T, extra: usize) {
+        if name.is_empty() {
+            self.unnamed = Some(value);
+            return;
+        }
+        if let Some(followed) = self.named.get_mut(name).filter(|followed| followed.extra == extra) {
+            followed.value = value;
+            return;
+        }
+        self.remove(name);
+        self.insert(name, value, extra);
+    }
+
+    /// Changes the value of this name, or a new one; `extra` tells how many bytes it takes besides itself.
+    pub(crate) fn change(&mut self, name: &[u8], change: impl FnOnce(&mut T), extra: impl Fn(&T) -> usize)
     where
         T: Default,
     {
         if name.is_empty() {
-            return Some(self.unnamed.get_or_insert_with(T::default));
+            return change(self.unnamed.get_or_insert_with(T::default));
         }
-        if !self.named.contains_key(name) {
-            if self.named.len() >= FOLLOWED_MAX {
-                return None;
-            }
-            self.named.insert(name.into(), T::default());
+        let Some(followed) = self.named.get_mut(name) else {
+            let mut value = T::default();
+            change(&mut value);
+            let extra = extra(&value);
+            self.remove(name);
+            return self.insert(name, value, extra);
+        };
+        change(&mut followed.value);
+        let before = std::mem::replace(&mut followed.extra, extra(&followed.value));
+        self.bytes = self.bytes - before + followed.extra;
+        if !self.fits(0) {
+            self.leaves_out = true;
+            self.remove(name);
         }
-        self.named.get_mut(name)
+    }
+
+    fn insert(&mut self, name: &[u8], value: T, extra: usize) {
+        let bytes = weight::<T>(name) + extra;
+        if name.len() > NAME_BYTES_MAX || self.named.len() >= FOLLOWED_MAX || !self.fits(bytes) {
+            self.leaves_out = true;
+            return;
+        }
+        self.bytes += bytes;
+        self.named.insert(name.into(), Followed { value, extra });
     }
 
     /// Whether one more name will be followed.
     pub(crate) fn has_room(&self) -> bool {
-        self.named.len() < FOLLOWED_MAX
+        self.named.len() < FOLLOWED_MAX && self.fits(PREPARED_BYTES_MAX)
+    }
+
+    /// Whether so many more bytes fit.
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        self.bytes + bytes <= FOLLOWED_BYTES_MAX
+    }
+
+    /// Whether some name was not followed.
+    pub(crate) fn leaves_out(&self) -> bool {
+        self.leaves_out
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) {
+        // Servers that cut names take a longer one for the one that it begins with.
+        let name = &name[..name.len().min(NAME_BYTES_MAX)];
         if name.is_empty() {
             self.unnamed = None;
-        } else {
-            self.named.remove(name);
+        } else if let Some(followed) = self.named.remove(name) {
+            self.bytes -= weight::<T>(name) + followed.extra;
         }
     }
 
@@ -168,24 +312,40 @@ impl<T> Named<T> {
 
     /// Looks at each of them.
     pub(crate) fn for_each(&mut self, mut see: impl FnMut(&mut T)) {
-        self.unnamed.iter_mut().chain(self.named.values_mut()).for_each(&mut see);
+        self.unnamed.iter_mut().for_each(&mut see);
+        self.named.values_mut().for_each(|followed| see(&mut followed.value));
+    }
+
+    /// One that is so.
+    pub(crate) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<&T> {
+        self.unnamed
+            .iter()
+            .chain(self.named.values().map(|followed| &followed.value))
+            .find(|value| is_so(value))
     }
 
     /// Whether any that has a name is so.
     pub(crate) fn names_any(&self, is_so: impl Fn(&[u8], &T) -> bool) -> bool {
-        self.named.iter().any(|(name, value)| is_so(name, value))
+        self.named.iter().any(|(name, followed)| is_so(name, &followed.value))
     }
 
     /// Keeps those that are so.
     pub(crate) fn retain(&mut self, is_so: impl Fn(&T) -> bool) {
         self.unnamed = self.unnamed.take().filter(&is_so);
-        self.named.retain(|_, value| is_so(value));
+        self.named.retain(|_, followed| is_so(&followed.value));
+        self.bytes = self.named.iter().map(|(name, followed)| weight::<T>(name) + followed.extra).sum();
     }
 
     pub(crate) fn clear(&mut self) {
         self.unnamed = None;
         self.named.clear();
+        self.bytes = 0;
     }
+}
+
+/// What a value takes under this name.
+fn weight<T>(name: &[u8]) -> usize {
+    name.len() + size_of::<T>() + OVERHEAD_BYTES
 }
 
 impl ResultFormats {
@@ -218,15 +378,31 @@ impl ResultFormats {
 
 impl Prepared {
     /// Puts another statement in its place; its room is used again.
-    pub(crate) fn set(&mut self, text: Text, types: impl Iterator<Item = Oid>, literals: &[ValueHash]) {
+    pub(crate) fn set(
+        &mut self,
+        serial: u64,
+        text: Text,
+        types: impl Iterator<Item = Oid>,
+        literals: &[ValueHash],
+    ) {
+        self.serial = serial;
         self.text = text;
         self.types.clear();
-        self.types.extend(types);
+        self.types.extend(types.take(KEPT_MAX));
         self.literals.clear();
-        self.literals.extend_from_slice(literals);
+        self.literals.extend_from_slice(&literals[..literals.len().min(KEPT_MAX)]);
         self.source = None;
         self.broken = None;
+        self.span = None;
         self.seen_in = None;
+    }
+
+    /// What it takes besides itself, in bytes.
+    pub(crate) fn extra_bytes(&self) -> usize {
+        let spilled = |is_spilled: bool, bytes: usize| if is_spilled { bytes } else { 0 };
+        spilled(self.types.spilled(), self.types.len() * size_of::<Oid>())
+            + spilled(self.literals.spilled(), self.literals.len() * size_of::<ValueHash>())
+            + self.source.as_ref().map_or(0, |source| source.len())
     }
 
     /// A message of this unit prepares or binds it.

@@ -1,11 +1,30 @@
 use std::collections::VecDeque;
 
-use onetrip_ledger::{Conversation, Exchange, Moment, Outcome, Remedy, UnitKind};
+use onetrip_ledger::{
+    Conversation, EXCHANGE_BYTES_MAX, Exchange, Moment, Outcome, Remedy, STATEMENT_BYTES_MAX, Statement,
+    UnitKind,
+};
 
+use crate::parameters::Parameters;
 use crate::statements::ResultFormats;
+
+/// What is known of a unit's statement besides its exchange.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Run {
+    /// How its result is written.
+    pub(crate) formats: ResultFormats,
+    /// The prepared statement that it is of, or zero.
+    pub(crate) serial: u64,
+}
 
 /// Finished exchanges whose buffers are kept for the next units.
 const POOL_MAX: usize = 64;
+/// The longest of their buffers, in entries: what a rare long unit took is given back.
+const POOLED_MAX: usize = 256;
+/// Bytes of all live units, at most: what is beyond is counted only.
+const UNITS_BYTES_MAX: usize = EXCHANGE_BYTES_MAX;
+/// What a trace takes for an exchange without its statements and values.
+const EXCHANGE_BYTES: usize = 128;
 
 /// The units of one connection that are not answered in full, oldest first.
 #[derive(Debug, Default)]
@@ -14,15 +33,17 @@ pub(crate) struct Units {
     /// Number of the first live unit.
     first: u64,
     pool: Vec<Exchange>,
-    formats_pool: Vec<Vec<ResultFormats>>,
+    runs_pool: Vec<Vec<Run>>,
     conversation: Conversation,
+    /// Bytes of all live units.
+    bytes: usize,
 }
 
 #[derive(Debug)]
 struct Unit {
     exchange: Exchange,
-    /// How the results of its statements are written.
-    formats: Vec<ResultFormats>,
+    /// By statement.
+    runs: Vec<Run>,
     /// Messages that owe a reply.
     pending: u32,
     /// No further message belongs to it.
@@ -30,6 +51,10 @@ struct Unit {
     /// Its first byte came; a unit for COPY data is there before.
     arrived: bool,
     replied: bool,
+    /// Bytes that it takes in memory, and in a trace: no less than either.
+    bytes: usize,
+    /// There was too much of it: what comes is counted only.
+    is_cut: bool,
 }
 
 impl Units {
@@ -163,6 +188,67 @@ impl Units {
         self.get_mut(number).map(|unit| &mut unit.exchange)
     }
 
+    /// Adds a statement to a unit, as its last; `None` where there is too much of it.
+    pub(crate) fn add_statement(&mut self, number: u64, statement: Statement) -> Option<u16> {
+        if !self.charge(number, size_of::<Statement>().max(STATEMENT_BYTES_MAX) + size_of::<ResultFormats>())
+        {
+            return None;
+        }
+        let statements = &mut self.exchange_mut(number)?.statements;
+        let slot = u16::try_from(statements.len()).ok()?;
+        statements.push(statement);
+        Some(slot)
+    }
+
+    /// Moves values to a unit as those of its statement `slot`, which has to be its last so far.
+    pub(crate) fn add_parameters(&mut self, number: u64, slot: Option<u16>, parameters: &mut Parameters) {
+        let is_kept = slot.is_some() && self.charge(number, parameters.bytes());
+        let Some(unit) = self.get_mut(number) else { return };
+        if !is_kept {
+            unit.exchange.cut.values += parameters.len() as u64;
+        } else if let Some(slot) = slot {
+            parameters.append_to(&mut unit.exchange, slot);
+        }
+    }
+
+    /// Whether so many more bytes of a unit are kept; they are then taken for it.
+    pub(crate) fn charge(&mut self, number: u64, bytes: usize) -> bool {
+        let all = self.bytes;
+        let Some(unit) = self.get_mut(number) else { return false };
+        let fits = unit.bytes + bytes <= EXCHANGE_BYTES_MAX && all + bytes <= UNITS_BYTES_MAX;
+        if fits && !unit.is_cut {
+            unit.bytes += bytes;
+            self.bytes += bytes;
+            return true;
+        }
+        unit.is_cut = true;
+        false
+    }
+
+    /// A statement that is not kept ended: with so many rows, or with an error.
+    pub(crate) fn cut_ended(&mut self, number: u64, rows: Option<u64>) {
+        if let Some(unit) = self.get_mut(number).filter(|unit| unit.is_cut) {
+            let cut = &mut unit.exchange.cut;
+            cut.statements += u64::from(rows.is_some());
+            cut.failed += u64::from(rows.is_none());
+            cut.rows += rows.unwrap_or_default();
+        }
+    }
+
+    /// Whether there are as many units as are kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.live.len() * size_of::<Unit>() >= UNITS_BYTES_MAX
+    }
+
+    /// Gives back what is kept for units to come.
+    pub(crate) fn rest(&mut self) {
+        self.pool = Vec::new();
+        self.runs_pool = Vec::new();
+        if self.live.is_empty() {
+            self.live = VecDeque::new();
+        }
+    }
+
     /// Takes the oldest unit off if it is answered in full; give its exchange back with [`Self::recycle`].
     pub(crate) fn next_answered(&mut self, now: Moment) -> Option<Exchange> {
         loop {
@@ -172,7 +258,8 @@ impl Units {
             }
             let mut unit = self.live.pop_front()?;
             self.first += 1;
-            self.recycle_formats(std::mem::take(&mut unit.formats));
+            self.bytes -= unit.bytes;
+            self.recycle_runs(std::mem::take(&mut unit.runs));
             if !unit.arrived {
                 self.recycle(unit.exchange);
                 continue;
@@ -192,21 +279,23 @@ impl Units {
 
     /// Keeps an exchange's buffers for the next unit.
     pub(crate) fn recycle(&mut self, mut exchange: Exchange) {
-        if self.pool.len() < POOL_MAX {
+        let is_small = exchange.statements.capacity() <= POOLED_MAX
+            && exchange.parameters.capacity() <= POOLED_MAX
+            && exchange.results.capacity() <= POOLED_MAX;
+        if self.pool.len() < POOL_MAX && is_small {
             exchange.clear();
             self.pool.push(exchange);
         }
     }
 
-    /// How the result of a unit's statement is written.
-    pub(crate) fn set_formats(&mut self, number: u64, statement: u16, formats: ResultFormats) {
-        if let Some(unit) = self.get_mut(number) {
-            let statement = usize::from(statement);
-            if unit.formats.len() <= statement {
-                unit.formats.resize_with(statement + 1, ResultFormats::default);
-            }
-            unit.formats[statement] = formats;
+    /// What is known of a unit's statement besides its exchange; `None` for a unit that is over.
+    pub(crate) fn run_mut(&mut self, number: u64, statement: u16) -> Option<&mut Run> {
+        let unit = self.get_mut(number)?;
+        let statement = usize::from(statement);
+        if unit.runs.len() <= statement {
+            unit.runs.resize_with(statement + 1, Run::default);
         }
+        unit.runs.get_mut(statement)
     }
 
     /// The exchange of a live unit, and how the result of its statement is written.
@@ -216,7 +305,8 @@ impl Units {
         statement: u16,
     ) -> Option<(&mut Exchange, Option<&ResultFormats>)> {
         let unit = self.get_mut(number)?;
-        Some((&mut unit.exchange, unit.formats.get(usize::from(statement))))
+        let run = unit.runs.get(usize::from(statement));
+        Some((&mut unit.exchange, run.map(|run| &run.formats)))
     }
 
     /// Units that were sent and not answered in full.
@@ -242,21 +332,25 @@ impl Units {
     fn push(&mut self, kind: UnitKind) {
         let mut exchange = self.pool.pop().unwrap_or_default();
         exchange.kind = kind;
-        let formats = self.formats_pool.pop().unwrap_or_default();
+        let runs = self.runs_pool.pop().unwrap_or_default();
+        let bytes = size_of::<Unit>().max(EXCHANGE_BYTES);
+        self.bytes += bytes;
         self.live.push_back(Unit {
             exchange,
-            formats,
+            runs,
             pending: 0,
             closed: false,
             arrived: false,
             replied: false,
+            bytes,
+            is_cut: false,
         });
     }
 
-    fn recycle_formats(&mut self, mut formats: Vec<ResultFormats>) {
-        if self.formats_pool.len() < POOL_MAX {
-            formats.clear();
-            self.formats_pool.push(formats);
+    fn recycle_runs(&mut self, mut runs: Vec<Run>) {
+        if self.runs_pool.len() < POOL_MAX && runs.capacity() <= POOLED_MAX {
+            runs.clear();
+            self.runs_pool.push(runs);
         }
     }
 

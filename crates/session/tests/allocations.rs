@@ -1,52 +1,14 @@
 //! A warm session does not allocate per message; only the block of records grows, until it is taken.
 
 mod common;
+mod heap;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::{Pair, bind, complete, execute, message, parse, query, ready, row, sync};
+use heap::{ALLOCATIONS, LIVE};
 use onetrip_ledger::Moment;
 use onetrip_session::{Session, Verdict};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    static BYTES: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    ALLOCATIONS.with(|count| count.set(count.get() + usize::from(bytes > 0)));
-    BYTES.with(|live| live.set(live.get() + bytes));
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counters are plain cells of this thread that
-// need no allocation and no destructor.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the pointer comes from `System.alloc` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize);
-        count(-(layout.size() as isize));
-        // SAFETY: the pointer comes from `System.alloc` with this layout, the caller answers for the size.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Messages that a client sends over and over, and what it gets.
 struct Turn {
@@ -243,7 +205,7 @@ fn a_long_conversation_stays_within_its_memory() {
         }
         if number % 20_000 == 19_999 {
             session.stream().take_block();
-            live.push(BYTES.with(Cell::get));
+            live.push(LIVE.with(Cell::get));
         }
     }
     let growth = live[2] - live[0];

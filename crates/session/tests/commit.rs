@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use common::server::Server;
 use common::wire::Wire;
-use common::{bind, complete, error, execute, message, parse, query, ready, sync};
-use onetrip_ledger::Remedy;
+use common::{PROCESS_ID, bind, complete, error, execute, message, parse, query, ready, sync};
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_session::{Common, Rule, SessionError};
 
 const READ: &str = "SELECT name FROM emp WHERE id = 7";
@@ -96,6 +96,17 @@ fn a_text_that_is_prepared_behind_the_bind_is_not_the_one_that_runs() {
     assert!(!wire.is_answered(&group));
 }
 
+#[test]
+fn a_level_that_the_server_would_not_tell_is_not_waited_for() {
+    let mut wire = with(Server::default(), &["BEGIN", READ, "COMMIT", "BEGIN", "SAVEPOINT guard"]);
+    let sent = wire.pair.client(&query(READ)).unwrap();
+    wire.server.status = b'E';
+    let said = wire.server.takes(&sent);
+    wire.pair.server(&said).unwrap();
+    wire.turn(&query("ROLLBACK TO SAVEPOINT guard"));
+    assert_eq!(wire.turn(&query("ROLLBACK")), [complete("ROLLBACK"), ready(b'I')].concat());
+}
+
 /// C1.
 #[test]
 fn a_transaction_of_another_level_is_ended_by_the_server() {
@@ -174,16 +185,22 @@ fn nothing_is_known_while_the_catalogue_may_change() {
     assert!(reader.is_answered(&query("COMMIT")));
 }
 
-/// C3.
-#[test]
-fn strong_locks_of_other_sessions_wait() {
+/// Two sessions of a gateway, each in a transaction that has only read; it is known whether functions of users take strong
+/// locks.
+fn reading(server: fn() -> Server) -> (Wire, Wire) {
     let common = Arc::<Common>::default();
-    let mut reader = among(Arc::clone(&common), Server::default());
-    let mut other = among(common, Server::default());
-    for text in ["BEGIN", READ] {
+    let (mut reader, mut other) = (among(Arc::clone(&common), server()), among(common, server()));
+    for text in ["BEGIN", READ, "COMMIT", "BEGIN", READ] {
         reader.turn(&query(text));
         other.turn(&query(text));
     }
+    (reader, other)
+}
+
+/// C3.
+#[test]
+fn strong_locks_of_other_sessions_wait() {
+    let (mut reader, mut other) = reading(Server::default);
     assert!(reader.is_answered(&query("COMMIT")));
     for harmless in [READ, "UPDATE emp SET name = 'x'", "SAVEPOINT a1"] {
         assert!(!other.turn(&query(harmless)).is_empty(), "{harmless}");
@@ -194,7 +211,34 @@ fn strong_locks_of_other_sessions_wait() {
     assert!(!other.turn(b"").is_empty(), "and goes on when the server has ended the other's transaction");
 
     assert!(!reader.turn(&query("LOCK TABLE emp")).is_empty(), "a session does not wait for itself");
-    drop(reader);
+    writes_wait_where_a_trigger_may_lock();
+    nobody_waits_for_a_session_that_is_not_confirmed();
+}
+
+/// A part of C3: a trigger may run what takes strong locks.
+fn writes_wait_where_a_trigger_may_lock() {
+    let (mut reader, mut other) = reading(|| Server { takes_locks: true, ..Server::default() });
+    assert!(reader.is_answered(&query("COMMIT")));
+    assert!(!other.turn(&query(READ)).is_empty(), "a read runs no trigger");
+    assert_eq!(other.turn(&query("UPDATE emp SET name = 'x'")), b"", "it waits");
+    reader.turn(b"");
+    assert!(!other.turn(b"").is_empty());
+}
+
+/// A part of C3: a server that does not answer stops one session, not all.
+fn nobody_waits_for_a_session_that_is_not_confirmed() {
+    let (mut reader, mut other) = reading(Server::default);
+    assert_eq!(reader.pair.session.deadline(), None);
+    assert!(reader.is_answered(&query("COMMIT")));
+    let at = reader.pair.session.deadline().expect("it is not confirmed");
+    let alter = query("ALTER TABLE emp ADD COLUMN age int");
+    assert_eq!(other.turn(&alter), b"", "it waits");
+    assert_eq!(reader.pair.session.meet_deadline(Moment(at.0 - 1)), Ok(()));
+    assert_eq!(reader.pair.session.meet_deadline(at), Err(SessionError::CommitRefused));
+    let told = reader.pair.session.to_client().escape_ascii().to_string();
+    assert!(told.contains("FATAL") && told.contains("08006"), "{told}");
+    reader.pair.books();
+    assert!(!other.turn(b"").is_empty(), "it goes on when that session is over");
 }
 
 /// C4.
@@ -215,9 +259,30 @@ fn an_end_that_fails_ends_the_session() {
     assert!(!wire.is_answered(&query("COMMIT")), "the program knows that the session is over");
 }
 
+/// C5.
+#[test]
+fn a_pooler_is_noticed() {
+    let transaction = ["BEGIN", READ, "COMMIT", "BEGIN", READ];
+    assert!(with(Server::default(), &transaction).is_answered(&query("COMMIT")));
+    let pooled = Server { process_id: PROCESS_ID + 1, ..Server::default() };
+    let mut wire = with(pooled, &transaction);
+    assert!(!wire.is_answered(&query("COMMIT")), "the server's session may be another one's tomorrow");
+    wire.turn(b"");
+    let asked =
+        |wire: &Wire| wire.server.texts.iter().filter(|text| text.contains("current_schemas")).count();
+    assert_eq!(asked(&wire), 1);
+    wire.server.process_id = PROCESS_ID;
+    for text in transaction {
+        wire.turn(&query(text));
+    }
+    assert!(!wire.is_answered(&query("COMMIT")), "for the rest of the session");
+    wire.turn(b"");
+    assert_eq!(asked(&wire), 1, "the server is not asked again");
+}
+
 #[test]
 fn a_program_that_comes_before_the_server_has_said_its_level_waits_for_it() {
-    let mut wire = alone(Server::default());
+    let mut wire = with(Server::default(), &["BEGIN", READ, "COMMIT"]);
     let group = [
         parse("", "BEGIN"),
         bind("", "", &[]),

@@ -22,8 +22,13 @@ fn begun(level: &'static str, packet: &[u8], said: &[&str], first: &[&str]) -> W
     let remedies = [Remedy::Begin, Remedy::Lobs].into_iter().collect();
     let pair = Pair::reading_ahead(packet, remedies, None, policy(said));
     let mut wire = Wire { pair, server: Server { level, ..Server::default() } };
-    wire.turn(b"");
     for text in first {
+        wire.turn(&query(text));
+    }
+    // What the first of them finds out about these texts is of use to the second.
+    let mut wire = wire.warmed().warmed();
+    // The columns of a table are looked up when it first delivers an object.
+    for text in ["BEGIN", PHOTOS, "COMMIT"] {
         wire.turn(&query(text));
     }
     wire.turn(&query("BEGIN"));

@@ -18,7 +18,7 @@ fn repeatable() -> Server {
 
 /// A program that has begun a transaction and read the parents.
 fn looping(server: Server) -> Wire {
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], server);
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], server).warmed();
     wire.turn(&query("BEGIN"));
     wire.turn(&query(PARENTS));
     wire
@@ -90,7 +90,7 @@ fn walk_prepared(wire: &mut Wire, end: &[u8]) {
 /// As asyncpg does: a Flush behind Parse and Describe, and the first run in the group that it leaves open.
 #[test]
 fn a_list_that_is_run_behind_a_flush_is_one_that_loops_walk() {
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable());
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable()).warmed();
     walk_prepared(&mut wire, &message(b'H', b""));
     let ran = wire.server.ran;
     assert!(
@@ -109,7 +109,10 @@ fn a_list_whose_parse_was_answered_before_is_one_that_loops_walk() {
         server.describes.insert(PARENTS.to_owned(), (vec![], Some(row.clone())));
         server.describes.insert(format!("{CHILD}$1"), (vec![23], Some(row)));
         let remedies = [Remedy::Begin, Remedy::Loops, Remedy::Statements];
-        Wire::new(Arc::clone(&common), remedies, server)
+        let mut wire = Wire::new(Arc::clone(&common), remedies, server).warmed();
+        // Behind its first Parse the session's settings are known.
+        wire.turn(&[prepared("first", "SELECT pay FROM salary"), sync()].concat());
+        wire
     };
     walk_prepared(&mut session(), &sync());
     let mut wire = session();
@@ -141,7 +144,7 @@ fn a_program_that_asks_before_the_answer_is_there_waits_for_it() {
 #[test]
 fn an_identical_read_is_answered_by_the_first_until_something_is_written() {
     let repeats = |remedies: &[Remedy]| {
-        let mut wire = Wire::new(Arc::default(), remedies.iter().copied(), repeatable());
+        let mut wire = Wire::new(Arc::default(), remedies.iter().copied(), repeatable()).warmed();
         wire.turn(&query("BEGIN"));
         for number in [7, 20, 7, 7] {
             assert!(wire.turn(&child(number)).ends_with(&pay(number, 0)));
@@ -163,7 +166,7 @@ fn only_a_repeatable_read_is_answered_from_memory() {
     (1..=EMPLOYEES).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0))));
     assert_eq!(wire.server.ran, 1 + EMPLOYEES, "READ COMMITTED: each sees what others have committed");
     assert_eq!(served(wire), 0);
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Repeats], Server::default());
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Repeats], Server::default()).warmed();
     wire.turn(&query("BEGIN"));
     (0..2).for_each(|_| drop(wire.turn(&child(7))));
     assert_eq!(wire.server.ran, 2, "not even what it has read itself");
@@ -178,7 +181,7 @@ const SAFE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE";
 /// Answers from memory in a transaction that begins so.
 fn served_at_serializable(opening: &[&str]) -> u64 {
     let server = Server { level: "serializable", ..Server::default() };
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], server);
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], server).warmed();
     opening.iter().for_each(|text| drop(wire.turn(&query(text))));
     wire.turn(&query(PARENTS));
     (1..=EMPLOYEES).for_each(|number| assert!(wire.turn(&child(number)).ends_with(&pay(number, 0))));
@@ -225,7 +228,17 @@ fn nothing_is_kept_over_anything_else() {
 /// P9.
 #[test]
 fn a_shield_that_does_not_end_ends_the_session() {
-    let mut wire = looping(Server { shield_fails: true, ..repeatable() });
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable());
+    wire.turn(&query("BEGIN"));
+    wire.server.shield_fails = true;
+    assert_eq!(
+        wire.tries(&query(PARENTS)),
+        Err(SessionError::ShieldBroken),
+        "what is asked has a shield, too"
+    );
+
+    let mut wire = looping(repeatable());
+    wire.server.shield_fails = true;
     let mut outcome = Ok(Vec::new());
     for number in 1..=8 {
         let sent = wire.pair.client(&child(number)).unwrap();
@@ -340,7 +353,7 @@ fn a_failed_transaction_closes_what_was_answered_from_memory() {
 
 #[test]
 fn a_failed_transaction_says_itself_whether_there_is_an_unnamed_statement() {
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable());
+    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Loops], repeatable()).warmed();
     walk_prepared(&mut wire, &sync());
     wire.turn(&[bind("", "nobody", &[]), sync()].concat());
     let asked = [message(b'D', b"S\0"), sync()].concat();
@@ -351,7 +364,8 @@ fn a_failed_transaction_says_itself_whether_there_is_an_unnamed_statement() {
 
 #[test]
 fn what_another_remedy_sends_is_the_unnamed_statement_from_then_on() {
-    let mut wire = Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], repeatable());
+    let mut wire =
+        Wire::new(Arc::default(), [Remedy::Begin, Remedy::Commit, Remedy::Loops], repeatable()).warmed();
     wire.turn(&query("BEGIN"));
     wire.turn(&query(PARENTS));
     (1..=40).for_each(|number| drop(wire.turn(&group(number))));

@@ -315,6 +315,56 @@ fn requests_for_encryption_are_declined_and_counted() {
 }
 
 #[test]
+fn a_request_for_encryption_is_answered_once_and_alone() {
+    let request = |code: u32| [8u32.to_be_bytes(), (1234 << 16 | code).to_be_bytes()].concat();
+    let (ssl, gssenc) = (request(5679), request(5680));
+    for (first, second) in [(&ssl, &gssenc), (&gssenc, &ssl)] {
+        for again in [first, second] {
+            let mut pair = Pair::opening();
+            for request in [first, second] {
+                pair.client(request).expect("a good packet");
+                assert_eq!(std::mem::take(pair.session.to_client()), b"N");
+            }
+            assert!(matches!(pair.client(again), Err(SessionError::Client(_))));
+            assert_eq!(told(&mut pair).0, "0A000", "declined once, it is no request any more");
+        }
+    }
+    for (request, name) in [(&ssl, "SSL"), (&gssenc, "GSSAPI encryption")] {
+        for more in [ssl.clone(), gssenc.clone(), startup()] {
+            let mut pair = Pair::opening();
+            let both = [&request[..], &more].concat();
+            assert!(matches!(
+                pair.session.handle_client(onetrip_ledger::Moment(0), &both),
+                Err(SessionError::Client(_))
+            ));
+            assert_eq!(pair.session.to_client().remove(0), b'N');
+            assert_eq!(
+                told(&mut pair),
+                ("08P01".into(), format!("received unencrypted data after {name} request")),
+                "what was sent before the answer may be somebody else's"
+            );
+        }
+    }
+}
+
+#[test]
+fn who_was_let_in_and_who_was_not_and_why_is_in_the_books() {
+    let summary = Pair::serving().books().summary;
+    assert_eq!((summary.connections, summary.sessions, summary.refusals.len()), (1, 1, 0));
+    let mut pair = Pair::entering();
+    let error = b"SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user \"ann\"\0\0";
+    pair.server(&message(b'E', error)).expect("a good message");
+    let summary = pair.books().summary;
+    assert_eq!((summary.connections, summary.sessions), (1, 0));
+    let [refusal] = summary.refusals.as_slice() else { panic!("{:?}", summary.refusals) };
+    assert_eq!(refusal.sqlstate, "28P01");
+    assert_eq!(refusal.message, "password authentication failed for user \"ann\"");
+    let mut pair = Pair::entering();
+    pair.session.refuse("08006", "onetrip cannot reach the database", None);
+    assert_eq!(pair.books().summary.refusals[0].sqlstate, "08006");
+}
+
+#[test]
 fn a_client_of_a_newer_protocol_is_negotiated_down() {
     let cases: [(ProtocolVersion, &[&[u8]]); 3] = [
         (ProtocolVersion { major: 3, minor: 2 }, &[]),
@@ -408,7 +458,13 @@ fn a_startup_packet_of_impossible_length_or_version_is_refused() {
     for length in [10_005, 1 << 30, u32::MAX, 3, 0, 7] {
         let mut pair = Pair::opening();
         assert!(matches!(pair.client(&packet(length, version_3)), Err(SessionError::Client(_))), "{length}");
-        assert_eq!(told(&mut pair), ("08P01".into(), "invalid length of startup packet".into()));
+        assert_eq!(pair.session.to_client(), b"", "PostgreSQL says nothing either");
+    }
+    for key in [&b""[..], b"abc", &[b'x'; 256]] {
+        let mut pair = Pair::opening();
+        let cancel = [&packet(12 + key.len() as u32, 1234 << 16 | 5678)[..], &[0, 0, 0, 1], key].concat();
+        assert!(matches!(pair.client(&cancel), Err(SessionError::Client(_))));
+        assert_eq!(pair.session.to_client(), b"", "a cancel request has no answer");
     }
     let mut pair = Pair::opening();
     assert!(matches!(pair.client(&packet(8, 2 << 16)), Err(SessionError::Client(_))));
@@ -421,13 +477,18 @@ fn a_startup_packet_of_impossible_length_or_version_is_refused() {
 #[test]
 fn a_message_of_impossible_length_ends_the_session() {
     let header = |tag: u8, length: u32| [&[tag][..], &length.to_be_bytes()].concat();
-    for length in [0, 3, u32::MAX, 0x4000_0000] {
+    for length in [0, 3, u32::MAX, 0x4000_0000, 0x3fff_ffff] {
         let mut pair = Pair::serving();
         assert!(matches!(pair.client(&header(b'Q', length)), Err(SessionError::Client(_))), "{length}");
-        assert_eq!(told(&mut pair).0, "08P01");
+        assert_eq!(pair.session.to_client(), b"", "PostgreSQL says nothing either");
         let mut pair = Pair::serving();
         assert!(matches!(pair.server(&header(b'D', length)), Err(SessionError::Server(_))), "{length}");
     }
+    assert_eq!(Pair::serving().client(&header(b'd', 0x3fff_fffe)), Ok(header(b'd', 0x3fff_fffe)));
+    // Messages that hold a name at most have a limit of their own.
+    assert!(matches!(Pair::serving().client(&header(b'D', 10_001)), Err(SessionError::Client(_))));
+    let mut pair = Pair::serving();
+    assert!(matches!(pair.client(&header(b'~', 7)), Ok(_) | Err(SessionError::Client(_))));
 }
 
 #[test]
@@ -439,7 +500,7 @@ fn more_than_64_kib_before_the_client_is_let_in_is_refused() {
     let mut pair = Pair::entering();
     pair.server(&message(b'R', &[0, 0, 0, 3])).expect("a good message");
     assert!(matches!(pair.client(&header(65_536)), Err(SessionError::Client(_))));
-    assert_eq!(told(&mut pair).0, "08P01");
+    assert_eq!(pair.session.to_client(), b"");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::written::encode;
-use crate::{ConninfoError, Environment, Host, HostName, Settings, SslMode, host};
+use crate::{ConninfoError, Environment, Host, HostName, Keepalives, Settings, SslMode, host};
 
 /// A value that is not shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Conninfo {
     pub sslsni: bool,
     /// Longest wait for one connection; `None` waits without end.
     pub connect_timeout: Option<Duration>,
+    /// How a server that is gone without a word is noticed.
+    pub keepalives: Keepalives,
     /// libpq's `application_name`.
     pub application_name: Option<String>,
     /// Command-line options for the server.
@@ -124,6 +126,7 @@ impl Conninfo {
             sslkey: path("sslkey"),
             sslsni: sslsni(settings)?,
             connect_timeout: connect_timeout(settings)?,
+            keepalives: Keepalives::resolve(settings)?,
             application_name: text("application_name"),
             options: text("options"),
             passfile: path("passfile").or_else(|| home(".pgpass")),

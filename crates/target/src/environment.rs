@@ -66,6 +66,11 @@ impl Environment {
         self.variables.get(name).map(OsString::as_os_str)
     }
 
+    /// All variables whose values are text, sorted by their names.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str()?)))
+    }
+
     /// Sets a variable in this value (not in the process).
     pub fn set(&mut self, name: &str, value: impl Into<OsString>) {
         self.variables.insert(name.to_owned(), value.into());

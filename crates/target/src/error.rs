@@ -113,6 +113,22 @@ pub enum ConninfoError {
         /// Line number, from 1.
         line: usize,
     },
+    /// A setting that a gateway cannot keep.
+    #[error("{keyword} is not kept: {why}. Leave it out of the gateway's settings")]
+    NotKept {
+        /// The setting.
+        keyword: &'static str,
+        /// Why not, and what to do.
+        why: &'static str,
+    },
+    /// A name that is like one of libpq's.
+    #[error("{name} is no setting of PostgreSQL's: did you mean {meant}?")]
+    Misspelt {
+        /// The name.
+        name: String,
+        /// What it is like.
+        meant: &'static str,
+    },
 }
 
 const FORMS: &str = "host:port, postgres://user@host:port/database, jdbc:postgresql://host:port/database or host=… port=… dbname=…";

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::settings::is_secret;
-use crate::written::{Entry, Format, Place, Written, encode, is_blank, quote};
+use crate::written::{Entry, Format, Place, Written, encode, is_blank, quote, quote_pair, spelled_in_pairs};
 use crate::{ConninfoError, Settings, SslMode, host};
 
 /// What is shown in place of a secret.
@@ -173,6 +173,10 @@ impl<'a> Edits<'a> {
 
     fn add(&mut self, keyword: &str, value: &str) {
         if self.written.format != Format::HostPort {
+            let keyword = match self.written.format {
+                Format::Pairs { .. } => spelled_in_pairs(keyword),
+                _ => keyword,
+            };
             self.added.push(format!("{keyword}={}", self.spell(value)));
         }
     }
@@ -181,6 +185,7 @@ impl<'a> Edits<'a> {
     fn spell(&self, value: &str) -> String {
         match self.written.format {
             Format::KeywordValue => quote(value),
+            Format::Pairs { .. } => quote_pair(value),
             Format::Url | Format::Jdbc => encode(value).replace("%2F", "/").replace("%3A", ":"),
             Format::HostPort => value.to_owned(),
         }
@@ -201,7 +206,7 @@ impl<'a> Edits<'a> {
             // Only a quote may end a value with no blank after it: host='db'port=1.
             let next = text.as_bytes().get(copied).filter(|_| !bytes.is_empty());
             let is_open = self.written.format == Format::KeywordValue && !replacement.ends_with('\'');
-            if is_open && next.is_some_and(|next| !is_blank(*next)) {
+            if is_open && next.is_some_and(|next| !is_blank(*next) && *next != b';') {
                 result.push(' ');
             }
         }
@@ -213,6 +218,10 @@ impl<'a> Edits<'a> {
     fn addition(&self, text: &str) -> String {
         match self.written.format {
             Format::KeywordValue => self.added.join(" ") + " ",
+            Format::Pairs { .. } => {
+                let separator = if text.trim_end().ends_with(';') { "" } else { ";" };
+                format!("{separator}{}", self.added.join(";"))
+            }
             _ => {
                 let separator = match self.written.has_query {
                     true if text.ends_with(['?', '&']) => "",

@@ -124,9 +124,19 @@ impl fmt::Debug for Settings {
     }
 }
 
+/// All keywords of libpq's.
+pub(crate) fn keywords() -> impl Iterator<Item = &'static str> {
+    KEYWORDS.iter().map(|keyword| keyword.name)
+}
+
 /// Whether libpq has this keyword.
 pub(crate) fn is_keyword(name: &str) -> bool {
     KEYWORDS.iter().any(|keyword| keyword.name == name)
+}
+
+/// Whether libpq reads this variable.
+pub(crate) fn is_libpq_variable(name: &str) -> bool {
+    name == "PGREQUIRESSL" || KEYWORDS.iter().any(|keyword| keyword.variable == Some(name))
 }
 
 /// The variable that sets a keyword.
@@ -135,7 +145,7 @@ pub(crate) fn variable_of(name: &str) -> Option<&'static str> {
 }
 
 /// Whether a value must never be shown. Unknown keywords of other drivers are judged by their names.
-pub(crate) fn is_secret(keyword: &str) -> bool {
+pub fn is_secret(keyword: &str) -> bool {
     let keyword = keyword.to_ascii_lowercase();
     ["password", "passwd", "pwd", "secret", "token", "_key", "credential"]
         .iter()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use onetrip_target::{
-    Conninfo, ConninfoError, Environment, Host, HostName, RootCertificates, Settings, SslMode,
+    Conninfo, ConninfoError, Environment, Host, HostName, Keepalives, RootCertificates, Settings, SslMode,
 };
 use proptest::prelude::*;
 
@@ -428,6 +428,7 @@ prop_compose! {
             others.set("other.driver's key", extra);
         }
         Conninfo {
+            keepalives: Keepalives::default(),
             user: Some(user),
             dbname: Some(dbname),
             password: password.map(onetrip_target::Secret::new),

@@ -65,7 +65,7 @@ fn pg_variables_lead_to_the_gateway_and_say_so() {
 #[test]
 fn with_nothing_set_libpqs_defaults_are_the_upstream() {
     let (upstream, redirect) = turn(&environment(&[]), None, &[]).unwrap();
-    assert_eq!(upstream.source, Source::Environment);
+    assert_eq!(upstream.source, Source::Defaults);
     assert_eq!(upstream.conninfo.hosts, [Host::tcp("localhost", 5432)]);
     assert_eq!(changes(&redirect), ["PGHOST=127.0.0.1", "PGPORT=6432"]);
 }
@@ -188,7 +188,7 @@ fn what_leads_elsewhere_is_left_alone_with_a_note() {
     assert_eq!(untouched, "DATABASE_URL left as it is: it leads to other:5432, not to db:5432");
     let mysql = environment(&[("DATABASE_URL", "mysql://u:s3cret@other/x")]);
     let (upstream, redirect) = turn(&mysql, None, &[]).unwrap();
-    assert_eq!(upstream.source, Source::Environment);
+    assert_eq!(upstream.source, Source::Defaults);
     assert_eq!(redirect.untouched[0].to_string(), "DATABASE_URL left as it is: it is not PostgreSQL's");
 }
 
@@ -243,9 +243,10 @@ fn a_named_variable_must_be_there_and_lead_to_the_upstream() {
         elsewhere.to_string().starts_with("B leads to other:5432, but the gateway stands before db:5432")
     );
     assert!(!format!("{elsewhere:?}").contains("s3cret"));
+    // A leads there by itself, B is led there.
     assert_eq!(
-        changes(&turned(&environment, Some("db:5432"), &["B"]))[0],
-        "B=postgres://u:s3cret@127.0.0.1:6432/x"
+        changes(&turned(&environment, Some("db:5432"), &["B"]))[..2],
+        ["A=postgres://127.0.0.1:6432/x", "B=postgres://u:s3cret@127.0.0.1:6432/x"]
     );
     assert!(matches!(fails(Some("nonsense"), &[]), LaunchError::Upstream(ConninfoError::NotRecognised)));
 }

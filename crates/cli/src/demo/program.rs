@@ -15,6 +15,8 @@ pub(super) enum Way {
     Any,
     /// No list: one statement that joins both tables.
     Join,
+    /// One prepared statement for each employee, in a transaction that sees one state, through a gateway that removes trips.
+    Exact,
 }
 
 /// Where the tables are.
@@ -39,7 +41,44 @@ impl Tables {
             Way::AsIs => self.one_by_one(client, employees, asked).await,
             Way::Any => self.with_any(client, employees, asked).await,
             Way::Join => self.with_join(client, asked).await,
+            Way::Exact => {
+                client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
+                let found = self.one_by_one_prepared(client, employees, asked).await?;
+                client.batch_execute("COMMIT").await?;
+                Ok(found)
+            }
         }
+    }
+
+    /// The loop with a prepared statement: what runs it says nothing but its values.
+    async fn one_by_one_prepared(
+        &self,
+        client: &Client,
+        employees: usize,
+        asked: impl Fn(),
+    ) -> Result<Vec<Paid>, Error> {
+        let list = client.prepare(&self.list()).await?;
+        let list = client.query(&list, &[]).await?;
+        asked();
+        let statement = client.prepare_typed(&self.salaries_of_one(), &[Type::INT4]).await?;
+        let mut found = Vec::new();
+        for row in list.iter().take(employees) {
+            let employee: i32 = row.try_get(0)?;
+            found.extend(paid(&client.query(&statement, &[&employee]).await?)?);
+            asked();
+        }
+        Ok(found)
+    }
+
+    fn salaries_of_one(&self) -> String {
+        format!(
+            "SELECT emp_no, salary, from_date, to_date FROM {}salaries WHERE emp_no = $1 ORDER BY from_date",
+            self.prefix
+        )
+    }
+
+    fn list(&self) -> String {
+        format!("SELECT emp_no, first_name, last_name FROM {}employees ORDER BY emp_no", self.prefix)
     }
 
     async fn one_by_one(
@@ -50,10 +89,7 @@ impl Tables {
     ) -> Result<Vec<Paid>, Error> {
         let list = self.employees(client).await?;
         asked();
-        let statement = format!(
-            "SELECT emp_no, salary, from_date, to_date FROM {}salaries WHERE emp_no = $1 ORDER BY from_date",
-            self.prefix
-        );
+        let statement = self.salaries_of_one();
         let mut found = Vec::new();
         for employee in list.iter().take(employees) {
             let rows = client.query_typed(&statement, &[(employee, Type::INT4)]).await?;
@@ -95,9 +131,7 @@ impl Tables {
 
     /// The numbers of all employees.
     async fn employees(&self, client: &Client) -> Result<Vec<i32>, Error> {
-        let statement =
-            format!("SELECT emp_no, first_name, last_name FROM {}employees ORDER BY emp_no", self.prefix);
-        let rows = client.query_typed(&statement, &[]).await?;
+        let rows = client.query_typed(&self.list(), &[]).await?;
         rows.iter().map(|row| row.try_get(0)).collect()
     }
 }
@@ -112,6 +146,7 @@ impl std::fmt::Display for Way {
             Self::AsIs => "as is",
             Self::Any => "with ANY",
             Self::Join => "with JOIN",
+            Self::Exact => "as is, with exact",
         })
     }
 }

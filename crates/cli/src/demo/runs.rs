@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_forecast::{Forecast, Path, Prediction};
-use onetrip_gateway::{Gateway, GatewayConfig};
+use onetrip_gateway::{Gateway, GatewayConfig, Remedies};
 use onetrip_ledger::{Analysis, Mutes};
 use onetrip_link::{LinkSpec, LinkStats};
 
@@ -41,7 +41,7 @@ pub(super) struct Plan {
 pub(super) struct Line {
     pub(super) way: Way,
     pub(super) employees: usize,
-    /// The run without a distance.
+    /// The run without a distance; of what is removed, the farthest one.
     pub(super) analysis: Analysis,
     /// What the program took in that run before its first byte and after the last reply: no distance changes it.
     alone: Duration,
@@ -54,7 +54,7 @@ pub(super) struct Line {
 pub(super) struct Cell {
     /// `None` where it takes too long to be run.
     pub(super) measured: Option<Duration>,
-    /// What the run without a distance says about this one; `None` for itself.
+    /// What the run without a distance says about this one; `None` for itself, and for what is removed.
     pub(super) forecast: Option<Prediction>,
     /// How much longer than its distance the link made a trip, on average.
     pub(super) late: Duration,
@@ -130,7 +130,22 @@ impl Plan {
                 line.cells.push(cell);
             }
         }
+        lines.extend(self.run_exact(&runs, work)?);
         Ok(lines)
+    }
+
+    /// The loop over all employees from afar, through gateways that remove trips. Beside the database nothing is removed.
+    fn run_exact(&self, runs: &Runs<'_>, work: &mut Interruptible) -> Result<Option<Line>> {
+        let (way, employees) = (Way::Exact, self.employees);
+        let mut line: Option<Line> = None;
+        for distance in self.distances.iter().copied().skip(1) {
+            let run = runs.run(way, employees, distance, work)?;
+            let nothing = Cell { measured: None, forecast: None, late: Duration::ZERO };
+            let mut cells = line.take().map_or_else(|| vec![nothing], |line| line.cells);
+            cells.push(Cell { measured: Some(run.time), forecast: None, late: run.late });
+            line = Some(Line { way, employees, analysis: run.analysis, alone: Duration::ZERO, cells });
+        }
+        Ok(line)
     }
 }
 
@@ -167,9 +182,11 @@ impl Runs<'_> {
     fn run(&self, way: Way, employees: usize, distance: Duration, work: &mut Interruptible) -> Result<Run> {
         let Database { conninfo, tables, .. } = self.database;
         let link = (!distance.is_zero()).then(|| LinkSpec::with_rtt(distance));
-        let gateway = Gateway::start(GatewayConfig { link, ..GatewayConfig::new(conninfo.clone()) })?;
+        let remedies = if way == Way::Exact { Remedies::exact() } else { Remedies::default() };
+        let config = GatewayConfig { link, remedies, ..GatewayConfig::new(conninfo.clone()) };
+        let gateway = Gateway::start(config)?;
         let config = driver_config(conninfo, &gateway)?;
-        let statements = if way == Way::AsIs { employees + 1 } else { 1 };
+        let statements = if matches!(way, Way::AsIs | Way::Exact) { employees + 1 } else { 1 };
         let title = match distance {
             Duration::ZERO => way.to_string(),
             distance => format!("{way}, {} away", milliseconds(distance)),

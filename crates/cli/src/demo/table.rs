@@ -60,13 +60,15 @@ impl Table<'_> {
             _ => line.way.to_string(),
         };
         let mut text = format!("{label:LABEL$}{:>TRIPS$}", count(line.analysis.summary.trips.work()));
-        for cell in &line.cells {
-            text += &format!("{:>TIME$}", cell.measured.map_or_else(|| "-".to_owned(), of));
-            if let Some(forecast) = cell.forecast {
-                text += &format!("{:>TIME$}", duration(forecast.time_ns));
+        let dash = || "-".to_owned();
+        for (distance, cell) in self.plan.distances.iter().zip(&line.cells) {
+            text += &format!("{:>TIME$}", cell.measured.map_or_else(dash, of));
+            if !distance.is_zero() {
+                let forecast = cell.forecast.map_or_else(dash, |forecast| duration(forecast.time_ns));
+                text += &format!("{forecast:>TIME$}");
             }
         }
-        text + "\n"
+        text.trim_end().to_owned() + "\n"
     }
 
     /// What was left out, what the times are worth, and what it all means.
@@ -88,8 +90,21 @@ impl Table<'_> {
                 of(late)
             ));
         }
+        notes.extend(self.removed());
         notes.extend(self.story());
         notes
+    }
+
+    /// What the gateway takes out of the loop while the program stays as it is.
+    fn removed(&self) -> Option<String> {
+        let line = self.lines.iter().find(|line| line.way == Way::Exact)?;
+        let summary = &line.analysis.summary;
+        let removed: u64 = summary.removed.values().sum();
+        Some(format!(
+            "With exact: the loop prepared, in REPEATABLE READ; the gateway has removed {} of its {} trips.",
+            count(removed),
+            count(removed + summary.trips.work()),
+        ))
     }
 
     /// The sentence that stays.

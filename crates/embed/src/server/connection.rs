@@ -41,7 +41,7 @@ impl Context {
             Login::Scram(users) => Some(Secrets::new(users)?),
         };
         let registry = Arc::new(Registry::new(options.sessions_max));
-        let common = Arc::new(Common::default());
+        let common = Arc::new(Common::new()?);
         Ok(Self { options, secrets, registry, common, awake: Awake::new(), looks_max: None })
     }
 }

@@ -179,6 +179,7 @@ impl<'c> Session<'c> {
             Utility::Fetch { cursor, is_move: false, .. } => {
                 Some(self.find_portal(cursor.as_bytes())?.prepared.columns().to_vec())
             }
+            Utility::Question(question) => Some(text_columns(&vec!["?column?"; question.column_count()])),
             Utility::Execute { name, .. } => Some(self.find_statement(name.as_bytes())?.columns().to_vec()),
             _ => None,
         })

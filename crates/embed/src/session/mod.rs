@@ -6,7 +6,9 @@ mod extended;
 mod output;
 mod portal;
 mod prepared;
+mod questions;
 mod run;
+mod savepoints;
 mod settings;
 mod simple;
 mod timeout;
@@ -34,6 +36,7 @@ use crate::sql::{LiveSchema, Statement, Utility};
 use copy::Copying;
 use portal::Portal;
 use prepared::{Plans, Prepared};
+use savepoints::Savepoint;
 use transaction::{Block, Transaction};
 
 /// Most prepared statements and most portals that a session holds.
@@ -79,10 +82,19 @@ pub(crate) enum Flow {
 }
 
 /// What all sessions of a server share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Common {
     /// Rises with each change of the schema made through this server.
     pub(crate) schema_epoch: AtomicU64,
+    /// Tells this server's database from others.
+    identity: u64,
+}
+
+impl Common {
+    pub(crate) fn new() -> io::Result<Self> {
+        let identity = getrandom::u64().map_err(io::Error::other)?;
+        Ok(Self { schema_epoch: AtomicU64::new(0), identity })
+    }
 }
 
 /// A session after its start.
@@ -105,6 +117,10 @@ pub(crate) struct Session<'c> {
     /// Whether the open transaction changed the schema.
     changed_schema: bool,
     is_read_only_by_default: bool,
+    /// Savepoints of the open transaction, the last one last.
+    savepoints: Vec<Savepoint>,
+    /// PREPARE has made a statement.
+    has_sql_statements: bool,
 }
 
 impl<'c> Session<'c> {
@@ -129,6 +145,8 @@ impl<'c> Session<'c> {
             is_skipping: false,
             changed_schema: false,
             is_read_only_by_default: false,
+            savepoints: Vec::new(),
+            has_sql_statements: false,
         })
     }
 
@@ -257,6 +275,7 @@ impl<'c> Session<'c> {
 
     fn commit(&mut self) -> SqlResult<()> {
         self.close_portals();
+        self.savepoints.clear();
         let committed = self.transaction.commit();
         self.facts.settings().end_transaction(committed.is_ok());
         self.note_schema_change();
@@ -265,6 +284,7 @@ impl<'c> Session<'c> {
 
     fn roll_back(&mut self) {
         self.close_portals();
+        self.savepoints.clear();
         self.transaction.rollback();
         self.facts.settings().end_transaction(false);
         self.note_schema_change();
@@ -293,12 +313,24 @@ impl<'c> Session<'c> {
         }
     }
 
+    /// Closes the portals that were opened behind the savepoint at this place.
+    fn close_portals_above(&mut self, place: usize) {
+        if let Some(portal) = self.unnamed_portal.take_if(|portal| portal.depth > place) {
+            self.spare_formats = portal.close();
+        }
+        let (kept, ended): (HashMap<_, _>, HashMap<_, _>) =
+            self.portals.drain().partition(|(_, portal)| portal.depth <= place);
+        self.portals = kept;
+        ended.into_values().for_each(|portal| drop(portal.close()));
+    }
+
     /// A portal of a prepared statement, with no parameters bound yet.
     fn open_portal(&mut self, prepared: Rc<Prepared<'c>>) -> SqlResult<Portal<'c>> {
         let compiled = prepared.check_out(self.connection)?;
         let mut formats = std::mem::take(&mut self.spare_formats);
         formats.clear();
-        Ok(Portal { prepared, compiled, formats, is_done: false, is_held: false })
+        let depth = self.savepoints.len();
+        Ok(Portal { prepared, compiled, formats, is_done: false, is_held: false, depth, asked: None })
     }
 }
 

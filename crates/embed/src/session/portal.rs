@@ -10,7 +10,7 @@ use super::errors::from_sqlite;
 use super::output::Output;
 use super::prepared::Prepared;
 use crate::error::{SqlError, SqlResult};
-use crate::sql::OutputColumn;
+use crate::sql::{OutputColumn, Statement, Utility};
 use crate::types::SqlType;
 use crate::value::{Stored, decode, put_value};
 
@@ -24,6 +24,10 @@ pub(super) struct Portal<'c> {
     pub(super) is_done: bool,
     /// Whether it outlives its transaction.
     pub(super) is_held: bool,
+    /// How many savepoints there were when it was opened.
+    pub(super) depth: usize,
+    /// What a question of a gateway's is about.
+    pub(super) asked: Option<String>,
 }
 
 /// How reading rows ended.
@@ -44,6 +48,10 @@ impl<'c> Portal<'c> {
                 String::from_utf8_lossy(bind.statement),
                 parameters.len()
             )));
+        }
+        if let Statement::Utility(Utility::Question(_)) = &self.prepared.statement {
+            let parameter = bind.parameters.iter().next().flatten();
+            self.asked = parameter.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         }
         let Some(compiled) = &mut self.compiled else { return Ok(()) };
         let places = compiled.parameter_count();

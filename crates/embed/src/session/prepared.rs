@@ -69,6 +69,7 @@ impl<'c> Prepared<'c> {
     pub(super) fn parameters(&self) -> &[SqlType] {
         match (&self.statement, &self.declared) {
             (Statement::Run(run), _) => &run.parameters,
+            (Statement::Utility(Utility::Question(question)), _) => question.parameters(),
             (_, Some(declared)) => declared.parameters(),
             _ => &[],
         }

@@ -46,6 +46,10 @@ impl<'c> Session<'c> {
                 self.transaction.check_usable()?;
                 Ok(self.declare(cursor, portal, *is_held, out)?)
             }
+            Statement::Utility(Utility::Question(question)) => {
+                self.transaction.check_usable()?;
+                Ok(self.answer(question, portal.asked.as_deref(), is_described, out)?)
+            }
             Statement::Utility(utility) => {
                 self.utility(utility, &portal.formats, (is_alone, is_described), out)
             }

@@ -195,6 +195,20 @@ impl Settings {
         self.values.retain(|name, _| !name.contains('.'));
     }
 
+    /// What [`Self::roll_back_to`] takes: how many changes the transaction has made.
+    pub(crate) fn mark(&self) -> usize {
+        self.saved.len()
+    }
+
+    /// Undoes the changes since a mark.
+    pub(crate) fn roll_back_to(&mut self, mark: usize) {
+        while self.saved.len() > mark {
+            let Some((name, before, _)) = self.saved.pop() else { return };
+            self.mark_changed(&name);
+            self.store(&name, before);
+        }
+    }
+
     /// A transaction ended: its local settings end, and after a rollback all that it set.
     pub(crate) fn end_transaction(&mut self, is_committed: bool) {
         while let Some((name, before, is_local)) = self.saved.pop() {

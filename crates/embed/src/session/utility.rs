@@ -9,8 +9,7 @@ use super::portal::{Portal, Reading, put_description};
 use super::transaction::Block;
 use super::{Failure, PORTALS_MAX, Session};
 use crate::error::{SqlError, SqlResult};
-use crate::sql::token::quote_name;
-use crate::sql::{Statement, Utility};
+use crate::sql::{Modes, Statement, Utility};
 
 impl<'c> Session<'c> {
     pub(super) fn utility(
@@ -27,16 +26,11 @@ impl<'c> Session<'c> {
             Utility::Commit => Ok(self.end_block(true, out)?),
             Utility::Rollback => Ok(self.end_block(false, out)?),
             Utility::RollbackTo(name) => self.roll_back_to(name, out),
-            Utility::Declare { .. } => Ok(()), // the caller does it, who has the portal
-            Utility::Begin { is_read_only } => Ok(self.begin_block(*is_read_only, out)?),
-            Utility::Savepoint(name) => {
-                self.in_block("SAVEPOINT")?;
-                self.run_plain(&format!("SAVEPOINT {}", quote_name(name)), "SAVEPOINT", out)
-            }
-            Utility::Release(name) => {
-                self.in_block("RELEASE SAVEPOINT")?;
-                self.run_plain(&format!("RELEASE {}", quote_name(name)), "RELEASE", out)
-            }
+            // The caller does it, who has the portal.
+            Utility::Declare { .. } | Utility::Question(_) => Ok(()),
+            Utility::Begin(modes) => Ok(self.begin_block(*modes, out)?),
+            Utility::Savepoint(name) => self.save(name, out),
+            Utility::Release(name) => self.release(name, out),
             Utility::Set { .. } | Utility::SetTransaction { .. } | Utility::Reset(_) => {
                 Ok(self.change_setting(utility, out)?)
             }
@@ -46,6 +40,7 @@ impl<'c> Session<'c> {
             Utility::Prepare { name, types, text } => {
                 let prepared = self.prepare(text, types)?;
                 self.name_statement(name.as_bytes(), prepared)?;
+                self.has_sql_statements = true;
                 out.command_complete("PREPARE", None);
                 Ok(())
             }
@@ -69,7 +64,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    fn run_plain(&self, sql: &str, tag: &str, out: &mut Output<'_>) -> Result<(), Failure> {
+    pub(super) fn run_plain(&self, sql: &str, tag: &str, out: &mut Output<'_>) -> Result<(), Failure> {
         self.connection.execute_batch(sql).map_err(|error| from_sqlite(&error))?;
         out.command_complete(tag, None);
         Ok(())
@@ -87,6 +82,7 @@ impl<'c> Session<'c> {
             self.outside_block("DISCARD ALL")?;
         }
         self.statements.clear();
+        self.has_sql_statements = false;
         self.close_portals();
         self.reset_all();
         out.command_complete("DISCARD ALL", None);
@@ -97,12 +93,13 @@ impl<'c> Session<'c> {
     fn change_setting(&mut self, utility: &Utility, out: &mut Output<'_>) -> SqlResult<()> {
         match utility {
             Utility::Set { name, value, is_local } => self.set(name, value.as_deref(), *is_local)?,
-            Utility::SetTransaction { is_read_only: Some(is_read_only), is_session: true } => {
-                self.is_read_only_by_default = *is_read_only;
+            Utility::SetTransaction { modes, is_session: true } => {
+                self.is_read_only_by_default = modes.is_read_only.unwrap_or(self.is_read_only_by_default);
+                if let Some(level) = modes.isolation {
+                    self.facts.settings().set("default_transaction_isolation", Some(level), false)?;
+                }
             }
-            Utility::SetTransaction { is_read_only: Some(is_read_only), is_session: false } => {
-                self.transaction.is_read_only = *is_read_only;
-            }
+            Utility::SetTransaction { modes, is_session: false } => self.set_modes(*modes)?,
             Utility::Reset(Some(name)) => self.set(name, None, false)?,
             Utility::Reset(None) => self.reset_all(),
             _ => {}
@@ -112,12 +109,24 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    fn begin_block(&mut self, is_read_only: Option<bool>, out: &mut Output<'_>) -> SqlResult<()> {
+    /// Gives the open transaction what BEGIN or SET TRANSACTION says.
+    fn set_modes(&mut self, modes: Modes) -> SqlResult<()> {
+        self.transaction.is_read_only = modes.is_read_only.unwrap_or(self.transaction.is_read_only);
+        match modes.isolation {
+            Some(level) => self.facts.settings().set("transaction_isolation", Some(level), true),
+            None => Ok(()),
+        }
+    }
+
+    fn begin_block(&mut self, modes: Modes, out: &mut Output<'_>) -> SqlResult<()> {
         if self.transaction.block == Block::Explicit {
             warn(out, "25001", "there is already a transaction in progress");
         } else {
             self.transaction.begin(Block::Explicit)?;
-            self.transaction.is_read_only = is_read_only.unwrap_or(self.is_read_only_by_default);
+            self.transaction.is_read_only = self.is_read_only_by_default;
+            let level = self.facts.settings().get("default_transaction_isolation")?.to_owned();
+            self.facts.settings().set("transaction_isolation", Some(&level), true)?;
+            self.set_modes(modes)?;
         }
         out.command_complete("BEGIN", None);
         Ok(())
@@ -140,15 +149,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    fn roll_back_to(&mut self, name: &str, out: &mut Output<'_>) -> Result<(), Failure> {
-        self.in_block("ROLLBACK TO SAVEPOINT")?;
-        self.close_portals();
-        self.run_plain(&format!("ROLLBACK TO {}", quote_name(name)), "ROLLBACK", out)?;
-        self.transaction.has_failed = false;
-        Ok(())
-    }
-
-    fn in_block(&self, what: &str) -> SqlResult<()> {
+    pub(super) fn in_block(&self, what: &str) -> SqlResult<()> {
         if self.transaction.block == Block::Idle {
             return Err(SqlError::new("25P01", format!("{what} can only be used in transaction blocks")));
         }
@@ -191,6 +192,7 @@ impl<'c> Session<'c> {
         match name {
             None => {
                 self.statements.clear();
+                self.has_sql_statements = false;
                 out.command_complete("DEALLOCATE ALL", None);
             }
             Some(name) => {
@@ -246,8 +248,15 @@ impl<'c> Session<'c> {
         let (Some(prepared), Some(compiled)) = (declared, bound.compiled.take()) else {
             return Err(SqlError::new("34000", "the portal of a DECLARE runs once"));
         };
-        let portal =
-            Portal { prepared, compiled: Some(compiled), formats: Vec::new(), is_done: false, is_held };
+        let portal = Portal {
+            prepared,
+            compiled: Some(compiled),
+            formats: Vec::new(),
+            is_done: false,
+            is_held,
+            depth: self.savepoints.len(),
+            asked: None,
+        };
         self.portals.insert(cursor.as_bytes().to_vec(), portal);
         out.command_complete("DECLARE CURSOR", None);
         Ok(())

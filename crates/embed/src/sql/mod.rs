@@ -26,5 +26,5 @@ mod utility;
 pub(crate) use ddl::Ddl;
 pub(crate) use schema::{Column, LiveSchema, Schema};
 pub(crate) use statement::{
-    CopyFormat, CopyIn, OutputColumn, Run, Statement, Utility, Verb, split, translate,
+    CopyFormat, CopyIn, Modes, OutputColumn, Question, Run, Statement, Utility, Verb, split, translate,
 };

@@ -1,5 +1,7 @@
 //! One statement of a client: what it asks for, ready to run.
 
+use onetrip_sql::purity::{Lookup, SessionQuestion};
+
 use super::analysis::Analysis;
 use super::ddl::{self, Ddl};
 use super::parser::Parser;
@@ -54,9 +56,7 @@ pub(crate) struct OutputColumn {
 /// What the session does itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Utility {
-    Begin {
-        is_read_only: Option<bool>,
-    },
+    Begin(Modes),
     Commit,
     Rollback,
     Savepoint(String),
@@ -68,9 +68,9 @@ pub(crate) enum Utility {
         value: Option<String>,
         is_local: bool,
     },
-    /// SET TRANSACTION and SET SESSION CHARACTERISTICS, which change nothing here.
+    /// SET TRANSACTION and SET SESSION CHARACTERISTICS.
     SetTransaction {
-        is_read_only: Option<bool>,
+        modes: Modes,
         is_session: bool,
     },
     Reset(Option<String>),
@@ -104,6 +104,50 @@ pub(crate) enum Utility {
     Analyze,
     Vacuum,
     Copy(CopyIn),
+    /// What a gateway of onetrip asks.
+    Question(Question),
+}
+
+/// What a transaction is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Modes {
+    /// As SHOW gives it. All of a transaction's reads see one state at every level.
+    pub(crate) isolation: Option<&'static str>,
+    pub(crate) is_read_only: Option<bool>,
+}
+
+/// A question of a gateway of onetrip, known by its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// About its session.
+    Session(SessionQuestion),
+    /// About the catalogue.
+    Lookup(Lookup),
+}
+
+impl Question {
+    fn of_sql(text: &str) -> Option<Self> {
+        let about_session = || SessionQuestion::of_sql(text).map(Self::Session);
+        Lookup::of_sql(text).map(Self::Lookup).or_else(about_session)
+    }
+
+    /// The types of its parameters; an array is read as a text.
+    pub(crate) fn parameters(&self) -> &'static [SqlType] {
+        match self {
+            Self::Lookup(lookup) if lookup.sql().contains("$1") => &[SqlType::TEXT],
+            _ => &[],
+        }
+    }
+
+    /// How many columns its answer has.
+    pub(crate) fn column_count(&self) -> usize {
+        match self {
+            Self::Session(SessionQuestion::Plain) => 2,
+            Self::Session(SessionQuestion::State) => 5,
+            Self::Session(_) => 1,
+            Self::Lookup(lookup) => lookup.column_count(),
+        }
+    }
 }
 
 /// COPY … FROM STDIN.
@@ -144,6 +188,9 @@ pub(crate) fn split(text: &str) -> SqlResult<Vec<&str>> {
 
 /// Translates one statement; `given` are the parameter types that the client fixed, unknown where it did not.
 pub(crate) fn translate(text: &str, given: &[SqlType], schema: &dyn Schema) -> SqlResult<Statement> {
+    if let Some(question) = Question::of_sql(text) {
+        return Ok(Statement::Utility(Utility::Question(question)));
+    }
     let mut tokens = tokenize(text)?;
     while tokens.last().is_some_and(|token| token.kind == Kind::Semicolon) {
         tokens.pop();

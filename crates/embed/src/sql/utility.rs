@@ -1,7 +1,7 @@
 //! Statements that the session carries out itself: transactions, settings, cursors, COPY.
 
 use super::parser::Parser;
-use super::statement::{CopyFormat, CopyIn, Utility};
+use super::statement::{CopyFormat, CopyIn, Modes, Utility};
 use super::token::{Kind, Token};
 use crate::error::{SqlError, SqlResult};
 
@@ -35,6 +35,11 @@ pub(super) fn parse(text: &str, tokens: &[Token]) -> SqlResult<Utility> {
         "copy" => copy(&mut parser)?,
         "checkpoint" => Utility::Nothing("CHECKPOINT"),
         "unlisten" | "analyze" | "analyse" | "vacuum" => {
+            // SQLite's VACUUM INTO writes a file; in PostgreSQL it is no statement.
+            if let Some(at) = (1..tokens.len()).find(|at| parser.is_word_at(*at, "into")) {
+                parser.set_position(at);
+                return Err(parser.syntax_error());
+            }
             parser.set_position(tokens.len());
             match word.as_str() {
                 "unlisten" => Utility::Nothing("UNLISTEN"),
@@ -100,30 +105,34 @@ fn transaction_word(parser: &mut Parser<'_>) {
     }
 }
 
-/// Transaction modes: isolation is SQLite's (serializable) whatever is asked; READ ONLY is kept.
-fn modes(parser: &mut Parser<'_>) -> SqlResult<Option<bool>> {
-    let mut is_read_only = None;
+/// Transaction modes. At every level, isolation is SQLite's.
+fn modes(parser: &mut Parser<'_>) -> SqlResult<Modes> {
+    const LEVELS: [(&[&str], &str); 3] = [
+        (&["repeatable", "read"], "repeatable read"),
+        (&["read", "committed"], "read committed"),
+        (&["read", "uncommitted"], "read uncommitted"),
+    ];
+    let mut modes = Modes::default();
     loop {
         if parser.take_words(&["isolation", "level"]) {
-            if !parser.take_words(&["repeatable", "read"])
-                && !parser.take_words(&["read", "committed"])
-                && !parser.take_words(&["read", "uncommitted"])
-            {
+            let named = LEVELS.iter().find(|(words, _)| parser.take_words(words));
+            if named.is_none() {
                 parser.expect_word("serializable")?;
             }
+            modes.isolation = Some(named.map_or("serializable", |(_, level)| level));
         } else if parser.take_words(&["read", "only"]) {
-            is_read_only = Some(true);
+            modes.is_read_only = Some(true);
         } else if parser.take_words(&["read", "write"]) {
-            is_read_only = Some(false);
+            modes.is_read_only = Some(false);
         } else if !parser.take_words(&["not", "deferrable"]) && !parser.take_word("deferrable") {
-            return Ok(is_read_only);
+            return Ok(modes);
         }
         parser.take(Kind::Comma);
     }
 }
 
 fn begin(parser: &mut Parser<'_>) -> SqlResult<Utility> {
-    Ok(Utility::Begin { is_read_only: modes(parser)? })
+    Ok(Utility::Begin(modes(parser)?))
 }
 
 fn no_chain(parser: &mut Parser<'_>) -> SqlResult<()> {
@@ -170,14 +179,14 @@ fn setting_name(parser: &mut Parser<'_>) -> SqlResult<String> {
 
 fn set(parser: &mut Parser<'_>) -> SqlResult<Utility> {
     if parser.take_words(&["session", "characteristics", "as", "transaction"]) {
-        return Ok(Utility::SetTransaction { is_read_only: modes(parser)?, is_session: true });
+        return Ok(Utility::SetTransaction { modes: modes(parser)?, is_session: true });
     }
     let is_local = parser.take_word("local");
     if !is_local {
         parser.take_word("session");
     }
     if parser.take_word("transaction") {
-        return Ok(Utility::SetTransaction { is_read_only: modes(parser)?, is_session: false });
+        return Ok(Utility::SetTransaction { modes: modes(parser)?, is_session: false });
     }
     if parser.take_word("constraints") {
         return Err(SqlError::unsupported("SET CONSTRAINTS is not supported"));

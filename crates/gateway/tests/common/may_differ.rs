@@ -6,6 +6,7 @@
 //! | process id | NotificationResponse; columns named `pid`, `pg_backend_pid`; "PID n" and "Process n" in errors |
 //! | salt and nonces | Authentication (md5, SCRAM) |
 //! | clock | columns of date and time types; text that reads like a timestamp |
+//! | object ids of users' relations | RowDescription: each run has a database of its own |
 //! | LSN, transaction id | columns of types `pg_lsn`, `xid`, `xid8`; columns named `txid_current`, `xlogpos` |
 //!
 //! Everything else has to be equal to the byte. Two direct runs are compared as well, so that the list is known to
@@ -34,6 +35,7 @@ pub(crate) fn masked(message: &Message, columns: &Columns) -> Message {
         backend::NOTIFICATION_RESPONSE => [b"****", &body[body.len().min(4)..]].concat(),
         backend::ERROR_RESPONSE | backend::NOTICE_RESPONSE => without_process_ids(&without_clock(body)),
         backend::DATA_ROW => masked_row(body, columns),
+        backend::ROW_DESCRIPTION => masked_description(body),
         _ => body.clone(),
     };
     Message { tag: *tag, body }
@@ -45,6 +47,24 @@ fn masked_authentication(body: &[u8]) -> Vec<u8> {
         Some(code @ [0, 0, 0, 5 | 11 | 12]) => code.to_vec(),
         _ => body.to_vec(),
     }
+}
+
+/// Object ids from here on are of users (`FirstNormalObjectId`).
+const USERS_FROM: u32 = 16_384;
+
+/// A description without the object ids of users' relations.
+fn masked_description(body: &[u8]) -> Vec<u8> {
+    let mut out = body.to_vec();
+    let mut at = 2;
+    while let Some(length) = out.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == 0)) {
+        let table = at + length + 1;
+        let Some(oid) = out.get_mut(table..table + 4) else { break };
+        if u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]]) >= USERS_FROM {
+            oid.copy_from_slice(b"****");
+        }
+        at = table + 18;
+    }
+    out
 }
 
 fn masked_row(body: &[u8], columns: &Columns) -> Vec<u8> {

@@ -61,7 +61,7 @@ pub(crate) const FAMILIES: [Row; 11] = [
         jitter: Duration::from_millis(3),
         ..row(Family::Commits, "commits", 3, 1)
     },
-    Row { removed_min: &[("begin", 0.5), ("chatter", 0.4)], ..row(Family::Settings, "settings", 2, 1) },
+    Row { removed_min: &[("begin", 0.5), ("chatter", 0.2)], ..row(Family::Settings, "settings", 2, 1) },
     Row { removed_min: &[("begin", 0.5), ("lobs", 20.0)], ..row(Family::Lobs, "lobs", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Timeouts, "timeouts", 1, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Storms, "storms", 2, 1) },

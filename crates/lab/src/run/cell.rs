@@ -69,7 +69,7 @@ impl Bench<'_> {
 
     fn book(&self, prepared: &Prepared<'_>, summary: &Summary, cell: &mut Cell) -> Result<(), LabError> {
         let (least, most) = (summary.trips.at_least() - summary.trips.connect, summary.trips.work());
-        if summary.lost_bytes > 0 {
+        if summary.gaps.has_loss() {
             let expected = "all of them".to_owned();
             return Err(LabError::WrongTrips { cell: prepared.place.name(), expected, found: most });
         }

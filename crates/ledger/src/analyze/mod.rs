@@ -14,8 +14,10 @@ mod loops;
 mod pairs;
 mod prepares;
 mod purpose;
+mod refusals;
 mod repeats;
 mod results;
+mod scopes;
 mod sequences;
 mod stream;
 mod templates;
@@ -23,25 +25,22 @@ mod transactions;
 mod values;
 mod writes;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use self::book::Book;
 use self::chatter::Chatter;
 use self::connections::Connections;
 use self::hash::Table;
 use self::loops::Edges;
+use self::refusals::Refusals;
 use self::results::ResultStore;
+use self::scopes::Scopes;
 use self::stream::Stream;
 use self::templates::Templates;
 use crate::driver::is_python;
 use crate::timeline::Timeline;
 use crate::trace::{Records, decode_block};
-use crate::{Driver, Exchange, Moment, Mutes, Record, ScopeTotals, Summary, TraceError};
-
-/// Requests told apart per scope, at most.
-const REQUESTS_MAX: usize = 100_000;
-/// Scopes counted apart, at most; further ones are counted as work without a scope.
-const SCOPES_MAX: usize = 10_000;
+use crate::{Driver, Exchange, Gaps, Moment, Mutes, Record, Summary, TraceError};
 
 /// Counts trips and finds patterns in streams of records.
 ///
@@ -68,6 +67,11 @@ pub struct Analysis {
 struct Shared {
     templates: Templates,
     scopes: Scopes,
+    refusals: Refusals,
+    /// How often each SQLSTATE came.
+    errors: HashMap<[u8; 5], u64>,
+    /// The writer has ended the trace.
+    has_end: bool,
     results: ResultStore,
     edges: Edges,
     connections: Connections,
@@ -83,13 +87,6 @@ struct Shared {
     is_python: bool,
     first_at: Option<Moment>,
     last_at: Moment,
-}
-
-/// Labels of work under one id each.
-#[derive(Debug, Default)]
-struct Scopes {
-    ids: HashMap<Box<str>, u32>,
-    list: Vec<(ScopeTotals, HashSet<u64>)>,
 }
 
 impl Analyzer {
@@ -113,7 +110,8 @@ impl Analyzer {
                     shared.summary.upstream = String::from_utf8_lossy(upstream).into_owned();
                     shared.summary.settle_ns = settle;
                 }
-                Record::Lost { bytes } => shared.summary.lost_bytes += bytes,
+                Record::Lost { bytes } => shared.summary.gaps.lost_bytes += bytes,
+                Record::End => shared.has_end = true,
                 record => {
                     closed |= matches!(record, Record::Closed { .. });
                     streams.entry(stream).or_insert_with(|| Stream::new(stream)).take(record, shared);
@@ -127,6 +125,14 @@ impl Analyzer {
             }
         }
         Ok(())
+    }
+
+    /// What a reader could not read of the trace that the blocks came from.
+    pub fn gaps(&mut self, read: Gaps) {
+        let gaps = &mut self.shared.summary.gaps;
+        gaps.damaged_blocks += read.damaged_blocks;
+        gaps.damaged_bytes += read.damaged_bytes;
+        gaps.tail_bytes += read.tail_bytes;
     }
 
     /// What it all comes to, without the findings that `mutes` names.
@@ -144,6 +150,9 @@ impl Analyzer {
         shared.chatter.book(&mut shared.book);
         let mut summary = std::mem::take(&mut shared.summary);
         summary.elapsed_ns = shared.last_at.since(shared.first_at.unwrap_or_default());
+        summary.gaps.is_open = !shared.has_end;
+        summary.refusals = shared.refusals.totals();
+        summary.errors_by_state = shared.errors_by_state();
         summary.templates = shared.templates.totals();
         summary.scopes = shared.scopes.totals();
         let label = |id| shared.scopes.label(id);
@@ -155,6 +164,15 @@ impl Analyzer {
 }
 
 impl Shared {
+    /// SQLSTATEs, most frequent first.
+    fn errors_by_state(&self) -> Vec<(String, u64)> {
+        let shown = |(state, count): (&[u8; 5], &u64)| (String::from_utf8_lossy(state).into_owned(), *count);
+        let mut states: Vec<_> = self.errors.iter().map(shown).collect();
+        states.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        states.truncate(Summary::ERRORS_MAX);
+        states
+    }
+
     /// Counts what does not depend on the stream.
     fn count(&mut self, exchange: &Exchange) {
         self.has_remedies |= exchange.remedy.is_some() || exchange.obstacle.is_some();
@@ -167,49 +185,5 @@ impl Shared {
         summary.bytes_received += exchange.bytes_received;
         self.first_at = Some(self.first_at.map_or(exchange.sent_at, |first| first.min(exchange.sent_at)));
         self.last_at = self.last_at.max(exchange.last_reply_at);
-    }
-}
-
-impl Scopes {
-    /// The id of a label: zero for work without one, and where there are too many.
-    fn intern(&mut self, label: &[u8]) -> u32 {
-        self.totals_mut(0);
-        let label = String::from_utf8_lossy(label);
-        if label.is_empty() {
-            return 0;
-        }
-        if let Some(id) = self.ids.get(label.as_ref()) {
-            return *id;
-        }
-        if self.list.len() >= SCOPES_MAX {
-            return 0;
-        }
-        let id = self.list.len() as u32;
-        self.list.push((
-            ScopeTotals { label: label.clone().into_owned(), ..ScopeTotals::default() },
-            HashSet::new(),
-        ));
-        self.ids.insert(label.into(), id);
-        id
-    }
-
-    fn totals_mut(&mut self, id: u32) -> &mut (ScopeTotals, HashSet<u64>) {
-        if self.list.is_empty() {
-            self.list.push(Default::default());
-        }
-        &mut self.list[id as usize]
-    }
-
-    fn label(&self, id: u32) -> String {
-        self.list.get(id as usize).map(|(totals, _)| totals.label.clone()).unwrap_or_default()
-    }
-
-    fn totals(&self) -> Vec<ScopeTotals> {
-        let used = self.list.iter().filter(|(totals, _)| totals.trips + totals.statements > 0);
-        let mut totals: Vec<_> = used
-            .map(|(totals, requests)| ScopeTotals { requests: requests.len() as u64, ..totals.clone() })
-            .collect();
-        totals.sort_by(|a, b| (b.trips, &a.label).cmp(&(a.trips, &b.label)));
-        totals
     }
 }

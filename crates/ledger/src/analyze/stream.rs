@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use onetrip_sql::StatementKind;
 
+use super::Shared;
 use super::connections::Life;
 use super::detectors::Detectors;
 use super::event::{Event, Run};
-use super::{REQUESTS_MAX, Shared};
 use crate::driver::Recogniser;
 use crate::timeline::TripSample;
 use crate::{
@@ -15,6 +15,8 @@ use crate::{
 
 /// Drivers and ORMs show themselves within their first statements.
 const RECOGNITION_TRIPS: u64 = 256;
+/// Ids of one kind that a stream defines, at most; what is beyond is damage.
+const IDS_MAX: usize = 1 << 16;
 
 /// One connection, as far as it has been seen.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub(super) struct Stream {
     number: u32,
     names: Names,
     opened: bool,
+    /// The server let the client in.
+    entered: bool,
     opened_at: Moment,
     closed_at: Option<Moment>,
     /// User and database.
@@ -70,6 +74,7 @@ struct Trip {
     bytes_received: u64,
     template: u32,
     scope: u32,
+    request: u64,
     connect: bool,
     in_transaction: bool,
 }
@@ -149,6 +154,8 @@ impl Stream {
     pub(super) fn take(&mut self, record: Record<'_>, shared: &mut Shared) {
         match record {
             Record::Opened { at, parameters } => self.opened(at, &parameters, shared),
+            Record::Entered => self.entered(shared),
+            Record::Refused { sqlstate, message } => shared.refusals.add(sqlstate, message),
             Record::Template { id, text } => {
                 define(&mut self.names.templates, id, shared.templates.intern(text))
             }
@@ -183,7 +190,7 @@ impl Stream {
                 shared.summary.unanswered += unanswered;
             }
             // Facts about the trace itself are taken by the analyzer.
-            Record::Origin { .. } | Record::Lost { .. } => {}
+            Record::Origin { .. } | Record::Lost { .. } | Record::End => {}
         }
     }
 
@@ -233,8 +240,17 @@ impl Stream {
         shared.summary.connections += 1;
     }
 
+    fn entered(&mut self, shared: &mut Shared) {
+        if !std::mem::replace(&mut self.entered, true) {
+            shared.summary.sessions += 1;
+        }
+    }
+
     fn exchange(&mut self, exchange: &Exchange, shared: &mut Shared) {
         shared.count(exchange);
+        if exchange.kind != UnitKind::Connect {
+            self.entered(shared); // whoever works was let in
+        }
         let scope = self.names.scopes.get(exchange.scope as usize).copied().unwrap_or(0);
         if self.scope == 0 {
             self.scope = scope;
@@ -288,6 +304,7 @@ impl Stream {
                 template: main_statement(exchange)
                     .map_or(0, |statement| self.names.template(statement.template)),
                 scope,
+                request: exchange.request,
                 connect,
                 in_transaction: exchange.status != TransactionStatus::Idle,
             });
@@ -327,9 +344,7 @@ impl Stream {
         totals.trips += 1;
         totals.waited_ns += waited_ns;
         totals.waited_max_ns = totals.waited_max_ns.max(waited_ns);
-        let (scope, _) = shared.scopes.totals_mut(trip.scope);
-        scope.trips += 1;
-        scope.waited_ns += waited_ns;
+        shared.scopes.add_trip(trip.scope, trip.request, waited_ns);
     }
 
     /// The path's part of some waiting: at least one round trip of it, as fast as the kernel has seen one.
@@ -340,24 +355,31 @@ impl Stream {
 
 fn count_statements(event: &Event<'_>, shared: &mut Shared) {
     let exchange = event.exchange;
-    let runs = event.runs.len() as u64;
-    let failed =
-        exchange.statements.iter().filter(|statement| matches!(statement.outcome, Outcome::Failed(_)));
-    shared.summary.statements += runs;
-    shared.summary.errors += failed.count() as u64;
+    let (runs, cut) = (event.runs.len() as u64, exchange.cut);
+    for statement in &exchange.statements {
+        if let Outcome::Failed(state) = statement.outcome {
+            shared.summary.errors += 1;
+            *shared.errors.entry(state).or_default() += 1;
+        }
+    }
+    shared.summary.statements += runs + cut.statements;
+    shared.summary.errors += cut.failed;
     // COPY data is a unit of its own, whose statement was run by the unit before.
-    shared.summary.rows += exchange.statements.iter().map(|statement| statement.rows).sum::<u64>();
+    let rows: u64 = exchange.statements.iter().map(|statement| statement.rows).sum();
+    shared.summary.rows += rows + cut.rows;
+    let mut untold = cut.untold;
     for run in &event.runs {
+        untold += u64::from(run.statement.template != 0 && run.template == 0);
         let totals = shared.templates.totals_mut(run.template);
         totals.executions += 1;
         totals.rows += run.statement.rows;
         totals.bytes += (exchange.bytes_sent + exchange.bytes_received) / runs;
     }
-    let (scope, requests) = shared.scopes.totals_mut(event.scope);
-    scope.statements += runs;
-    if exchange.request != 0 && requests.len() < REQUESTS_MAX {
-        requests.insert(exchange.request);
-    }
+    let is_told = shared.scopes.add_statements(event.scope, exchange.request, runs + cut.statements);
+    let gaps = &mut shared.summary.gaps;
+    gaps.cut_exchanges += u64::from(cut.leaves_out());
+    gaps.untold_statements += untold;
+    gaps.unscoped_statements += cut.unscoped + u64::from(!is_told);
 }
 
 /// The statement that a unit was sent for: the last that is run, because control statements go ahead; else the first.
@@ -370,10 +392,10 @@ fn define(ids: &mut Vec<u32>, id: u32, value: u32) {
     define_with(ids, id, value, || 0);
 }
 
-/// Puts `value` at position `id`. Streams count their ids up from one; a larger step is a damaged trace.
+/// Puts `value` at position `id`. Streams count their ids up from one; where a block was lost, some are missing.
 fn define_with<T: Clone>(list: &mut Vec<T>, id: u32, value: T, empty: impl Fn() -> T) {
     let id = id as usize;
-    if id > list.len() + 1 {
+    if id > IDS_MAX {
         return;
     }
     list.resize_with((id + 1).max(list.len()), empty);

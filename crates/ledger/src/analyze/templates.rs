@@ -9,6 +9,8 @@ use crate::TemplateTotals;
 
 /// Templates known at most; further ones are counted together.
 const TEMPLATES_MAX: usize = 200_000;
+/// Bytes of their texts, at most.
+const TEMPLATE_BYTES_MAX: usize = 64 << 20;
 /// Label of what is counted together.
 const OTHERS: &str = "(other statements)";
 
@@ -17,6 +19,8 @@ const OTHERS: &str = "(other statements)";
 pub(super) struct Templates {
     ids: HashMap<Arc<str>, u32>,
     list: Vec<Template>,
+    /// Bytes of all texts.
+    bytes: usize,
     names: Names,
     lifter: Lifter,
 }
@@ -44,7 +48,8 @@ impl Default for Templates {
             totals: TemplateTotals::default(),
             impure: None,
         };
-        Self { ids: HashMap::new(), list: vec![others], names: Names::default(), lifter: Lifter::new() }
+        let (names, lifter) = (Names::default(), Lifter::new());
+        Self { ids: HashMap::new(), list: vec![others], bytes: 0, names, lifter }
     }
 }
 
@@ -55,9 +60,10 @@ impl Templates {
         if let Some(id) = self.ids.get(text.as_ref()) {
             return *id;
         }
-        if self.list.len() > TEMPLATES_MAX {
+        if self.list.len() > TEMPLATES_MAX || self.bytes + text.len() > TEMPLATE_BYTES_MAX {
             return 0;
         }
+        self.bytes += text.len();
         let facts = self.facts_of(text.as_bytes());
         let text: Arc<str> = text.into();
         let id = self.list.len() as u32;

@@ -1,5 +1,7 @@
 use super::{Record, TraceError, tags};
-use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus, UnitKind};
+use crate::{
+    Cut, Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus, UnitKind,
+};
 
 /// Two years: no trace spans more, and sums of such times do not overflow.
 const NANOS_LIMIT: u64 = 1 << 56;
@@ -10,6 +12,8 @@ const AMOUNT_LIMIT: u64 = 1 << 48;
 #[derive(Debug, Default)]
 pub struct Records {
     exchange: Exchange,
+    /// What was cut of the exchange that comes next.
+    cut: Cut,
 }
 
 /// Calls `each` for every record of a block; records of unknown kinds are passed over, as newer writers add them.
@@ -21,6 +25,7 @@ pub fn decode_block<E: From<TraceError>>(
 ) -> Result<(), E> {
     let malformed = |reason| TraceError::Malformed { stream, reason };
     let mut rest = payload;
+    records.cut = Cut::default();
     while let Some((&tag, after)) = rest.split_first() {
         let (length, after) = after.split_first_chunk::<4>().ok_or(malformed("a record has no length"))?;
         let length = u32::from_le_bytes(*length) as usize;
@@ -57,6 +62,7 @@ impl Records {
             }
             tags::EXCHANGE => {
                 body.exchange(&mut self.exchange)?;
+                self.exchange.cut = std::mem::take(&mut self.cut);
                 Record::Exchange(&self.exchange)
             }
             tags::PATH => Record::Path { at: body.moment()?, rtt_us: body.u32()?, rtt_min_us: body.u32()? },
@@ -81,6 +87,13 @@ impl Records {
             },
             tags::VERIFIED => Record::Verified { answers: body.amount()?, differed: body.amount()? },
             tags::LOST => Record::Lost { bytes: body.amount()? },
+            tags::END => Record::End,
+            tags::ENTERED => Record::Entered,
+            tags::REFUSED => Record::Refused { sqlstate: body.array()?, message: body.rest },
+            tags::CUT => {
+                self.cut = body.cut()?;
+                return Ok(None);
+            }
             _ => return Ok(None),
         }))
     }
@@ -154,6 +167,17 @@ impl<'a> Cursor<'a> {
             2 => Ok(Outcome::Skipped),
             _ => Err("an outcome is undefined"),
         }
+    }
+
+    fn cut(&mut self) -> Decoded<Cut> {
+        Ok(Cut {
+            statements: self.amount()?,
+            failed: self.amount()?,
+            rows: self.amount()?,
+            values: self.amount()?,
+            untold: self.amount()?,
+            unscoped: self.amount()?,
+        })
     }
 
     fn exchange(&mut self, exchange: &mut Exchange) -> Decoded<()> {

@@ -1,5 +1,6 @@
 use super::tags;
-use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement};
+use crate::exchange::EXCHANGE_BYTES_MAX;
+use crate::{Cut, Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps};
 
 /// Encodes the records of one stream into a block.
 ///
@@ -127,50 +128,44 @@ impl StreamEncoder {
         self.record(tags::LOST, |out| put_varint(out, bytes));
     }
 
-    /// A unit and its reply.
-    pub fn exchange(&mut self, exchange: &Exchange) {
-        self.record(tags::EXCHANGE, |out| {
-            out.push(exchange.kind as u8);
-            out.push(
-                u8::from(exchange.starts_trip)
-                    | u8::from(exchange.may_share) << 1
-                    | u8::from(!exchange.parameter_texts.is_empty()) << 2
-                    | (exchange.status as u8) << 3
-                    | u8::from(exchange.remedy.is_some()) << 5
-                    | u8::from(exchange.obstacle.is_some()) << 6,
-            );
-            if let Some(remedy) = exchange.remedy {
-                let place = Remedy::ALL.iter().position(|known| *known == remedy);
-                out.push(place.map_or(0, |place| place as u8 + 1));
-            }
-            if let Some(obstacle) = exchange.obstacle {
-                let place = Obstacle::TOLD.iter().position(|known| *known == obstacle);
-                out.push(place.map_or(0, |place| place as u8 + 1));
-            }
-            put_outcome(out, exchange.outcome);
-            put_varint(out, exchange.sent_at.0);
-            put_varint(out, exchange.first_reply_at.since(exchange.sent_at));
-            put_varint(out, exchange.last_reply_at.since(exchange.first_reply_at));
-            put_varint(out, exchange.bytes_sent);
-            put_varint(out, exchange.bytes_received);
-            put_varint(out, exchange.scope.into());
-            out.extend_from_slice(&exchange.request.to_le_bytes());
-            put_varint(out, exchange.statements.len() as u64);
-            for statement in &exchange.statements {
-                put_statement(out, statement);
-            }
-            put_varint(out, exchange.parameters.len() as u64);
-            for value in &exchange.parameters {
-                out.extend_from_slice(&value.to_le_bytes());
-            }
-            put_varint(out, exchange.results.len() as u64);
-            for value in &exchange.results {
-                out.extend_from_slice(&value.to_le_bytes());
-            }
-            for text in &exchange.parameter_texts {
-                put_bytes(out, text);
-            }
+    /// The server let the client in.
+    pub fn entered(&mut self) {
+        self.record(tags::ENTERED, |_| ());
+    }
+
+    /// The session did not come about.
+    pub fn refused(&mut self, sqlstate: [u8; 5], message: &[u8]) {
+        self.record(tags::REFUSED, |out| {
+            out.extend_from_slice(&sqlstate);
+            out.extend_from_slice(message);
         });
+    }
+
+    /// The writer ends the trace.
+    pub fn end(&mut self) {
+        self.record(tags::END, |_| ());
+    }
+
+    /// A unit and its reply. Of one that is longer than [`EXCHANGE_BYTES_MAX`] the statements are counted only.
+    pub fn exchange(&mut self, exchange: &Exchange) {
+        let begin = self.block.len();
+        self.put_exchange(exchange);
+        if self.block.len() - begin > EXCHANGE_BYTES_MAX {
+            self.block.truncate(begin);
+            self.put_exchange(&without_statements(exchange));
+        }
+    }
+
+    fn put_exchange(&mut self, exchange: &Exchange) {
+        if !exchange.cut.is_nothing() {
+            let Cut { statements, failed, rows, values, untold, unscoped } = exchange.cut;
+            self.record(tags::CUT, |out| {
+                for amount in [statements, failed, rows, values, untold, unscoped] {
+                    put_varint(out, amount);
+                }
+            });
+        }
+        self.record(tags::EXCHANGE, |out| put_exchange(out, exchange));
     }
 
     fn definition(&mut self, tag: u8, id: u32, text: &[u8]) {
@@ -188,6 +183,70 @@ impl StreamEncoder {
         body(out);
         let length = (out.len() - length_at - 4) as u32;
         out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// The exchange with all its statements counted as cut.
+fn without_statements(exchange: &Exchange) -> Exchange {
+    let mut cut = exchange.cut;
+    for statement in &exchange.statements {
+        let is_run = statement.steps.has(Steps::EXECUTE) && statement.outcome == Outcome::Done;
+        cut.statements += u64::from(is_run);
+        cut.failed += u64::from(matches!(statement.outcome, Outcome::Failed(_)));
+        cut.rows += statement.rows;
+    }
+    cut.values += exchange.parameters.len() as u64;
+    Exchange {
+        statements: Vec::new(),
+        parameters: Vec::new(),
+        results: Vec::new(),
+        parameter_texts: Vec::new(),
+        cut,
+        ..*exchange
+    }
+}
+
+/// A unit and its reply.
+fn put_exchange(out: &mut Vec<u8>, exchange: &Exchange) {
+    out.push(exchange.kind as u8);
+    out.push(
+        u8::from(exchange.starts_trip)
+            | u8::from(exchange.may_share) << 1
+            | u8::from(!exchange.parameter_texts.is_empty()) << 2
+            | (exchange.status as u8) << 3
+            | u8::from(exchange.remedy.is_some()) << 5
+            | u8::from(exchange.obstacle.is_some()) << 6,
+    );
+    if let Some(remedy) = exchange.remedy {
+        let place = Remedy::ALL.iter().position(|known| *known == remedy);
+        out.push(place.map_or(0, |place| place as u8 + 1));
+    }
+    if let Some(obstacle) = exchange.obstacle {
+        let place = Obstacle::TOLD.iter().position(|known| *known == obstacle);
+        out.push(place.map_or(0, |place| place as u8 + 1));
+    }
+    put_outcome(out, exchange.outcome);
+    put_varint(out, exchange.sent_at.0);
+    put_varint(out, exchange.first_reply_at.since(exchange.sent_at));
+    put_varint(out, exchange.last_reply_at.since(exchange.first_reply_at));
+    put_varint(out, exchange.bytes_sent);
+    put_varint(out, exchange.bytes_received);
+    put_varint(out, exchange.scope.into());
+    out.extend_from_slice(&exchange.request.to_le_bytes());
+    put_varint(out, exchange.statements.len() as u64);
+    for statement in &exchange.statements {
+        put_statement(out, statement);
+    }
+    put_varint(out, exchange.parameters.len() as u64);
+    for value in &exchange.parameters {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+    put_varint(out, exchange.results.len() as u64);
+    for value in &exchange.results {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+    for text in &exchange.parameter_texts {
+        put_bytes(out, text);
     }
 }
 

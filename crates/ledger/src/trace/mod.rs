@@ -2,11 +2,15 @@
 
 mod decode;
 mod encode;
-mod file;
+mod header;
+mod reader;
+mod writer;
 
 pub use decode::{Records, decode_block};
 pub use encode::StreamEncoder;
-pub use file::{BLOCK_BYTES_MAX, Block, TraceHeader, TraceReader, TraceWriter};
+pub use header::{BLOCK_BYTES_MAX, TraceHeader};
+pub use reader::{Block, TraceReader};
+pub use writer::TraceWriter;
 
 use crate::{Exchange, Moment};
 
@@ -31,6 +35,10 @@ pub(crate) mod tags {
     pub(crate) const IMPURE: u8 = 11;
     pub(crate) const DIFFERED: u8 = 12;
     pub(crate) const VERIFIED: u8 = 13;
+    pub(crate) const END: u8 = 14;
+    pub(crate) const CUT: u8 = 15;
+    pub(crate) const ENTERED: u8 = 16;
+    pub(crate) const REFUSED: u8 = 17;
 }
 
 /// One fact of a stream. Ids are the stream's own and are defined before they are used.
@@ -42,6 +50,15 @@ pub enum Record<'a> {
         at: Moment,
         /// Its startup parameters: user, database, settings. Never a password.
         parameters: Vec<(&'a [u8], &'a [u8])>,
+    },
+    /// The server let the client in.
+    Entered,
+    /// The session did not come about: the server refused it, or could not be reached.
+    Refused {
+        /// SQLSTATE of the error.
+        sqlstate: [u8; 5],
+        /// The error's primary message.
+        message: &'a [u8],
     },
     /// A template's text.
     Template {
@@ -122,11 +139,13 @@ pub enum Record<'a> {
         /// Names of the program that was run and of its first arguments, empty where a gateway served whoever came.
         command: &'a [u8],
     },
-    /// Blocks that could not be kept because the disk or the reader was too slow; in stream zero.
+    /// Blocks that could not be kept because the disk or the reader was too slow, or the disk was full; in stream zero.
     Lost {
         /// Bytes of records.
         bytes: u64,
     },
+    /// The writer ended the trace; in stream zero.
+    End,
 }
 
 /// Why a trace cannot be read or written.
@@ -154,6 +173,28 @@ pub enum TraceError {
         path: String,
         /// Its version.
         found: u16,
+    },
+    /// Something else would be overwritten.
+    #[error(
+        "{path} is there and is not a trace: it is not overwritten. Name another file, or remove it first"
+    )]
+    NotReplaced {
+        /// The file.
+        path: String,
+    },
+    /// Two writers on one file.
+    #[error("{path} is being written by another onetrip: name another file")]
+    Taken {
+        /// The file.
+        path: String,
+    },
+    /// A block that no reader takes.
+    #[error("a block of stream {stream} has {bytes} bytes: that is too long for a trace")]
+    TooLong {
+        /// The block's stream.
+        stream: u32,
+        /// Bytes of its payload.
+        bytes: usize,
     },
     /// A block's checksum is right and its content is not: the writer had a bug, or the file was made by hand.
     #[error("a block of stream {stream} holds a malformed record: {reason}")]

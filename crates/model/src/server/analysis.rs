@@ -1,5 +1,6 @@
 //! What a statement's columns and parameters are.
 
+use onetrip_sql::purity::SessionQuestion;
 use onetrip_wire::pg::{Column, Format, Formats, RowDescription, backend, frame};
 
 use super::failure::Failure;
@@ -56,7 +57,12 @@ pub(crate) fn analyze(statement: &Statement, declared: &[u32]) -> Result<Analyze
             types.returning(change.table, &change.returning)?
         }
         Statement::Show(name) => Some(vec![Described::plain(super::settings::shown(name), Type::Text)]),
-        Statement::Question(question) => Some(question_columns(question)),
+        Statement::Question(question) => {
+            if let Question::Lookup(lookup) = question {
+                types.parameters.extend(lookup.sql().contains("$1").then_some(Some(Type::Text)));
+            }
+            Some(question_columns(question))
+        }
         _ => None,
     };
     let parameters = types.parameters.into_iter().map(|kind| kind.ok_or_else(undetermined));
@@ -68,10 +74,12 @@ fn undetermined() -> Failure {
 }
 
 fn question_columns(question: &Question) -> Vec<Described> {
+    use SessionQuestion as Q;
     let count = match question {
-        Question::State => 4,
-        Question::Catalogue => 5,
-        Question::Names | Question::Cursor(_) => 1,
+        Question::Session(Q::State) => 5,
+        Question::Session(Q::Plain) => 2,
+        Question::Session(Q::Settings | Q::Names | Q::Cursor(_)) => 1,
+        Question::Lookup(lookup) => lookup.column_count(),
     };
     (0..count).map(|_| Described::plain("?column?", Type::Text)).collect()
 }

@@ -2,44 +2,77 @@
 
 use std::sync::Arc;
 
+use onetrip_sql::purity::{Column, Columns, ObjectName, SessionQuestion, SmallDatabase};
+
 use super::backend::{Backend, Output};
 use super::rows::Row;
-use super::schema::{self, TABLES};
+use super::schema::{self, TABLES, TableOf};
 use super::syntax::Question;
-use super::value::Value;
+use super::value::{Type, Value};
 
-pub(crate) fn answer(backend: &Backend, question: &Question) -> Output {
+/// The collation of text columns.
+const DEFAULT_COLLATION: u32 = 100;
+
+/// What a question is answered by; a lookup has a parameter.
+pub(crate) fn answer(backend: &mut Backend, question: &Question, parameters: &[Value]) -> Output {
+    let truth = |is: bool| row(&[Some(if is { "true" } else { "false" })]);
     let rows = match question {
-        Question::State => {
-            vec![row(&[Some("{pg_catalog,public}"), Some("onetrip"), Some("f"), Some("16384")])]
-        }
+        Question::Session(SessionQuestion::State) => vec![state(backend)],
+        Question::Session(SessionQuestion::Settings) => vec![row(&[Some(&backend.settings.digest())])],
         // The model has no PREPARE.
-        Question::Names => vec![row(&[Some("f")])],
-        Question::Cursor(name) => {
+        Question::Session(SessionQuestion::Names) => vec![truth(false)],
+        Question::Session(SessionQuestion::Cursor(name)) => {
             let portal = backend.portals.get(name.as_bytes());
-            let goes_back = |goes_back| row(&[Some(if goes_back { "t" } else { "f" })]);
-            portal.map(|portal| goes_back(portal.goes_back)).into_iter().collect()
+            portal.map(|portal| truth(portal.goes_back)).into_iter().collect()
         }
-        Question::Catalogue => catalogue(),
+        Question::Session(SessionQuestion::Plain) => {
+            let set = |(name, value)| {
+                let limit = backend.settings.get("statement_timeout").ok()?.to_owned();
+                backend.settings.set(name, Some(value), true).ok()?;
+                Some(row(&[Some(&limit), Some(value)]))
+            };
+            SessionQuestion::plain_settings().filter_map(set).collect()
+        }
+        Question::Lookup(lookup) => {
+            let parameter = parameters.first().and_then(Value::text);
+            let rows = database().answer(*lookup, parameter.as_deref()).unwrap_or_default();
+            rows.iter().map(|found| row(&found.iter().map(Option::as_deref).collect::<Vec<_>>())).collect()
+        }
     };
     Output { rows, tag: "SELECT".to_owned(), ..Output::default() }
 }
 
-fn catalogue() -> Vec<Row> {
-    let mut rows = vec![
-        row(&[Some("v"), None, Some("150000"), None, None]),
-        row(&[Some("u"), None, Some("onetrip"), None, None]),
-        row(&[Some("l"), None, Some("onetrip"), None, None]),
-        row(&[Some("s"), None, Some("pg_catalog"), Some("1"), None]),
-        row(&[Some("s"), None, Some("public"), Some("2"), None]),
-        row(&[Some("d"), None, None, Some(""), None]),
-        row(&[Some("f"), Some("public"), Some("side"), Some("1"), None]),
-    ];
-    for (number, table) in TABLES.iter().enumerate() {
-        let oid = schema::oid(number).to_string();
-        rows.push(row(&[Some("r"), Some("public"), Some(table.name), Some("r"), Some(&oid)]));
+fn state(backend: &Backend) -> Row {
+    let process_id = backend.number.to_string();
+    let path = "{pg_catalog,public}";
+    row(&[path, "onetrip", "false", "7000/16384", &process_id].map(Some))
+}
+
+fn database() -> SmallDatabase {
+    let tables = TABLES.iter().enumerate().map(|(number, table)| (schema::oid(number), columns(table)));
+    SmallDatabase {
+        version: 150_000,
+        tables: tables.collect(),
+        functions: vec![("public".into(), "side".into(), Some(Type::Int4.oid()))],
+        moves_cursors: false,
+        takes_locks: false,
     }
-    rows
+}
+
+fn columns(table: &TableOf) -> Columns {
+    let column = |(number, (name, kind, _)): (i16, &(&str, Type, bool))| Column {
+        name: (*name).into(),
+        number,
+        type_oid: kind.oid(),
+        base_oid: 0,
+        collation_oid: if *kind == Type::Text { DEFAULT_COLLATION } else { 0 },
+        is_virtual: false,
+        prefetch: None,
+    };
+    Columns {
+        relation: ObjectName::qualified("public", table.name),
+        columns: (1..).zip(table.columns).map(column).collect(),
+    }
 }
 
 fn row(values: &[Option<&str>]) -> Row {

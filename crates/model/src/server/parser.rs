@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onetrip_sql::purity::CATALOGUE_QUERY;
+use onetrip_sql::purity::{Lookup, SessionQuestion};
 
 use super::failure::Failure;
 use super::lexer::{Token, tokens};
@@ -32,17 +32,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Statement>, Failure> {
 }
 
 fn question(text: &str) -> Option<Question> {
-    match text {
-        CATALOGUE_QUERY => Some(Question::Catalogue),
-        _ if text.starts_with("SELECT pg_catalog.current_schemas(true)") => Some(Question::State),
-        _ if text.starts_with("SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements") => {
-            Some(Question::Names)
-        }
-        _ => {
-            let name = text.strip_prefix("SELECT is_scrollable")?.split('\'').nth(1)?;
-            Some(Question::Cursor(name.to_owned()))
-        }
-    }
+    let about_session = || SessionQuestion::of_sql(text).map(Question::Session);
+    Lookup::of_sql(text).map(Question::Lookup).or_else(about_session)
 }
 
 struct Parser {
@@ -189,6 +180,8 @@ impl Parser {
                 modes.read_only = Some(true);
             } else if self.word("read write") {
                 modes.read_only = Some(false);
+            } else if self.any_of(&["not deferrable", "deferrable"]) {
+                // It only waits at SERIALIZABLE.
             } else if !self.takes(",") {
                 return Ok(modes);
             }

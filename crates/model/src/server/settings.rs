@@ -3,7 +3,7 @@
 use super::failure::Failure;
 
 /// Name, first value, and whether the client is told of changes.
-const SETTINGS: [(&str, &str, bool); 9] = [
+const SETTINGS: [(&str, &str, bool); 15] = [
     ("application_name", "", true),
     ("timezone", "UTC", true),
     ("default_transaction_isolation", "read committed", false),
@@ -11,6 +11,12 @@ const SETTINGS: [(&str, &str, bool); 9] = [
     ("statement_timeout", "0", false),
     ("work_mem", "4MB", false),
     ("enable_hashjoin", "on", false),
+    ("enable_indexscan", "on", false),
+    ("enable_seqscan", "on", false),
+    ("enable_nestloop", "on", false),
+    ("enable_bitmapscan", "on", false),
+    ("max_parallel_workers_per_gather", "2", false),
+    ("jit", "on", false),
     ("transaction_isolation", "read committed", false),
     ("transaction_read_only", "off", false),
 ];
@@ -149,6 +155,12 @@ impl Settings {
     pub(crate) fn lock_timeout(&self) -> Option<u64> {
         let text = self.get("lock_timeout").ok()?.trim_end_matches("ms");
         text.parse::<u64>().ok().filter(|ms| *ms > 0).map(|ms| ms * 1_000_000)
+    }
+
+    /// Those that an answer to a Parse may depend on.
+    pub(crate) fn digest(&self) -> String {
+        const SHAPING: [&str; 1] = ["timezone"];
+        SHAPING.into_iter().filter_map(|name| self.get(name).ok()).collect::<Vec<_>>().join("|")
     }
 
     pub(crate) fn all(&self) -> String {

@@ -98,6 +98,7 @@ impl Backend {
             Statement::Lock { tables, is_exclusive, nowait } => {
                 done!(self.lock_tables(world, tables, *is_exclusive, *nowait))
             }
+            Statement::Question(question) => catalogue::answer(self, question, parameters),
             other => self.utility(world, other)?,
         };
         if output.columns.is_none() {
@@ -264,7 +265,6 @@ impl Backend {
                 let row: Row = Arc::new([Value::Text(self.show(name)?.into())]);
                 Ok(Output { rows: vec![row], ..tagged("SHOW") })
             }
-            Statement::Question(question) => Ok(catalogue::answer(self, question)),
             other => self.cursors(world, other),
         }
     }

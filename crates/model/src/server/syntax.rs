@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use onetrip_sql::purity::{Lookup, SessionQuestion};
+
 use super::schema::Table;
 use super::value::Type;
 
@@ -63,11 +65,10 @@ pub(crate) enum Statement {
 /// What a session of onetrip asks beside the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
-    State,
-    Catalogue,
-    Names,
-    /// Whether the cursor of this name goes backward.
-    Cursor(String),
+    /// About itself.
+    Session(SessionQuestion),
+    /// About the catalogue.
+    Lookup(Lookup),
 }
 
 /// What BEGIN and SET TRANSACTION say.

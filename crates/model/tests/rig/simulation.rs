@@ -118,7 +118,10 @@ impl Simulation {
                 verify: None,
                 lobs: Arc::default(),
                 isolation: None,
+                question_burst: Duration::from_secs(60),
+                texts: Default::default(),
                 private: (0x5eed_0000 + number as u64).to_be_bytes(),
+                overflow: None,
             };
             Some(Gate { session: Session::new(config), up: Vec::new(), down: Vec::new() })
         };

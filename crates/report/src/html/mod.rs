@@ -51,7 +51,7 @@ struct Page {
 
 pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
     let times = view::times(report.summary);
-    let drawn = report.prices.map(|prices| &prices.curve);
+    let drawn = report.prices().map(|prices| &prices.curve);
     let curve = drawn.and_then(view::curve);
     let findings = view::findings(report);
     let waterfall = data::waterfall(report.summary, timeline);
@@ -72,7 +72,7 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
     let data = data::script_data(curve.as_ref().and(drawn), waterfall.as_ref());
     let page = Page {
         headline: crate::clean::tied(&report.headline()),
-        mood: match (report.summary.connections, report.is_worth_doing()) {
+        mood: match (report.summary.sessions, report.is_worth_doing()) {
             (0, _) => "unreached",
             (_, true) => "worth",
             (_, false) => "calm",
@@ -84,7 +84,7 @@ pub(crate) fn render(report: &Report<'_>, timeline: &Timeline) -> String {
         contents,
         times,
         curve,
-        bandwidth: report.prices.and_then(view::bandwidth),
+        bandwidth: report.prices().and_then(view::bandwidth),
         findings,
         findings_more: view::findings_more(report),
         waterfall_lead: waterfall.map(|waterfall| waterfall.lead),

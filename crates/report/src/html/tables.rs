@@ -1,12 +1,14 @@
 //! Tables of the page: numbers, then a text.
 
-use onetrip_ledger::compare::{Change, Comparison};
+use onetrip_ledger::judge::compare::Change;
+use onetrip_ledger::judge::{Comparison, Verdict};
 use serde::Serialize;
 
 use super::view::Statement;
 use crate::Report;
 use crate::number::{count, counted, difference, duration};
-use crate::text::{judgement, network, scope_name};
+use crate::text::{is_of_tests, network, scope_name};
+use crate::verdict::{sentence, word};
 
 /// Statements, scopes and budgets listed.
 const ROWS_MAX: usize = 100;
@@ -46,7 +48,7 @@ pub(super) fn tables(report: &Report<'_>) -> Vec<Table> {
             .into_iter()
             .flatten()
             .collect();
-    if let Some(comparison) = report.comparison {
+    if let Some(comparison) = report.comparison() {
         tables.push(changes(comparison));
     }
     tables
@@ -91,18 +93,21 @@ fn scopes(report: &Report<'_>) -> Option<Table> {
             } else {
                 "–".into()
             },
+            if scope.requests > 0 { count(scope.request_trips_median) } else { "–".into() },
+            if scope.requests > 0 { count(scope.request_trips_max) } else { "–".into() },
         ],
         text: Statement::up_to(&scope_name(&scope.label), SCOPE_MAX),
         is_sql: false,
         class: "",
     });
-    (scopes.len() > 1).then(|| Table {
+    let (one, many) = if is_of_tests(report) { ("test", "Tests") } else { ("scope", "Scopes") };
+    (scopes.len() > 1 || is_of_tests(report)).then(|| Table {
         id: "scopes",
-        short: "Scopes",
-        title: "Scopes".into(),
+        short: many,
+        title: many.into(),
         lead: "What the work was for, most trips first.".into(),
-        columns: vec!["trips", "statements", "waited", "requests", "trips each"],
-        text: "scope",
+        columns: vec!["trips", "statements", "waited", "requests", "trips each", "median", "most"],
+        text: one,
         rows: rows.collect(),
         more: more(scopes.len(), ROWS_MAX, "more scope", "more scopes"),
     })
@@ -144,19 +149,14 @@ fn plain((numbers, text): (Vec<String>, String)) -> Row {
 }
 
 fn budgets(report: &Report<'_>) -> Option<Table> {
-    let row = |kept: bool, text: String| Row {
+    let verdicts = report.worst_first();
+    let row = |verdict: &&Verdict| Row {
         numbers: Vec::new(),
-        text: Statement::up_to(&text, SCOPE_MAX),
+        text: Statement::up_to(&sentence(verdict), SCOPE_MAX),
         is_sql: false,
-        class: if kept { "kept" } else { "broken" },
+        class: word(verdict.ruling),
     };
-    let verdicts =
-        report.verdicts.iter().map(|verdict| row(verdict.kept, judgement(verdict, report.summary)));
-    let rules = report.fail_on.iter().map(|code| {
-        let found = report.finds(*code);
-        row(!found, format!("{code} {}: {}", code.title(), if found { "found" } else { "not found" }))
-    });
-    let all = report.verdicts.len() + report.fail_on.len();
+    let all = verdicts.len();
     (all > 0).then(|| Table {
         id: "budgets",
         short: "Budgets",
@@ -164,7 +164,7 @@ fn budgets(report: &Report<'_>) -> Option<Table> {
         lead: String::new(),
         columns: Vec::new(),
         text: "limit",
-        rows: verdicts.chain(rules).take(ROWS_MAX).collect(),
+        rows: verdicts.iter().take(ROWS_MAX).map(row).collect(),
         more: more(all, ROWS_MAX, "more budget", "more budgets"),
     })
 }

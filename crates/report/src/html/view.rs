@@ -158,7 +158,7 @@ pub(super) fn facts(report: &Report<'_>) -> Vec<Fact> {
 
 /// What keeps counts from being exact, and what the packets say of the path's troubles.
 pub(super) fn doubts(report: &Report<'_>) -> Vec<String> {
-    let mut doubts = text::doubts(report.summary);
+    let mut doubts = text::doubts(report);
     if let Some(network) = report.network {
         doubts.extend(text::network::problems(&network.totals));
         doubts.extend(text::network::doubts(&network.capture));
@@ -243,7 +243,7 @@ pub(super) fn histogram(histogram: &Histogram) -> Option<HistogramView> {
 }
 
 pub(super) fn findings(report: &Report<'_>) -> Vec<FindingView> {
-    let rtt_ns = report.prices.and_then(Prices::target).map(|price| price.rtt_ns);
+    let rtt_ns = report.prices().and_then(Prices::target).map(|price| price.rtt_ns);
     report.summary.findings.iter().take(FINDINGS_MAX).map(|found| finding(found, rtt_ns)).collect()
 }
 

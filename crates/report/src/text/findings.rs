@@ -70,7 +70,7 @@ impl Head {
 
 /// The round-trip time that findings are priced at, in nanoseconds.
 fn target(report: &Report<'_>) -> Option<u64> {
-    report.prices.and_then(Prices::target).map(|price| price.rtt_ns)
+    report.prices().and_then(Prices::target).map(|price| price.rtt_ns)
 }
 
 /// What the fix saves at that round-trip time.

@@ -14,7 +14,6 @@ use crate::clean::{clean, statement_text, wrap};
 use crate::number::{count, duration};
 
 pub(crate) use distance::bandwidth;
-pub(crate) use outcome::judgement;
 pub(crate) use overview::{all_time, doubts, facts, parts};
 pub use paint::Style;
 
@@ -33,16 +32,16 @@ struct Page {
 pub(crate) fn render(report: &Report<'_>, style: Style) -> String {
     let mut page = Page { style, lines: Vec::new() };
     page.paragraph(&report.headline(), |line| style.bold(line));
-    let connected = report.summary.trips.total > 0 || report.summary.connections > 0;
-    if !connected {
+    let (summary, is_open) = (report.summary, report.summary.sessions > 0);
+    if summary.trips.total == 0 && summary.connections == 0 {
         for line in report.how_to_connect.lines() {
             page.paragraph(line, str::to_owned);
         }
     }
     overview::show(report, &mut page);
-    if connected {
-        overview::show_times(report.summary, &mut page);
-        if let Some(prices) = report.prices {
+    if is_open {
+        overview::show_times(summary, &mut page);
+        if let Some(prices) = report.prices() {
             distance::show(prices, &mut page);
         }
         if let Some(network) = report.network {
@@ -63,7 +62,7 @@ pub(crate) fn render(report: &Report<'_>, style: Style) -> String {
 pub(crate) fn render_forecast(report: &Report<'_>, style: Style) -> String {
     let mut page = Page { style, lines: Vec::new() };
     page.paragraph(&report.headline(), |line| style.bold(line));
-    if let Some(prices) = report.prices {
+    if let Some(prices) = report.prices() {
         distance::show(prices, &mut page);
     }
     let mut text = page.lines.join("\n");
@@ -146,25 +145,33 @@ fn show_statements(report: &Report<'_>, page: &mut Page) {
 
 fn show_scopes(report: &Report<'_>, page: &mut Page) {
     let scopes = &report.summary.scopes;
-    if scopes.len() < 2 {
+    if scopes.len() < 2 && !is_of_tests(report) {
         return;
     }
     let requests = scopes.iter().any(|scope| scope.requests > 0);
-    page.heading("Scopes, most trips first");
+    page.heading(if is_of_tests(report) { "Tests, most trips first" } else { "Scopes, most trips first" });
     let rows = scopes.iter().take(ROWS_MAX).map(|scope| {
         let mut numbers = vec![count(scope.trips), count(scope.statements), duration(scope.waited_ns)];
         if requests {
-            numbers.push(if scope.requests > 0 { count(scope.requests) } else { String::new() });
+            let each = format!("{}/{}", count(scope.request_trips_median), count(scope.request_trips_max));
+            let of_requests = [count(scope.requests), each];
+            numbers.extend(of_requests.map(|cell| if scope.requests > 0 { cell } else { String::new() }));
         }
         (numbers, scope_name(&scope.label))
     });
     let columns: &[&str] = if requests {
-        &["trips", "statements", "waited", "requests"]
+        &["trips", "statements", "waited", "requests", "median/most"]
     } else {
         &["trips", "statements", "waited"]
     };
-    page.table(&Table { columns, text: "scope", rows: rows.collect() });
-    page.left_out(ROWS_MAX, scopes.len(), "scopes");
+    let (one, many) = if is_of_tests(report) { ("test", "tests") } else { ("scope", "scopes") };
+    page.table(&Table { columns, text: one, rows: rows.collect() });
+    page.left_out(ROWS_MAX, scopes.len(), many);
+}
+
+/// Whether scopes are tests.
+pub(crate) fn is_of_tests(report: &Report<'_>) -> bool {
+    report.run.is_some_and(|run| run.has_tests)
 }
 
 /// What a scope is called.

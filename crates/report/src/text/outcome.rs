@@ -1,56 +1,48 @@
 //! Budgets, and what differs from an earlier run.
 
-use onetrip_ledger::budget::Verdict;
-use onetrip_ledger::compare::Change;
-use onetrip_ledger::{Code, Summary};
+use onetrip_ledger::judge::compare::Change;
+use onetrip_ledger::judge::{Ruling, Verdict};
 
-use super::{Page, ROWS_MAX, Table, scope_name};
+use super::{Page, ROWS_MAX, Table};
 use crate::Report;
-use crate::clean::{clean, wrap};
+use crate::clean::wrap;
 use crate::number::{count, difference, percent};
+use crate::verdict::sentence;
+
+/// Verdicts listed, unless more were not kept.
+const VERDICTS_MAX: usize = 20;
 
 pub(super) fn show_budgets(report: &Report<'_>, page: &mut Page) {
-    if report.verdicts.is_empty() && report.fail_on.is_empty() {
+    if report.verdicts().is_empty() {
         return;
     }
     page.heading("Budgets");
-    for verdict in report.verdicts {
-        show_rule(page, verdict.kept, &judgement(verdict, report.summary));
+    // What is wrong comes first; of a long list of what was kept the end is left out.
+    let verdicts = report.worst_first();
+    let wrong = verdicts.iter().filter(|verdict| verdict.ruling != Ruling::Kept).count();
+    let shown = verdicts.len().min(wrong.max(VERDICTS_MAX));
+    for verdict in &verdicts[..shown] {
+        show_rule(page, verdict);
     }
-    for code in report.fail_on {
-        let found = report.finds(*code);
-        let what = if found { "found" } else { "not found" };
-        show_rule(page, !found, &format!("{code} {}: {what}", code.title()));
-    }
+    page.left_out(shown, verdicts.len(), "that were kept");
 }
 
-/// A budget and what was counted, as a sentence.
-pub(crate) fn judgement(verdict: &Verdict, summary: &Summary) -> String {
-    let counted = count(verdict.counted);
-    let counted = match verdict.measure.parse::<Code>() {
-        Ok(code) => format!("{counted} avoidable trips of {code} {}", code.title()),
-        Err(_) => format!("{counted} {}", clean(&verdict.measure).replace('-', " ")),
-    };
-    let scope = verdict.scope.as_ref().map(|scope| format!(" in {}", scope_name(scope))).unwrap_or_default();
-    let lost = match (verdict.kept, summary.lost_bytes) {
-        (false, 1..) => ", and records were lost",
-        _ => "",
-    };
-    format!("{counted}{scope}, {} allowed{lost}", count(verdict.most))
-}
-
-fn show_rule(page: &mut Page, kept: bool, text: &str) {
+fn show_rule(page: &mut Page, verdict: &Verdict) {
     let style = page.style;
-    let verdict = if kept { style.good("kept  ") } else { style.bad("BROKEN") };
-    let mut lead = format!("  {verdict}  ");
-    for line in wrap(text, super::LINE_MAX - 10, 2) {
+    let word = match verdict.ruling {
+        Ruling::Kept => style.good("kept    "),
+        Ruling::Unjudged => style.bad("UNJUDGED"),
+        Ruling::Broken => style.bad("BROKEN  "),
+    };
+    let mut lead = format!("  {word}  ");
+    for line in wrap(&sentence(verdict), super::LINE_MAX - 12, 3) {
         page.line(format!("{lead}{line}"));
-        lead = " ".repeat(10);
+        lead = " ".repeat(12);
     }
 }
 
 pub(super) fn show_comparison(report: &Report<'_>, page: &mut Page) {
-    let Some(comparison) = report.comparison else { return };
+    let Some(comparison) = report.comparison() else { return };
     let trips = comparison.trips;
     let share = match trips.before {
         0 => String::new(),

@@ -1,11 +1,11 @@
 //! What ran, what was counted, where the time went.
 
-use onetrip_ledger::{Difference, PathTimes, Summary};
+use onetrip_ledger::{Difference, Gaps, PathTimes, Summary};
 
 use super::Page;
-use crate::Report;
 use crate::clean::{clean, cut, statement_text};
 use crate::number::{bound, bytes, count, counted, duration, percent};
+use crate::{Report, RunInfo};
 
 /// Width of the labels.
 const LABELS: usize = 11;
@@ -22,7 +22,7 @@ pub(super) fn show(report: &Report<'_>, page: &mut Page) {
     for (label, text) in facts {
         page.labelled(2, &format!("{label:<LABELS$}"), &text);
     }
-    let doubts = doubts(report.summary);
+    let doubts = doubts(report);
     if !doubts.is_empty() {
         page.line("");
     }
@@ -38,7 +38,17 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(run) = report.run {
         if !run.command.is_empty() {
-            facts.push(("program", program(&run.command, run.exit_code)));
+            facts.push(("program", program(run)));
+        }
+        if let Some(redirected) = &run.redirected {
+            let connections = match redirected.connections {
+                Some(connections) => counted(connections, "connection", "connections"),
+                None => "connections".to_owned(),
+            };
+            facts.push(("redirected", format!("{connections} to the gateway, by {}", redirected.by)));
+        }
+        if !run.pointed.is_empty() {
+            facts.push(("environment", format!("{} pointed at the gateway", run.pointed.join(", "))));
         }
     }
     if !summary.upstream.is_empty() {
@@ -62,11 +72,13 @@ pub(crate) fn facts(report: &Report<'_>) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn program(command: &[String], exit_code: Option<i32>) -> String {
-    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
-    match exit_code {
-        Some(code) => format!("{}  (exit code {code})", words.join(" ")),
-        None => words.join(" "),
+fn program(run: &RunInfo) -> String {
+    let words: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();
+    let words = words.join(" ");
+    match (run.exit_code, run.signal) {
+        (Some(code), _) => format!("{words}  (exit code {code})"),
+        (None, Some(signal)) => format!("{words}  (ended by signal {signal})"),
+        (None, None) => words,
     }
 }
 
@@ -145,7 +157,8 @@ fn volume(summary: &Summary) -> String {
 }
 
 /// What keeps a count from being exact, or a reader from trusting it: one line each.
-pub(crate) fn doubts(summary: &Summary) -> Vec<String> {
+pub(crate) fn doubts(report: &Report<'_>) -> Vec<String> {
+    let summary = report.summary;
     let mut doubts: Vec<String> = summary
         .differences
         .iter()
@@ -175,13 +188,53 @@ pub(crate) fn doubts(summary: &Summary) -> Vec<String> {
     say(summary.unanswered, "unit", "units", "never answered: the connection ended first");
     say(summary.unasked_replies, "reply", "replies", "that nobody asked for, forwarded");
     say(summary.undecoded, "message", "messages", "that did not decode, forwarded");
-    if summary.lost_bytes > 0 {
-        doubts.push(format!(
-            "≥: {} of records lost, as the disk or the reader was too slow; all counts are lower bounds",
-            bytes(summary.lost_bytes)
-        ));
+    doubts.extend(gaps(&summary.gaps));
+    if let Some(error) = report.run.and_then(|run| run.trace_error.as_ref()) {
+        doubts.push(format!("the trace does not hold the whole run: {}; the counts here do", clean(error)));
     }
     doubts
+}
+
+/// What is missing from the records: one line each.
+fn gaps(gaps: &Gaps) -> Vec<String> {
+    let mut said = Vec::new();
+    if gaps.lost_bytes > 0 {
+        said.push(format!(
+            "≥: {} of records lost, as the disk was full, or it or the reader too slow; all counts are lower bounds",
+            bytes(gaps.lost_bytes)
+        ));
+    }
+    if gaps.damaged_blocks > 0 {
+        let places = counted(gaps.damaged_blocks, "place", "places");
+        let size = bytes(gaps.damaged_bytes);
+        said.push(format!("≥: the trace is damaged in {places}, {size}; all counts are lower bounds"));
+    }
+    if gaps.is_open {
+        let tail = match gaps.tail_bytes {
+            0 => String::new(),
+            tail => format!(", and its last {tail} bytes are no complete block"),
+        };
+        said.push(format!(
+            "the trace has no end: it is still being written, or its writer was killed{tail}; what is there is counted"
+        ));
+    }
+    if gaps.cut_exchanges > 0 {
+        let units = counted(gaps.cut_exchanges, "unit was", "units were");
+        said.push(format!(
+            "{units} too long to be kept whole (1 MiB); counted in full, findings may miss a part"
+        ));
+    }
+    if gaps.untold_statements > 0 {
+        let runs = counted(gaps.untold_statements, "statement", "statements");
+        said.push(format!(
+            "{runs} not told apart, as there are too many different ones; findings may miss some"
+        ));
+    }
+    if gaps.unscoped_statements > 0 {
+        let runs = counted(gaps.unscoped_statements, "statement", "statements");
+        said.push(format!("scopes or requests of {runs} not told apart, as there are too many"));
+    }
+    said
 }
 
 /// All of it.

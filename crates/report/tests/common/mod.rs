@@ -4,8 +4,10 @@
 pub(crate) mod page;
 
 use onetrip_ledger::findings::advice;
+use onetrip_ledger::judge::{Base, Increase, Limit, Rules};
 use onetrip_ledger::{
-    Code, Driver, Evidence, Finding, Obstacle, PathTimes, ScopeTotals, Summary, TemplateTotals, TripTotals,
+    Code, Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, ScopeTotals, Summary, TemplateTotals,
+    TripTotals,
 };
 
 pub(crate) const EMPLOYEES: &str = "SELECT emp_no, first_name, last_name FROM employees ORDER BY emp_no";
@@ -51,6 +53,7 @@ pub(crate) fn story() -> Summary {
     Summary {
         trips: TripTotals { total: 406, connect: 3, may_share: 0 },
         connections: 1,
+        sessions: 1,
         units: 406,
         statements: 403,
         rows: 4_200,
@@ -77,6 +80,7 @@ pub(crate) fn calm() -> Summary {
     Summary {
         trips: TripTotals { total: 23, connect: 3, may_share: 0 },
         connections: 1,
+        sessions: 1,
         units: 23,
         statements: 20,
         rows: 1_204,
@@ -113,8 +117,10 @@ pub(crate) fn crowded() -> Summary {
     Summary {
         trips: TripTotals { total: 31_734, connect: 144, may_share: 212 },
         connections: 36,
+        sessions: 36,
         open_connections: 2,
         errors: 17,
+        errors_by_state: vec![("40001".into(), 12), ("57014".into(), 5)],
         statements: 31_590,
         rows: 1_048_576,
         bytes_received: 1_240_000_000,
@@ -123,7 +129,7 @@ pub(crate) fn crowded() -> Summary {
         unasked_replies: 1,
         undecoded: 3,
         unanswered: 2,
-        lost_bytes: 12_288,
+        gaps: Gaps { lost_bytes: 12_288, damaged_blocks: 1, damaged_bytes: 900, ..Gaps::default() },
         drivers: [(Driver::Django, 30), (Driver::Pgjdbc, 5), (Driver::Unknown, 1)].into(),
         templates: (1..=14_u64)
             .map(|number| {
@@ -145,6 +151,8 @@ pub(crate) fn crowded() -> Summary {
                 statements: trips - 20,
                 waited_ns: trips * 5_300_000,
                 requests: if label.is_empty() { 0 } else { trips / 200 },
+                request_trips_median: 190,
+                request_trips_max: 412,
             })
             .collect(),
         findings: vec![
@@ -222,5 +230,20 @@ pub(crate) fn crowded() -> Summary {
             ),
         ],
         ..base
+    }
+}
+
+/// Rules of every kind, with an earlier run to compare with.
+pub(crate) fn rules(before: &Summary) -> Rules {
+    let mut limits: Vec<Limit> =
+        ["trips=200", "OT003=0", "work-trips=50000"].map(|text| text.parse().unwrap()).into();
+    limits.push(Limit { scope: Some("orders/list".into()), ..limits[0].clone() });
+    limits.push(Limit { scope: Some("orders/lost".into()), ..limits[0].clone() });
+    Rules {
+        limits,
+        fail_on: vec![Code::Loop, Code::TinyFetch],
+        base: Some(Base::of("yesterday.trace", before)),
+        max_increase: Some(Increase::Percent(5_000)),
+        ..Rules::default()
     }
 }

@@ -21,9 +21,8 @@ use onetrip_wire::pg::{
     TransactionStatus as WireStatus, backend, encode_ready_for_query, frame, frontend,
 };
 
-use super::facts::ISOLATION_QUERY;
 use super::grammar::Kind;
-use super::inquiry::Question;
+use super::inquiry::Inquiries;
 use super::{Rule, grammar};
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
@@ -149,8 +148,7 @@ impl Session {
         if !is_alone || !self.is_in_place(&control.kind) || self.is_refused(&control.kind) {
             return None;
         }
-        let asks_for_level = matches!(control.kind, Kind::Begin { .. }) && self.needs_level();
-        self.send_begin(text, asks_for_level);
+        self.send_begin(text);
         let reply_at = self.to_client.len();
         CommandComplete { tag: control.tag }.encode(&mut self.to_client);
         encode_ready_for_query(&mut self.to_client, WireStatus::Active);
@@ -164,7 +162,7 @@ impl Session {
         self.status = TransactionStatus::Active;
         self.book_answered(now);
         match control.kind {
-            Kind::Begin { .. } => self.transaction_begins(text.begins_safe),
+            Kind::Begin { .. } => self.transaction_begins(now, text.begins_safe),
             Kind::Savepoint(name) => self.begin.save(name),
             Kind::Release(_) => {
                 self.begin.savepoints.pop();
@@ -222,7 +220,7 @@ impl Session {
     }
 
     /// Sends the BEGIN so that nothing behind it runs if it fails (rule B6).
-    fn send_begin(&mut self, text: &[u8], asks_for_level: bool) {
+    fn send_begin(&mut self, text: &[u8]) {
         self.begin.state = State::Sent { followed: false };
         let out = &mut self.to_server;
         let expected: &[Expect] = if Rule::Frame.is_kept() {
@@ -241,9 +239,6 @@ impl Session {
         };
         for expect in expected {
             self.queue.sent(Due::own(Owner::Begin, *expect));
-        }
-        if asks_for_level {
-            self.ask(Question::Isolation, ISOLATION_QUERY, false);
         }
         if Rule::Frame.is_kept() {
             frame(&mut self.to_server, frontend::FLUSH, |_| ());
@@ -312,7 +307,10 @@ impl Session {
     pub(crate) fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
         let is_notification = tag == backend::NOTIFICATION_RESPONSE;
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
-        if tag == backend::NOTICE_RESPONSE && self.keep_notice(message) {
+        if Inquiries::is_next(self.queue.front()) && !is_notification {
+            return self.keep_from_question(tag, message);
+        }
+        if tag == backend::NOTICE_RESPONSE && self.keep_notice(message)? {
             return Ok(Verdict::Replace(message.len()));
         }
         if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {
@@ -324,6 +322,20 @@ impl Session {
             return Err(SessionError::TooMuchKept);
         }
         kept.extend_from_slice(message);
+        Ok(Verdict::Replace(message.len()))
+    }
+
+    /// Something that the server says while it answers a question of the session's. A notice is about the question, and
+    /// nobody's (rule K2); a parameter that changed is the program's to know with its next answer.
+    fn keep_from_question(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
+        if tag != backend::PARAMETER_STATUS {
+            return Ok(Verdict::Replace(message.len()));
+        }
+        if self.begin.until_ready.len() + message.len() > KEPT_BYTES_MAX {
+            self.refuse("53000", "too many parameters changed while nothing was asked for", None);
+            return Err(SessionError::TooMuchKept);
+        }
+        self.begin.until_ready.extend_from_slice(message);
         Ok(Verdict::Replace(message.len()))
     }
 

@@ -9,16 +9,29 @@
 //! ```
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_sql::StatementKind;
 use onetrip_wire::pg::{
-    Bind, CommandComplete, HEADER_BYTES, Parse, TransactionStatus as WireStatus, backend, frame, frontend,
+    Bind, CommandComplete, Execute, HEADER_BYTES, Parse, TransactionStatus as WireStatus, backend, frame,
+    frontend,
 };
 
 use super::arrived::Arrived;
-use super::inquiry::Question;
-use super::transaction::{Effect, Isolation};
+use super::fence::CONFIRMED_WITHIN;
+use super::transaction::Effect;
 use super::{Rule, grammar};
 use crate::reply_queue::{Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
+use crate::statements::Text;
+
+/// Locks that a statement may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Locks {
+    /// None with which a reader's lock conflicts.
+    Weak,
+    /// The same, unless a function of a user takes others.
+    OfTriggers,
+    Strong,
+}
 
 impl Session {
     /// Answers the unit in `input` if it ends a transaction that only read.
@@ -31,12 +44,14 @@ impl Session {
         if !self.is_quiet() || !self.has_only_read(now, Rule::OnlyReads) {
             return None;
         }
-        if self.transaction.isolation == Isolation::Unknown && self.inquiries.is_asked(Question::Isolation) {
+        if self.transaction.is_level_asked() {
             return Some(Verdict::Hold);
         }
         if !self.has_plain_level() {
             return None;
         }
+        self.facts.used();
+        let also_for_writes = self.facts.takes_locks(now) != Some(false);
         self.begin.is_followed();
         let number = self.units.oldest();
         self.book_unit(now, unit, Owner::Commit);
@@ -54,7 +69,9 @@ impl Session {
         self.portals.clear();
         self.book_answered(now);
         if Rule::Fence.is_kept() {
-            self.config.common.fence.raise(self.fence_member);
+            let database = self.facts.database_name();
+            self.config.common.fence.raise(self.fence_member, database, also_for_writes);
+            self.ends_unconfirmed.push_back(now);
         }
         Some(Verdict::Forward(unit.len()))
     }
@@ -90,46 +107,126 @@ impl Session {
         }
         if tag == backend::READY_FOR_QUERY && matches!(reply, Reply::Last(_)) {
             self.config.common.fence.lower(self.fence_member);
+            self.ends_unconfirmed.pop_front();
         }
         Ok(Verdict::Replace(message.len()))
     }
 
     /// Whether what comes next might meet locks of a transaction that was answered before it ended (rule C3).
     pub(crate) fn is_fenced(&mut self, now: Moment, input: &[u8]) -> bool {
-        self.config.remedies.has(Remedy::Commit)
-            && Rule::Fence.is_kept()
-            && !self.units.is_open()
-            && self.config.common.fence.is_up_for(self.fence_member)
-            && !self.takes_weak_locks(now, input)
-    }
-
-    /// Whether the unit in `input` surely takes no lock that a reader's lock conflicts with.
-    fn takes_weak_locks(&mut self, now: Moment, input: &[u8]) -> bool {
-        let Some(unit) = Arrived::peek(input) else { return false };
-        unit.messages().all(|(tag, body)| {
-            let text = match tag {
-                frontend::QUERY => body.strip_suffix(b"\0"),
-                frontend::PARSE => Parse::decode(body).ok().map(|parse| parse.text),
-                frontend::BIND => {
-                    let Ok(bind) = Bind::decode(body) else { return false };
-                    let Some(prepared) = self.prepared.get(bind.statement) else { return false };
-                    let text = prepared.text.clone();
-                    return self.is_weak(now, text.effect, text.template);
-                }
-                _ => return true,
-            };
-            let Some(text) = text.map(<[u8]>::to_vec) else { return false };
-            let (effect, template) = self.effect_of(&text);
-            self.is_weak(now, effect, template)
-        })
-    }
-
-    fn is_weak(&mut self, now: Moment, effect: Effect, template: u32) -> bool {
-        match effect {
-            Effect::Begin | Effect::End | Effect::Nothing | Effect::Savepoint => true,
-            Effect::Deallocates | Effect::WritesRows => true,
-            Effect::Read => self.only_reads(now, template),
-            Effect::Unknown | Effect::MayDefine => false,
+        if !self.config.remedies.has(Remedy::Commit)
+            || !Rule::Fence.is_kept()
+            || self.units.is_open()
+            || self.config.common.fence.is_down()
+        {
+            self.fenced_until = None;
+            return false;
         }
+        let fence = &self.config.common.fence;
+        let until = *self.fenced_until.get_or_insert_with(|| fence.answered());
+        let is_up = |session: &Self, writes| {
+            let database = session.facts.database_name();
+            session.config.common.fence.is_up(session.fence_member, database, until, writes)
+        };
+        let is_fenced = is_up(self, false)
+            && match self.locks_of(now, input) {
+                Locks::Weak => false,
+                Locks::OfTriggers => is_up(self, true),
+                Locks::Strong => true,
+            };
+        if !is_fenced {
+            self.fenced_until = None;
+        }
+        is_fenced
+    }
+
+    /// The locks that the unit in `input` may take.
+    fn locks_of(&mut self, now: Moment, input: &[u8]) -> Locks {
+        let Some(unit) = Arrived::peek(input) else { return Locks::Strong };
+        let (mut parsed, mut bound): (Vec<&[u8]>, Vec<&[u8]>) = Default::default();
+        let mut locks = Locks::Weak;
+        for (tag, body) in unit.messages() {
+            locks = locks.max(match tag {
+                frontend::QUERY => self.locks_of_bytes(now, body.strip_suffix(b"\0")),
+                frontend::PARSE => {
+                    let Ok(parse) = Parse::decode(body) else { return Locks::Strong };
+                    parsed.push(parse.statement);
+                    self.locks_of_bytes(now, Some(parse.text))
+                }
+                frontend::BIND => {
+                    let Ok(bind) = Bind::decode(body) else { return Locks::Strong };
+                    bound.push(bind.portal);
+                    let prepared = self.prepared.get(bind.statement).map(|prepared| prepared.text.clone());
+                    match prepared {
+                        // It was looked at with its Parse.
+                        _ if parsed.contains(&bind.statement) => Locks::Weak,
+                        Some(text) => self.locks_of_text(now, &text),
+                        None => Locks::Strong,
+                    }
+                }
+                frontend::EXECUTE => match Execute::decode(body) {
+                    Ok(execute) if bound.contains(&execute.portal) => Locks::Weak,
+                    Ok(execute) => {
+                        let portal = self.portals.get(execute.portal).map(|portal| portal.text.clone());
+                        portal.map_or(Locks::Strong, |text| self.locks_of_text(now, &text))
+                    }
+                    Err(_) => Locks::Strong,
+                },
+                // It ends the transaction of what a Flush has left open.
+                frontend::SYNC if self.in_group && self.status == TransactionStatus::Idle => {
+                    Locks::OfTriggers
+                }
+                _ => Locks::Weak,
+            });
+        }
+        locks
+    }
+
+    fn locks_of_bytes(&mut self, now: Moment, text: Option<&[u8]>) -> Locks {
+        let Some(text) = text.map(<[u8]>::to_vec) else { return Locks::Strong };
+        let text = self.read_text(&text);
+        self.locks_of_text(now, &text)
+    }
+
+    fn locks_of_text(&mut self, now: Moment, text: &Text) -> Locks {
+        match (text.effect, text.kind) {
+            // Deferred triggers run, and cursors WITH HOLD are stored.
+            (Effect::End, StatementKind::Commit) => {
+                let only_read = self.transaction.is_clean && self.has_only_read(now, Rule::OnlyReads);
+                if only_read { Locks::Weak } else { Locks::OfTriggers }
+            }
+            (Effect::Begin | Effect::End | Effect::Nothing | Effect::Savepoint, _) => Locks::Weak,
+            (Effect::Deallocates, _) => Locks::Weak,
+            (Effect::WritesRows, _) => Locks::OfTriggers,
+            (Effect::Read, _) if self.only_reads(now, text.template) => Locks::Weak,
+            // A setting locks nothing, but SET CONSTRAINTS runs deferred triggers.
+            (Effect::Unknown, StatementKind::Set) => Locks::OfTriggers,
+            (Effect::Unknown, StatementKind::Reset) => Locks::Weak,
+            (Effect::Read | Effect::Unknown | Effect::MayDefine, _) => Locks::Strong,
+        }
+    }
+
+    /// When the session is to be looked at, if nothing happens before.
+    pub fn deadline(&self) -> Option<Moment> {
+        let answered_at = self.ends_unconfirmed.front()?;
+        Some(Moment(answered_at.0.saturating_add(CONFIRMED_WITHIN.as_nanos() as u64)))
+    }
+
+    /// Looks at the session when its [`Self::deadline`] has come.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::CommitRefused`] where the server has not confirmed an end for too long that was answered: other
+    /// sessions wait for it. The outbox for the client says so.
+    pub fn meet_deadline(&mut self, now: Moment) -> Result<(), SessionError> {
+        if self.deadline().is_none_or(|at| now < at) || !Rule::Fence.is_kept() {
+            return Ok(());
+        }
+        let message = "the server did not confirm for 5 s the end of a transaction that had only read, and that onetrip \
+             had answered";
+        let hint =
+            "Nothing was written in it. Connect again; leave the remedy out by --remedies exact,-commit.";
+        self.refuse("08006", message, Some(hint));
+        Err(SessionError::CommitRefused)
     }
 }

@@ -3,16 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::Oid;
 
 use super::facts::Place;
+use super::knowledge::Stamp;
 
-/// What no true reply has confirmed for longer is not used (rule S3).
-const FRESH: Duration = Duration::from_secs(60);
 /// Longest text that is kept, in bytes.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 /// Longest description that is kept, in bytes.
@@ -41,13 +39,6 @@ pub(crate) struct Entry {
     described: Option<(Arc<Description>, Stamp)>,
 }
 
-/// When the server was asked, and at which epoch of the catalogue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stamp {
-    pub(crate) sent_at: Moment,
-    pub(crate) epoch: u64,
-}
-
 /// A statement's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Description {
@@ -55,6 +46,15 @@ pub(crate) struct Description {
     pub(crate) parameters: Box<[u8]>,
     /// Body of the RowDescription; none where the server says NoData.
     pub(crate) row: Option<Box<[u8]>>,
+}
+
+/// What the server has said to a statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Said {
+    /// It has accepted it.
+    Accepted,
+    /// It has accepted and described it.
+    Described(Description),
 }
 
 /// A Parse that was sent as the client wrote it.
@@ -86,12 +86,6 @@ pub(crate) fn key(text: &[u8], types: impl Iterator<Item = Oid>) -> Option<Box<[
     Some(text.iter().copied().chain([0]).chain(types).collect())
 }
 
-impl Stamp {
-    fn is_fresh(self, now: Moment, epoch: u64) -> bool {
-        self.epoch == epoch && now.since(self.sent_at) < FRESH.as_nanos() as u64
-    }
-}
-
 impl Entry {
     /// Whether the server has accepted the text of late.
     pub(crate) fn is_accepted(&self, now: Moment, epoch: u64) -> bool {
@@ -114,13 +108,21 @@ impl Descriptions {
         self.lock().places.get(place)?.get(key).cloned()
     }
 
-    /// Whether this statement is known anywhere in the place's database.
-    pub(crate) fn has_somewhere(&self, place: &Place, key: &[u8]) -> bool {
+    /// Whether this statement is known anywhere in the database of this name.
+    pub(crate) fn has_somewhere(&self, database: &[u8], key: &[u8]) -> bool {
         let store = self.lock();
         store
             .places
             .iter()
-            .any(|(other, statements)| other.is_in_database_of(place) && statements.contains_key(key))
+            .any(|(other, statements)| other.is_in_database(database) && statements.contains_key(key))
+    }
+
+    /// The server has said this.
+    pub(crate) fn said(&self, place: &Place, asked: &Asked, said: Said) {
+        match said {
+            Said::Accepted => self.accepted(place, asked),
+            Said::Described(description) => self.described(place, asked, description),
+        }
     }
 
     /// The server has accepted it.
@@ -169,6 +171,11 @@ impl Descriptions {
         self.lock().places.remove(place);
     }
 
+    /// Nothing that was said anywhere in the database of this name holds.
+    pub(crate) fn forget_database(&self, name: &[u8]) {
+        self.lock().places.retain(|place, _| !place.is_in_database(name));
+    }
+
     /// A panic elsewhere leaves the map whole.
     fn lock(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -206,7 +213,7 @@ mod tests {
     use super::*;
 
     fn asked(text: &str, sent_at: u64, epoch: u64) -> Asked {
-        Asked::new(text.as_bytes(), [23].into_iter(), Stamp { sent_at: Moment(sent_at), epoch }).unwrap()
+        Asked::new(text.as_bytes(), [23].into_iter(), Stamp { at: Moment(sent_at), epoch }).unwrap()
     }
 
     fn description(row: &[u8]) -> Description {
@@ -217,7 +224,7 @@ mod tests {
     fn what_is_not_confirmed_for_a_minute_is_not_fresh() {
         let (known, place) = (Descriptions::default(), Place::default());
         let key = key(b"SELECT 1", [23].into_iter()).unwrap();
-        let minute = FRESH.as_nanos() as u64;
+        let minute = 60_000_000_000;
         known.described(&place, &asked("SELECT 1", 0, 0), description(b"one"));
         known.accepted(&place, &asked("SELECT 1", minute, 0));
         let entry = known.get(&place, &key).unwrap();

@@ -1,179 +1,363 @@
-//! What is known of the session and of the database: whether a statement only reads.
+//! What is known of the session and of its statements: whether all that was sent only reads, and where names are
+//! resolved.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_sql::purity::{
-    self, CATALOGUE_QUERY, Catalogue, CatalogueBuilder, Impure, Needs, ObjectColumn, ObjectName,
-};
-use onetrip_wire::pg::{Oid, Values};
+use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, ObjectName, Pure, Wanted};
+use onetrip_wire::pg::Oid;
 
 use super::changes::Changes;
-use super::inquiry::Question;
+use super::knowledge::{Database, Knowledge, Stamp};
 use crate::session::Session;
 
-/// What is known of a database is not relied on for longer, unless it is asked again.
-const FRESH: Duration = Duration::from_secs(60);
-/// A database is asked again at most this often.
-const ASK_EVERY: Duration = Duration::from_secs(1);
-/// Databases and search paths that are kept.
-const CATALOGUES_MAX: usize = 64;
 /// Templates that may wait for their proof; with more, none is proven.
 const UNPROVEN_MAX: usize = 64;
 /// Templates of one session whose verdict is kept.
 const TEMPLATES_MAX: usize = 4096;
+/// Bytes of texts that wait to be looked into.
+const TEXTS_BYTES_MAX: usize = 1024 * 1024;
+/// A configuration that is read anew changes what the session has not set itself: what depends on settings is relied on
+/// for so long after the server was asked.
+const SETTINGS_FRESH: Duration = Duration::from_secs(2);
+/// Occasions that pass at most before the server is asked again for what nobody has used.
+const SKIPPED_MAX: u32 = 63;
 
-/// The session's own state, in one row: its search path and role, whether it has temporary objects or listens, and the
-/// number of its database.
-const STATE_QUERY: &str = "SELECT pg_catalog.current_schemas(true)::pg_catalog.text, \
-     current_user::pg_catalog.text, \
-     pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0 \
-     OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels()), \
-     (SELECT oid::pg_catalog.text FROM pg_catalog.pg_database \
-     WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())";
-/// Takes no snapshot.
-pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
-
-/// What all sessions of a gateway know together.
-#[derive(Debug, Default)]
-pub struct Knowledge {
-    catalogues: Mutex<HashMap<Place, Known, RandomState>>,
-    /// By database.
-    changes: Mutex<HashMap<Vec<u8>, Arc<Changes>, RandomState>>,
-}
-
-/// Where names are resolved.
+/// Where names are resolved, and all else that an answer to a Parse depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Place {
+    /// The name by which the session has asked for its database.
     database: Vec<u8>,
-    /// The search path as it works out, the role, and the number of the database: one that is made anew has another.
-    path: Vec<u8>,
-}
-
-#[derive(Debug, Clone)]
-struct Known {
-    catalogue: Arc<Catalogue>,
-    asked_at: Moment,
-    epoch: u64,
-}
-
-impl Knowledge {
-    /// Changes of this database's catalogue; those of databases without number are told together.
-    fn changes_of(&self, database: &[u8]) -> Arc<Changes> {
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = if changes.len() < CATALOGUES_MAX { database } else { b"" };
-        Arc::clone(changes.entry(name.to_vec()).or_default())
-    }
-
-    /// Whether this database was ever asked.
-    fn has(&self, database: &[u8]) -> bool {
-        self.lock().keys().any(|place| place.database == database)
-    }
-
-    fn get(&self, place: &Place) -> Option<Known> {
-        self.lock().get(place).cloned()
-    }
-
-    fn put(&self, place: Place, known: Known) {
-        let mut catalogues = self.lock();
-        if catalogues.len() >= CATALOGUES_MAX && !catalogues.contains_key(&place) {
-            catalogues.clear();
-        }
-        catalogues.insert(place, known);
-    }
-
-    /// A panic elsewhere leaves the map whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Known, RandomState>> {
-        self.catalogues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// The search path as it works out, the role, the identity of the database, and a digest of the settings.
+    rest: Vec<u8>,
 }
 
 /// What one session knows.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    place: Place,
-    pub(super) changes: Arc<Changes>,
-    known: Option<Known>,
-    /// Nothing but reads was sent since the server told the session's state, and the state is a plain one.
-    is_known: bool,
-    /// The server was asked for the state, and nothing that may change it was sent since.
-    is_state_asked: bool,
-    /// When the database was asked last by this session.
-    catalogue_asked_at: Option<Moment>,
+    database_name: Vec<u8>,
+    changes: Arc<Changes>,
+    /// How often something was sent that may have changed the session's state.
+    generation: u64,
+    /// Once the server has told which one it is.
+    database: Option<Arc<Database>>,
+    state: State,
+    appetite: Appetite,
+    /// What the descriptions of statements depend on; none where the settings are not known.
+    place: Option<Place>,
+    /// The last state that was told, whatever was sent since it was asked for.
+    last_told: Option<Known>,
+    wants_settings: bool,
     /// Templates that were sent and are not yet proven to only read.
     unproven: Vec<u32>,
     /// The last unit that may have taken prepared statements away.
     doubted_at: Option<u64>,
-    /// The catalogue under way: when it was asked for, and at which epoch.
-    building: Option<(CatalogueBuilder, Moment, u64)>,
     /// By template.
     statements: Vec<Statement>,
+    texts_bytes: usize,
+    /// What is to be looked up.
+    wanted: Wanted,
     /// Templates of which the trace says why they are not known to only read.
-    pub(super) told_impure: HashSet<u32, RandomState>,
+    told_impure: HashSet<u32, RandomState>,
 }
 
-/// What a catalogue says of a template, and which one that was.
-type Verdict = (Result<(), Arc<Impure>>, Arc<Catalogue>);
+/// The session's own state, as far as anything depends on it.
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Unknown,
+    /// The server was asked, and nothing that may change it was sent since.
+    Asked,
+    /// Nothing but reads was sent since the server told it.
+    Known(Known),
+    /// The server's session is not this one's: a pooler stands between.
+    Pooled,
+}
+
+/// A state that was told.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    /// When the server was asked.
+    pub(crate) at: Moment,
+    /// Schemas in which names are looked up, in order, the implicit ones included; none where that is not told.
+    pub(crate) search_path: Option<Arc<[Box<str>]>>,
+    /// The role in force.
+    pub(crate) role: Vec<u8>,
+    /// Identity of the database.
+    pub(crate) identity: Vec<u8>,
+    /// No temporary objects, no channels listened to.
+    pub(crate) is_plain: bool,
+    /// No statement_timeout.
+    pub(crate) is_untimed: bool,
+}
+
+/// How much asking for the session's state is worth.
+#[derive(Debug, Default)]
+struct Appetite {
+    /// A remedy could have removed a trip if it had been known.
+    is_wanted: bool,
+    /// A remedy can remove one if it is asked for as soon as it is lost.
+    is_wanted_again: bool,
+    /// A remedy has removed one because it was.
+    is_used: bool,
+    /// How often in a row it was lost before anybody used it.
+    unused: u32,
+    /// Occasions that are let pass before the server is asked again.
+    skipped: u32,
+}
 
 /// What is known of a template.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 enum Statement {
-    /// Its text was not seen.
+    /// Its text was not seen, or there was no room for it.
     #[default]
     Unseen,
+    /// It was not looked into.
+    Seen(Box<[u8]>),
     Reads {
         needs: Arc<Needs>,
-        verdict: Option<Verdict>,
+        judged: Option<Judged>,
     },
     /// Its text tells that it may do more than read.
     Unsafe(Arc<Impure>),
 }
 
+/// Tables by the names that a statement uses, and their columns.
+pub(super) type Tables = Vec<(ObjectName, Arc<Columns>)>;
+
+/// A verdict, and what it rests on.
+#[derive(Debug)]
+struct Judged {
+    verdict: Result<Arc<Pure>, Arc<Impure>>,
+    /// The oldest of what is known of its names.
+    stamp: Stamp,
+    search_path: Arc<[Box<str>]>,
+}
+
+/// Whether a statement does nothing but read the snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Reads,
+    /// It may do more.
+    MayAct,
+    /// Something has to be looked up first.
+    Open,
+}
+
 impl Place {
-    /// Whether both are in one database.
-    pub(super) fn is_in_database_of(&self, other: &Self) -> bool {
-        self.database == other.database
+    /// Whether it is in the database of this name.
+    pub(super) fn is_in_database(&self, name: &[u8]) -> bool {
+        self.database == name
     }
 
     /// Its length in bytes.
     pub(super) fn len(&self) -> usize {
-        self.database.len() + self.path.len()
+        self.database.len() + self.rest.len()
+    }
+}
+
+impl Appetite {
+    /// A trip was not removed because the state is not known.
+    fn miss(&mut self) {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+        } else {
+            self.is_wanted = true;
+        }
+    }
+
+    /// The same, where it would have to be known before the occasion.
+    fn miss_beforehand(&mut self) {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+        } else {
+            self.is_wanted_again = true;
+        }
+    }
+
+    fn answered(&mut self) {
+        (self.is_wanted, self.is_used) = (false, false);
+    }
+
+    fn used(&mut self) {
+        (self.is_used, self.unused, self.skipped) = (true, 0, 0);
+    }
+
+    /// What was known is known no longer.
+    fn lost(&mut self) {
+        if self.is_used {
+            self.is_wanted = true; // it is of use to this program
+        } else {
+            self.unused = self.unused.saturating_add(1);
+            self.skipped = 1_u32
+                .checked_shl(self.unused)
+                .map_or(SKIPPED_MAX, |occasions| occasions - 1)
+                .min(SKIPPED_MAX);
+        }
     }
 }
 
 impl Facts {
-    pub(crate) fn set_database(&mut self, database: &[u8], knowledge: &Knowledge) {
-        self.place.database = database.to_vec();
-        self.changes = knowledge.changes_of(database);
+    pub(crate) fn set_database(&mut self, name: &[u8], knowledge: &Knowledge) {
+        self.database_name = name.to_vec();
+        self.changes = knowledge.changes_of(name);
     }
 
-    /// Whether the session's state is known and plain: no temporary objects, no channels listened to.
+    /// The name by which the session has asked for its database.
+    pub(super) fn database_name(&self) -> &[u8] {
+        &self.database_name
+    }
+
+    /// Changes of this database's catalogue that pass through the gateway.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// Whether the session's state is known and plain (no temporary objects, no channels listened to), and nothing but
+    /// proven reads was sent since.
     pub(crate) fn is_known(&self) -> bool {
-        self.is_known
+        self.unproven.is_empty() && matches!(&self.state, State::Known(known) if known.is_plain)
+    }
+
+    /// Whether a pooler stands between the gateway and the server: the session has no server session of its own.
+    pub(crate) fn is_pooled(&self) -> bool {
+        matches!(self.state, State::Pooled)
     }
 
     /// Whether the server was asked for the session's state and will make it known.
     pub(super) fn is_state_awaited(&self) -> bool {
-        !self.is_known && self.is_state_asked
+        matches!(self.state, State::Asked)
     }
 
-    /// Where the session's names were resolved when its state was last known.
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    /// Whether the server is to be asked for the session's state.
+    pub(super) fn wants_state(&self) -> bool {
+        matches!(self.state, State::Unknown) && self.appetite.is_wanted
+    }
+
+    /// Whether the server is to be asked for its settings, of a session whose state is known or asked for.
+    pub(super) fn wants_settings(&self) -> bool {
+        self.wants_settings && self.place.is_none() && matches!(self.state, State::Known(_) | State::Asked)
+    }
+
+    /// The server is asked for the state.
+    pub(super) fn state_asked(&mut self) {
+        self.state = State::Asked;
+    }
+
+    /// The server has told the state, if nothing that may change it was sent since.
+    pub(super) fn state_told(&mut self, known: Known, knowledge: &Knowledge) {
+        self.database.get_or_insert_with(|| knowledge.database(&known.identity));
+        self.last_told = Some(known.clone());
+        if self.is_state_awaited() {
+            self.appetite.answered();
+            self.state = State::Known(known);
+        }
+    }
+
+    /// The server would not tell.
+    pub(super) fn state_refused(&mut self) {
+        if self.is_state_awaited() {
+            self.state = State::Unknown;
+            self.appetite.answered();
+            self.appetite.lost();
+        }
+    }
+
+    /// The server's session is another one's.
+    pub(super) fn pooler_found(&mut self) {
+        self.state = State::Pooled;
+        self.place = None;
+    }
+
+    /// The server has told the settings that an answer to a Parse may depend on. Returns what held when it was asked.
+    pub(super) fn settings_told(&mut self, digest: &[u8]) -> Option<Place> {
+        self.wants_settings = false;
+        let known = self.last_told.as_ref()?;
+        let path = known.search_path.as_ref()?.iter();
+        let path: Vec<u8> = path.flat_map(|schema| schema.bytes().chain([0])).collect();
+        let rest = [&path[..], &known.role, &known.identity, digest].join(&b"\0\0"[..]);
+        let place = Place { database: self.database_name.clone(), rest };
+        if let State::Known(_) = self.state {
+            self.place = Some(place.clone());
+        }
+        Some(place)
+    }
+
+    /// Whether the session surely has no statement_timeout.
+    pub(super) fn is_untimed(&self, now: Moment) -> bool {
+        let State::Known(known) = &self.state else { return false };
+        known.is_untimed && now.since(known.at) < SETTINGS_FRESH.as_nanos() as u64
+    }
+
+    /// Where the session's statements are parsed, and with which settings, if that is surely known now.
+    pub(super) fn place(&self, now: Moment) -> Option<&Place> {
+        let State::Known(known) = &self.state else { return None };
+        let is_recent = now.since(known.at) < SETTINGS_FRESH.as_nanos() as u64;
+        self.place.as_ref().filter(|_| is_recent && self.is_known())
+    }
+
+    /// Whether what [`Self::place`] rests on is merely too old: nothing was sent that may have changed it.
+    pub(super) fn renew_settings(&mut self, now: Moment) {
+        let State::Known(known) = &self.state else { return };
+        if now.since(known.at) >= SETTINGS_FRESH.as_nanos() as u64 {
+            (self.state, self.place) = (State::Unknown, None);
+        }
     }
 
     /// Whether a function that is called without its schema is the server's own if that has one.
     pub(super) fn has_builtins_first(&self) -> bool {
-        self.place.path.starts_with(b"{pg_catalog")
+        let State::Known(Known { search_path: Some(path), .. }) = &self.state else { return false };
+        path.first().is_some_and(|schema| **schema == *"pg_catalog")
     }
 
     /// Something that may change the session's state goes to the server.
     pub(crate) fn forget(&mut self) {
-        self.is_known = false;
-        self.is_state_asked = false;
+        self.generation += 1;
+        match self.state {
+            State::Known(_) => {
+                self.appetite.lost();
+                self.state = State::Unknown;
+            }
+            State::Asked => {
+                self.appetite.answered();
+                self.appetite.lost();
+                self.state = State::Unknown;
+            }
+            State::Unknown | State::Pooled => {}
+        }
+        self.appetite.is_wanted |= std::mem::take(&mut self.appetite.is_wanted_again);
+        self.place = None;
+        self.unproven.clear();
+    }
+
+    /// A trip could be removed if the session's state were known.
+    pub(crate) fn miss_state(&mut self) {
+        if matches!(self.state, State::Unknown) {
+            self.appetite.miss();
+        }
+    }
+
+    /// What goes to the server now may be answered when it comes again, if the state is known then: this loses it.
+    pub(crate) fn want_state_again(&mut self) {
+        if matches!(self.state, State::Known(_)) {
+            self.appetite.miss_beforehand();
+        }
+    }
+
+    /// A Parse could be answered if the settings were known, too; `beforehand` if what it prepares will lose them.
+    pub(super) fn miss_settings(&mut self, beforehand: bool) {
+        self.wants_settings = true;
+        if matches!(self.state, State::Unknown) {
+            if beforehand { self.appetite.miss_beforehand() } else { self.appetite.miss() }
+        }
+    }
+
+    /// A trip was removed because the session's state is known.
+    pub(crate) fn used(&mut self) {
+        self.appetite.used();
     }
 
     /// A part of this unit may take any prepared statement away.
@@ -193,49 +377,43 @@ impl Facts {
         }
     }
 
-    /// Looks into the text of a statement that may only read, once for each template.
+    /// A text of a statement that may only read: it is looked into when that matters.
     pub(crate) fn see(&mut self, template: u32, text: &[u8]) {
         let position = template as usize;
         if template == 0 || position >= TEMPLATES_MAX {
             return;
         }
         if self.statements.len() <= position {
-            self.statements.resize(position + 1, Statement::Unseen);
+            self.statements.resize_with(position + 1, Statement::default);
         }
-        if let Statement::Unseen = self.statements[position] {
+        if let (Statement::Unseen, true) =
+            (&self.statements[position], self.texts_bytes + text.len() <= TEXTS_BYTES_MAX)
+        {
+            self.texts_bytes += text.len();
+            self.statements[position] = Statement::Seen(text.into());
+        }
+    }
+
+    /// Looks into the text of a template, once.
+    fn look_into(&mut self, template: u32) -> Option<&mut Statement> {
+        let statement = self.statements.get_mut(template as usize)?;
+        if let Statement::Seen(text) = statement {
+            self.texts_bytes -= text.len();
             let text = std::str::from_utf8(text).map_err(|_| Impure::NotParsed);
-            self.statements[position] = match text.and_then(purity::read) {
-                Ok(needs) => Statement::Reads { needs: Arc::new(needs), verdict: None },
-                Err(because) => Statement::Unsafe(Arc::new(because)),
+            let needs = text.and_then(purity::read);
+            *statement = match needs.map(|needs| (needs.refusal(), needs)) {
+                Ok((None, needs)) => Statement::Reads { needs: Arc::new(needs), judged: None },
+                Ok((Some(because), _)) | Err(because) => Statement::Unsafe(Arc::new(because)),
             };
         }
-    }
-
-    /// Whether a catalogue is there to prove anything by.
-    pub(crate) fn has_catalogue(&self) -> bool {
-        self.known.is_some()
-    }
-
-    /// A column that may hold ids of large objects, and its relation, as far as the catalogue is known.
-    pub(super) fn object_column(&self, relation: Oid, number: i16) -> Option<(&ObjectName, &ObjectColumn)> {
-        self.known.as_ref()?.catalogue.object_column(relation, number)
-    }
-
-    /// Whether a column's comment says how much of its objects is to be read ahead.
-    pub(super) fn have_prefetch_comments(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.catalogue.has_prefetch_comments())
-    }
-
-    /// Whether no function of the database is known to open, move or close cursors (rule R9).
-    pub(super) fn leaves_cursors(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| !known.catalogue.moves_cursors())
+        Some(statement)
     }
 
     /// What the text of this template leaves open, if it may only read.
-    pub(crate) fn needs_of(&self, template: u32) -> Option<&Needs> {
-        match self.statements.get(template as usize)? {
-            Statement::Reads { needs, .. } => Some(needs),
-            Statement::Unseen | Statement::Unsafe(_) => None,
+    pub(crate) fn needs_of(&mut self, template: u32) -> Option<Arc<Needs>> {
+        match self.look_into(template)? {
+            Statement::Reads { needs, .. } => Some(Arc::clone(needs)),
+            Statement::Unseen | Statement::Seen(_) | Statement::Unsafe(_) => None,
         }
     }
 
@@ -243,42 +421,169 @@ impl Facts {
     pub(super) fn impure(&self, template: u32) -> Option<Arc<Impure>> {
         match self.statements.get(template as usize)? {
             Statement::Unsafe(because) => Some(Arc::clone(because)),
-            Statement::Reads { verdict, .. } => verdict.as_ref()?.0.clone().err(),
-            Statement::Unseen => None,
+            Statement::Reads { judged, .. } => judged.as_ref()?.verdict.clone().err(),
+            Statement::Unseen | Statement::Seen(_) => None,
         }
+    }
+
+    /// The trace is told once why a template is not known to only read.
+    pub(super) fn tells_impure(&mut self, template: u32) -> bool {
+        self.told_impure.insert(template)
     }
 
     /// Whether statements of this template are proven to do nothing but read the snapshot.
-    fn only_reads(&mut self, now: Moment, template: u32) -> bool {
-        let Some(known) = &self.known else { return false };
-        if !known.is_fresh(now, &self.changes) {
-            return false;
-        }
-        let Some(Statement::Reads { needs, verdict }) = self.statements.get_mut(template as usize) else {
-            return false;
+    pub(super) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
+        let epoch = self.changes.epoch();
+        let search_path = match &self.state {
+            State::Known(known) => known.search_path.clone(),
+            State::Unknown | State::Asked | State::Pooled => None,
         };
-        match verdict {
-            Some((reads, catalogue)) if Arc::ptr_eq(catalogue, &known.catalogue) => reads.is_ok(),
-            _ => {
-                let reads = known.catalogue.check(needs).map(|_| ()).map_err(Arc::new);
-                let is_pure = reads.is_ok();
-                *verdict = Some((reads, Arc::clone(&known.catalogue)));
-                is_pure
+        let database = self.database.clone();
+        let (needs, judged) = match self.look_into(template) {
+            Some(Statement::Reads { needs, judged }) => (needs, judged),
+            Some(Statement::Unsafe(_)) => return Verdict::MayAct,
+            Some(Statement::Unseen | Statement::Seen(_)) | None => return Verdict::MayAct,
+        };
+        let (Some(search_path), Some(database)) = (search_path, database) else { return Verdict::Open };
+        let holds = judged
+            .as_ref()
+            .is_some_and(|judged| judged.stamp.is_fresh(now, epoch) && judged.search_path == search_path);
+        if !holds {
+            let catalogue = database.catalogue();
+            let is_fresh = |stamp: Stamp| stamp.is_fresh(now, epoch);
+            if !catalogue.wanted(needs, is_fresh).is_empty() {
+                return Verdict::Open;
             }
+            let Some(stamp) = catalogue.stamps(needs).min_by_key(|stamp| stamp.at) else {
+                return Verdict::Open;
+            };
+            let verdict = catalogue.check(needs, &search_path).map(Arc::new).map_err(Arc::new);
+            *judged = Some(Judged { verdict, stamp, search_path });
+        }
+        match judged {
+            Some(Judged { verdict: Ok(_), .. }) => Verdict::Reads,
+            Some(_) | None => Verdict::MayAct,
         }
     }
-}
 
-impl Known {
-    fn is_fresh(&self, now: Moment, changes: &Changes) -> bool {
-        self.epoch == changes.epoch() && now.since(self.asked_at) < FRESH.as_nanos() as u64
+    /// What is known of a statement that is proven to only read.
+    pub(super) fn pure(&self, template: u32) -> Option<&Pure> {
+        match self.statements.get(template as usize)? {
+            Statement::Reads { judged: Some(Judged { verdict: Ok(pure), .. }), .. } => Some(pure),
+            _ => None,
+        }
+    }
+
+    /// Statements of this template are worth a proof: what it takes is looked up.
+    pub(super) fn want_proof(&mut self, now: Moment, template: u32) {
+        let epoch = self.changes.epoch();
+        let Some(needs) = self.needs_of(template) else { return };
+        let is_fresh = |stamp: Stamp| stamp.is_fresh(now, epoch) && !stamp.is_aging(now);
+        let wanted = match &self.database {
+            Some(database) => database.catalogue().wanted(&needs, is_fresh),
+            None => Catalogue::<Stamp>::default().wanted(&needs, is_fresh),
+        };
+        self.want(wanted);
+    }
+
+    /// All that was sent is worth a proof.
+    pub(super) fn want_proofs(&mut self, now: Moment) {
+        for template in self.unproven.clone() {
+            self.want_proof(now, template);
+        }
+    }
+
+    /// Something else is to be looked up.
+    pub(super) fn want(&mut self, wanted: Wanted) {
+        if !wanted.is_empty() {
+            self.wanted.add(wanted);
+        }
+    }
+
+    /// How often something was sent that may have changed the session's state.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether a function of a user may know cursors by their names. Where that is not known, it is looked up.
+    pub(super) fn moves_cursors(&mut self, now: Moment) -> Option<bool> {
+        let epoch = self.changes.epoch();
+        let database = Arc::clone(self.database.as_ref()?);
+        let wanted = database.catalogue().wanted_cursors(|stamp| stamp.is_fresh(now, epoch));
+        if wanted.is_empty() {
+            return Some(database.catalogue().moves_cursors());
+        }
+        self.want(wanted);
+        None
+    }
+
+    /// Whether a function of a user may take strong locks. Where that is not known, it is looked up.
+    pub(super) fn takes_locks(&mut self, now: Moment) -> Option<bool> {
+        let epoch = self.changes.epoch();
+        let database = Arc::clone(self.database.as_ref()?);
+        let wanted = database.catalogue().wanted_locks(|stamp| stamp.is_fresh(now, epoch));
+        if wanted.is_empty() {
+            return Some(database.catalogue().takes_locks());
+        }
+        self.want(wanted);
+        None
+    }
+
+    /// The tables that a statement names which is proven to only read, each with its columns. `None` while columns have
+    /// to be looked up.
+    ///
+    /// # Errors
+    ///
+    /// A setting may shape a row of a view that it reads, or a row may fail.
+    pub(super) fn tables_of(&mut self, now: Moment, template: u32) -> Result<Option<Tables>, ()> {
+        let Some(pure) = self.pure(template).filter(|pure| pure.has_steady_views) else { return Err(()) };
+        let (named, epoch) = (pure.named.clone(), self.changes.epoch());
+        let Some(database) = self.database.clone() else { return Ok(None) };
+        let oids: Vec<Oid> = named.iter().map(|(_, oid)| *oid).collect();
+        let wanted = database.catalogue().wanted_columns(&oids, |stamp| stamp.is_fresh(now, epoch));
+        if !wanted.is_empty() {
+            self.want(wanted);
+            return Ok(None);
+        }
+        let catalogue = database.catalogue();
+        let with_columns = |(name, oid): (ObjectName, Oid)| Some((name, Arc::clone(catalogue.columns(oid)?)));
+        named.into_iter().map(with_columns).collect::<Option<Tables>>().map(Some).ok_or(())
+    }
+
+    /// Whether anything is to be looked up.
+    pub(super) fn wants_lookup(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// What is to be looked up; it is asked for now.
+    pub(super) fn take_wanted(&mut self) -> Wanted {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// What is known of the database, once that is known.
+    pub(super) fn database(&self) -> Option<&Arc<Database>> {
+        self.database.as_ref()
+    }
+
+    /// The columns of a relation, as they were once.
+    pub(super) fn columns(&self, relation: Oid) -> Option<Arc<Columns>> {
+        self.database.as_ref()?.catalogue().columns(relation).cloned()
+    }
+
+    /// Has the columns of a relation looked up that were never known.
+    pub(super) fn want_columns(&mut self, relation: Oid) {
+        let wanted = match &self.database {
+            Some(database) => database.catalogue().wanted_columns(&[relation], |_| true),
+            None => Catalogue::<Stamp>::default().wanted_columns(&[relation], |_| true),
+        };
+        self.want(wanted);
     }
 }
 
 impl Session {
     /// Whether a remedy is on that depends on what statements do.
     pub(crate) fn needs_facts(&self) -> bool {
-        self.needs_level() || self.may_remedy(Remedy::Statements)
+        self.needs_level() || self.may_remedy(Remedy::Statements) || self.may_remedy(Remedy::Chatter)
     }
 
     /// Whether a remedy is on that depends on the level of transactions.
@@ -290,108 +595,33 @@ impl Session {
 
     /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
     pub(crate) fn only_reads(&mut self, now: Moment, template: u32) -> bool {
-        self.standard_strings && self.is_utf8 && self.facts.only_reads(now, template)
+        self.verdict(now, template) == Verdict::Reads
     }
 
-    /// Proves that what was sent only reads, or takes the session's state for unknown.
+    /// The same, or whether that is still open.
+    pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
+        match self.standard_strings && self.is_utf8 {
+            true => self.facts.verdict(now, template),
+            false => Verdict::MayAct,
+        }
+    }
+
+    /// Proves that what was sent only reads, or takes the session's state for unknown. What is still open stays unproven.
     pub(crate) fn prove(&mut self, now: Moment) {
         let mut unproven = std::mem::take(&mut self.facts.unproven);
-        let is_proven =
-            unproven.len() <= UNPROVEN_MAX && unproven.iter().all(|template| self.only_reads(now, *template));
-        if !is_proven {
+        let mut may_act = unproven.len() > UNPROVEN_MAX;
+        unproven.retain(|template| match self.verdict(now, *template) {
+            Verdict::Reads => false,
+            Verdict::Open => true,
+            Verdict::MayAct => {
+                may_act = true;
+                false
+            }
+        });
+        if may_act {
             self.forget(false);
-        }
-        unproven.clear();
-        self.facts.unproven = unproven;
-    }
-
-    /// Between transactions, with nothing under way: asks for what is not known (rule K2).
-    pub(crate) fn inquire(&mut self, now: Moment) {
-        if !self.needs_facts() || self.inquiries.is_asked(Question::State) {
-            return;
-        }
-        self.prove(now);
-        let common = Arc::clone(&self.config.common);
-        let knowledge = &common.knowledge;
-        let changes = Arc::clone(&self.facts.changes);
-        let epoch = changes.epoch();
-        let may_use = |known: &Known| known.is_fresh(now, &changes);
-        if !self.facts.is_known {
-            if std::mem::replace(&mut self.facts.is_state_asked, true) {
-                return;
-            }
-            self.ask(Question::State, STATE_QUERY, true);
-            let is_first = self.facts.place.path.is_empty();
-            let is_there = knowledge.get(&self.facts.place).as_ref().is_some_and(may_use);
-            if is_there || is_first && knowledge.has(&self.facts.place.database) {
-                return;
-            }
-        }
-        if self.facts.known.as_ref().is_some_and(may_use) {
-            return;
-        }
-        self.facts.known = knowledge.get(&self.facts.place);
-        let is_recent = |asked_at: Moment| now.since(asked_at) < ASK_EVERY.as_nanos() as u64;
-        let is_of_use = |known: &Known| may_use(known) || is_recent(known.asked_at);
-        if self.facts.known.as_ref().is_some_and(is_of_use)
-            || self.facts.catalogue_asked_at.is_some_and(is_recent)
-        {
-            return;
-        }
-        self.facts.catalogue_asked_at = Some(now);
-        self.facts.building = Some((Catalogue::builder(), now, epoch));
-        self.ask(Question::Catalogue, CATALOGUE_QUERY, true);
-    }
-
-    /// A row of the answer to a question.
-    pub(crate) fn learn(&mut self, question: Question, row: Values<'_>) {
-        let columns: Vec<Option<&[u8]>> = row.iter().collect();
-        match (question, columns.as_slice()) {
-            (Question::State, [Some(path), Some(role), Some(is_special), Some(number)]) => {
-                self.facts.place.path = [*path, *role, *number].join(&0);
-                self.facts.is_known = *is_special == b"f" && self.facts.is_state_asked;
-            }
-            (Question::Isolation, [Some(level)]) => {
-                self.transaction.learn_level(level);
-            }
-            (Question::Catalogue, columns) => {
-                let Some((builder, ..)) = &mut self.facts.building else { return };
-                if builder.row(columns).is_err() {
-                    self.facts.building = None;
-                }
-            }
-            (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"f"),
-            (Question::Cursor, [Some(is_scrollable)]) => self.learn_place(*is_scrollable == b"t"),
-            _ => self.undecoded += 1,
-        }
-    }
-
-    /// The answer is complete.
-    pub(crate) fn learned_all(&mut self, question: Question) {
-        if question == Question::State {
-            // The catalogue of this place, and of no other; at once, for the transaction that may have begun.
-            self.facts.known = self.config.common.knowledge.get(&self.facts.place);
-        }
-        if question == Question::Cursor {
-            self.learned_place();
-        }
-        if question != Question::Catalogue {
-            return;
-        }
-        let Some((builder, asked_at, epoch)) = self.facts.building.take() else { return };
-        let Ok(catalogue) = builder.finish() else { return };
-        let known = Known { catalogue: Arc::new(catalogue), asked_at, epoch };
-        self.config.common.knowledge.put(self.facts.place.clone(), known.clone());
-        self.facts.known = Some(known);
-    }
-
-    /// The server would not say.
-    pub(crate) fn learn_nothing(&mut self, question: Question) {
-        if question == Question::Cursor {
-            self.learned_place();
-        }
-        if question == Question::Catalogue {
-            self.facts.building = None;
+        } else {
+            self.facts.unproven = unproven;
         }
     }
 }

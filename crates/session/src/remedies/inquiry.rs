@@ -1,49 +1,113 @@
-//! What the session asks the server about itself, behind or ahead of the client's units, so that no trip is spent.
+//! What the session asks the server about itself, so that no trip of the program's is spent.
 //!
-//! Questions about the catalogue go out between transactions only (rule K2); the one about the transaction that runs is
-//! a SHOW, which takes no snapshot.
+//! Three ways, and none that the program can notice:
+//!
+//! ```text
+//!  alone    SHOW transaction_isolation, Sync                             behind the unit that is to be judged by it
+//!  between  BEGIN …; SET LOCAL …; question …, Sync; ROLLBACK, Sync       outside of the program's transactions
+//!  within   SAVEPOINT s; SET LOCAL …; question …, Sync; ROLLBACK TO s; RELEASE s, Sync
+//! ```
+//!
+//! The settings of the program's session do not reach a question: it runs at READ COMMITTED, waits for no lock, is not
+//! compiled, and has a time limit. An error ends its group and leaves nothing behind. What is asked, and when, is decided
+//! by [`super::asking`].
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use onetrip_wire::pg::{DataRow, backend, frame, frontend};
+use onetrip_ledger::Moment;
+use onetrip_sql::purity::{Lookup, SessionQuestion};
+use onetrip_wire::pg::{
+    Bind, DataRow, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, Values, backend, frame, frontend,
+};
 
 use super::Rule;
-use super::facts::ISOLATION_QUERY;
+use super::asking::PARTS_OF_TIME;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
+
+/// Takes no snapshot.
+pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
+/// A transaction of the session's own: whatever its defaults are, it waits for no safe snapshot and writes nothing.
+const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
+/// First of all, so that the next statement is not compiled.
+const NO_JIT: &str = "SET LOCAL jit TO off";
+/// Statements of a group.
+const STATEMENTS_MAX: usize = 16;
 
 /// What the server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// The isolation level of the transaction.
-    Isolation,
+    /// The isolation level of the transaction, at this count of what may have changed it.
+    Level(u32),
     /// What the session's own state is.
     State,
-    /// What users have added to the database.
-    Catalogue,
+    /// The settings that an answer to a Parse may depend on.
+    Settings,
+    /// Something of the catalogue.
+    Lookup(Lookup),
     /// Whether SQL has made prepared statements.
     Names,
-    /// Whether a cursor that was declared goes backward.
-    Cursor,
+    /// Whether the cursor of this reader goes backward.
+    Cursor(u64),
 }
 
-/// Questions that are not answered, oldest first.
+/// A question in words; its parameter is the text of an array.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(super) question: Question,
+    pub(super) text: String,
+    pub(super) parameter: Option<String>,
+}
+
+/// How a group is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Alone,
+    Between,
+    Within,
+}
+
+/// Questions that are not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
-    /// With whether a Sync of its own ends it.
-    asked: VecDeque<(Question, bool)>,
+    groups: VecDeque<Group>,
     /// Name of the statement and the portal of the session's own; no program can guess it.
     name: Vec<u8>,
     /// Name of a statement that is never there.
     nowhere: Vec<u8>,
+    /// What groups took on the server of late, as far as is known, and up to when that is counted.
+    spent: Duration,
+    spent_at: Moment,
 }
+
+/// Questions that were sent together.
+#[derive(Debug)]
+struct Group {
+    way: Way,
+    /// In the order of their statements; a statement's number is that of the message's [`Due`].
+    questions: Vec<Question>,
+    sent_at: Moment,
+    /// What ReadyForQuery said before.
+    status_before: Option<u8>,
+    /// Syncs that are not answered.
+    syncs: u8,
+    has_failed: bool,
+    /// Whether the session has no statement_timeout, once that is told.
+    is_untimed: Option<bool>,
+}
+
+/// The number of a message that is about no question.
+const FRAME: u16 = u16::MAX;
+/// The number of the messages that make the settings plain.
+const PLAIN: u16 = FRAME - 1;
 
 impl Inquiries {
     pub(crate) fn new(private: [u8; 8]) -> Self {
         let private = if Rule::Secret.is_kept() { u64::from_be_bytes(private) } else { 0 };
         let name = format!("onetrip_{private:016x}").into_bytes();
         let nowhere = [&name[..], b"_none"].concat();
-        Self { asked: VecDeque::new(), name, nowhere }
+        Self { name, nowhere, ..Self::default() }
     }
 
     /// Name of a statement that is never there.
@@ -57,57 +121,178 @@ impl Inquiries {
     }
 
     /// Whether this question waits for its answer.
-    pub(crate) fn is_asked(&self, question: Question) -> bool {
-        self.asked.iter().any(|(asked, _)| *asked == question)
+    pub(crate) fn is_asked(&self, is_it: impl Fn(Question) -> bool) -> bool {
+        self.groups.iter().any(|group| group.questions.iter().copied().any(&is_it))
+    }
+
+    /// Whether anything is asked but levels.
+    pub(super) fn is_busy(&self) -> bool {
+        self.groups.iter().any(|group| group.way != Way::Alone)
+    }
+
+    /// What questions took on the server of late: it is forgotten at one part in `parts` of the time that passes.
+    pub(super) fn spent(&self, now: Moment, parts: u32) -> Duration {
+        self.spent.saturating_sub(Duration::from_nanos(now.since(self.spent_at)) / parts)
+    }
+
+    /// Whether what the server says unasked belongs to a question: it stays here.
+    pub(super) fn is_next(front: Option<Due>) -> bool {
+        front.is_some_and(|due| due.owner == Owner::Inquiry)
     }
 }
 
 impl Session {
-    /// Asks in an extended group; `ends` adds its Sync.
-    pub(crate) fn ask(&mut self, question: Question, text: &str, ends: bool) {
-        self.put_own_statement(Owner::Inquiry, text.as_bytes());
-        if ends {
-            frame(&mut self.to_server, frontend::SYNC, |_| ());
-            self.queue.sent(Due::own(Owner::Inquiry, Expect::Sync));
-        }
-        self.inquiries.asked.push_back((question, ends));
+    /// Asks for the level of the transaction. It takes no snapshot, and cannot wait.
+    pub(super) fn ask_level(&mut self, now: Moment, count: u32) {
+        self.put_own_statement(Owner::Inquiry, ISOLATION_QUERY.as_bytes());
+        self.end_group(now, Way::Alone, vec![Question::Level(count)], 1);
     }
 
-    /// The server answers a question of the session's; a message that is not whole is of no use.
-    pub(crate) fn inquiry_reply(&mut self, tag: u8, reply: Reply, body: &[u8], is_whole: bool) {
-        let Some((question, _)) = self.inquiries.asked.front().copied() else { return };
-        match tag {
-            backend::DATA_ROW => match DataRow::decode(body) {
-                Ok(row) if is_whole => self.learn(question, row.columns),
+    /// Asks these questions together, in a transaction or a savepoint of the session's own.
+    pub(super) fn ask_all(&mut self, now: Moment, way: Way, asked: Vec<Asked>) {
+        let name = self.inquiries.name.clone();
+        let savepoint = String::from_utf8_lossy(&name).into_owned();
+        let (begin, ends) = match way {
+            Way::Within => (
+                format!("SAVEPOINT {savepoint}"),
+                vec![format!("ROLLBACK TO SAVEPOINT {savepoint}"), format!("RELEASE SAVEPOINT {savepoint}")],
+            ),
+            Way::Between | Way::Alone => (OWN_BEGIN.to_owned(), vec!["ROLLBACK".to_owned()]),
+        };
+        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, &*SessionQuestion::Plain.sql())] {
+            self.put_question(number, text, None);
+        }
+        let questions: Vec<Question> =
+            asked.iter().take(STATEMENTS_MAX).map(|asked| asked.question).collect();
+        for (number, Asked { text, parameter, .. }) in (0..).zip(asked.iter().take(STATEMENTS_MAX)) {
+            self.put_question(number, text, parameter.as_deref());
+        }
+        self.put_inquiry_sync();
+        for text in &ends {
+            self.put_question(FRAME, text, None);
+        }
+        StatementOrPortal::Statement(&name).encode(frontend::CLOSE, &mut self.to_server);
+        self.owe_inquiry(FRAME, Expect::Close);
+        self.end_group(now, way, questions, 2);
+    }
+
+    /// Ends the group that was put, with its last Sync.
+    fn end_group(&mut self, now: Moment, way: Way, questions: Vec<Question>, syncs: u8) {
+        self.put_inquiry_sync();
+        self.inquiries.groups.push_back(Group {
+            way,
+            questions,
+            sent_at: now,
+            status_before: None,
+            syncs,
+            has_failed: false,
+            is_untimed: None,
+        });
+    }
+
+    /// One statement of a group, by the session's private name.
+    fn put_question(&mut self, number: u16, text: &str, parameter: Option<&str>) {
+        let name = self.inquiries.name.clone();
+        let values = parameter.map(|parameter| {
+            let length = (parameter.len() as u32).to_be_bytes();
+            [&[0, 1][..], &length, parameter.as_bytes()].concat()
+        });
+        let out = &mut self.to_server;
+        // An error may have left one of this name.
+        StatementOrPortal::Statement(&name).encode(frontend::CLOSE, out);
+        Parse::untyped(&name, text.as_bytes()).encode(out);
+        Bind {
+            portal: &name,
+            statement: &name,
+            parameter_formats: Formats::of_codes(&[]),
+            parameters: Values::decode(values.as_deref().unwrap_or(&[0, 0])).unwrap_or_default(),
+            result_formats: Formats::of_codes(&[]),
+        }
+        .encode(out);
+        Execute { portal: &name, row_limit: None }.encode(out);
+        StatementOrPortal::Portal(&name).encode(frontend::CLOSE, out);
+        for expect in [Expect::Close, Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close] {
+            self.owe_inquiry(number, expect);
+        }
+    }
+
+    fn put_inquiry_sync(&mut self) {
+        frame(&mut self.to_server, frontend::SYNC, |_| ());
+        self.owe_inquiry(FRAME, Expect::Sync);
+    }
+
+    fn owe_inquiry(&mut self, number: u16, expect: Expect) {
+        self.queue.sent(Due { statement: Some(number), ..Due::own(Owner::Inquiry, expect) });
+    }
+
+    /// The server answers a message of a question's group.
+    pub(crate) fn inquiry_reply(
+        &mut self,
+        now: Moment,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+        is_whole: bool,
+    ) -> Result<Verdict, SessionError> {
+        let dropped = Ok(Verdict::Replace(message.len()));
+        let server_status = self.server_status;
+        let Some(group) = self.inquiries.groups.front_mut() else { return dropped };
+        group.status_before.get_or_insert(server_status);
+        let body = &message[HEADER_BYTES..];
+        if matches!(reply, Reply::Failed(_)) {
+            group.has_failed = true;
+            return dropped;
+        }
+        if tag == backend::READY_FOR_QUERY {
+            group.syncs = group.syncs.saturating_sub(1);
+            if group.syncs == 0 {
+                return self.group_ends(now, body).map(|()| Verdict::Replace(message.len()));
+            }
+            return dropped;
+        }
+        let number = reply.due().and_then(|due| due.statement).filter(|number| *number != FRAME);
+        if number == Some(PLAIN) {
+            if let (backend::DATA_ROW, Ok(row)) = (tag, DataRow::decode(body)) {
+                let limit = row.columns.iter().next().flatten();
+                group.is_untimed.get_or_insert(limit == Some(b"0"));
+            }
+            return dropped;
+        }
+        // What is asked alone is numbered by nobody.
+        let position = number.map_or(0, usize::from);
+        let (sent_at, is_untimed) = (group.sent_at, group.is_untimed == Some(true));
+        let Some(question) = group.questions.get(position).copied() else { return dropped };
+        if number.is_none() && group.way != Way::Alone {
+            return dropped;
+        }
+        if tag == backend::DATA_ROW {
+            match DataRow::decode(body) {
+                Ok(row) if is_whole => self.learn(sent_at, question, row.columns, is_untimed),
                 _ => self.learn_nothing(question),
-            },
-            backend::COMMAND_COMPLETE if matches!(reply, Reply::Last(_)) => {
-                self.inquiries.asked.pop_front();
-                self.learned_all(question);
             }
-            _ => {}
         }
+        dropped
     }
 
-    /// The server would not answer.
-    pub(crate) fn inquiry_failed(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
-        match self.inquiries.asked.pop_front() {
-            // It is part of the group that carries a BEGIN.
-            Some((_, false)) => self.begin_failed(message),
-            Some((question, true)) => {
-                self.learn_nothing(question);
-                Ok(Verdict::Replace(message.len()))
-            }
-            None => Ok(Verdict::Replace(message.len())),
+    /// The server has answered a group in full; `status` is what it says then.
+    fn group_ends(&mut self, now: Moment, status: &[u8]) -> Result<(), SessionError> {
+        let Some(group) = self.inquiries.groups.pop_front() else { return Ok(()) };
+        let took = Duration::from_nanos(now.since(group.sent_at)).saturating_sub(self.begin.distance());
+        if group.way != Way::Alone {
+            let spent = self.inquiries.spent(now, PARTS_OF_TIME) + took;
+            (self.inquiries.spent, self.inquiries.spent_at) = (spent, now);
         }
-    }
-
-    /// Asks for the level of the transaction that the unit just sent has begun.
-    pub(crate) fn ask_for_level(&mut self) {
-        if !self.transaction.wants_level || !self.may_send_own() || !self.needs_level() {
-            return;
+        if group.has_failed {
+            group.questions.iter().for_each(|question| self.learn_nothing(*question));
         }
-        self.transaction.wants_level = false;
-        self.ask(Question::Isolation, ISOLATION_QUERY, true);
+        let was = group.status_before.unwrap_or_default();
+        if status != [was] && Rule::ShieldEnds.is_kept() {
+            let message = "a question of onetrip's own has changed the state of the transaction";
+            let hint = "Connect again; leave remedies out by --remedies none.";
+            self.refuse("08006", message, Some(hint));
+            return Err(SessionError::ShieldBroken);
+        }
+        self.group_answered(now, group.way, group.has_failed);
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Remedies: what takes round trips out of a program that stays as it is. They obey the rules of [`Rule`].
 
 mod arrived;
+mod asking;
 mod begin;
 mod changes;
 mod chatter;
@@ -12,6 +13,7 @@ mod fence;
 mod grammar;
 mod inquiry;
 mod isolation;
+mod knowledge;
 mod lobs;
 mod loops;
 mod obstacles;
@@ -30,15 +32,17 @@ use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 pub(crate) use arrived::Arrived;
+pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use chatter::Chatter;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
+pub use cursors::{Overflow, Spill, Spilled};
 pub(crate) use facts::Facts;
-pub use facts::Knowledge;
 pub use fence::Fence;
 pub(crate) use grammar::{begins_safe, leaves_savepoints};
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
+pub use knowledge::Knowledge;
 pub use lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};
 pub(crate) use lobs::{
     Change, Lobs, ObjectColumn, Step, object_columns, object_of, of_comments, sets_prefetch_alone,

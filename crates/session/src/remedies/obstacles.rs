@@ -2,6 +2,7 @@
 
 use onetrip_ledger::{Moment, Obstacle, Remedy, TransactionStatus};
 
+use super::facts::Verdict;
 use super::transaction::{Effect, Isolation};
 use crate::session::Session;
 
@@ -18,6 +19,7 @@ impl Session {
         }
         let obstacle = match effect {
             _ if !self.may_remedy(remedy) => Obstacle::Near,
+            _ if self.facts.is_pooled() => Obstacle::Pooler,
             Effect::Read => self.obstacle_of_read(now, template),
             _ => self.obstacle_of_end(),
         };
@@ -31,31 +33,34 @@ impl Session {
         if self.status == TransactionStatus::Idle && !self.transaction.is_seen {
             return Obstacle::NoTransaction;
         }
+        let verdict = self.verdict(now, template);
         match self.transaction.isolation {
             Isolation::ReadCommitted => return Obstacle::ReadCommitted,
             Isolation::Serializable => return Obstacle::Serializable,
-            Isolation::Unknown => return Obstacle::LevelUnknown,
-            Isolation::RepeatableRead | Isolation::Safe => {}
+            // The level is not asked for where the text tells that a statement may do more than read.
+            Isolation::Unknown if self.facts.impure(template).is_none() => return Obstacle::LevelUnknown,
+            Isolation::Unknown | Isolation::RepeatableRead | Isolation::Safe => {}
         }
-        let only_reads = self.only_reads(now, template);
         if let Some(because) = self.facts.impure(template) {
-            if self.facts.told_impure.insert(template) {
+            if self.facts.tells_impure(template) {
                 self.stream.impure(template, &because.to_string());
             }
             return Obstacle::Impure;
         }
-        match (self.facts.is_known(), only_reads) {
-            (false, _) => Obstacle::StateUnknown,
-            (true, false) => Obstacle::Impure,
-            (true, true) => Obstacle::Unforeseen,
+        match verdict {
+            _ if !self.facts.is_known() => Obstacle::StateUnknown,
+            Verdict::Open => Obstacle::StateUnknown,
+            Verdict::MayAct => Obstacle::Impure,
+            Verdict::Reads => Obstacle::Unforeseen,
         }
     }
 
     fn obstacle_of_end(&self) -> Obstacle {
         match self.transaction.isolation {
+            _ if self.transaction.is_seen && !self.transaction.is_clean => Obstacle::Wrote,
             Isolation::Serializable => Obstacle::Serializable,
             Isolation::Unknown => Obstacle::LevelUnknown,
-            _ if !self.facts.is_known() => Obstacle::Wrote,
+            _ if !self.facts.is_known() => Obstacle::StateUnknown,
             _ => Obstacle::Unforeseen,
         }
     }

@@ -131,11 +131,7 @@ impl Session {
             (Some(Owner::Chatter), _) => self.chatter_reply(message),
             (Some(Owner::Statements), _) => self.statements_reply(now, tag, reply, message),
             (Some(Owner::Cursors), _) => self.cursor_reply(now, tag, reply, message, is_whole),
-            (Some(Owner::Inquiry), Reply::Failed(_)) => self.inquiry_failed(message),
-            (Some(Owner::Inquiry), _) => {
-                self.inquiry_reply(tag, reply, &message[HEADER_BYTES..], is_whole);
-                Ok(Verdict::Replace(message.len()))
-            }
+            (Some(Owner::Inquiry), _) => self.inquiry_reply(now, tag, reply, message, is_whole),
             (Some(Owner::Loops), _) => self.flight_reply(now, tag, reply, message, is_whole),
             (Some(Owner::Lobs), _) => self.own_call_reply(tag, reply, message),
             (Some(Owner::Verify), _) => self.check_reply(tag, message, is_whole),

@@ -10,6 +10,7 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::Description;
+use super::facts::Place;
 use super::statements::{Sent, State};
 use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
@@ -28,6 +29,7 @@ pub(super) struct Refusal {
 pub(crate) struct Broken {
     /// What the server said.
     error: Vec<u8>,
+    place: Place,
     key: Box<[u8]>,
     parse: Vec<u8>,
     description: Option<Arc<Description>>,
@@ -92,10 +94,11 @@ impl Session {
             self.book_request(now, tag, body, true);
         }
         self.units.bytes_sent(unit.len());
-        let Broken { parse, key, description, may_be_dropped, .. } = *broken;
+        let Broken { place, parse, key, description, may_be_dropped, .. } = *broken;
         self.told.state = State::Sent(Box::new(Sent {
             unit: NO_UNIT,
             name: name.to_vec(),
+            place,
             key,
             parse,
             description,
@@ -177,14 +180,14 @@ impl Session {
                 prepared.broken = None;
             }
             if sent.is_outdated {
-                self.config.common.descriptions.forget(self.facts.place(), &sent.key);
+                self.config.common.descriptions.forget(&sent.place, &sent.key);
             }
             return Ok(());
         };
-        self.config.common.descriptions.forget(self.facts.place(), &sent.key);
+        self.config.common.descriptions.forget(&sent.place, &sent.key);
         self.prepared.for_each(|prepared| prepared.fails_in(sent.unit));
-        let Sent { key, parse, description, may_be_dropped, .. } = sent;
-        let broken = Broken { error: error.clone(), key, parse, description, may_be_dropped };
+        let Sent { place, key, parse, description, may_be_dropped, .. } = sent;
+        let broken = Broken { error: error.clone(), place, key, parse, description, may_be_dropped };
         if let Some(prepared) = self.prepared.get_mut(&sent.name) {
             prepared.broken = Some(Box::new(broken));
         }
@@ -226,7 +229,7 @@ impl Session {
         }
         let Refusal { unit, error, .. } = *refusal;
         let due = Due { expect: Expect::Sync, unit, statement: Some(0), owner: Owner::Client };
-        self.book_failure(due, &error[HEADER_BYTES..]);
+        self.book_failure(now, due, &error[HEADER_BYTES..]);
         self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
         self.units.bytes_received(unit, error.len() + ready.len(), now);
         self.to_client.extend_from_slice(&error);

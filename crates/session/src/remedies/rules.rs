@@ -34,6 +34,8 @@ pub enum Rule {
     Fence,
     /// A failure ends the session.
     EndFails,
+    /// Only where the session has a server session of its own.
+    OneBackend,
     /// Only where all reads see one snapshot.
     Snapshot,
     /// Only what is proven to read.
@@ -114,7 +116,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of the documentation.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::Grammar,
         Self::Quiet,
         Self::Alone,
@@ -130,6 +132,7 @@ impl Rule {
         Self::OnlyReads,
         Self::Fence,
         Self::EndFails,
+        Self::OneBackend,
         Self::Snapshot,
         Self::Pure,
         Self::Flush,
@@ -188,6 +191,7 @@ impl Rule {
             Self::OnlyReads => "C2",
             Self::Fence => "C3",
             Self::EndFails => "C4",
+            Self::OneBackend => "C5",
             Self::Snapshot => "P1",
             Self::Pure => "P4",
             Self::Flush => "P7",
@@ -266,22 +270,25 @@ impl Rule {
                 "Not in a connection that was opened with the parameter replication: the server knows no extended queries there."
             }
             Self::Level => {
-                "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ, or SERIALIZABLE where that BEGIN says READ ONLY and DEFERRABLE and nothing since may have changed it; and only when the server owes the program nothing. Elsewhere at SERIALIZABLE a reader can be what fails."
+                "COMMIT, END, ROLLBACK and ABORT without a chain are answered only in a transaction whose BEGIN was seen, that has not failed, and whose level the server has told to be READ COMMITTED or REPEATABLE READ, or SERIALIZABLE where that BEGIN says READ ONLY and DEFERRABLE; and only when the server owes the program nothing. Whatever may change the level, the access mode or whether it is deferrable (a second BEGIN, SET TRANSACTION, a function of a user) makes the level unknown until the server is asked again. Elsewhere at SERIALIZABLE a reader can be what fails."
             }
             Self::OnlyReads => {
-                "And only where nothing but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again, between transactions. SET and RESET of `onetrip.lob_prefetch` count as SHOW, here and in all rules: only the session reads it."
+                "And only where nothing but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE was sent since the server last said that the session has no temporary objects and listens to no channel. After anything else (a write, a SET, a function that is not built in) the server is asked again. SET and RESET of `onetrip.lob_prefetch` count as SHOW, here and in all rules: only the session reads it."
             }
             Self::Fence => {
-                "Until the server has confirmed it, statements of other sessions of this gateway that might take a lock which conflicts with a reader's wait: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless."
+                "Until the server has confirmed it, statements of other sessions of this gateway wait that came after the answer, are for the same database, and might take a lock which conflicts with a reader's: DDL, LOCK, VACUUM, functions that are not built in, and whatever is not surely harmless. INSERT, UPDATE, DELETE and MERGE wait as well, unless no function of a user has a word in its source without which it takes no such lock (LOCK, ALTER, CREATE, DROP, TRUNCATE, REINDEX, CLUSTER, REFRESH, EXECUTE, DO, CALL): a trigger may run it. Where the server has not confirmed it for 5 s, the session that was answered gets a FATAL 08006 and ends, and nobody waits any longer."
             }
             Self::EndFails => {
                 "Should the end fail after all, the program gets the server's own FATAL, or one that tells what happened, and the session ends. What the server said before the COMMIT came is passed on instead of an answer."
+            }
+            Self::OneBackend => {
+                "And only where the server says, with the session's state, that the process which serves the session is the one that its BackendKeyData named. Elsewhere a pooler stands between: the session has no server session of its own, and what the server says of one holds for no other. Remedies that depend on the session's state are off for the rest of the session (this rule holds for them all)."
             }
             Self::Snapshot => {
                 "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ (or SERIALIZABLE, as in C1: such a snapshot is safe, and no record is kept of what it reads), that has not failed, and in which a statement has succeeded, so that its snapshot is taken. Behind AND CHAIN the server is asked again: a failure takes the level back that BEGIN has set, and the transaction that is chained to it has the session's own. The answer is of the same session and transaction, and to a request that is the same byte for byte."
             }
             Self::Pure => {
-                "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object."
+                "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object. An answer belongs to a statement, not to a text: a prepared statement keeps what its Parse made of literals, types and tables. So a run of one is answered only by an earlier run of the same one, and what is run ahead of it binds the program's own; a text counts as the same only where it was parsed in the same transaction, with nothing sent since that may change what it means."
             }
             Self::Flush => {
                 "Whatever goes to the server and is not such a read, SHOW, DEALLOCATE or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
@@ -302,7 +309,7 @@ impl Rule {
                 "A program that is served from memory while the server has heard nothing for 10 ms is announced by a Sync: idle_in_transaction_session_timeout counts as if the program had been there, and no less."
             }
             Self::Unnamed => {
-                "Before a unit that may use an unnamed statement or portal goes to the server, what was answered from memory last is run there for real, so that these are what the program believes."
+                "Before a unit that may use an unnamed statement or portal goes to the server, what was answered from memory last is run there for real, so that these are what the program believes. Once a Bind has put another portal in its place, only its Parse is."
             }
             Self::Secret => {
                 "The savepoint, the statements and the portals of the session's own have names of 64 random bits, so that no savepoint of the program's has the same: where the program's statement ahead of a flight fails, and the flight's SAVEPOINT with it, a ROLLBACK TO that found the program's own savepoint would heal a transaction that has failed."
@@ -314,7 +321,7 @@ impl Rule {
                 "Where the server describes a statement otherwise than was told (other columns; a table that was made anew with the same ones is run, as PostgreSQL does), or refuses it, the unit that runs it fails with what PostgreSQL says to a statement whose result changed between Parse and Bind (0A000), or with the server's own error; inside a transaction the server's transaction is made to fail before the program is told. A later unit that runs the statement goes behind a Parse that makes it again. Where the program goes on with something else and cannot be told, the session ends."
             }
             Self::SameKey => {
-                "Only for a text with the types fixed by the program that the server has accepted, and described, within 60 s and in the same place: database (the same one, not another by its name), role and search path, in a session whose state is known (rule C2), with no statement sent since by any session that may change a catalogue, and none in this transaction. An answer with the types put in (rule S5) confirms nothing. A 0A000 drops what is known in its place, and another description what was known of the statement."
+                "Only for a text with the types fixed by the program that the server has accepted, and described, within 60 s and in the same place: database (the same one, not another by its name), role, search path, and every setting that a Parse or its reply may depend on, as the server told them at most 2 s ago; in a session whose state is known (rule C2), with no statement sent since by any session that may change a catalogue or lock a table (DDL, SELECT INTO, LOCK), and none in this transaction. An answer with the types put in (rule S5) confirms nothing. A 0A000 drops what is known in its place, and another description what was known of the statement."
             }
             Self::FreeName => {
                 "Only where the Parse cannot be refused because of its name: it is the unnamed statement, or the session has no statement of that name, and has run nothing that may have made one by SQL (PREPARE, also in a function) since it was opened or the server was asked, and no Close of it was skipped behind an error."
@@ -329,22 +336,22 @@ impl Rule {
                 "DEALLOCATE leaves the session's state and what was read ahead as they are; but nothing that names the statement is answered from then on, or any statement that was prepared before, where it names all or a name that cannot be told for sure. Only once the server has confirmed it is the name free (rule S4)."
             }
             Self::Plain => {
-                "Only results of statements that are proven to do nothing but read the snapshot (section Purity), in a session whose state is known when the program asks for their first piece: no row locks, no function of a user. The rows of such a portal are fixed when it is opened, whatever the session writes meanwhile."
+                "Only results of statements that are proven to do nothing but read the snapshot (section Purity), in a session whose state is known: no row locks, no function of a user. And only where nothing was sent, by this session or by others, since the result was opened that may have changed what its names mean. The rows of such a portal are fixed when it is opened, whatever the session writes meanwhile."
             }
             Self::Shape => {
-                "Only where no setting shapes what is read later: the statement uses functions, operators and casts that look at none (no comparison of two columns: one may be a date, the other a timestamptz), and each column's type is written alike under all (numbers, text, boolean, uuid, json, inet; in binary also floats, dates, times and bytea). client_encoding is watched: after a change, what was read ahead is not given out, and the session ends if the program goes on with it."
+                "Only where no setting shapes what is read later, and reading it cannot fail. Rows are computed when they are fetched; so the query, and the views under it, may hold nothing but columns, constants and parameters, compared in ways that look at no setting, and its clauses may not compute either. The types of columns are looked up, those of parameters are what Parse declares; a comparison of two types is refused. And each column's type is written alike under all settings (numbers, text, boolean, uuid, json; in binary also floats, dates, times and bytea). client_encoding is watched: after a change, what was read ahead is not given out, and the session ends if the program goes on with it."
             }
             Self::Place => {
-                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, MOVE, WHERE CURRENT OF. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so one is read ahead only if the server says that it goes backward, or if it is one that a driver declares for itself (Django: its name, and NO SCROLL). A program that names a portal of the protocol, or such a cursor of its driver, in one of these statements after it was read ahead ends its session. After a PREPARE of such a statement nothing is read ahead."
+                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, by simple query or by Execute, MOVE, WHERE CURRENT OF, Execute of a cursor of SQL. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so one is read ahead only if the server says that it goes backward, or if it is one that a driver declares for itself (Django: its name, and NO SCROLL). A program that names a portal of the protocol, or such a cursor of its driver, in one of these statements after it was read ahead ends its session. After a PREPARE of such a statement nothing is read ahead."
             }
             Self::Serializable => {
                 "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it, or SERIALIZABLE as in C1: elsewhere at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
             }
             Self::Shield => {
-                "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, each with its Sync, so that statement_timeout is armed for each, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and an error leaves the transaction as it was. Rows before an error are given out; when the program comes to it, the server is asked for the failed piece, so that its transaction fails too, and the program gets the error as it was."
+                "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, without a statement_timeout, each with its Sync, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and what fails leaves the transaction as it was. A piece that fails all the same (a cancel by another session, a server that runs out of memory) has ended its portal: when the program comes to it, the server is asked for it, so that the program's transaction fails too, with the error as it was."
             }
             Self::Bounds => {
-                "No more pieces ahead than twice those that the program has got, and than 1 MiB for the session, as far as the longest piece so far tells; where a piece takes more than a quarter of a round trip, no more than keep the path busy for four, and one where it takes four by itself. A result of which one piece is read costs nothing."
+                "No more rows ahead than twice those that the program has got, and 2,048, or 16,384 where all columns are short; of these no more in memory than 1 MiB for the session, the rest in a temporary file, and delivered as fast as the program takes them. Where a piece takes more than a quarter of a round trip, no more than keep the path busy for four, and one where it takes four by itself. A result of which one piece is read costs nothing."
             }
             Self::Contact => {
                 "While a program is answered from memory, the server hears of it every 20 ms at least, so that idle_in_transaction_session_timeout ends the transactions that it would end, and no others."
@@ -356,13 +363,13 @@ impl Rule {
                 "Only in a database none of whose functions has a word in its source without which it cannot open, move or close a cursor (cursor, fetch, move, open, close, CURRENT OF): it could know one by a fixed name."
             }
             Self::Neutral => {
-                "Only outside of transactions, from PostgreSQL 14 on, and only a unit that is byte for byte one that the server has run in this session without a notice or an error, since when nothing was sent but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE, in a session whose state is known (rule C2), or housekeeping of other parameters. It holds nothing but SET and RESET of parameters that every role may set and whose check looks at nothing else, SET SESSION CHARACTERISTICS, RESET ALL, DISCARD ALL, CLOSE ALL, UNLISTEN *, pg_advisory_unlock_all(), and SHOW (rule K3). It is sent to the server all the same."
+                "Only outside of transactions, from PostgreSQL 14 on, and only a unit that is byte for byte one that the server has run in this session without a notice or an error, since when nothing was sent but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE, in a session whose state is known (rule C2) and that has a server session of its own (rule C5), or housekeeping of other parameters. It holds nothing but SET and RESET of parameters that every role may set and whose check looks at nothing else, SET SESSION CHARACTERISTICS, RESET ALL, DISCARD ALL, CLOSE ALL, UNLISTEN *, pg_advisory_unlock_all(), and SHOW (rule K3). It is sent to the server all the same."
             }
             Self::Builtin => {
                 "pg_advisory_unlock_all() without its schema only where pg_catalog is the first schema of the search path, so that it is no function of a user."
             }
             Self::OwnSetting => {
-                "SHOW only of a parameter that this session has SET, since when nothing may have changed it: others change when the server reads its configuration again."
+                "SHOW only of a parameter that this session has SET by its own name, since when nothing may have changed it: others change when the server reads its configuration again."
             }
             Self::SameAnswer => {
                 "Should the server answer otherwise than before, the program gets a FATAL 08006 that tells it, and the session ends."
@@ -380,7 +387,7 @@ impl Rule {
                 "Before anything goes to the server but a statement that is proven to only read, SHOW, DEALLOCATE, or the end of the transaction, each descriptor is there, with its number, and stands where the program believes it to."
             }
             Self::Followed => {
-                "Whatever goes to the server besides those, and besides the calls that are followed, ends what is known of all descriptors, and of the numbers to come in this transaction: it may write an object, unlink it, or open another. A savepoint does while a descriptor is open. What was read of the program's own descriptors is not used any more."
+                "Whatever goes to the server besides those, and besides the calls that are followed, ends what is known of all descriptors, and of the numbers to come in this transaction: it may write an object, unlink it, or open another. FETCH runs the query of its cursor, and is one of those only where that is proven to only read. A savepoint does while a descriptor is open. What was read of the program's own descriptors is not used any more."
             }
             Self::Numbers => {
                 "Descriptors' numbers are told in advance only where all that opened or closed one in the transaction was followed: the lowest that is free. Should the server give another, what was sent ahead has read from another descriptor, and the session ends."
@@ -412,6 +419,7 @@ impl Rule {
             Self::OnlyReads => "only_a_transaction_that_only_read_is_ended_early",
             Self::Fence => "strong_locks_of_other_sessions_wait",
             Self::EndFails => "an_end_that_fails_ends_the_session",
+            Self::OneBackend => "a_pooler_is_noticed",
             Self::Snapshot => "only_a_repeatable_read_is_answered_from_memory",
             Self::Pure => "only_what_is_proven_to_read_is_answered_from_memory",
             Self::Flush => "nothing_is_kept_over_anything_else",

@@ -25,6 +25,7 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::{Description, key};
+use super::facts::{Place, Verdict as Proof};
 use super::inquiry::Question;
 use super::refusal::Refusal;
 use super::transaction::Effect;
@@ -56,6 +57,8 @@ pub(super) enum State {
 pub(super) struct Sent {
     pub(super) unit: u64,
     pub(super) name: Vec<u8>,
+    /// Where what was told comes from.
+    pub(super) place: Place,
     pub(super) key: Box<[u8]>,
     /// The Parse as it was sent.
     pub(super) parse: Vec<u8>,
@@ -190,17 +193,23 @@ impl Session {
         let key = key(text, prepare.parse.parameter_oids())?;
         self.prove(now);
         let common = Arc::clone(&self.config.common);
-        if self.is_awaited() && common.descriptions.has_somewhere(self.facts.place(), &key) {
+        let is_known_somewhere = common.descriptions.has_somewhere(self.facts.database_name(), &key);
+        if self.is_awaited() && is_known_somewhere {
             return Some(Verdict::Hold); // it is on its way, and so the Bind's reply is not later than without
         }
+        self.facts.renew_settings(now);
+        let Some(place) = self.facts.place(now).cloned() else {
+            self.miss_place(now, text, is_known_somewhere);
+            return None;
+        };
         if !self.is_free(name) && Rule::FreeName.is_kept() {
             return None;
         }
-        let entry = common.descriptions.get(self.facts.place(), &key)?;
-        let epoch = self.facts.changes.epoch();
+        let entry = common.descriptions.get(&place, &key)?;
+        let epoch = self.facts.changes().epoch();
         let is_fresh =
             if prepare.describes { entry.is_described(now, epoch) } else { entry.is_accepted(now, epoch) };
-        let is_sure = is_fresh && self.is_place_known();
+        let is_sure = is_fresh && self.is_read_as_told();
         if !is_sure && Rule::SameKey.is_kept() {
             return None;
         }
@@ -215,9 +224,11 @@ impl Session {
         }
         let types = description.as_deref().filter(|_| Rule::PinnedTypes.is_kept());
         let (parse, is_pinned) = parse_with(prepare.parse, types);
+        self.facts.used();
         self.told.state = State::Sent(Box::new(Sent {
             unit: 0,
             name: name.to_vec(),
+            place,
             key,
             parse,
             description: description.clone(),
@@ -231,15 +242,26 @@ impl Session {
         Some(self.tell(now, unit, is_pinned, description.as_deref()))
     }
 
-    /// Whether the server is about to say what is not known.
-    fn is_awaited(&self) -> bool {
-        self.facts.is_state_awaited() && self.inquiries.is_asked(Question::State)
-            || self.facts.is_known() && self.inquiries.is_asked(Question::Names)
+    /// A Parse could be answered if the session's state and settings were known, and what was read since proven. Behind a
+    /// read they still are when the next Parse comes; behind anything else they have to be asked for again at once.
+    fn miss_place(&mut self, now: Moment, text: &[u8], is_known_somewhere: bool) {
+        let (effect, _) = self.effect_of(text);
+        self.facts.miss_settings(is_known_somewhere && effect != Effect::Read);
+        if is_known_somewhere {
+            self.facts.want_proofs(now);
+        }
     }
 
-    /// Whether the server surely resolves names as it did for the sessions that asked.
-    pub(super) fn is_place_known(&self) -> bool {
-        self.facts.is_known() && self.standard_strings && self.is_utf8 && !self.transaction.may_define
+    /// Whether the server is about to say what is not known.
+    fn is_awaited(&self) -> bool {
+        let is_asked = |wanted: Question| self.inquiries.is_asked(|asked| asked == wanted);
+        self.facts.is_state_awaited() && is_asked(Question::State)
+            || self.facts.is_known() && (is_asked(Question::Names) || is_asked(Question::Settings))
+    }
+
+    /// Whether the server surely reads a text as it did for the sessions that asked.
+    pub(super) fn is_read_as_told(&self) -> bool {
+        self.standard_strings && self.is_utf8 && !self.transaction.may_define
     }
 
     /// Whether the statement does nothing but read, with parameters of these types (rule S1).
@@ -247,7 +269,14 @@ impl Session {
         let types = ParameterDescription::decode(&told.parameters);
         let is_harmless = types.is_ok_and(|types| types.oids().all(is_harmless_parameter_type));
         let (effect, template) = self.effect_of(text);
-        is_harmless && effect == Effect::Read && self.only_reads(now, template)
+        if !is_harmless || effect != Effect::Read {
+            return false;
+        }
+        let proof = self.verdict(now, template);
+        if proof == Proof::Open {
+            self.facts.want_proof(now, template);
+        }
+        proof == Proof::Reads
     }
 
     /// Whether the statement is an INSERT, UPDATE, DELETE or MERGE that returns no rows, whatever its tables are (rule S1).
@@ -340,6 +369,7 @@ impl Session {
             sent.behind = Some(self.units.newest());
         }
         self.units.bytes_sent(unit.len());
+        self.ask_for_level(now);
         Verdict::Forward(unit.len())
     }
 }

@@ -4,9 +4,10 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
 use super::Rule;
+use super::facts::Verdict;
 use crate::reply_queue::Owner;
 use crate::session::Session;
-use crate::statements::Text;
+use crate::statements::{Span, Text};
 
 /// The level of a transaction, as the server says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,7 +84,9 @@ impl Effect {
                 Self::Unknown
             }
             S::Deallocate => Self::Deallocates,
-            S::Discard | S::Lock | S::Listen | S::Notify | S::Unlisten => Self::Unknown,
+            S::Discard | S::Listen | S::Notify | S::Unlisten => Self::Unknown,
+            // What a Parse says of a table that is locked is for the server to say.
+            S::Lock => Self::MayDefine,
             _ => Self::MayDefine,
         }
     }
@@ -95,10 +98,21 @@ pub(crate) struct Transaction {
     /// It was begun by a BEGIN that was seen.
     pub(crate) is_seen: bool,
     pub(crate) isolation: Isolation,
+    /// When it began, and the epoch of the catalogue then: its snapshot is not older.
+    pub(crate) begun_at: Moment,
+    pub(crate) epoch: u64,
+    /// Nothing was sent in it but its BEGIN, statements that may only read, and savepoints.
+    pub(crate) is_clean: bool,
+    /// It was noted that its end cannot be answered early because the session's state is not known.
+    has_missed: bool,
     /// Its BEGIN has made it READ ONLY and DEFERRABLE, and nothing was sent since that may have changed that.
-    pub(crate) is_safe: bool,
-    /// The server is to be asked for its level.
+    is_safe: bool,
+    /// A remedy depends on its level.
     pub(crate) wants_level: bool,
+    /// How often something was sent that may have changed the level; never goes back.
+    level_count: u32,
+    /// The server was asked for the level at this count.
+    level_asked_at: Option<u32>,
     /// It holds something that may change the catalogue.
     pub(crate) may_define: bool,
     /// The unit of the last end that went to the server: another one may follow it at once (AND CHAIN).
@@ -107,16 +121,25 @@ pub(crate) struct Transaction {
 
 impl Transaction {
     /// A transaction begins.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, now: Moment, epoch: u64, is_safe: bool) {
         self.end();
-        self.is_seen = true;
+        (self.is_seen, self.is_clean, self.is_safe) = (true, true, is_safe);
+        (self.begun_at, self.epoch) = (now, epoch);
+    }
+
+    /// Something is sent that may change the level, the access mode or whether it is deferrable: what the server says of
+    /// them from now on counts.
+    fn level_changes(&mut self) {
+        self.level_count = self.level_count.wrapping_add(1);
+        (self.isolation, self.is_safe, self.wants_level) = (Isolation::Unknown, false, false);
     }
 
     /// An end goes to the server. Behind AND CHAIN the level is that of before, or another: a failure takes back what BEGIN
     /// has set, as it does with other settings (PostgreSQL 15 and 18).
     fn end_sent(&mut self, unit: u64) {
         self.ends_in = Some(unit);
-        (self.isolation, self.is_safe, self.wants_level) = (Isolation::Unknown, false, false);
+        self.is_clean = false;
+        self.level_changes();
     }
 
     /// A unit has ended inside a transaction.
@@ -126,9 +149,31 @@ impl Transaction {
         }
     }
 
-    /// The server has told the level; if an end was sent since, of a transaction that is over.
-    pub(super) fn learn_level(&mut self, shown: &[u8]) {
-        if self.ends_in.is_some() {
+    /// Whether the server is to be asked for the level; and at which count.
+    pub(super) fn takes_level(&mut self) -> Option<u32> {
+        let is_asked = self.level_asked_at == Some(self.level_count);
+        if !self.wants_level || is_asked || self.isolation != Isolation::Unknown || self.ends_in.is_some() {
+            return None;
+        }
+        self.level_asked_at = Some(self.level_count);
+        self.level_asked_at
+    }
+
+    /// Whether the server was asked for the level, and nothing was sent since that may have changed it.
+    pub(super) fn is_level_asked(&self) -> bool {
+        self.level_asked_at == Some(self.level_count) && self.isolation == Isolation::Unknown
+    }
+
+    /// The server would not tell: the transaction had failed. Nobody waits for an answer.
+    pub(super) fn level_refused(&mut self, count: u32) {
+        if self.level_asked_at == Some(count) {
+            (self.level_asked_at, self.wants_level) = (None, false);
+        }
+    }
+
+    /// The server has told the level that it had at this count.
+    pub(super) fn learn_level(&mut self, count: u32, shown: &[u8]) {
+        if count != self.level_count {
             return;
         }
         self.isolation = match Isolation::of(shown) {
@@ -137,17 +182,10 @@ impl Transaction {
         };
     }
 
-    /// Something may have made it READ WRITE or not DEFERRABLE.
-    fn may_be_unsafe(&mut self) {
-        self.is_safe = false;
-        if self.isolation == Isolation::Safe {
-            self.isolation = Isolation::Serializable;
-        }
-    }
-
     /// It is over, or what runs is not known to be one. What it may define is told by others.
     pub(crate) fn end(&mut self) {
-        *self = Self { may_define: self.may_define, ..Self::default() };
+        self.level_changes();
+        *self = Self { may_define: self.may_define, level_count: self.level_count, ..Self::default() };
     }
 }
 
@@ -163,45 +201,71 @@ impl Session {
         self.note_obstacle(now, effect, template);
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
-                self.transaction_begins(text.begins_safe);
-                self.transaction.wants_level = true;
+                self.transaction_begins(now, text.begins_safe);
             }
+            // Only a warning (25001), but its modes count (`BeginTransactionBlock` leaves that to `SET TRANSACTION`).
+            Effect::Begin => self.level_changes(),
             Effect::End => {
                 self.transaction.end_sent(self.units.newest());
                 self.loops.transaction_ended(&self.config.common);
                 self.lobs.transaction_over();
             }
-            Effect::Begin | Effect::Nothing | Effect::Deallocates => {}
+            Effect::Nothing | Effect::Deallocates => {}
             Effect::Savepoint => {
                 self.loops.flush();
                 self.lobs.savepoint();
             }
             Effect::Read => {
-                self.facts.read(template);
-                self.read_sent(now, template);
-                if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
-                    self.lobs.flush();
-                }
+                self.reads(now, template);
             }
-            Effect::WritesRows | Effect::Unknown | Effect::MayDefine => {
+            Effect::Unknown | Effect::MayDefine => {
+                self.transaction.level_changes();
                 self.forget(effect == Effect::MayDefine);
             }
+            // What it runs has a snapshot, after which the level cannot change.
+            Effect::WritesRows => self.forget(false),
         }
     }
 
+    /// A statement that reads, if the catalogue says so too, runs at the server.
+    pub(crate) fn reads(&mut self, now: Moment, template: u32) {
+        self.facts.read(template);
+        self.want_facts(now, template);
+        self.read_sent(now, template);
+        if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
+            self.lobs.flush();
+        }
+    }
+
+    /// Where a text is parsed that is sent now; none where what it means may change at any time.
+    pub(crate) fn span(&self) -> Option<Span> {
+        let Transaction { begun_at, isolation, is_seen, .. } = self.transaction;
+        let (generation, epoch) = (self.facts.generation(), self.facts.changes().epoch());
+        let is_one = is_seen && (isolation.is_snapshot() || isolation == Isolation::Unknown);
+        is_one.then_some(Span { begun_at, generation, epoch })
+    }
+
     /// The client begins a transaction.
-    pub(crate) fn transaction_begins(&mut self, is_safe: bool) {
-        self.transaction.begin();
-        self.transaction.is_safe = is_safe;
+    pub(crate) fn transaction_begins(&mut self, now: Moment, is_safe: bool) {
+        let epoch = self.facts.changes().epoch();
+        self.transaction.begin(now, epoch, is_safe);
         self.lobs.transaction_begins();
         if self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs) {
             self.loops.transaction_begins(&self.config.common);
         }
     }
 
+    /// Something is sent that may change the level of the transaction: nothing that rests on the level holds.
+    fn level_changes(&mut self) {
+        self.transaction.level_changes();
+        self.transaction.is_clean = false;
+        self.loops.flush();
+        self.lobs.flush();
+    }
+
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
-        self.transaction.may_be_unsafe();
+        self.transaction.is_clean = false;
         let unit = self.units.newest();
         self.facts.forget();
         if !self.chatter.leaves_prepared(unit) {
@@ -213,8 +277,25 @@ impl Session {
         self.loops.flush();
         self.lobs.flush();
         self.watching.doubt_names();
+        self.watching.place_changes();
         if may_define && !std::mem::replace(&mut self.transaction.may_define, true) {
-            self.facts.changes.begin();
+            self.facts.changes().begin();
+        }
+    }
+
+    /// A statement that may only read goes to the server, inside a transaction: its level, its proof and the session's
+    /// state may be worth knowing (rules P1 and C1).
+    fn want_facts(&mut self, now: Moment, template: u32) {
+        let is_inside = self.transaction.is_seen && self.transaction.is_clean && self.needs_level();
+        if !is_inside || self.facts.is_pooled() || self.facts.needs_of(template).is_none() {
+            return;
+        }
+        self.transaction.wants_level = true;
+        if !std::mem::replace(&mut self.transaction.has_missed, true) {
+            self.facts.miss_state();
+        }
+        if self.verdict(now, template) == Verdict::Open {
+            self.facts.want_proof(now, template);
         }
     }
 
@@ -229,7 +310,7 @@ impl Session {
         let more_to_come = self.queue.owes_client() && !self.is_ending;
         if self.transaction.may_define && !more_to_come {
             self.transaction.may_define = false;
-            self.facts.changes.end();
+            self.facts.changes().end();
         }
     }
 

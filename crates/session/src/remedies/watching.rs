@@ -10,20 +10,20 @@ use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{Parse, backend};
 
 use super::Rule;
-use super::descriptions::{Asked, Description, Stamp};
-use super::inquiry::Question;
+use super::descriptions::{Asked, Description, Descriptions, Said};
+use super::facts::Place;
+use super::knowledge::Stamp;
 use super::transaction::Effect;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::Session;
 use crate::statements::{Prepared, Text};
 
-/// Whether the session has statements that SQL has made.
-const NAMES_QUERY: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)";
-
 /// How often the server is asked for it after the doubt was in the way.
 const NAMES_ASKED_MAX: u8 = 8;
 /// Longest name that the server does not cut, in bytes.
 const NAME_BYTES_MAX: usize = 63;
+/// Statements of which it is not yet known where they were described.
+const UNPLACED_MAX: usize = 32;
 
 /// What a session learns about its statements.
 #[derive(Debug, Default)]
@@ -37,6 +37,10 @@ pub(crate) struct Watching {
     /// The parameters that the statement being described has.
     parameters: Vec<u8>,
     names: Names,
+    /// What the server has said while it was not known where, and nothing was sent since that may have changed that.
+    unplaced: Vec<(Arc<Asked>, Said)>,
+    /// The same, for which the server is asked.
+    placing: Vec<(Arc<Asked>, Said)>,
 }
 
 /// Whether the names of the session's statements are surely known.
@@ -126,6 +130,34 @@ impl Watching {
         self.names.leaving.drain(..over);
     }
 
+    /// Whether the server is to be asked if there are statements made by SQL: that was in the way (rule S4).
+    pub(super) fn wants_names(&self) -> bool {
+        self.names.wanted > 0 && self.names.doubted && !self.names.asked
+    }
+
+    /// The server is asked for that.
+    pub(super) fn names_asked(&mut self) {
+        self.names.asked = true;
+        self.names.wanted -= 1;
+    }
+
+    /// Something is sent that may change where statements are parsed.
+    pub(super) fn place_changes(&mut self) {
+        self.unplaced.clear();
+    }
+
+    /// The server is asked for the settings.
+    pub(super) fn settings_asked(&mut self) {
+        self.placing = std::mem::take(&mut self.unplaced);
+    }
+
+    /// What was said before the server was asked was said here.
+    pub(super) fn learn_asked(&mut self, descriptions: &Descriptions, place: &Place) {
+        for (asked, said) in self.placing.drain(..) {
+            descriptions.said(place, &asked, said);
+        }
+    }
+
     /// The server says whether there are statements made by SQL.
     pub(crate) fn learn_names(&mut self, has_any: bool) {
         self.names.doubted = has_any || !self.names.asked;
@@ -191,7 +223,7 @@ impl Session {
         {
             return;
         }
-        let stamp = Stamp { sent_at: now, epoch: self.facts.changes.epoch() };
+        let stamp = Stamp { at: now, epoch: self.facts.changes().epoch() };
         if let Some(asked) = Asked::new(parse.text, parse.parameter_oids(), stamp) {
             let asked = Arc::new(asked);
             self.watching.next = Some(Arc::clone(&asked));
@@ -245,39 +277,36 @@ impl Session {
     }
 
     /// The server has accepted a Parse, or described its statement.
-    fn learn_statement(&mut self, now: Moment, tag: u8, asked: &Asked, body: Option<&[u8]>) {
+    fn learn_statement(&mut self, now: Moment, tag: u8, asked: &Arc<Asked>, body: Option<&[u8]>) {
         self.prove(now);
-        let common = Arc::clone(&self.config.common);
-        if !self.is_place_known() || asked.epoch() != self.facts.changes.epoch() {
+        if !self.is_read_as_told() || asked.epoch() != self.facts.changes().epoch() {
             return;
         }
-        let row = match tag {
-            backend::PARSE_COMPLETE => return common.descriptions.accepted(self.facts.place(), asked),
-            backend::ROW_DESCRIPTION => match body {
-                Some(body) => Some(Box::from(body)),
-                None => return,
-            },
-            _ => None,
+        let said = match tag {
+            backend::PARSE_COMPLETE => Said::Accepted,
+            backend::ROW_DESCRIPTION if body.is_none() => return,
+            tag => {
+                let row = body.filter(|_| tag == backend::ROW_DESCRIPTION).map(Box::from);
+                Said::Described(Description {
+                    parameters: Box::from(self.watching.parameters.as_slice()),
+                    row,
+                })
+            }
         };
-        let parameters = Box::from(self.watching.parameters.as_slice());
-        common.descriptions.described(self.facts.place(), asked, Description { parameters, row });
+        match self.facts.place(now) {
+            Some(place) => self.config.common.descriptions.said(place, asked, said),
+            None if self.watching.unplaced.len() < UNPLACED_MAX => {
+                self.watching.unplaced.push((Arc::clone(asked), said));
+            }
+            None => {}
+        }
     }
 
     /// The server refused to run a plan: what is known here is of no use.
-    pub(crate) fn forget_statements(&self) {
-        self.config.common.descriptions.forget_all(self.facts.place());
-    }
-
-    /// Between transactions: asks whether there are statements made by SQL, if that was in the way (rule S4).
-    pub(crate) fn inquire_names(&mut self) {
-        if !self.may_remedy(Remedy::Statements) {
-            return;
-        }
-        let names = &mut self.watching.names;
-        if names.wanted > 0 && names.doubted && !names.asked {
-            names.asked = true;
-            names.wanted -= 1;
-            self.ask(Question::Names, NAMES_QUERY, true);
+    pub(crate) fn forget_statements(&self, now: Moment) {
+        match self.facts.place(now) {
+            Some(place) => self.config.common.descriptions.forget_all(place),
+            None => self.config.common.descriptions.forget_database(self.facts.database_name()),
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod walk;
 pub(crate) mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
@@ -15,6 +16,9 @@ use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 
 /// The key that clients get.
 pub(crate) const SHOWN_KEY: [u8; 4] = *b"mine";
+
+/// The process that serves a session, as the server says it first.
+pub(crate) const PROCESS_ID: u32 = 4711;
 
 /// What names of the session's own are made of.
 pub(crate) const PRIVATE: [u8; 8] = *b"not told";
@@ -60,7 +64,10 @@ impl Pair {
             verify,
             lobs,
             isolation: None,
+            question_burst: Duration::from_secs(60),
+            texts: Default::default(),
             private: PRIVATE,
+            overflow: None,
         };
         Self { session: Session::new(config), hasher, now: 0, up: Vec::new(), down: Vec::new() }
     }
@@ -120,7 +127,8 @@ impl Pair {
         pair.session.path_measured(Moment(0), 13_000, 13_000);
         let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();
         let encoding = parameter("client_encoding", "UTF8");
-        let welcome = [message(b'R', &[0; 4]), standby, encoding, ready(b'I')].concat();
+        let key = message(b'K', &[&PROCESS_ID.to_be_bytes()[..], b"real"].concat());
+        let welcome = [message(b'R', &[0; 4]), standby, encoding, key, ready(b'I')].concat();
         pair.server(&welcome).expect("good messages");
         pair
     }

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onetrip_sql::purity::CATALOGUE_QUERY;
+use onetrip_sql::purity::{Column, Columns, Lookup, ObjectName, SessionQuestion, SmallDatabase};
 
 use super::objects::Objects;
 use super::walk::Walks;
-use super::{columns, complete, error, message, notification, ready};
+use super::{PROCESS_ID, columns, complete, error, message, notification, ready};
 
 /// It skips what follows an error in an extended group up to the next Sync, as the manual's "Message Flow" says, answers
 /// the session's own questions, and counts what it runs besides transaction control and those.
@@ -34,7 +34,7 @@ pub(crate) struct Server {
     pub(crate) status: u8,
     /// Statements by name, and portals.
     pub(crate) parsed: HashMap<Vec<u8>, Vec<u8>>,
-    pub(crate) bound: HashMap<Vec<u8>, Vec<u8>>,
+    pub(crate) bound: HashMap<Vec<u8>, Bound>,
     pub(crate) listens: HashSet<String>,
     /// What a Parse of these texts fails with.
     pub(crate) refuses: HashMap<String, Vec<u8>>,
@@ -44,12 +44,27 @@ pub(crate) struct Server {
     pub(crate) has_sql_statements: bool,
     /// The database has a function that knows cursors.
     pub(crate) moves_cursors: bool,
+    /// It has one that may take strong locks, which a trigger may run.
+    pub(crate) takes_locks: bool,
     /// Its search path as it works out.
     pub(crate) path: &'static str,
     /// The number of its database.
     pub(crate) database: &'static str,
+    /// The process that serves the session.
+    pub(crate) process_id: u32,
+    /// A digest of its settings.
+    pub(crate) settings: &'static str,
     pub(crate) walks: Walks,
     pub(crate) objects: Objects,
+}
+
+/// What a portal runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bound {
+    /// With the value of its parameter, but for a question about the catalogue.
+    text: Vec<u8>,
+    /// What such a question is about.
+    parameter: Option<String>,
 }
 
 impl Default for Server {
@@ -74,8 +89,11 @@ impl Default for Server {
             describes: HashMap::new(),
             has_sql_statements: false,
             moves_cursors: false,
+            takes_locks: false,
             path: "{pg_catalog,public}",
-            database: "16384",
+            database: "7000/16384",
+            process_id: PROCESS_ID,
+            settings: "1",
             walks: Walks::default(),
             objects: Objects::default(),
         }
@@ -110,19 +128,21 @@ impl Server {
                     let (statement, rest) = c_str(rest);
                     let text = self.parsed.get(statement).cloned().unwrap_or_default();
                     self.walks.opens(first);
-                    self.bound.insert(first.to_vec(), with_value(text, rest));
+                    self.bound.insert(first.to_vec(), Bound::new(text, rest));
                     said.extend(message(b'2', b""));
                 }
                 b'C' => said.extend(message(b'3', b"")),
                 b'D' if self.is_walk(first) => said.extend(self.walks.describes()),
                 b'D' => self.describe(first, &mut said),
                 b'E' => {
-                    let text = self.bound.get(first).cloned().unwrap_or_default();
+                    let bound = self.bound.get(first).cloned().unwrap_or_default();
                     let limit = rest.try_into().map_or(0, u32::from_be_bytes);
-                    if Walks::is_walk(&String::from_utf8_lossy(&text)) || !self.bound.contains_key(first) {
+                    if Walks::is_walk(&String::from_utf8_lossy(&bound.text))
+                        || !self.bound.contains_key(first)
+                    {
                         self.walks_on(first, limit, &mut said);
                     } else {
-                        self.runs(&text, true, &mut said);
+                        self.runs(&bound, true, &mut said);
                     }
                 }
                 b'F' => {
@@ -131,7 +151,7 @@ impl Server {
                 }
                 b'Q' => {
                     said.extend(description(&String::from_utf8_lossy(first)).unwrap_or_default());
-                    self.runs(first, false, &mut said);
+                    self.runs(&Bound { text: first.to_vec(), parameter: None }, false, &mut said);
                     self.get_ready(&mut said);
                 }
                 _ => {}
@@ -155,8 +175,12 @@ impl Server {
 
     /// A letter for statement or portal, then the name.
     fn describe(&self, what: &[u8], said: &mut Vec<u8>) {
-        let known = if what.starts_with(b"S") { &self.parsed } else { &self.bound };
-        let text = known.get(c_str(&what[1..]).0).map(|text| String::from_utf8_lossy(text));
+        let name = c_str(&what[1..]).0;
+        let text = match what.starts_with(b"S") {
+            true => self.parsed.get(name),
+            false => self.bound.get(name).map(|bound| &bound.text),
+        };
+        let text = text.map(|text| String::from_utf8_lossy(text));
         let described = text.as_ref().and_then(|text| self.describes.get(&**text));
         if let Some((types, _)) = described.filter(|_| what.starts_with(b"S")) {
             let oids = types.iter().flat_map(|oid| oid.to_be_bytes());
@@ -174,7 +198,7 @@ impl Server {
     /// Whether a Describe is about a portal of the result.
     fn is_walk(&self, what: &[u8]) -> bool {
         let portal = what.strip_prefix(b"P").and_then(|name| self.bound.get(name));
-        portal.is_some_and(|text| Walks::is_walk(&String::from_utf8_lossy(text)))
+        portal.is_some_and(|bound| Walks::is_walk(&String::from_utf8_lossy(&bound.text)))
     }
 
     /// Runs a portal of the result, or a cursor by its name.
@@ -232,8 +256,8 @@ impl Server {
         true
     }
 
-    fn runs(&mut self, text: &[u8], is_extended: bool, said: &mut Vec<u8>) {
-        let text = String::from_utf8_lossy(text).into_owned();
+    fn runs(&mut self, bound: &Bound, is_extended: bool, said: &mut Vec<u8>) {
+        let text = String::from_utf8_lossy(&bound.text).into_owned();
         self.texts.push(text.clone());
         if self.status == b'E' && !text.starts_with("ROLLBACK") {
             self.skips = is_extended;
@@ -242,8 +266,9 @@ impl Server {
         if self.uses_cursor(&text, said) {
             return;
         }
-        if self.answers(&text, said) {
-            return;
+        if let Some(rows) = self.answer(&text, bound.parameter.as_deref()) {
+            said.extend(rows.concat());
+            return said.extend(complete(&format!("SELECT {}", rows.len())));
         }
         if let Some(rows) = self.rows(&text) {
             self.ran += 1;
@@ -317,29 +342,58 @@ impl Server {
         said.extend(complete(if what == "ALL" { "DEALLOCATE ALL" } else { "DEALLOCATE" }));
     }
 
-    /// Answers a question of the session's.
-    fn answers(&self, text: &str, said: &mut Vec<u8>) -> bool {
-        let rows = if text == "SHOW transaction_isolation" {
-            vec![columns(&[Some(self.level.as_bytes())])]
-        } else if text.starts_with("SELECT is_scrollable") {
-            let flag: &[u8] = if self.walks.is_scrollable { b"t" } else { b"f" };
-            vec![columns(&[Some(flag)])]
-        } else if text == CATALOGUE_QUERY {
-            catalogue(self.moves_cursors)
-        } else if text.starts_with("SELECT pg_catalog.current_schemas(true)") {
-            let is_special = self.is_special || !self.listens.is_empty();
-            let special: &[u8] = if is_special { b"t" } else { b"f" };
-            let number = Some(self.database.as_bytes());
-            vec![columns(&[Some(self.path.as_bytes()), Some(b"ann"), Some(special), number])]
-        } else if text.contains("pg_prepared_statements") {
-            vec![columns(&[Some(if self.has_sql_statements { b"t" } else { b"f" })])]
-        } else {
-            return false;
+    /// The rows that answer a question of the session's.
+    fn answer(&self, text: &str, parameter: Option<&str>) -> Option<Vec<Vec<u8>>> {
+        let truth = |is: bool| if is { "true" } else { "false" };
+        let one = |row: &[&str]| {
+            let row: Vec<Option<&[u8]>> = row.iter().map(|text| Some(text.as_bytes())).collect();
+            Some(vec![columns(&row)])
         };
-        let count = rows.len();
-        said.extend(rows.concat());
-        said.extend(complete(&format!("SELECT {count}")));
-        true
+        if text == "SHOW transaction_isolation" {
+            return one(&[self.level]);
+        }
+        if text == "SET LOCAL jit TO off" {
+            return Some(Vec::new());
+        }
+        if let Some(question) = SessionQuestion::of_sql(text) {
+            return match question {
+                SessionQuestion::Plain => Some(
+                    [["0", "200ms"], ["200ms", "2ms"]].iter().filter_map(|row| one(row)).flatten().collect(),
+                ),
+                SessionQuestion::State => {
+                    let is_special = truth(self.is_special || !self.listens.is_empty());
+                    one(&[self.path, "ann", is_special, self.database, &self.process_id.to_string()])
+                }
+                SessionQuestion::Settings => one(&[self.settings]),
+                SessionQuestion::Names => one(&[truth(self.has_sql_statements)]),
+                SessionQuestion::Cursor(_) => one(&[truth(self.walks.is_scrollable)]),
+            };
+        }
+        let rows = self.catalogue().answer(Lookup::of_sql(text)?, parameter)?;
+        let bytes = |row: Vec<Option<String>>| {
+            let row: Vec<Option<&[u8]>> = row.iter().map(|text| Some(text.as_ref()?.as_bytes())).collect();
+            columns(&row)
+        };
+        Some(rows.into_iter().map(bytes).collect())
+    }
+
+    /// A database with the tables `emp` and `salary`, and a function `touch`.
+    fn catalogue(&self) -> SmallDatabase {
+        let table = |name: &str, columns: &[(&str, u32)]| Columns {
+            relation: ObjectName::qualified("public", name),
+            columns: (1..).zip(columns).map(|(number, (name, oid))| column(number, name, *oid)).collect(),
+        };
+        let emp = [("id", 23), ("photo", 26), ("name", self.walks.oid), ("walked", 23)];
+        SmallDatabase {
+            version: 150_000,
+            tables: vec![
+                (20_001, table("emp", &emp)),
+                (20_002, table("salary", &[("emp", 23), ("pay", 23)])),
+            ],
+            functions: vec![("public".into(), "touch".into(), None)],
+            moves_cursors: self.moves_cursors,
+            takes_locks: self.takes_locks,
+        }
     }
 
     /// What the tables `emp` and `salary` hold.
@@ -374,33 +428,34 @@ fn description(text: &str) -> Option<Vec<u8>> {
     photos.or_else(|| is_known.then(|| message(b'T', column)))
 }
 
-/// The text with the first value of a Bind in place of `$1`; `rest` is what follows the names.
-fn with_value(text: Vec<u8>, rest: &[u8]) -> Vec<u8> {
-    let Some(&[0, 0, 0, 1, _, _, _, length]) = rest.first_chunk::<8>() else { return text };
-    let value = String::from_utf8_lossy(&rest[8..8 + usize::from(length)]).into_owned();
-    String::from_utf8_lossy(&text).replace("$1", &value).into_bytes()
+impl Bound {
+    /// A text with the first value of a Bind in place of `$1`; `rest` is what follows the names.
+    fn new(text: Vec<u8>, rest: &[u8]) -> Self {
+        let Some((&[0, 0, 0, 1, a, b, c, d], rest)) = rest.split_first_chunk::<8>() else {
+            return Self { text, parameter: None };
+        };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        let value = String::from_utf8_lossy(&rest[..length]).into_owned();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        match Lookup::of_sql(&text) {
+            Some(_) => Self { text: text.into_bytes(), parameter: Some(value) },
+            None => Self { text: text.replace("$1", &value).into_bytes(), parameter: None },
+        }
+    }
 }
 
-/// A database with the tables `emp` and `salary`, and a function `touch`.
-fn catalogue(moves_cursors: bool) -> Vec<Vec<u8>> {
-    let flags = if moves_cursors { "m" } else { "" };
-    let rows: [[Option<&str>; 5]; 10] = [
-        [Some("v"), None, Some("150000"), None, None],
-        [Some("u"), None, Some("ann"), None, None],
-        [Some("l"), None, Some("ann"), None, None],
-        [Some("s"), None, Some("pg_catalog"), Some("1"), None],
-        [Some("s"), None, Some("public"), Some("2"), None],
-        [Some("d"), None, None, Some(flags), None],
-        [Some("r"), Some("public"), Some("emp"), Some("r"), Some("20001")],
-        [Some("r"), Some("public"), Some("salary"), Some("r"), Some("20002")],
-        [Some("c"), Some("public"), Some("photo"), None, Some("20001 2")],
-        [Some("f"), Some("public"), Some("touch"), Some(""), None],
-    ];
-    let bytes = |row: &[Option<&str>; 5]| {
-        let row: Vec<Option<&[u8]>> = row.iter().map(|one| one.map(str::as_bytes)).collect();
-        columns(&row)
-    };
-    rows.iter().map(bytes).collect()
+/// A column of a plain type; texts have the default collation.
+fn column(number: i16, name: &str, type_oid: u32) -> Column {
+    let collation_oid = if type_oid == 25 { 100 } else { 0 };
+    Column {
+        name: name.into(),
+        number,
+        type_oid,
+        base_oid: 0,
+        collation_oid,
+        is_virtual: false,
+        prefetch: None,
+    }
 }
 
 fn c_str(bytes: &[u8]) -> (&[u8], &[u8]) {

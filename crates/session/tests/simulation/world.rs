@@ -2,6 +2,7 @@
 //! everything that can be known about the outcome is checked.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Moment, Mutes, Record, TraceError, ValueHasher};
@@ -129,7 +130,10 @@ impl World {
             verify: None,
             lobs: Default::default(),
             isolation: None,
+            question_burst: Duration::from_secs(60),
+            texts: Default::default(),
             private: *b"not told",
+            overflow: None,
         };
         let noise = *random.pick(&[0, 30, 6]);
         let piece = *random.pick(&[100_000, 1, 3, 40]);

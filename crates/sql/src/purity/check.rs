@@ -1,123 +1,117 @@
 //! The verdict on a statement in a catalogue.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
-use super::builtin::{FUNCTIONS, IMPURE_OF_ONE, OPERATORS};
-use super::catalogue::{Catalogue, Pure, Relation, ViewUse};
-use super::expression::CLOCK_FUNCTIONS;
+use super::builtin;
+use super::catalogue::{Catalogue, Pure};
+use super::facts::{RelationFact, ViewFact, ViewUse};
 use super::impure::Impure;
 use super::needs::{Facts, Needs, ObjectName, OperatorUse};
-
-/// Deepest nesting of views.
-const VIEW_DEPTH_MAX: usize = 16;
+use super::survey::is_plain;
 
 /// One check: first all relations, as an enum among their columns matters to what an operator may mean, then the rest.
 #[derive(Debug)]
-pub(super) struct Check<'a> {
-    catalogue: &'a Catalogue,
+pub(super) struct Check<'a, S> {
+    catalogue: &'a Catalogue<S>,
+    search_path: &'a [Box<str>],
     relations: BTreeSet<ObjectName>,
+    named: Vec<(ObjectName, u32)>,
     has_enum: bool,
+    has_steady_views: bool,
     facts: Facts,
-    /// Views that were looked into, or are being.
-    views: HashSet<&'a ObjectName>,
 }
 
-impl<'a> Check<'a> {
-    pub(super) fn new(catalogue: &'a Catalogue) -> Self {
-        let (relations, facts, views) = (BTreeSet::new(), Facts::default(), HashSet::new());
-        Self { catalogue, relations, has_enum: false, facts, views }
+impl<'a, S: Copy> Check<'a, S> {
+    pub(super) fn new(catalogue: &'a Catalogue<S>, search_path: &'a [Box<str>]) -> Self {
+        Self {
+            catalogue,
+            search_path,
+            relations: BTreeSet::new(),
+            named: Vec::new(),
+            has_enum: false,
+            has_steady_views: true,
+            facts: Facts::default(),
+        }
     }
 
     pub(super) fn run(mut self, needs: &Needs) -> Result<Pure, Impure> {
-        self.database()?;
+        let has_calling_enum_cast = self.database()?;
         self.facts = needs.facts;
         for name in &needs.relations {
-            let (schema, relation) = self.catalogue.resolve(name)?;
-            self.relation(name, schema, relation, 0)?;
+            let relation = self.catalogue.resolve(name, self.search_path)?;
+            self.relation(name, relation)?;
         }
         self.has_enum |= self.names_enum(needs);
-        if self.has_enum && self.catalogue.has_calling_enum_cast {
+        if self.has_enum && has_calling_enum_cast {
             return Err(Impure::Database("a cast of an enum calls a user's function"));
         }
         self.names(needs)?;
-        Ok(Pure { relations: self.relations, facts: self.facts })
+        let Self { relations, facts, has_steady_views, named, .. } = self;
+        Ok(Pure { relations, facts, has_steady_views, named })
     }
 
-    fn database(&self) -> Result<(), Impure> {
-        if self.catalogue.has_calling_cast {
+    /// Whether a cast of an enum calls a function of a user.
+    fn database(&self) -> Result<bool, Impure> {
+        let Some(database) = self.catalogue.database() else {
+            return Err(Impure::Database("nothing is known of the database"));
+        };
+        if database.has_calling_cast {
             return Err(Impure::Database("a cast between built-in types calls a user's function"));
         }
-        if self.catalogue.is_answered_elsewhere {
+        if database.is_answered_elsewhere {
             return Err(Impure::Database("an extension may answer from other servers"));
         }
-        if self.catalogue.has_operator_class {
+        if database.has_operator_class {
             return Err(Impure::Database(
                 "a user's operator class sorts or hashes a built-in type or an enum",
             ));
         }
-        Ok(())
+        Ok(database.has_calling_enum_cast)
     }
 
-    /// A relation in `schema`, called `name` in the statement.
-    fn relation(
-        &mut self,
-        name: &ObjectName,
-        schema: &str,
-        relation: &Relation,
-        depth: usize,
-    ) -> Result<(), Impure> {
+    /// A relation, called `name` in the statement.
+    fn relation(&mut self, name: &ObjectName, relation: &RelationFact) -> Result<(), Impure> {
         if let Some(what) = relation.refusal {
             return Err(refused(name, what));
         }
         self.has_enum |= relation.has_enum;
-        let full_name = ObjectName::qualified(schema, &name.name);
-        if relation.is_view {
-            return self.view(&full_name, depth).map_err(|because| inside(name, because));
+        self.named.push((name.clone(), relation.oid));
+        match &relation.view {
+            Some(view) => self.view(view).map_err(|because| inside(name, because)),
+            None => {
+                self.relations.insert(ObjectName::qualified(&relation.schema, &name.name));
+                Ok(())
+            }
         }
-        self.relations.insert(full_name);
-        Ok(())
     }
 
-    fn view(&mut self, full_name: &ObjectName, depth: usize) -> Result<(), Impure> {
-        let Some((full_name, view)) = self.catalogue.views.get_key_value(full_name) else {
-            return Err(Impure::Construct("a definition that cannot be read"));
-        };
-        if !view.is_understood || depth >= VIEW_DEPTH_MAX {
-            return Err(Impure::Construct("a definition that cannot be read"));
-        }
-        if !self.views.insert(full_name) {
-            return Ok(());
-        }
-        view.uses.iter().try_for_each(|used| self.view_use(used, depth))
+    fn view(&mut self, view: &ViewFact) -> Result<(), Impure> {
+        self.has_steady_views &= !view.is_unsteady;
+        view.uses.iter().try_for_each(|used| self.view_use(used))
     }
 
-    fn view_use(&mut self, used: &ViewUse, depth: usize) -> Result<(), Impure> {
+    fn view_use(&mut self, used: &ViewUse) -> Result<(), Impure> {
         match used {
-            ViewUse::Relation(oid) => {
-                let name = self.catalogue.relation_names.get(oid);
-                let name = name.ok_or(Impure::Construct("a relation of the server"))?;
-                let (schema, relation) = self.catalogue.resolve(name)?;
-                self.relation(name, schema, relation, depth + 1)
+            ViewUse::Unreadable => Err(Impure::Construct("a definition that cannot be read")),
+            ViewUse::System => Err(Impure::Construct("a relation of the server")),
+            ViewUse::Relation(name, None) => {
+                self.relations.insert(name.clone());
+                Ok(())
             }
+            ViewUse::Relation(name, Some(what)) => Err(refused(name, what)),
             ViewUse::Node(label) => self.view_node(label),
-            ViewUse::Function { name, is_built_in } => {
-                self.facts.reads_clock |= CLOCK_FUNCTIONS.contains(&name.as_ref());
-                if *is_built_in && contains(&FUNCTIONS, name) {
-                    return Ok(());
-                }
-                Err(Impure::Function(ObjectName::unqualified(name)))
+            ViewUse::Clock => {
+                self.facts.reads_clock = true;
+                Ok(())
             }
-            ViewUse::Operator { name, is_built_in } => {
-                if *is_built_in && contains(&OPERATORS, name) {
-                    return Ok(());
-                }
-                Err(Impure::Operator(ObjectName::unqualified(name)))
-            }
+            ViewUse::Function(name) => Err(Impure::Function(ObjectName::unqualified(name))),
+            ViewUse::Operator(name) => Err(Impure::Operator(ObjectName::unqualified(name))),
             ViewUse::Type(name) => Err(Impure::Type(ObjectName::unqualified(name))),
             ViewUse::Enum => {
                 self.has_enum = true;
                 Ok(())
             }
+            ViewUse::Inside(view, used) => self.view_use(used).map_err(|because| inside(view, because)),
         }
     }
 
@@ -137,7 +131,7 @@ impl<'a> Check<'a> {
     }
 
     fn names_enum(&self, needs: &Needs) -> bool {
-        needs.types.iter().any(|name| self.catalogue.is_enum(name))
+        needs.types.iter().any(|name| self.is_enum(name))
     }
 
     /// Everything but the relations.
@@ -149,17 +143,16 @@ impl<'a> Check<'a> {
     }
 
     fn type_name(&self, name: &ObjectName) -> Result<(), Impure> {
-        if self.catalogue.is_enum(name) || self.catalogue.is_built_in_type(name) {
+        if self.is_enum(name) || self.is_built_in_type(name) {
             return Ok(());
         }
         Err(Impure::Type(name.clone()))
     }
 
     fn function(&self, name: &ObjectName) -> Result<(), Impure> {
-        if !is_built_in(name) || !contains(&FUNCTIONS, &name.name) {
-            return Err(Impure::Function(name.clone()));
-        }
-        let mut users = self.catalogue.functions.get(&name.name).into_iter().flatten();
+        let fact = self.catalogue.function(&name.name).filter(|fact| fact.is_listed && is_built_in(name));
+        let Some(fact) = fact else { return Err(Impure::Function(name.clone())) };
+        let mut users = fact.users.iter();
         let shadow =
             users.find(|function| name.schema.as_ref().is_none_or(|schema| *schema == function.schema));
         match shadow {
@@ -170,13 +163,10 @@ impl<'a> Check<'a> {
 
     fn operator(&self, usage: &OperatorUse) -> Result<(), Impure> {
         let name = &usage.operator;
-        if !is_built_in(name) || !contains(&OPERATORS, &name.name) {
-            return Err(Impure::Operator(name.clone()));
-        }
-        let mut users = self.catalogue.operators.get(&name.name).into_iter().flatten();
-        let shadow =
-            users.find(|operator| operator.operands.may_take(usage.left, usage.right, self.has_enum));
-        match shadow {
+        let fact = self.catalogue.operator(&name.name).filter(|fact| fact.is_listed && is_built_in(name));
+        let Some(fact) = fact else { return Err(Impure::Operator(name.clone())) };
+        let mut users = fact.users.iter();
+        match users.find(|operator| operator.may_take(usage.left, usage.right, self.has_enum)) {
             Some(operator) => Err(Impure::OperatorShadowed(name.clone(), operator.schema.clone())),
             None => Ok(()),
         }
@@ -187,71 +177,106 @@ impl<'a> Check<'a> {
             field: field.into(),
             function: ObjectName::qualified(schema, field),
         };
-        let mut users = self.catalogue.functions.get(field).into_iter().flatten();
+        let Some(fact) = self.catalogue.function(field) else { return Ok(()) };
+        let mut users = fact.users.iter();
         let user = users.find(|function| function.takes_row || (has_function_in_from && function.takes_one));
         if let Some(function) = user {
             return Err(call(&function.schema));
         }
-        if has_function_in_from && (field.starts_with("pg_") || contains(&IMPURE_OF_ONE, field)) {
+        if has_function_in_from && fact.acts_on_one && !fact.is_listed {
             return Err(call("pg_catalog"));
         }
         Ok(())
     }
-}
-
-impl Catalogue {
-    /// The relation that a name means in this session, and its schema.
-    fn resolve(&self, name: &ObjectName) -> Result<(&str, &Relation), Impure> {
-        if let Some(schema) = &name.schema {
-            if schema.starts_with("pg_") || schema.as_ref() == "information_schema" {
-                return Err(refused(name, "is in a schema of the server"));
-            }
-            return self.relation_in(schema, name).ok_or_else(|| Impure::UnknownRelation(name.clone()));
-        }
-        // What is in pg_catalog has names that begin with this, and comes first unless the path says otherwise.
-        if name.name.starts_with("pg_") {
-            return Err(refused(name, "is a system catalogue, or named like one"));
-        }
-        for schema in &self.search_path {
-            if schema.as_ref() == "information_schema" {
-                return Err(refused(name, "may be in information_schema"));
-            }
-            if let Some(found) = self.relation_in(schema, name) {
-                return Ok(found);
-            }
-        }
-        Err(Impure::UnknownRelation(name.clone()))
-    }
-
-    fn relation_in(&self, schema: &str, name: &ObjectName) -> Option<(&str, &Relation)> {
-        let (schema, relations) = self.relations.get_key_value(schema)?;
-        Some((schema, relations.get(&name.name)?))
-    }
 
     /// Whether a type's name means a user's enum and nothing else.
     fn is_enum(&self, name: &ObjectName) -> bool {
-        let types = self.types.get(&name.name).map_or(&[][..], Vec::as_slice);
+        let Some(fact) = self.catalogue.type_named(&name.name) else { return false };
         match &name.schema {
-            Some(schema) => types.iter().any(|user_type| user_type.schema == *schema && user_type.is_enum),
+            Some(schema) => fact.users.iter().any(|(of, is_enum)| of == schema && *is_enum),
             None => {
-                let is_row = self.search_path.iter().any(|schema| self.relation_in(schema, name).is_some());
-                matches!(types, [only] if only.is_enum) && !is_row && !contains(&TYPES, &name.name)
+                let only = matches!(fact.users.as_slice(), [(_, true)]) && fact.built_in == 0;
+                only && !self.search_path.iter().any(|schema| self.is_table(schema, name))
             }
         }
     }
 
     fn is_built_in_type(&self, name: &ObjectName) -> bool {
-        if !is_built_in(name) || !contains(&TYPES, &name.name) {
+        let Some(fact) = self.catalogue.type_named(&name.name) else { return false };
+        if !is_built_in(name) || !is_plain(fact.built_in) || !contains(&TYPES, &name.name) {
             return false;
         }
         if name.schema.is_some() {
             return true;
         }
-        // A table is a type too, and found before the built-in one if its schema is searched first.
         let mut searched_first = self.search_path.iter().take_while(|schema| schema.as_ref() != "pg_catalog");
-        let is_shadowed = searched_first.any(|schema| self.relation_in(schema, name).is_some());
-        !is_shadowed && !self.types.contains_key(&name.name)
+        fact.users.is_empty() && !searched_first.any(|schema| self.is_table(schema, name))
     }
+
+    fn is_table(&self, schema: &str, name: &ObjectName) -> bool {
+        let relations = self.catalogue.relations_named(&name.name);
+        relations.iter().any(|relation| relation.schema.as_ref() == schema)
+    }
+}
+
+impl<S: Copy> Catalogue<S> {
+    /// The relation that a name means to a session with this search path.
+    pub(super) fn resolve(
+        &self,
+        name: &ObjectName,
+        search_path: &[Box<str>],
+    ) -> Result<&RelationFact, Impure> {
+        let unknown = || Impure::UnknownRelation(name.clone());
+        let found = self.relations_named(&name.name);
+        let in_schema = |schema: &str| found.iter().find(|relation| relation.schema.as_ref() == schema);
+        if let Some(schema) = &name.schema {
+            if is_servers(schema) {
+                return Err(refused(name, "is in a schema of the server"));
+            }
+            return in_schema(schema).ok_or_else(unknown);
+        }
+        // What is in pg_catalog has names that begin with this, and comes first unless the path says otherwise.
+        if name.name.starts_with("pg_") {
+            return Err(refused(name, "is a system catalogue, or named like one"));
+        }
+        for schema in search_path {
+            if schema.as_ref() == "information_schema" {
+                return Err(refused(name, "may be in information_schema"));
+            }
+            if let Some(relation) = in_schema(schema) {
+                return Ok(relation);
+            }
+        }
+        Err(unknown())
+    }
+}
+
+impl Needs {
+    /// Why a statement with these needs is impure in every database, if it is: there is nothing to look up.
+    pub fn refusal(&self) -> Option<Impure> {
+        let relation = self.relations.iter().find_map(|name| match &name.schema {
+            Some(schema) if is_servers(schema) => Some(refused(name, "is in a schema of the server")),
+            None if name.name.starts_with("pg_") => {
+                Some(refused(name, "is a system catalogue, or named like one"))
+            }
+            _ => None,
+        });
+        let function = || {
+            let is_bad = |name: &&ObjectName| !is_built_in(name) || !builtin::may_list_function(&name.name);
+            self.functions.iter().find(is_bad).map(|name| Impure::Function(name.clone()))
+        };
+        let operator = || {
+            let names = self.operators.iter().map(|usage| &usage.operator);
+            let is_bad = |name: &&ObjectName| !is_built_in(name) || !builtin::may_list_operator(&name.name);
+            names.into_iter().find(is_bad).map(|name| Impure::Operator(name.clone()))
+        };
+        relation.or_else(function).or_else(operator)
+    }
+}
+
+/// Whether a schema is one of the server's own.
+pub(super) fn is_servers(schema: &str) -> bool {
+    schema.starts_with("pg_") || schema == "information_schema"
 }
 
 fn is_built_in(name: &ObjectName) -> bool {

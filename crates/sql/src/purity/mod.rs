@@ -2,8 +2,9 @@
 //! of the snapshot?
 //!
 //! Two steps, because a text alone cannot tell. [`read`] parses with PostgreSQL's own grammar, admits only constructs
-//! that it knows, and lists what the text leaves open ([`Needs`]). [`Catalogue::check`] answers these from a snapshot
-//! of what users have added to the database, and looks through views.
+//! that it knows, and lists what the text leaves open ([`Needs`]). [`Catalogue::check`] answers these from what is known
+//! of the names in the database, and looks through views. What is not known is looked up by a [`Survey`]: of the names
+//! that are wanted ([`Wanted`]), and of no others, so that the size of the database does not matter.
 //!
 //! Unknown is unsafe: a construct, function, operator, type or relation that no list here admits makes the statement
 //! [`Impure`], and the error says which one it was.
@@ -16,26 +17,35 @@
 //! - the text is read with `standard_conforming_strings = on` and as UTF-8 ([`Facts::has_backslash`],
 //!   [`Facts::has_non_ascii`]);
 //! - parameters with a declared type have one that [`is_harmless_parameter_type`] admits;
-//! - the catalogue is as old as its query. It is void once the session ran a statement that is not pure (it may have
-//!   made a temporary table, or set the search path or the role);
+//! - what is known is as old as its survey, and the search path is the session's: both are void once the session ran a
+//!   statement that is not pure (it may have made a temporary table, or set the search path or the role);
 //! - what a user promised to be immutable is taken for it where the planner evaluates it on its own: in the expressions
 //!   of indexes, statistics and constraints of the tables that are read;
 //! - a pure statement can still fail (division by zero), wait for a lock, or take long.
 
-mod builder;
 mod builtin;
 mod catalogue;
 mod check;
 mod expression;
+mod facts;
 mod impure;
+mod lookup;
 mod needs;
 mod read;
+mod session;
+mod small;
+mod steady;
+mod survey;
+mod views;
 mod walk;
 
-pub use builder::{
-    CATALOGUE_BYTES_MAX, CATALOGUE_QUERY, CATALOGUE_ROWS_MAX, CatalogueBuilder, CatalogueError,
-};
-pub use catalogue::{Catalogue, ObjectColumn, Pure};
+pub use catalogue::{Catalogue, Pure};
+pub use facts::{Column, Columns};
 pub use impure::Impure;
+pub use lookup::{Lookup, Question, elements};
 pub use needs::{Facts, Needs, ObjectName, Operand, OperatorUse, is_harmless_parameter_type};
 pub use read::{TEXT_BYTES_MAX, read};
+pub use session::SessionQuestion;
+pub use small::{LookupRow, SmallDatabase};
+pub use steady::{Unsteady, steady};
+pub use survey::{Findings, SURVEY_BYTES_MAX, SURVEY_ROWS_MAX, Survey, SurveyError, Wanted};

@@ -39,11 +39,16 @@ pub fn read(text: &str) -> Result<Needs, Impure> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Impure::TooLong(text.len()));
     }
+    match on_a_thread(|| parse(text)) {
+        None => Err(Impure::NoThread),
+        Some(parsed) => parsed,
+    }
+}
+
+/// What comes of it, done with a stack that any text can be parsed on; `None` if there is no thread, or it has ended.
+pub(super) fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     let parser = thread::Builder::new().name("purity".to_owned()).stack_size(STACK_BYTES);
-    thread::scope(|scope| {
-        let parsing = parser.spawn_scoped(scope, || parse(text)).map_err(|_| Impure::NoThread)?;
-        parsing.join().unwrap_or(Err(Impure::NotParsed))
-    })
+    thread::scope(|scope| parser.spawn_scoped(scope, work).ok()?.join().ok())
 }
 
 fn parse(text: &str) -> Result<Needs, Impure> {

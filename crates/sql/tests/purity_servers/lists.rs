@@ -245,3 +245,49 @@ fn every_type_of_a_parameter_that_is_admitted_is_a_value_or_an_array_of_such() {
     assert!(is_harmless_parameter_type(0));
     assert!(!is_harmless_parameter_type(2205), "regclass");
 }
+
+#[test]
+fn functions_that_a_superuser_puts_into_pg_catalog_are_not_taken_for_the_servers_own() {
+    for server in servers() {
+        let dbname = server.database("CREATE TABLE t (id int)");
+        let mut client = server.connect(&dbname);
+        let verdict = |client: &mut postgres::Client, statement: &str| {
+            let known = catalogue(client);
+            read(statement).and_then(|needs| known.check(&needs)).map_err(|because| because.to_string())
+        };
+        for statement in
+            ["SELECT lower('A')", "SELECT g.age_of FROM generate_series(1, 2) AS g", "SELECT id + 1 FROM t"]
+        {
+            assert!(verdict(&mut client, statement).is_ok(), "{statement}");
+        }
+        client
+            .batch_execute(
+                "SET allow_system_table_mods = on;
+                CREATE FUNCTION pg_catalog.lower(int) RETURNS text VOLATILE LANGUAGE sql AS 'SELECT random()::text';
+                CREATE FUNCTION pg_catalog.age_of(int) RETURNS int VOLATILE LANGUAGE sql AS 'SELECT 1';
+                CREATE FUNCTION pg_catalog.plus(text, int) RETURNS int LANGUAGE sql AS 'SELECT 1';
+                CREATE OPERATOR pg_catalog.+ (leftarg = text, rightarg = int, function = pg_catalog.plus);",
+            )
+            .expect("a superuser may");
+        for (statement, part) in [
+            ("SELECT lower('A')", "function lower may be the function of that name in schema pg_catalog"),
+            (
+                "SELECT g.age_of FROM generate_series(1, 2) AS g",
+                "may be a call of function pg_catalog.age_of",
+            ),
+            ("SELECT id + 1 FROM t", "may be the operator of that name in schema pg_catalog"),
+        ] {
+            let because = verdict(&mut client, statement).expect_err(statement);
+            assert!(because.contains(part), "{because}");
+        }
+        // One of the server's own, put in another's place under its number, is another function.
+        client
+            .batch_execute(
+                "CREATE OR REPLACE FUNCTION pg_catalog.upper(text) RETURNS text VOLATILE LANGUAGE sql
+                 AS 'SELECT random()::text'",
+            )
+            .expect("a superuser may");
+        let because = verdict(&mut client, "SELECT upper('a')").expect_err("its digest is another");
+        assert_eq!(because, "function upper is not a built-in function known to be harmless");
+    }
+}

@@ -1,10 +1,11 @@
 //! Real PostgreSQL servers, and what they say of their catalogues.
 
+use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use onetrip_pgserver::PgServer;
-use onetrip_sql::purity::{CATALOGUE_QUERY, Catalogue};
+use onetrip_sql::purity::{Catalogue, Findings, Impure, Needs, Pure, Survey, Wanted};
 use postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
 /// A throw-away server of a major version.
@@ -41,14 +42,56 @@ impl Server {
     }
 }
 
-/// The catalogue as this session sees it.
-pub(crate) fn catalogue(client: &mut Client) -> Catalogue {
-    let mut builder = Catalogue::builder();
-    for row in rows(client, CATALOGUE_QUERY) {
-        let columns: Vec<_> = (0..row.len()).map(|at| row.get(at).map(str::as_bytes)).collect();
-        builder.row(&columns).expect("a row of the query");
+/// What is known of a database, to a session with a search path; what is not is looked up.
+pub(crate) struct Known {
+    catalogue: RefCell<Catalogue<()>>,
+    client: RefCell<Client>,
+    pub(crate) search_path: Vec<Box<str>>,
+}
+
+impl Known {
+    pub(crate) fn check(&self, needs: &Needs) -> Result<Pure, Impure> {
+        let mut catalogue = self.catalogue.borrow_mut();
+        let wanted = catalogue.wanted(needs, |()| true);
+        if !wanted.is_empty() {
+            catalogue.absorb(survey(&mut self.client.borrow_mut(), wanted), ());
+        }
+        assert!(catalogue.wanted(needs, |()| true).is_empty(), "all that is asked for is found out");
+        catalogue.check(needs, &self.search_path)
     }
-    builder.finish().expect("all rows came")
+}
+
+/// What a session knows, looked up by another one: nothing of it depends on the session but the search path.
+pub(crate) fn catalogue(client: &mut Client) -> Known {
+    let path = column(client, "SELECT unnest(pg_catalog.current_schemas(true))");
+    let place = rows(client, "SELECT pg_catalog.inet_server_port(), pg_catalog.current_database()");
+    let (port, dbname) = (place[0].get(0).expect("a port"), place[0].get(1).expect("a database"));
+    let settings = format!("host=127.0.0.1 port={port} user=onetrip dbname={dbname}");
+    let own = Client::connect(&settings, NoTls).unwrap_or_else(|error| panic!("{dbname}: {error}"));
+    Known {
+        catalogue: RefCell::default(),
+        client: RefCell::new(own),
+        search_path: path.into_iter().map(Box::from).collect(),
+    }
+}
+
+/// Asks a server until everything that is wanted is known.
+pub(crate) fn survey(client: &mut Client, wanted: Wanted) -> Findings {
+    let mut survey = Survey::new(wanted);
+    loop {
+        let questions = survey.questions();
+        if questions.is_empty() {
+            return survey.finish().expect("all rows came");
+        }
+        for question in questions {
+            let parameter = question.parameter.map(|text| format!("'{}'", text.replace('\'', "''")));
+            let sql = question.lookup.sql().replace("$1", parameter.as_deref().unwrap_or("$1"));
+            for row in rows(client, &sql) {
+                let columns: Vec<_> = (0..row.len()).map(|at| row.get(at).map(str::as_bytes)).collect();
+                survey.row(question.lookup, &columns).unwrap_or_else(|error| panic!("{error}: {sql}"));
+            }
+        }
+    }
 }
 
 /// The rows of a statement that must not fail.

@@ -1,9 +1,9 @@
 //! Every statement of `statements.sql`: the verdict against the expected one, and against what the server then does.
 
-use onetrip_sql::purity::{Catalogue, read};
+use onetrip_sql::purity::read;
 use postgres::Client;
 
-use crate::server::{catalogue, rows, servers, sorted};
+use crate::server::{Known, catalogue, rows, servers, sorted};
 
 const SCHEMA: &str = include_str!("schema.sql");
 const STATEMENTS: &str = include_str!("statements.sql");
@@ -60,7 +60,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn verdict(catalogue: &Catalogue, statement: &str) -> String {
+fn verdict(catalogue: &Known, statement: &str) -> String {
     match read(statement).and_then(|needs| catalogue.check(&needs)) {
         Ok(_) => "pure".to_owned(),
         Err(reason) => reason.to_string(),

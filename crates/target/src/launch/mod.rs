@@ -1,17 +1,25 @@
-//! `onetrip run -- PROGRAM`: which database the program means, how its environment is turned towards the gateway, and
+//! `onetrip run PROGRAM`: which database the program means, how its environment is turned towards the gateway, and
 //! the program's life as our child.
 
+mod connections;
+mod lead;
+mod naming;
+mod preload;
 mod program;
 mod redirect;
 mod upstream;
 
 use std::io;
 
+pub use connections::connections_of;
+pub use lead::{Gateways, lead_to_first, lead_to_known};
+pub use preload::Preload;
 pub use program::{ChildExit, Program};
 pub use redirect::{Change, Redirect, RedirectOptions, Untouched, redirect};
 pub use upstream::{Source, Upstream};
 
 use crate::ConninfoError;
+use crate::intercept::InterceptError;
 use crate::passfile::PassfileError;
 
 /// The variable that web frameworks and hosting services keep the database's URL in.
@@ -68,6 +76,9 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
+    /// The program's connections cannot be intercepted.
+    #[error("--redirect cannot be used: {0}")]
+    Intercept(#[from] InterceptError),
     /// The operating system refused a new process or a signal handler.
     #[error("cannot start {program}")]
     Start {

@@ -11,6 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
 
 use super::{LaunchError, Redirect};
+use crate::intercept::{InterceptError, Interception, Interceptor, Lead};
 
 /// Signals that are passed on to the program.
 const PASSED_ON: [Signal; 6] =
@@ -64,6 +65,27 @@ impl Program {
     /// # Errors
     /// No such program, a file that cannot be executed, or no process to be had.
     pub fn spawn(command: &[OsString], redirect: &Redirect) -> Result<Self, LaunchError> {
+        Self::start(command, redirect, None).map(|(program, _)| program)
+    }
+
+    /// Starts a program as [`Self::spawn`] does, with its connections led by `lead`.
+    ///
+    /// # Errors
+    /// Also a system that does not let them be led.
+    pub fn spawn_led(
+        command: &[OsString],
+        redirect: &Redirect,
+        lead: Lead,
+    ) -> Result<(Self, Interceptor), LaunchError> {
+        let (program, interceptor) = Self::start(command, redirect, Some(lead))?;
+        Ok((program, interceptor.ok_or(InterceptError::Unavailable)?))
+    }
+
+    fn start(
+        command: &[OsString],
+        redirect: &Redirect,
+        lead: Option<Lead>,
+    ) -> Result<(Self, Option<Interceptor>), LaunchError> {
         let (name, arguments) =
             command.split_first().map_or((OsString::new(), command), |(name, rest)| (name.clone(), rest));
         let program = || name.to_string_lossy().into_owned();
@@ -74,8 +96,18 @@ impl Program {
         for variable in &redirect.unset {
             command.env_remove(variable);
         }
+        let led = match lead {
+            Some(lead) => Some((Interception::prepare(&mut command)?, lead)),
+            None => None,
+        };
         match command.spawn() {
-            Ok(child) => Ok(Self { child, signals }),
+            Ok(child) => {
+                let begun = led.map(|(interception, lead)| interception.begin(lead)).transpose()?;
+                Ok((Self { child, signals }, begun))
+            }
+            Err(_) if led.as_ref().is_some_and(|(interception, _)| interception.is_refused()) => {
+                Err(InterceptError::Refused.into())
+            }
             Err(source) => Err(match source.kind() {
                 io::ErrorKind::NotFound => LaunchError::NotFound { program: program() },
                 io::ErrorKind::PermissionDenied => LaunchError::NotExecutable { program: program(), source },

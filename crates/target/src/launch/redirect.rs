@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::naming::{self, Naming, naming};
 use super::upstream::is_another_database;
 use super::{DATABASE_URL, LaunchError, Source, Upstream};
 use crate::passfile::{Passfile, TempPassfile};
@@ -81,7 +82,8 @@ impl fmt::Display for Untouched {
 /// Computes the changes.
 ///
 /// PG* variables are turned when they lead to the upstream or the upstream was named on the command line;
-/// DATABASE_URL likewise; variables that were named, always.
+/// DATABASE_URL likewise; variables that were named, always. Of all others, those that name the upstream's host and
+/// port, in connection text or as a pair of variables.
 ///
 /// # Errors
 /// A named variable that is missing, unreadable or leads elsewhere; a service that does not exist; no place for a
@@ -101,6 +103,8 @@ pub fn redirect(
     if !options.url_variables.iter().any(|variable| variable == DATABASE_URL) {
         work.turn_database_url()?;
     }
+    work.turn_other_texts()?;
+    work.turn_pairs();
     work.turn_passfile()?;
     Ok(work.result)
 }
@@ -198,6 +202,43 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Connection text in variables that nobody named: only if it leads to the upstream for certain.
+    fn turn_other_texts(&mut self) -> Result<(), LaunchError> {
+        for (variable, text) in naming::others(self.environment) {
+            let is_done =
+                variable == DATABASE_URL || self.options.url_variables.iter().any(|name| name == variable);
+            if is_done || naming(text) == Naming::Nothing {
+                continue;
+            }
+            let parsed = Conninfo::parse(text, self.environment).ok();
+            if let Some(conninfo) = parsed.filter(|conninfo| self.upstream.is_meant_by(conninfo)) {
+                self.turn_text(variable, text, &conninfo)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Host and port in variables of their own.
+    fn turn_pairs(&mut self) {
+        let gateway = self.options.gateway;
+        for pair in naming::pairs(self.environment) {
+            if !self.upstream.conninfo.hosts.iter().any(|host| host.is_same_server(&pair.server)) {
+                continue;
+            }
+            if let Some(rival) = pair.rival {
+                let what = format!("{} with {}", pair.hosts.join(", "), pair.port);
+                let reason = format!("{rival} names another server and may share {}", pair.port);
+                self.result.untouched.push(Untouched { what, reason });
+                continue;
+            }
+            for host in &pair.hosts {
+                self.set(host, gateway.ip().to_string());
+            }
+            self.set(&pair.port, gateway.port().to_string());
+            self.origins.push(pair.server);
+        }
+    }
+
     fn is_turned(&self, variable: &str, conninfo: &Conninfo) -> bool {
         match &self.upstream.source {
             Source::CommandLine => true,
@@ -227,12 +268,16 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// libpq fills what a text leaves open from a service and the environment; pgJDBC does not.
+    /// libpq fills what a text leaves open from a service and the environment; pgJDBC and Npgsql do not.
     fn as_the_program_sees(&self, text: &str) -> Result<Settings, ConninfoError> {
         let written = Written::parse(text)?;
-        let is_jdbc = written.format == Format::Jdbc;
+        let is_alone = matches!(written.format, Format::Jdbc | Format::Pairs { .. });
         let settings = Settings::of_written(written);
-        if is_jdbc { Ok(settings) } else { settings.with_service(&self.child)?.with_environment(&self.child) }
+        if is_alone {
+            Ok(settings)
+        } else {
+            settings.with_service(&self.child)?.with_environment(&self.child)
+        }
     }
 
     fn turn_passfile(&mut self) -> Result<(), LaunchError> {

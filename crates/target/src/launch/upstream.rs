@@ -1,5 +1,6 @@
 //! Which database a program means.
 
+use super::naming::{self, Naming, Pair, naming};
 use super::{DATABASE_URL, LaunchError};
 use crate::{Conninfo, ConninfoError, Environment, Settings};
 
@@ -13,8 +14,10 @@ pub enum Source {
     CommandLine,
     /// A variable with connection text.
     Variable(String),
-    /// PG* variables, a service, or libpq's defaults.
+    /// PG* variables or a service.
     Environment,
+    /// Nothing did: libpq's defaults.
+    Defaults,
 }
 
 /// The database that the gateway stands before.
@@ -30,7 +33,7 @@ pub struct Upstream {
 
 impl Upstream {
     /// Finds the database: `--upstream`, else the first variable of `--env`, else PG* variables or a service with an
-    /// address, else DATABASE_URL, else libpq's defaults.
+    /// address, else DATABASE_URL, else the one server that other variables name, else libpq's defaults.
     ///
     /// # Errors
     /// Text that cannot be understood, or a variable of `--env` that is not set.
@@ -53,8 +56,33 @@ impl Upstream {
                 found => return found,
             }
         }
+        if let Some(found) = (!has_address).then(|| Self::only_one_named(environment)).flatten() {
+            return Ok(found);
+        }
         let conninfo = Conninfo::from_environment(environment).map_err(LaunchError::Upstream)?;
-        Ok(Self { conninfo, source: Source::Environment, written: Settings::default() })
+        let source = if has_address { Source::Environment } else { Source::Defaults };
+        Ok(Self { conninfo, source, written: Settings::default() })
+    }
+
+    /// The server that variables of any name mean, where all that mean PostgreSQL for certain mean the same.
+    fn only_one_named(environment: &Environment) -> Option<Self> {
+        let texts = naming::others(environment).filter(|(_, text)| naming(text) == Naming::Postgres);
+        let texts = texts.filter_map(|(variable, text)| {
+            Self::of_text(text, Source::Variable(variable.to_owned()), environment).ok()
+        });
+        let pairs = naming::pairs(environment).into_iter().filter(Pair::is_postgres);
+        let pairs = pairs.filter_map(|pair| {
+            let mut settings = Settings::default();
+            settings.set("host", pair.server.name());
+            settings.set("port", pair.server.port.to_string());
+            let conninfo = Conninfo::complete(settings.clone(), environment).ok()?;
+            let source = Source::Variable(pair.hosts.first()?.clone());
+            Some(Self { conninfo, source, written: settings })
+        });
+        // Texts first: they know more, such as sslmode.
+        let mut found = texts.chain(pairs);
+        let first = found.next()?;
+        found.all(|other| first.is_meant_by(&other.conninfo)).then_some(first)
     }
 
     fn of_variable(variable: &str, environment: &Environment) -> Result<Self, LaunchError> {

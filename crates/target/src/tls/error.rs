@@ -139,6 +139,17 @@ pub enum TlsError {
     /// A build without the feature `tls`.
     #[error("this onetrip was built without TLS: build it with the feature \"tls\", which is on by default")]
     LeftOut,
+    /// The certificate for clients cannot be made.
+    #[error("a certificate for clients cannot be made: {0}; name one with --tls-cert and --tls-key")]
+    OwnCertificate(String),
+    /// A file of `--tls-cert` or `--tls-key` cannot be used.
+    #[error("{}: {reason}; it must be a PEM file", path.display())]
+    OwnFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Settings that rustls refuses.
     #[error("TLS cannot be set up")]
     Configuration(#[source] rustls::Error),

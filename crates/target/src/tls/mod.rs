@@ -3,6 +3,7 @@
 //! libpq checks the chain whenever it finds a root certificate file, in every mode that speaks TLS: `require` with
 //! such a file is `verify-ca`. Only `verify-full` checks the host name.
 
+mod acceptor;
 mod error;
 mod files;
 mod legacy;
@@ -16,6 +17,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{IpAddr, Ipv4Addr, ServerName};
 use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
+pub use acceptor::TlsAcceptor;
 pub use error::TlsError;
 
 use crate::{Conninfo, Host, HostName, SslMode};

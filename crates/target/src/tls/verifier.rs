@@ -126,7 +126,8 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if let Some(trust) = &self.trust {
-            let name_fits = trust.check_chain(end_entity, intermediates, server_name, &self.algorithms, now)?;
+            let name_fits =
+                trust.check_chain(end_entity, intermediates, server_name, &self.algorithms, now)?;
             if self.checks_name && !name_fits {
                 names::check(end_entity, server_name).map_err(|names| {
                     let mismatch = NameMismatch { names, host: server_name.to_str().into_owned() };

@@ -6,11 +6,23 @@ use super::{Format, Written, pair};
 use crate::ConninfoError;
 use crate::settings::is_keyword;
 
-/// Takes keyword/value text apart. At least one keyword must be libpq's, so that `a=b` is not taken for an address.
-pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
+/// Names of PostgreSQL's driver in Perl's and PHP's DSNs, where semicolons may stand for blanks.
+const DRIVERS: [&str; 2] = ["pgsql:", "dbi:pg:"];
+
+/// The length of the driver's name, if the text begins with one.
+pub(super) fn driver_length(text: &str) -> Option<usize> {
+    let begins = |driver: &&&str| {
+        text.get(..driver.len()).is_some_and(|start| start.eq_ignore_ascii_case(driver))
+            && !text[driver.len()..].starts_with("//")
+    };
+    DRIVERS.iter().find(begins).map(|driver| driver.len())
+}
+
+/// Takes keyword/value text apart, from `start` on, where the name of a driver ends. At least one keyword must be libpq's, so that `a=b` is not taken for an address.
+pub(super) fn parse(text: &str, start: usize) -> Result<Written, ConninfoError> {
     let mut entries = Vec::new();
     let mut known = false;
-    let mut scanner = Scanner { text, position: 0 };
+    let mut scanner = Scanner { text, position: start, has_semicolons: start > 0 };
     while let Some((keyword, start)) = scanner.keyword()? {
         let (value, range) = scanner.value()?;
         known |= is_keyword(keyword) || keyword == "requiressl";
@@ -19,12 +31,12 @@ pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
     if !known {
         return Err(ConninfoError::NotRecognised);
     }
-    Ok(Written { format: Format::KeywordValue, entries, address: None, end: 0, has_query: false })
+    Ok(Written { format: Format::KeywordValue, entries, address: None, end: start, has_query: false })
 }
 
 /// Writes a value so that libpq reads it back: quoted where it must be.
 pub(crate) fn quote(value: &str) -> String {
-    let plain = !value.is_empty() && !value.bytes().any(|byte| is_blank(byte) || b"'\\".contains(&byte));
+    let plain = !value.is_empty() && !value.bytes().any(|byte| is_blank(byte) || b"'\\;".contains(&byte));
     if plain {
         return value.to_owned();
     }
@@ -48,6 +60,8 @@ pub(crate) fn is_blank(byte: u8) -> bool {
 struct Scanner<'a> {
     text: &'a str,
     position: usize,
+    /// A semicolon is a blank.
+    has_semicolons: bool,
 }
 
 impl<'a> Scanner<'a> {
@@ -58,7 +72,7 @@ impl<'a> Scanner<'a> {
         if self.peek().is_none() {
             return Ok(None);
         }
-        while self.peek().is_some_and(|byte| byte != b'=' && !is_blank(byte)) {
+        while self.peek().is_some_and(|byte| byte != b'=' && !self.is_blank(byte)) {
             self.position += 1;
         }
         let keyword = &self.text[start..self.position];
@@ -85,7 +99,7 @@ impl<'a> Scanner<'a> {
                     self.position += 1;
                     break;
                 }
-                Some(byte) if !quoted && is_blank(byte) => break,
+                Some(byte) if !quoted && self.is_blank(byte) => break,
                 Some(b'\\') => {
                     // A backslash takes the next byte as it is; the last one of the text is dropped.
                     self.position += 1;
@@ -102,9 +116,13 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_blanks(&mut self) {
-        while self.peek().is_some_and(is_blank) {
+        while self.peek().is_some_and(|byte| self.is_blank(byte)) {
             self.position += 1;
         }
+    }
+
+    fn is_blank(&self, byte: u8) -> bool {
+        is_blank(byte) || (self.has_semicolons && byte == b';')
     }
 
     fn peek(&self) -> Option<u8> {

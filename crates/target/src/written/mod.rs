@@ -1,10 +1,12 @@
 //! Connection text as somebody wrote it: which keyword has which value, and at which bytes it stands.
 //!
-//! Four notations: URL, JDBC URL, keyword/value ("DSN"), and `host:port` alone. Reading is a little wider than
-//! libpq's: parameters of other drivers are kept, and a URL may name a driver (`postgresql+psycopg://`).
+//! Five notations: URL, JDBC URL, keyword/value ("DSN"), pairs with semicolons, and `host:port` alone. Reading is a
+//! little wider than libpq's: parameters of other drivers are kept, and a URL may name a driver
+//! (`postgresql+psycopg://`, `r2dbc:postgresql://`).
 
 mod dsn;
 mod jdbc;
+mod pairs;
 mod percent;
 mod url;
 
@@ -13,6 +15,7 @@ use std::ops::Range;
 use crate::{ConninfoError, SslMode};
 
 pub(crate) use dsn::{is_blank, quote};
+pub(crate) use pairs::{quote as quote_pair, spelled as spelled_in_pairs};
 pub(crate) use percent::encode;
 
 /// How connection text is written.
@@ -22,9 +25,14 @@ pub(crate) enum Format {
     Url,
     /// `jdbc:postgresql:…`.
     Jdbc,
-    /// `keyword=value …`.
+    /// `keyword=value …`; after the name of a driver in Perl and PHP: `pgsql:host=db;dbname=shop`.
     KeywordValue,
-    /// `host:port`, `[address]:port` or a socket directory.
+    /// `Keyword=value;…`, as in .NET and ODBC.
+    Pairs {
+        /// Other databases' strings do not look like that.
+        is_postgres: bool,
+    },
+    /// `host:port`, `tcp://host:port`, `[address]:port` or a socket directory.
     HostPort,
 }
 
@@ -82,13 +90,33 @@ impl Written {
         if text.starts_with("jdbc:") {
             return jdbc::parse(text);
         }
+        if text.starts_with("tcp://") {
+            let end = text.trim_end_matches('/').len();
+            return url::parse_host_port(text, "tcp://".len().min(end)..end);
+        }
         if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| url::is_scheme_like(scheme)) {
             return url::parse(text, scheme);
         }
-        if text.contains('=') {
-            return dsn::parse(text);
+        if let Some(start) = dsn::driver_length(text) {
+            return dsn::parse(text, start);
         }
-        url::parse_host_port(text)
+        if text.contains('=') {
+            let written = dsn::parse(text, 0);
+            // Quoted, a semicolon is the host's own.
+            let has_semicolons = |written: &Self| {
+                let host = written.entries.iter().rev().find(|entry| entry.keyword == "host");
+                host.is_some_and(|host| match &host.place {
+                    Place::Pair(bytes) => host.value.contains(';') && !text[bytes.clone()].starts_with('\''),
+                    _ => false,
+                })
+            };
+            return match written {
+                Ok(written) if !has_semicolons(&written) => Ok(written),
+                // Whatever is wrong with it, it is wrong as a DSN.
+                written => pairs::parse(text).or(written),
+            };
+        }
+        url::parse_host_port(text, 0..text.len())
     }
 
     /// The value that counts for a keyword.
@@ -105,6 +133,10 @@ fn pair(keyword: &str, value: String, whole: Range<usize>, bytes: Range<usize>, 
     match (keyword, value.as_str()) {
         ("ssl", "true" | "1" | "") => sslmode(when_true, Place::Alias(whole)),
         ("ssl", word) if word.parse::<SslMode>().is_ok() => sslmode(word, Place::Pair(bytes)),
+        // R2DBC's and node's own spelling.
+        ("sslMode", word) if word.to_ascii_lowercase().parse::<SslMode>().is_ok() => {
+            sslmode(&word.to_ascii_lowercase(), Place::Pair(bytes))
+        }
         ("requiressl", "1") => sslmode("require", Place::Alias(whole)),
         ("requiressl", _) => sslmode("prefer", Place::Alias(whole)),
         _ => Entry { keyword: keyword.to_owned(), value, place: Place::Pair(bytes) },

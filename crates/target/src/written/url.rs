@@ -7,17 +7,20 @@ use super::percent::{Plus, decode};
 use super::{AddressPlace, Entry, Format, Place, Written, pair};
 use crate::ConninfoError;
 
-/// Scheme names before an optional `+driver`: libpq's two and those of Django, dj-database-url and django-environ.
-const SCHEMES: [&str; 5] = ["postgres", "postgresql", "postgis", "pgsql", "psql"];
+/// Scheme names before an optional `+driver`: libpq's two and those of Django, dj-database-url, django-environ and
+/// Ecto.
+const SCHEMES: [&str; 6] = ["postgres", "postgresql", "postgis", "pgsql", "psql", "ecto"];
 
 /// Whether the text before `://` can be a scheme at all.
 pub(super) fn is_scheme_like(scheme: &str) -> bool {
-    !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte))
+    !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._:".contains(&byte))
 }
 
 /// Takes a URL apart.
 pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> {
-    let base = scheme.split('+').next().unwrap_or(scheme);
+    // Another library's name may stand before it: `r2dbc:pool:postgresql://`.
+    let own = scheme.rsplit(':').next().unwrap_or(scheme);
+    let base = own.split('+').next().unwrap_or(own);
     if !SCHEMES.contains(&base) {
         return Err(ConninfoError::Scheme { scheme: scheme.to_owned() });
     }
@@ -43,9 +46,10 @@ pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> 
     Ok(Written { format: Format::Url, entries, address: Some(address), end: text.len(), has_query })
 }
 
-/// Takes `host:port`, `[address]:port`, `/socket/directory` or `/socket/directory:port` apart.
-pub(super) fn parse_host_port(text: &str) -> Result<Written, ConninfoError> {
-    let trimmed = text.trim();
+/// Takes `host:port`, `[address]:port`, `/socket/directory` or `/socket/directory:port` apart, which stands at
+/// `bytes` of the text.
+pub(super) fn parse_host_port(text: &str, bytes: Range<usize>) -> Result<Written, ConninfoError> {
+    let trimmed = text[bytes.clone()].trim();
     let (host, port) = trimmed.rsplit_once(':').unwrap_or((trimmed, ""));
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let is_pair = !host.is_empty() && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -61,7 +65,7 @@ pub(super) fn parse_host_port(text: &str) -> Result<Written, ConninfoError> {
     if is_pair {
         entries.push(implied("port", port));
     }
-    let address = AddressPlace { bytes: 0..text.len(), before: "", after: "" };
+    let address = AddressPlace { bytes, before: "", after: "" };
     Ok(Written {
         format: Format::HostPort,
         entries,

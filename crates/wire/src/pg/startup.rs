@@ -55,6 +55,11 @@ impl<'a> Startup<'a> {
         })
     }
 
+    /// Whether a packet without its length field asks to cancel something, also one that does not decode.
+    pub fn is_cancel(body: &[u8]) -> bool {
+        body.starts_with(&CANCEL_REQUEST.to_be_bytes())
+    }
+
     /// Decodes a packet without its length field.
     pub fn decode(body: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);

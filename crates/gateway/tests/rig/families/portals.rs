@@ -65,7 +65,7 @@ fn one(script: &mut Script, random: &mut Random) {
     let fetches = if random.one_in(3) { random.within(0..4) } else { fetches.min(8) };
     for _ in 0..fetches {
         if interrupts > 0 && random.one_in(interrupts) {
-            between(script, random, asks);
+            between(script, random, portal, asks);
         }
         fetch(script, portal, rows, asks);
     }
@@ -81,7 +81,7 @@ fn in_turn(script: &mut Script, random: &mut Random) {
         let portal = random.pick(&["C_1", "C_2"]);
         fetch(script, portal, random.pick(&[5, 5, 5, 7, 0]), Asks::Sync);
         if interrupts > 0 && random.one_in(interrupts) {
-            between(script, random, Asks::Sync);
+            between(script, random, portal, Asks::Sync);
         }
     }
     for portal in ["C_2", "C_1"] {
@@ -101,6 +101,7 @@ fn open(script: &mut Script, random: &mut Random, portal: &str, rows: u32, asks:
     let types: &[u32] = if statement.values.is_empty() { &[] } else { &[super::super::script::INT8] };
     let closed = if name.is_empty() { Vec::new() } else { close_statement(name) };
     let opened = [
+        without_dangling(portal),
         closed,
         parse_typed(name, &statement.text, types),
         bind_all(portal, name, &statement, manner),
@@ -138,8 +139,14 @@ fn close(script: &mut Script, random: &mut Random, portal: &str, asks: Asks) {
     }
 }
 
-/// What comes between two fetches; after a Flush there is no simple query before the Sync.
-fn between(script: &mut Script, random: &mut Random, asks: Asks) {
+/// A simple query that fails in a transaction leaves the unnamed portal to statements that the server has freed: what an
+/// Execute of it then says depends on what lies there, and may be the end of the server (PostgreSQL 15 and 18).
+fn without_dangling(portal: &str) -> Vec<u8> {
+    if portal.is_empty() { close_portal("") } else { Vec::new() }
+}
+
+/// What comes between two fetches of a portal; after a Flush there is no simple query before the Sync.
+fn between(script: &mut Script, random: &mut Random, portal: &str, asks: Asks) {
     // No FETCH by SQL of a portal that is there: a program that reads its driver's portals so loses its session
     // (docs/safety.md).
     const TEXTS: [&str; 9] = [
@@ -155,7 +162,16 @@ fn between(script: &mut Script, random: &mut Random, asks: Asks) {
     ];
     let text = random.pick(&TEXTS);
     match random.below(4) {
-        0 if asks == Asks::Sync => interruption(script, random),
+        0 if asks == Asks::Sync => {
+            interruption(script, random);
+            if portal.is_empty() {
+                script.send([close_portal(""), sync()].concat(), Wait::Ready(1), "close \"\"");
+            }
+        }
+        1 if asks == Asks::Sync && portal.is_empty() && !text.starts_with("SET ") => {
+            let bytes = [query(text), close_portal(""), sync()].concat();
+            script.send(bytes, Wait::Ready(2), format!("{text}; close \"\""));
+        }
         1 if asks == Asks::Sync => script.simple(text),
         // The unnamed portal survives a statement by another name.
         _ if asks == Asks::Sync => {

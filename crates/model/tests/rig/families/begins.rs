@@ -47,7 +47,11 @@ pub(crate) fn begins(script: &mut Script, random: &mut Random) {
         "RESET ALL",
         "",
     ];
-    for _ in 0..random.within(4..20) {
+    if random.one_in(2) {
+        // Behind it the session's state is known, so that ends are answered.
+        ["BEGIN", "SELECT id, v FROM w ORDER BY id", "COMMIT"].iter().for_each(|text| script.simple(text));
+    }
+    for _ in 0..random.within(8..24) {
         let text = match random.below(10) {
             0..=2 => "BEGIN".to_owned(),
             3 => random.pick(&BEGINS).to_owned(),

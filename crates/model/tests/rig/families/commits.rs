@@ -40,7 +40,7 @@ pub(crate) fn commits(script: &mut Script, random: &mut Random, sessions: usize)
         return writer(script, random);
     }
     let purity = random.pick(&[4, 8, 1000]);
-    for _ in 0..random.within(2..7) {
+    for _ in 0..random.within(4..9) {
         let manner = Manner::any(random);
         begin(script, random, &USUAL);
         for _ in 0..random.below(4) {

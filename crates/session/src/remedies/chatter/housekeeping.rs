@@ -46,7 +46,7 @@ impl Act {
 }
 
 /// Parameters that every role may set, that take their value as it is written, and whose check looks at no catalogue and
-/// no other parameter. Those of a transaction's kind have one name here: SESSION CHARACTERISTICS sets them too.
+/// no other parameter.
 const PARAMETERS: [&str; 40] = [
     "application_name",
     "backend_flush_after",
@@ -105,8 +105,14 @@ pub(super) fn acts(text: &[u8]) -> Option<Vec<Act>> {
         return None; // a comment may hold anything
     }
     let acts = text.split(';').map(|part| part.trim_matches(grammar::is_space));
-    let acts: Vec<Act> = acts.filter(|part| !part.is_empty()).map(act).collect::<Option<_>>()?;
-    (!acts.is_empty()).then_some(acts)
+    let mut all = Vec::new();
+    for part in acts.filter(|part| !part.is_empty()) {
+        match characteristics(part) {
+            Some(parameters) => all.extend(parameters?.into_iter().map(Act::Sets)),
+            None => all.push(act(part)?),
+        }
+    }
+    (!all.is_empty()).then_some(all)
 }
 
 /// What such a text begins with.
@@ -123,17 +129,34 @@ fn act(text: &str) -> Option<Act> {
         ["RESET", "ALL"] => Some(Act::SetsAll),
         ["RESET", name] => parameter(name).map(Act::SetsBack),
         ["SHOW", name] => parameter(name).map(Act::Shows),
-        ["SET", "SESSION", "CHARACTERISTICS", "AS", "TRANSACTION", modes @ ..] => {
-            // A comma stands between modes, and only there is it a word of its own.
-            let modes = modes.join(" ").replace(',', " , ");
-            let modes: Vec<&str> = grammar::words(&modes).collect();
-            (!modes.is_empty() && grammar::modes(&modes).is_some())
-                .then(|| Act::Sets(TRANSACTIONS[0].to_owned()))
-        }
         ["SET", "SESSION", ..] => sets(after_words(text, 2)?),
         ["SET", ..] => sets(after_words(text, 1)?),
         _ => None,
     }
+}
+
+/// The parameters that `SET SESSION CHARACTERISTICS` sets, where that is what the text is; none inside where a mode of it is
+/// not known.
+fn characteristics(text: &str) -> Option<Option<Vec<String>>> {
+    let upper = text.to_ascii_uppercase();
+    let words: Vec<&str> = grammar::words(&upper).collect();
+    let ["SET", "SESSION", "CHARACTERISTICS", "AS", "TRANSACTION", modes @ ..] = words.as_slice() else {
+        return None;
+    };
+    // A comma stands between modes, and only there is it a word of its own.
+    let modes = modes.join(" ").replace(',', " , ");
+    let modes: Vec<&str> = grammar::words(&modes).collect();
+    if modes.is_empty() || grammar::modes(&modes).is_none() {
+        return Some(None);
+    }
+    let [deferrable, isolation, read_only] = TRANSACTIONS;
+    let has = |word| modes.contains(&word);
+    let set = [
+        (deferrable, has("DEFERRABLE")),
+        (isolation, has("ISOLATION")),
+        (read_only, has("ONLY") || has("WRITE")),
+    ];
+    Some(Some(set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned()).collect()))
 }
 
 /// What follows so many words.
@@ -172,12 +195,10 @@ fn given(parameter: String, value: &str) -> Option<Act> {
     }
 }
 
-/// The name that a parameter of the list has here.
+/// A parameter of the list.
 fn parameter(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
-    let known = PARAMETERS.contains(&name.as_str());
-    let shared = if TRANSACTIONS.contains(&name.as_str()) { TRANSACTIONS[0].to_owned() } else { name };
-    known.then_some(shared)
+    PARAMETERS.contains(&name.as_str()).then_some(name)
 }
 
 /// Whether this is a value, or several with commas between them, each of one word or in quotes.
@@ -220,8 +241,15 @@ mod tests {
             ("set Session search_path to \"$user\", public;", sets("search_path")),
             ("SET TIME ZONE 'Europe/Berlin'", sets("timezone")),
             ("SET application_name='my app'", sets("application_name")),
-            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", sets(TRANSACTIONS[0])),
-            ("SET default_transaction_isolation TO 'repeatable read'", sets(TRANSACTIONS[0])),
+            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", sets("default_transaction_read_only")),
+            ("SET default_transaction_isolation TO 'repeatable read'", sets("default_transaction_isolation")),
+            (
+                "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE, NOT DEFERRABLE",
+                Some(vec![
+                    Act::Sets("default_transaction_deferrable".to_owned()),
+                    Act::Sets("default_transaction_isolation".to_owned()),
+                ]),
+            ),
             ("RESET work_mem", Some(vec![Act::SetsBack("work_mem".to_owned())])),
             ("SET work_mem TO DEFAULT", Some(vec![Act::SetsBack("work_mem".to_owned())])),
             ("SHOW TimeZone", Some(vec![Act::Shows("timezone".to_owned())])),

@@ -126,15 +126,22 @@ impl Session {
         // What was sent before is looked into first: it may be that something changes.
         let is_neutral = self.has_only_read(now, Rule::Neutral);
         if !self.is_quiet() || !self.is_meant(&acts) {
+            if !is_neutral && acts.contains(&Act::Calls) {
+                self.want_neutral(now); // whose function it is depends on the search path
+            }
             self.chatter.running = None;
             return None;
         }
         let kept = self.chatter.kept.iter().find(|kept| *kept.request == *input);
         let reply = kept.map(|kept| kept.reply.clone());
+        if reply.is_some() && !is_neutral {
+            self.want_neutral(now);
+        }
         let has_room = |reply: &Vec<u8>| self.chatter.expected.len() + reply.len() <= UNCONFIRMED_MAX;
         match reply.filter(|reply| is_neutral && has_room(reply)) {
             Some(reply) => Some(self.answer_kept(now, unit, &acts, &reply)),
             None => {
+                self.facts.want_state_again();
                 let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
                 let unit = self.units.oldest(); // the next one: nothing is under way
                 self.chatter.running = Some(Running { unit, kept, is_spoilt: false });
@@ -153,7 +160,14 @@ impl Session {
         })
     }
 
+    /// A unit was not answered because the session's state is not known, or what was read since not proven.
+    fn want_neutral(&mut self, now: Moment) {
+        self.facts.miss_state();
+        self.facts.want_proofs(now);
+    }
+
     fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: &[u8]) -> Verdict {
+        self.facts.used();
         self.begin.is_followed();
         let number = self.units.oldest();
         self.book_unit(now, unit, Owner::Chatter);

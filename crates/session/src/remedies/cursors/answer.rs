@@ -10,22 +10,32 @@ use super::buffer::{End, Stop};
 use super::replies::{Answer, Awaited};
 use super::request::{Form, Request};
 use crate::reply_queue::{Due, Expect, Owner};
-use crate::session::{Session, Verdict};
+use crate::session::{Session, SessionError, Verdict};
 
 impl Session {
     /// Sends what gets the rest of the answer, or what only marks its place among the server's replies.
-    pub(super) fn answer_in_part(&mut self, now: Moment, request: &Request, input: &[u8]) -> Option<Verdict> {
+    ///
+    /// # Errors
+    ///
+    /// The session ends where what was read ahead cannot be brought back.
+    pub(super) fn answer_in_part(
+        &mut self,
+        now: Moment,
+        request: &Request,
+        input: &[u8],
+    ) -> Result<Option<Verdict>, SessionError> {
         if self.queue.is_skipping() {
-            return None; // the server skips it
+            return Ok(None); // the server skips it
         }
         let held_at = self.cursors.held_at.take();
-        let reader = self.cursors.readers.get_mut(&*request.name)?;
+        let Some(reader) = self.cursors.readers.get_mut(&*request.name) else { return Ok(None) };
         let limit = request.rows.map(|rows| u64::from(rows.get()));
         let mut bytes = Vec::new();
-        let (rows, stop) = reader.buffer.take(limit, &mut bytes);
+        let taken = reader.buffer.take(limit, usize::MAX, &mut bytes);
         let (serial, is_cursor) = (reader.serial, matches!(reader.kind, Kind::Cursor { .. }));
+        let (rows, stop) = taken.map_err(|error| self.cannot_keep(&error))?;
         if rows == 0 && stop == Stop::Short {
-            return None;
+            return Ok(None);
         }
         self.begin.is_followed();
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
@@ -74,6 +84,6 @@ impl Session {
             self.units.close(None);
         }
         self.cursors.contact_at = now;
-        Some(Verdict::Replace(request.message))
+        Ok(Some(Verdict::Replace(request.message)))
     }
 }

@@ -13,8 +13,11 @@ use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::session::Session;
 
-/// Pieces that may be ahead for each that the program has got: so much is wasted at most.
-const AHEAD_PER_PIECE: u64 = 2;
+/// Rows that may be ahead for each that the program has got: so much is wasted at most.
+const AHEAD_PER_ROW: u64 = 2;
+/// Rows ahead, at most, where no row is much longer than another, and elsewhere.
+const SHORT_ROWS_MAX: u64 = 16_384;
+const ROWS_MAX: u64 = 2048;
 /// Pieces ahead, at most.
 const PIECES_MAX: u64 = 4096;
 /// Where a piece takes so many round trips, one at a time is read ahead: what comes behind it waits.
@@ -26,6 +29,7 @@ const TRIPS_AHEAD: u64 = 4;
 /// So many fast pieces take one round trip: the time of those that nobody asks for is less than half of what was saved by
 /// those before them, of which there are half as many.
 const FAST_PER_TRIP: u64 = 4;
+const NO_TIMEOUT: &[u8] = b"SET LOCAL statement_timeout TO 0";
 /// A program that is served from memory is not idle: the server hears of it this often.
 const CONTACT_EVERY: Duration = Duration::from_millis(20);
 
@@ -35,16 +39,20 @@ impl Session {
         let is_shielded = self.status == TransactionStatus::Active && Rule::Shield.is_kept();
         let Some(reader) = self.cursors.readers.get_mut(name) else { return };
         reader.under_way += pieces;
+        reader.rows_under_way += pieces as u64 * u64::from(rows.get());
+        self.facts.used();
         let serial = reader.serial;
         let turn = self.cursors.turn_come + 1;
         let savepoint = self.inquiries.name().to_vec();
         if is_shielded {
             self.own_statement(&[b"SAVEPOINT ", &savepoint[..]].concat());
+            // A piece that fails ends its portal for good, and the limit may be another when the program asks for it.
+            self.own_statement(NO_TIMEOUT);
             self.own_sync(None);
         }
         for piece in 0..pieces {
             Execute { portal: name, row_limit: Some(rows) }.encode(&mut self.to_server);
-            self.own_due(Expect::Execute, Awaited::Piece { serial, turn });
+            self.own_due(Expect::Execute, Awaited::Piece { serial, turn, rows: rows.get() });
             let is_last = piece + 1 == pieces && !is_shielded;
             self.own_sync(is_last.then_some(self.status));
         }
@@ -93,17 +101,17 @@ impl Session {
 
     /// Sends for more when half of what may be ahead is used up, or lets the server know that the program is there.
     pub(super) fn refill(&mut self, now: Moment, request: &Request) {
-        let target = self.pieces_ahead(&request.name);
+        let Some(rows) = request.rows else { return self.keep_contact(now) };
+        let target = self.pieces_ahead(&request.name, rows);
         let Some(reader) = self.cursors.readers.get(&*request.name) else { return };
-        let ahead = reader.buffer.len() + reader.under_way;
+        let ahead = (reader.buffer.rows() / u64::from(rows.get())) as usize + reader.under_way;
         let more = target.saturating_sub(ahead);
         let is_low = if target > SMALL { 4 * ahead <= 3 * target } else { 2 * ahead <= target };
-        match request.rows {
-            Some(rows) if is_low && more > 0 && self.may_read_ahead(now, &request.name) => {
-                self.fly(&request.name, rows, more);
-                self.cursors.contact_at = now;
-            }
-            _ => self.keep_contact(now),
+        if is_low && more > 0 && self.may_read_ahead(now, &request.name) {
+            self.fly(&request.name, rows, more);
+            self.cursors.contact_at = now;
+        } else {
+            self.keep_contact(now);
         }
     }
 
@@ -116,22 +124,28 @@ impl Session {
         }
     }
 
-    /// How many pieces may be ahead (rule R6).
-    pub(super) fn pieces_ahead(&self, name: &[u8]) -> usize {
+    /// How many pieces of so many rows may be ahead (rule R6).
+    pub(super) fn pieces_ahead(&self, name: &[u8], rows: NonZeroU32) -> usize {
         let Some(reader) = self.cursors.readers.get(name) else { return 0 };
         let by_bytes = if Rule::Bounds.is_kept() {
-            let free = KEPT_BYTES_MAX.saturating_sub(self.cursors.kept() - reader.buffer.bytes());
-            (free / reader.piece_bytes.max(1)) as u64
+            let free = KEPT_BYTES_MAX.saturating_sub(self.cursors.kept() - reader.buffer.bytes_in_memory());
+            ((free / reader.row_bytes.max(1)) as u64).min(reader.rows_max())
         } else {
-            PIECES_MAX
+            u64::MAX
         };
+        let by_hits = AHEAD_PER_ROW * reader.rows;
         let rtt = self.begin.distance().as_nanos() as u64;
-        let by_hits = AHEAD_PER_PIECE * reader.pieces;
-        by_bytes.min(by_hits).min(reader.by_time(rtt)).min(PIECES_MAX) as usize
+        let pieces = by_bytes.min(by_hits) / u64::from(rows.get());
+        pieces.min(reader.by_time(rtt)).min(PIECES_MAX) as usize
     }
 }
 
 impl Reader {
+    fn rows_max(&self) -> u64 {
+        let are_short = self.columns.as_ref().is_some_and(|columns| columns.are_short);
+        if are_short { SHORT_ROWS_MAX } else { ROWS_MAX }
+    }
+
     /// Pieces that keep the path busy for so many round trips.
     fn by_time(&self, rtt_nanos: u64) -> u64 {
         match self.piece_nanos {

@@ -19,22 +19,33 @@ mod buffer;
 mod flight;
 mod forms;
 mod names;
+mod overflow;
 mod replies;
 mod request;
 mod sql;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::Moment;
+use onetrip_wire::pg::{Column, Oid, RowDescription};
+use smallvec::SmallVec;
 
 use crate::statements::{ResultFormats, Text};
-use buffer::Buffer;
+use buffer::{Buffer, Room};
 pub(crate) use names::{CursorUse, Place, cursor_use};
+pub use overflow::{Overflow, Spill, Spilled};
 use replies::Awaited;
 
-/// Bytes that one session keeps, at most as far as earlier pieces tell how long later ones are.
+/// Bytes that one session keeps in memory; what comes beyond goes to a file.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
+/// Statements whose columns are known.
+const DESCRIBED_MAX: usize = 4096;
+/// Types whose modifier bounds the length of their values: `character(n)` and `character varying(n)`.
+const SIZED_TYPES: [Oid; 2] = [1042, 1043];
+/// A column of at most so many characters is short.
+const SHORT_MAX: i32 = 1024;
 /// Results of one session that are followed.
 const READERS_MAX: usize = 64;
 
@@ -54,8 +65,9 @@ pub(crate) struct Cursors {
     native: Option<Native>,
     /// The cursor about which the server is to be asked.
     asks_about: Option<Box<[u8]>>,
-    /// Readers about whose cursors the server is asked.
-    asked: VecDeque<u64>,
+    /// Types of the columns of prepared statements, by serial: a server runs a statement whose columns have changed no more
+    /// (`RevalidateCachedQuery`: "cached plan must not change result type").
+    described: HashMap<u64, Columns, RandomState>,
     /// A row that is too long to be looked into is passing: it is kept for this reader.
     long_row: Option<u64>,
     /// A message that is replaced is passed on all the same from where it was cut.
@@ -71,6 +83,22 @@ pub(crate) struct Cursors {
     is_off: bool,
     /// The last unit of the client's that an error has answered.
     failed_unit: Option<u64>,
+    /// An answer from memory of which the client has not yet got all.
+    delivering: Option<Delivering>,
+}
+
+/// An answer from memory that goes to the client bit by bit.
+#[derive(Debug, Clone, Copy)]
+struct Delivering {
+    /// Its reader.
+    serial: u64,
+    unit: u64,
+    statement: Option<u16>,
+    /// Rows that went to the client, and that it wants.
+    rows: u64,
+    wanted: Option<u64>,
+    /// It answers FETCH.
+    is_cursor: bool,
 }
 
 /// A piece that the server sends to the client.
@@ -83,25 +111,36 @@ struct Native {
     wanted: u64,
 }
 
+/// A query, and the types that its client fixed for the parameters.
+type Query = (Box<[u8]>, SmallVec<[Oid; 8]>);
+
 /// One result that is read in pieces.
 #[derive(Debug)]
 struct Reader {
     serial: u64,
     kind: Kind,
     text: Text,
+    /// `None` where the text is not known.
+    query: Option<Query>,
     formats: ResultFormats,
+    /// The prepared statement that it runs, zero for a cursor of SQL.
+    statement: u64,
+    columns: Option<Columns>,
+    opened: Opened,
+    judged: Judged,
     /// Pieces and rows that the program has got.
     pieces: u64,
     rows: u64,
-    /// Pieces that are under way.
+    /// Pieces that are under way, and rows that they may bring.
     under_way: usize,
+    rows_under_way: u64,
     buffer: Buffer,
-    /// The longest piece, in bytes.
-    piece_bytes: usize,
+    /// The longest row, in bytes.
+    row_bytes: usize,
+    /// A cursor WITH HOLD whose transaction is over: its rows are stored.
+    is_stored: bool,
     /// Time between two pieces of a flight; zero as long as none was seen.
     piece_nanos: u64,
-    /// Its statement is known to do nothing but read, whenever it does.
-    is_proven: bool,
     /// The program has seen the end.
     is_over: bool,
     /// Something was run that may have closed it.
@@ -118,6 +157,46 @@ struct Reader {
     is_barred: bool,
 }
 
+/// What a result's columns are, as far as it matters.
+#[derive(Debug, Clone)]
+struct Columns {
+    types: Arc<[Oid]>,
+    /// No row is much longer than another.
+    are_short: bool,
+}
+
+impl Columns {
+    fn new(description: &RowDescription<'_>) -> Self {
+        let is_short = |column: Column<'_>| {
+            let modifier = i32::from(column.type_len < 0) * column.type_modifier;
+            column.type_len > 0
+                || SIZED_TYPES.contains(&column.type_oid) && (1..SHORT_MAX).contains(&modifier)
+        };
+        Self {
+            types: description.columns().map(|column| column.type_oid).collect(),
+            are_short: description.columns().all(is_short),
+        }
+    }
+}
+
+/// What held when a result was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Opened {
+    /// Of the session's state.
+    generation: u64,
+    /// Of the catalogue.
+    epoch: u64,
+}
+
+/// Whether each row of a result is the same whenever it is read, and reading it cannot fail (rules R1 and R2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Judged {
+    /// Something has to be looked up first.
+    Open,
+    Steady,
+    Unsteady,
+}
+
 #[derive(Debug)]
 enum Kind {
     /// A portal of the protocol, read by Execute.
@@ -126,7 +205,7 @@ enum Kind {
     Cursor {
         /// Its RowDescription, once it was seen.
         header: Vec<u8>,
-        /// Its rows are stored, and it outlives its transaction.
+        /// It outlives its transaction.
         is_held: bool,
         /// The server can put it back to where the program believes it to be.
         can_move: bool,
@@ -158,18 +237,16 @@ impl Cursors {
         self.held_at.is_some()
     }
 
+    /// Whether the client has yet to get the rest of an answer from memory.
+    pub(crate) fn is_delivering(&self) -> bool {
+        self.delivering.is_some()
+    }
+
     fn by_serial(&mut self, serial: u64) -> Option<&mut Reader> {
         self.readers.values_mut().find(|reader| reader.serial == serial)
     }
 
-    fn add(
-        &mut self,
-        unit: u64,
-        name: &[u8],
-        kind: Kind,
-        text: Text,
-        formats: ResultFormats,
-    ) -> Option<&mut Reader> {
+    fn add(&mut self, unit: u64, name: &[u8], kind: Kind, text: Text, opened: Opened) -> Option<&mut Reader> {
         if self.readers.len() >= READERS_MAX || self.readers.contains_key(name) {
             return None;
         }
@@ -178,14 +255,20 @@ impl Cursors {
             serial: self.next_serial,
             kind,
             text,
-            formats,
+            query: None,
+            formats: ResultFormats::default(),
+            statement: 0,
+            columns: None,
+            opened,
+            judged: Judged::Open,
             pieces: 0,
             rows: 0,
             under_way: 0,
+            rows_under_way: 0,
             buffer: Buffer::default(),
-            piece_bytes: 0,
+            row_bytes: 0,
+            is_stored: false,
             piece_nanos: 0,
-            is_proven: false,
             is_over: false,
             is_unsure: false,
             sent_before: 0,
@@ -197,14 +280,41 @@ impl Cursors {
         Some(self.readers.entry(name.into()).or_insert(reader))
     }
 
-    /// Bytes that are kept for all readers.
+    /// Bytes that are kept in memory for all readers.
     fn kept(&self) -> usize {
-        self.readers.values().map(|reader| reader.buffer.bytes()).sum()
+        self.readers.values().map(|reader| reader.buffer.bytes_in_memory()).sum()
+    }
+
+    /// Where this reader's buffer may put more.
+    fn room_of<'a>(&self, serial: u64, overflow: Option<&'a Arc<dyn Overflow>>) -> Room<'a> {
+        let others = self.readers.values().filter(|reader| reader.serial != serial);
+        let kept: usize = others.map(|reader| reader.buffer.bytes_in_memory()).sum();
+        Room { bytes: KEPT_BYTES_MAX.saturating_sub(kept), overflow }
+    }
+
+    /// The server describes the result of a prepared statement, or of a portal that runs it.
+    pub(crate) fn statement_described(&mut self, serial: u64, body: &[u8]) {
+        if serial == 0 {
+            return;
+        }
+        let Ok(description) = RowDescription::decode(body) else {
+            self.described.remove(&serial);
+            return;
+        };
+        let types = || description.columns().map(|column| column.type_oid);
+        if self.described.get(&serial).is_some_and(|known| known.types.iter().copied().eq(types())) {
+            return;
+        }
+        if self.described.len() >= DESCRIBED_MAX {
+            self.described.clear();
+        }
+        self.described.insert(serial, Columns::new(&description));
     }
 
     /// The transaction is over, and its portals with it.
     pub(crate) fn transaction_over(&mut self) {
         self.readers.retain(|_, reader| reader.is_held());
+        self.readers.values_mut().for_each(|reader| reader.is_stored = true);
     }
 
     /// A unit of the client's closes this portal, or binds another by its name.

@@ -2,14 +2,16 @@
 //! R3).
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_sql::purity::SessionQuestion;
 use onetrip_sql::{Lifted, StatementKind};
-use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, frontend};
+use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, frontend};
 
 use super::{Kind, Native, sql};
-use crate::remedies::inquiry::Question;
+use crate::remedies::facts::Verdict;
+use crate::remedies::inquiry::{Asked, Question};
 use crate::remedies::{Effect, Rule};
 use crate::session::{Session, SessionError};
-use crate::statements::{ResultFormats, Text};
+use crate::statements::Text;
 
 /// Cursors that a driver names, and no program does: with NO SCROLL.
 const DRIVERS_NAMES: [&[u8]; 1] = [b"_django_curs_"];
@@ -22,7 +24,7 @@ const WORDS: [&[u8]; 6] = [b"current", b"fetch", b"move", b"open", b"close", b"d
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CursorUse {
     /// It makes one.
-    Declares { name: Box<[u8]>, is_held: bool, no_scroll: bool },
+    Declares { name: Box<[u8]>, is_held: bool, no_scroll: bool, query: Box<[u8]> },
     /// FETCH forward by so many rows.
     Fetches(Box<[u8]>, u32),
     /// CLOSE of one.
@@ -55,7 +57,9 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
     match lifted.kind() {
         S::Declare => {
             let sql::Declare { name, is_held, no_scroll, query } = sql::declare(text)?;
-            Some((CursorUse::Declares { name: name.into(), is_held, no_scroll }, Some(query)))
+            let used =
+                CursorUse::Declares { name: name.into(), is_held, no_scroll, query: query.as_bytes().into() };
+            Some((used, Some(query)))
         }
         S::CloseCursor if !lifted.facts().all => name().map(|name| (CursorUse::Closes(name), None)),
         S::Fetch => match sql::fetch(text) {
@@ -71,23 +75,27 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
 
 impl Session {
     /// A statement of the client's goes to the server as it came. Returns its effect, given what is known of cursors.
-    pub(crate) fn runs_beside_cursors(&mut self, now: Moment, unit: u64, text: &Text) -> Effect {
+    pub(crate) fn runs_beside_cursors(
+        &mut self,
+        now: Moment,
+        unit: u64,
+        text: &Text,
+        types: &[Oid],
+    ) -> Effect {
         if !self.may_remedy(Remedy::Cursors) {
             return text.effect;
         }
         match text.cursor.as_deref() {
-            Some(CursorUse::Declares { name, is_held, no_scroll }) => {
-                return self.declares(unit, text, name, *is_held, *no_scroll);
-            }
+            Some(CursorUse::Declares { .. }) => return self.declares(now, unit, text, types),
             Some(CursorUse::Closes(name)) => {
-                let is_plain = self.is_plain_cursor(name);
+                let effect = self.effect_of_cursor(now, name);
                 self.cursors.leaves(name, unit);
-                return if is_plain { Effect::Nothing } else { text.effect };
+                return effect.unwrap_or(text.effect);
             }
             Some(CursorUse::Fetches(name, rows)) => {
                 let Some(reader) = self.cursors.readers.get(name) else { return text.effect };
                 self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: u64::from(*rows) });
-                return if self.is_plain_cursor(name) { Effect::Nothing } else { text.effect };
+                return self.effect_of_cursor(now, name).unwrap_or(text.effect);
             }
             Some(CursorUse::Moves(moved)) => {
                 self.cursors.is_off |= text.kind == StatementKind::Prepare;
@@ -102,10 +110,20 @@ impl Session {
         text.effect
     }
 
-    /// Whether FETCH and CLOSE of this cursor do nothing but read.
-    fn is_plain_cursor(&self, name: &[u8]) -> bool {
-        let reader = self.cursors.readers.get(name);
-        reader.is_some_and(|reader| reader.leaving.is_none())
+    /// What FETCH and CLOSE of this cursor do, if that is known: they run its query, which does nothing but read or is not
+    /// proven to (a function of it may write, or open a large object).
+    fn effect_of_cursor(&mut self, now: Moment, name: &[u8]) -> Option<Effect> {
+        let reader = self.cursors.readers.get(name).filter(|reader| reader.leaving.is_none())?;
+        let template = reader.text.template;
+        if reader.is_stored {
+            return Some(Effect::Nothing);
+        }
+        match self.verdict(now, template) {
+            Verdict::Reads => {}
+            Verdict::Open => self.reads(now, template),
+            Verdict::MayAct => return None,
+        }
+        Some(Effect::Nothing)
     }
 
     /// Whether no portal is closed by it.
@@ -119,55 +137,48 @@ impl Session {
         }
     }
 
-    fn declares(&mut self, unit: u64, text: &Text, name: &[u8], is_held: bool, no_scroll: bool) -> Effect {
+    fn declares(&mut self, now: Moment, unit: u64, text: &Text, types: &[Oid]) -> Effect {
+        let Some(CursorUse::Declares { name, is_held, no_scroll, query }) = text.cursor.as_deref() else {
+            return text.effect;
+        };
         self.cursors.leaves(name, unit);
         let is_in_place = match self.status {
-            TransactionStatus::Idle => is_held,
+            TransactionStatus::Idle => *is_held,
             TransactionStatus::Active => !is_held,
             _ => false,
         };
         if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
             return text.effect;
         }
-        let is_apart = no_scroll && DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
-        let kind = Kind::Cursor { header: Vec::new(), is_held, can_move: false, is_apart };
-        if self.cursors.add(unit, name, kind, text.clone(), ResultFormats::default()).is_some()
-            && !is_apart
-            && !no_scroll
-        {
-            self.cursors.asks_about = Some(name.into());
+        let is_apart = *no_scroll && DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
+        let kind = Kind::Cursor { header: Vec::new(), is_held: *is_held, can_move: false, is_apart };
+        let opened = self.opened();
+        if let Some(reader) = self.cursors.add(unit, name, kind, text.clone(), opened) {
+            reader.query = Some((query.clone(), types.into()));
+            if !is_apart && !no_scroll {
+                self.cursors.asks_about = Some(name.clone());
+            }
+            self.judge(now, name);
         }
         Effect::Read
     }
 
     /// Asks whether a cursor that was declared can be put back to a place.
-    pub(crate) fn ask_about_cursor(&mut self) {
-        if self.units.is_open() || self.client_passing > 0 {
-            return;
-        }
+    pub(crate) fn ask_about_cursors(&mut self, asked: &mut Vec<Asked>) {
         let Some(name) = self.cursors.asks_about.take() else { return };
         let Some(reader) = self.cursors.readers.get(&name) else { return };
-        self.cursors.asked.push_back(reader.serial);
-        let name = String::from_utf8_lossy(&name).replace('\'', "''");
-        let text = format!(
-            "SELECT is_scrollable FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) '{name}'::pg_catalog.text"
-        );
-        self.ask(Question::Cursor, &text, true);
+        let question = Question::Cursor(reader.serial);
+        let text = SessionQuestion::Cursor(String::from_utf8_lossy(&name).into_owned()).sql().into_owned();
+        asked.push(Asked { question, text, parameter: None });
     }
 
-    /// The server has said whether the cursor that was asked about can be put back.
-    pub(crate) fn learn_place(&mut self, is_scrollable: bool) {
-        let Some(serial) = self.cursors.asked.front().copied() else { return };
+    /// The server has said whether a cursor can be put back.
+    pub(crate) fn learn_place(&mut self, serial: u64, is_scrollable: bool) {
         if let Some(Kind::Cursor { can_move, .. }) =
             self.cursors.by_serial(serial).map(|reader| &mut reader.kind)
         {
             *can_move = is_scrollable;
         }
-    }
-
-    /// Nothing more comes about the cursor that was asked about.
-    pub(crate) fn learned_place(&mut self) {
-        self.cursors.asked.pop_front();
     }
 
     /// Before the message at the front of `input` goes to the server: puts the cursors that it names back to where the
@@ -231,8 +242,11 @@ impl Session {
 
     fn names_in_execute(&self, body: &[u8]) -> Vec<Box<[u8]>> {
         let Ok(execute) = Execute::decode(body) else { return Vec::new() };
-        let readers = &self.cursors.readers;
-        if readers.get(execute.portal).is_some_and(|reader| reader.is_stale && reader.is_ahead()) {
+        // A cursor of SQL is a portal by its name: an Execute of it reads on where the server's portal stands.
+        let depends = |reader: &super::Reader| {
+            reader.is_ahead() && (reader.is_stale || matches!(reader.kind, Kind::Cursor { .. }))
+        };
+        if self.cursors.readers.get(execute.portal).is_some_and(depends) {
             return vec![execute.portal.into()];
         }
         let portal = self.portals.get(execute.portal);

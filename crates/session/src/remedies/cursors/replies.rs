@@ -1,13 +1,15 @@
 //! What the server says to the messages of this remedy.
 
+use std::io;
+
 use onetrip_ledger::{Moment, TransactionStatus};
-use onetrip_wire::pg::{CommandComplete, ErrorResponse, HEADER_BYTES, backend};
+use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, HEADER_BYTES, backend};
 
 use super::buffer::{End, Stop};
 use super::request::put_end;
 use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect, Owner, Reply};
-use crate::session::{Session, SessionError, Verdict};
+use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
 
 /// Pieces are not taken to be faster than this when times are compared, in nanoseconds.
 const PIECE_NANOS_MIN: u64 = 25_000;
@@ -21,8 +23,8 @@ pub(super) enum Awaited {
     Ready(Option<TransactionStatus>),
     /// It is dropped; an error must not be, nor may the server skip it: it puts a cursor back to its place.
     Move,
-    /// It is kept for this reader; with the turn that it is of.
-    Piece { serial: u64, turn: u64 },
+    /// It is kept for this reader; with the turn that it is of, and the rows that were asked for.
+    Piece { serial: u64, turn: u64, rows: u32 },
     /// It becomes an answer to the client.
     Answer(Answer),
 }
@@ -67,10 +69,11 @@ impl Session {
                     return Err(self.cursors_broke("what was read ahead changed the transaction"));
                 }
             }
-            Some(Awaited::Piece { serial, turn }) => {
-                let (serial, turn) = (*serial, *turn);
+            Some(Awaited::Piece { serial, turn, rows }) => {
+                let (serial, turn, rows) = (*serial, *turn, *rows);
                 self.cursors.turn_come = self.cursors.turn_come.max(turn);
-                self.piece_reply(now, serial, tag, reply, message, is_whole);
+                self.piece_reply(now, (serial, rows), tag, reply, message, is_whole)
+                    .map_err(|error| self.cannot_keep(&error))?;
             }
             Some(Awaited::Answer(_)) => return self.answer_reply(tag, reply, message),
             _ => {}
@@ -87,42 +90,53 @@ impl Session {
     fn piece_reply(
         &mut self,
         now: Moment,
-        serial: u64,
+        (serial, asked): (u64, u32),
         tag: u8,
         reply: Reply,
         message: &[u8],
         is_whole: bool,
-    ) {
+    ) -> io::Result<()> {
         let failed = matches!(reply, Reply::Failed(_));
         let sqlstate =
             || ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|error| error.sqlstate());
         if failed && sqlstate() == Some(*b"34000") {
             // It is not there any more: the program will be told by the server.
-            return self.cursors.readers.retain(|_, reader| reader.serial != serial);
+            self.cursors.readers.retain(|_, reader| reader.serial != serial);
+            return Ok(());
         }
-        let Some(reader) = self.cursors.by_serial(serial) else { return };
+        let overflow = self.config.overflow.as_ref();
+        let room = self.cursors.room_of(serial, overflow);
+        let Some(reader) = self.cursors.by_serial(serial) else { return Ok(()) };
         let end = match tag {
             backend::DATA_ROW => {
-                reader.buffer.add(message, true);
+                let length = FrameHeader::peek(message, LENGTH_MAX).and_then(Result::ok);
+                reader.row_brings(length.map_or(message.len(), |header| header.frame_len()));
+                reader.buffer.add(message, true, &room)?;
                 self.cursors.long_row = Some(serial).filter(|_| !is_whole);
-                return;
+                return Ok(());
             }
             backend::PORTAL_SUSPENDED => End::Suspended,
             backend::COMMAND_COMPLETE => End::Complete,
             _ if failed => End::Failed(message.to_vec()),
-            _ => return,
+            _ => return Ok(()),
         };
         reader.is_unsure &= reader.sent_before > 0;
         reader.sent_before = reader.sent_before.saturating_sub(1);
         reader.under_way = reader.under_way.saturating_sub(1);
-        let bytes = reader.buffer.end(end);
-        reader.piece_bytes = reader.piece_bytes.max(bytes);
+        reader.rows_under_way = reader.rows_under_way.saturating_sub(u64::from(asked));
+        reader.buffer.end(end, &room)?;
         if let Some(before) = reader.buffer.filled_at.replace(now) {
             // One hiccup tells nothing; what is slow all the time soon shows.
             let nanos = now.since(before).min(2 * reader.piece_nanos.max(PIECE_NANOS_MIN));
             reader.piece_nanos =
                 if reader.piece_nanos == 0 { nanos } else { (7 * reader.piece_nanos + nanos) / 8 };
         }
+        Ok(())
+    }
+
+    /// Ends the session: what was read ahead is too much for memory, and there is no other place.
+    pub(super) fn cannot_keep(&mut self, error: &io::Error) -> SessionError {
+        self.cursors_broke(&format!("what does not fit into memory cannot be kept in a file ({error})"))
     }
 
     /// The server answers in place of what was in memory, or behind it (rule R9).
@@ -216,11 +230,15 @@ impl Session {
     }
 
     /// More of a row that is too long to be looked into.
-    pub(crate) fn long_row_passes(&mut self, bytes: &[u8]) {
-        let Some(serial) = self.cursors.long_row else { return };
-        if let Some(reader) = self.cursors.by_serial(serial) {
-            reader.buffer.add(bytes, false);
-        }
+    ///
+    /// # Errors
+    ///
+    /// The session ends where it cannot be kept.
+    pub(crate) fn long_row_passes(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        let Some(serial) = self.cursors.long_row else { return Ok(()) };
+        let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
+        let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add_rest(bytes, &room));
+        kept.transpose().map(drop).map_err(|error| self.cannot_keep(&error))
     }
 
     /// Whether the rest of a message that was replaced is the client's all the same.
@@ -228,17 +246,23 @@ impl Session {
         std::mem::take(&mut self.cursors.passes_rest)
     }
 
-    /// A notice to a piece has its place in it.
-    pub(crate) fn keep_notice(&mut self, message: &[u8]) -> bool {
-        let is_own = self.queue.front().is_some_and(|due| due.owner == Owner::Cursors);
-        let Some(Awaited::Piece { serial, .. }) = self.cursors.awaited.front().filter(|_| is_own) else {
-            return false;
+    /// A notice to a piece has its place in it; one to a statement of the session's own is nobody's. Returns whether the notice
+    /// is dealt with.
+    ///
+    /// # Errors
+    ///
+    /// The session ends where it cannot be kept.
+    pub(crate) fn keep_notice(&mut self, message: &[u8]) -> Result<bool, SessionError> {
+        let serial = match (self.queue.front().map(|due| due.owner), self.cursors.awaited.front()) {
+            (Some(Owner::Cursors), Some(Awaited::Piece { serial, .. })) => *serial,
+            (Some(Owner::Cursors), Some(Awaited::Answer(_))) => return Ok(false),
+            (Some(Owner::Cursors | Owner::Loops | Owner::Lobs | Owner::Unseen), _) => return Ok(true),
+            _ => return Ok(false),
         };
-        let serial = *serial;
-        if let Some(reader) = self.cursors.by_serial(serial) {
-            reader.buffer.add(message, false);
-        }
-        true
+        let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
+        let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add(message, false, &room));
+        kept.transpose().map_err(|error| self.cannot_keep(&error))?;
+        Ok(true)
     }
 
     /// Ends the session: it cannot go on as the program believes.

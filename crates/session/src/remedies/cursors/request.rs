@@ -3,17 +3,23 @@
 use std::num::NonZeroU32;
 
 use onetrip_ledger::{Moment, Remedy, Steps, TransactionStatus, UnitKind};
+use onetrip_sql::purity;
 use onetrip_wire::pg::{
     CommandComplete, Execute, FrameHeader, HEADER_BYTES, RowDescription, TransactionStatus as WireStatus,
     backend, encode_ready_for_query, frame, frontend,
 };
 
 use super::buffer::{End, Stop};
-use super::{Cursors, Kind, Native, Reader, sql};
+use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader, sql};
+use crate::remedies::facts::Verdict as Proof;
 use crate::remedies::transaction::Isolation;
 use crate::remedies::{Effect, Rule};
-use crate::reply_queue::Due;
-use crate::session::{LENGTH_MAX, Session, Verdict};
+use crate::reply_queue::{Due, Expect};
+use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
+use crate::statements::Portal;
+
+/// Bytes of an answer from memory that go to the client at once, before it is seen whether it takes them.
+const DELIVERED_BYTES_MAX: usize = 512 * 1024;
 
 /// A request for the next rows.
 #[derive(Debug, Clone)]
@@ -45,50 +51,77 @@ impl Request {
 
 impl Session {
     /// Deals with the message at the front of `input` if it asks for rows of a result that is followed.
-    pub(crate) fn read_cursor(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
+    ///
+    /// # Errors
+    ///
+    /// The session ends where what was read ahead cannot be brought back.
+    pub(crate) fn read_cursor(
+        &mut self,
+        now: Moment,
+        header: FrameHeader,
+        input: &[u8],
+    ) -> Result<Option<Verdict>, SessionError> {
         if self.cursors.readers.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let request = self.request(header, input)?;
-        let reader = self.cursors.readers.get(&*request.name)?;
+        let Some(request) = self.request(header, input) else { return Ok(None) };
+        let Some(reader) = self.cursors.readers.get(&*request.name) else { return Ok(None) };
         if reader.leaving.is_some() || !self.is_alive(reader) {
-            return None;
+            return Ok(None);
         }
         let (is_ahead, is_unsure) = (reader.is_ahead(), reader.is_unsure);
         if reader.is_stale && is_ahead {
-            return None; // dealt with by its name
+            return Ok(None); // dealt with by its name
         }
         let covers = reader.buffer.covers(request.limit());
         let (under_way, is_ended) = (reader.under_way > 0, reader.buffer.is_ended());
         if request.form == Form::Other || !self.is_quiet() {
             let waits = under_way || (request.form == Form::Query && !self.is_quiet());
             return match is_ahead {
-                false => None,
-                true if waits => Some(self.hold(now)),
+                false => Ok(None),
+                true if waits => Ok(Some(self.hold(now))),
                 true => self.answer_in_part(now, &request, input),
             };
         }
         if covers && !is_unsure {
-            return Some(self.serve_piece(now, &request, input));
+            return self.serve_piece(now, &request, input).map(Some);
         }
         if under_way {
-            return Some(self.hold(now));
+            return Ok(Some(self.hold(now)));
         }
         if is_ended && !is_unsure {
             return self.answer_in_part(now, &request, input);
         }
-        let ahead = self.pieces_ahead(&request.name);
-        if (is_ahead && is_unsure) || (ahead > 0 && self.may_read_ahead(now, &request.name)) {
-            let rows = request.rows.filter(|_| !is_ended).unwrap_or(NonZeroU32::MIN);
-            let pieces = if is_unsure { 1 } else { 1 + ahead };
-            // Where rows are kept, one more is asked for first, to see whether the portal is there.
-            if !is_ahead && is_unsure && request.rows.is_none() && !is_ended {
-                return None;
-            }
+        if let Some((rows, pieces)) = self.wanted_pieces(now, &request) {
             self.fly(&request.name, rows, pieces);
-            return Some(self.hold(now));
+            return Ok(Some(self.hold(now)));
         }
-        if is_ahead { self.answer_in_part(now, &request, input) } else { None }
+        if is_ahead { self.answer_in_part(now, &request, input) } else { Ok(None) }
+    }
+
+    /// The pieces to send for, and the rows of each, so that a request which memory does not cover can be answered.
+    fn wanted_pieces(&mut self, now: Moment, request: &Request) -> Option<(NonZeroU32, usize)> {
+        let reader = self.cursors.readers.get(&*request.name)?;
+        if reader.is_unsure && reader.is_ahead() {
+            // One more is asked for first, to see whether the portal is there.
+            let rows = request.rows.filter(|_| !reader.buffer.is_ended());
+            return Some((rows.unwrap_or(NonZeroU32::MIN), 1));
+        }
+        let (rows, is_unsure) = (request.rows?, reader.is_unsure);
+        let missing = u64::from(rows.get()).saturating_sub(reader.buffer.rows());
+        // What is in a file is not put together with the rest in memory.
+        let is_large = reader.buffer.bytes() > KEPT_BYTES_MAX;
+        let ahead = self.pieces_ahead(&request.name, rows);
+        if !(ahead > 0 || is_large) || !self.may_read_ahead(now, &request.name) {
+            return None;
+        }
+        if is_unsure {
+            return Some((rows, 1));
+        }
+        match u32::try_from(missing).ok().and_then(NonZeroU32::new).filter(|_| is_large) {
+            Some(missing) => Some((missing, 1)),
+            None => Some((rows, 1 + ahead)),
+        }
     }
 
     fn request(&self, header: FrameHeader, input: &[u8]) -> Option<Request> {
@@ -128,30 +161,36 @@ impl Session {
         }
     }
 
-    /// Whether what comes next of it may be read before it is asked for (rules R1 to R3, R7).
+    /// Whether what comes next of it may be read before it is asked for (rules R1 to R4).
     pub(super) fn may_read_ahead(&mut self, now: Moment, name: &[u8]) -> bool {
-        if self.cursors.is_off || !self.is_proven(now, name) {
+        let Some(reader) = self.cursors.readers.get(name).filter(|_| !self.cursors.is_off) else {
             return false;
-        }
-        let Some(reader) = self.cursors.readers.get(name) else { return false };
+        };
         if reader.is_barred || reader.is_over || reader.pieces == 0 || reader.buffer.is_ended() {
             return false;
         }
-        let is_shaped = match &reader.kind {
-            Kind::Portal => !self.is_free_result(reader),
-            Kind::Cursor { header, can_move, is_apart, .. } => {
-                header.is_empty() || !(*can_move || *is_apart || !Rule::Place.is_kept())
+        let (is_stored, is_portal) = (reader.is_stored, matches!(reader.kind, Kind::Portal));
+        if let Kind::Cursor { header, can_move, is_apart, .. } = &reader.kind {
+            if header.is_empty() || !(*can_move || *is_apart || !Rule::Place.is_kept()) {
+                return false;
             }
-        };
-        if is_shaped {
+        }
+        if !self.is_free_result(name) {
             return false;
         }
-        if reader.is_held() {
-            return true;
+        if is_stored && !is_portal {
+            // Outside of a transaction there is no shield, and a time limit would end its portal for good.
+            let is_shielded = self.status == TransactionStatus::Active;
+            self.facts.renew_settings(now);
+            let is_safe = is_shielded || self.facts.is_untimed(now) || !Rule::Shield.is_kept();
+            if !is_safe {
+                self.facts.miss_state();
+            }
+            return is_safe;
         }
         let level = self.transaction.isolation;
         self.transaction.wants_level |= level == Isolation::Unknown;
-        level.is_plain() || !Rule::Serializable.is_kept()
+        (level.is_plain() || !Rule::Serializable.is_kept()) && self.judge(now, name)
     }
 
     /// The client waits for a piece that is under way.
@@ -161,12 +200,12 @@ impl Session {
     }
 
     /// Answers from memory.
-    fn serve_piece(&mut self, now: Moment, request: &Request, input: &[u8]) -> Verdict {
+    fn serve_piece(&mut self, now: Moment, request: &Request, input: &[u8]) -> Result<Verdict, SessionError> {
         let held_at = self.cursors.held_at.take();
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
         self.units.close(None);
-        let reply_at = self.to_client.len();
-        let Some(reader) = self.cursors.readers.get_mut(&*request.name) else { return Verdict::Wait };
+        let Some(reader) = self.cursors.readers.get_mut(&*request.name) else { return Ok(Verdict::Wait) };
+        let before = self.to_client.len();
         let is_cursor = match &reader.kind {
             Kind::Cursor { header, .. } => {
                 self.to_client.extend_from_slice(header);
@@ -174,19 +213,8 @@ impl Session {
             }
             Kind::Portal => false,
         };
-        let (rows, stop) = reader.buffer.take(request.limit(), &mut self.to_client);
-        let is_over = stop == Stop::At(End::Complete) || (is_cursor && Some(rows) != request.limit());
-        put_end(&mut self.to_client, rows, is_cursor, is_over);
-        reader.got(rows, is_over);
-        let is_idle = self.status == TransactionStatus::Idle;
-        encode_ready_for_query(
-            &mut self.to_client,
-            if is_idle { WireStatus::Idle } else { WireStatus::Active },
-        );
-        if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
-            found.rows = rows;
-            found.suspended = !is_over && !is_cursor;
-        }
+        let serial = reader.serial;
+        self.units.bytes_received(unit, self.to_client.len() - before, now);
         // What waits for pieces of one turn waits for one trip.
         let Cursors { turn_come, turn_waited_for, .. } = &mut self.cursors;
         if held_at.is_some() && *turn_come > *turn_waited_for {
@@ -195,10 +223,62 @@ impl Session {
             self.units.answered_by(unit, Remedy::Cursors);
         }
         self.units.bytes_sent(request.unit);
+        let wanted = request.limit();
+        self.cursors.delivering = Some(Delivering { serial, unit, statement, rows: 0, wanted, is_cursor });
+        self.deliver(now, request)
+    }
+
+    /// Gives the client more of the answer to the message at the front of `input`, which is held until it has got all.
+    ///
+    /// # Errors
+    ///
+    /// The session ends where what was read ahead cannot be brought back.
+    pub(crate) fn deliver_rest(
+        &mut self,
+        now: Moment,
+        header: FrameHeader,
+        input: &[u8],
+    ) -> Result<Verdict, SessionError> {
+        match self.request(header, input).filter(|_| !self.client_is_behind) {
+            Some(request) => self.deliver(now, &request),
+            None => Ok(Verdict::Hold),
+        }
+    }
+
+    fn deliver(&mut self, now: Moment, request: &Request) -> Result<Verdict, SessionError> {
+        let Some(Delivering { serial, unit, statement, rows: before, wanted, is_cursor }) =
+            self.cursors.delivering
+        else {
+            return Ok(Verdict::Hold);
+        };
+        let reply_at = self.to_client.len();
+        let Some(reader) = self.cursors.by_serial(serial) else { return Ok(Verdict::Hold) };
+        let left = wanted.map(|wanted| wanted - before);
+        let taken = reader.buffer.take(left, DELIVERED_BYTES_MAX, &mut self.to_client);
+        let (some, stop) = taken.map_err(|error| self.cannot_keep(&error))?;
+        let rows = before + some;
+        if stop == Stop::Full {
+            self.units.bytes_received(unit, self.to_client.len() - reply_at, now);
+            self.cursors.delivering = Some(Delivering { serial, unit, statement, rows, wanted, is_cursor });
+            return Ok(Verdict::Hold);
+        }
+        self.cursors.delivering = None;
+        let is_over = stop == Stop::At(End::Complete) || (is_cursor && Some(rows) != wanted);
+        put_end(&mut self.to_client, rows, is_cursor, is_over);
+        if let Some(reader) = self.cursors.by_serial(serial) {
+            reader.got(rows, is_over);
+        }
+        let is_idle = self.status == TransactionStatus::Idle;
+        let status = if is_idle { WireStatus::Idle } else { WireStatus::Active };
+        encode_ready_for_query(&mut self.to_client, status);
+        if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
+            found.rows = rows;
+            found.suspended = !is_over && !is_cursor;
+        }
         self.units.bytes_received(unit, self.to_client.len() - reply_at, now);
         self.book_answered(now);
         self.refill(now, request);
-        Verdict::Replace(request.unit)
+        Ok(Verdict::Replace(request.unit))
     }
 
     /// Books a request that is not sent as it came: its unit, not closed, and its statement.
@@ -219,8 +299,14 @@ impl Session {
     }
 
     /// An Execute goes to the server as it came: a portal that is read in pieces is followed from its first one on.
-    pub(crate) fn executes_natively(&mut self, unit: u64, portal: &[u8], rows: Option<NonZeroU32>) {
-        if let Some(reader) = self.cursors.readers.get_mut(portal) {
+    pub(crate) fn executes_natively(
+        &mut self,
+        now: Moment,
+        unit: u64,
+        name: &[u8],
+        rows: Option<NonZeroU32>,
+    ) {
+        if let Some(reader) = self.cursors.readers.get_mut(name) {
             if reader.leaving.is_none() && matches!(reader.kind, Kind::Portal) {
                 reader.pieces += 1;
                 self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: 0 });
@@ -228,51 +314,111 @@ impl Session {
             return;
         }
         // The unnamed portal may be what another remedy believes it to be.
-        if portal.is_empty()
+        if name.is_empty()
             || rows.is_none()
             || self.status != TransactionStatus::Active
             || !self.may_remedy(Remedy::Cursors)
         {
             return;
         }
-        let Some(found) = self.portals.get(portal) else { return };
-        let (text, formats) = (found.text.clone(), found.formats);
-        if text.effect == Effect::Read {
-            if let Some(reader) = self.cursors.add(unit, portal, Kind::Portal, text, formats) {
-                reader.pieces = 1;
-                self.cursors.native = Some(Native { unit, serial: self.cursors.next_serial, wanted: 0 });
-            }
+        let Some(Portal { text, formats, serial: statement, types, .. }) = self.portals.get(name).cloned()
+        else {
+            return;
+        };
+        if text.effect != Effect::Read {
+            return;
+        }
+        let source = self.prepared.find(|prepared| prepared.serial == statement);
+        let query = source.and_then(|prepared| prepared.source.clone()).map(|query| (query, types));
+        let opened = self.opened();
+        if let Some(reader) = self.cursors.add(unit, name, Kind::Portal, text, opened) {
+            (reader.query, reader.statement, reader.formats) = (query, statement, formats);
+            reader.pieces = 1;
+            let serial = reader.serial;
+            self.cursors.native = Some(Native { unit, serial, wanted: 0 });
+            self.judge(now, name);
         }
     }
 
-    /// Whether a result is proven to be the same when it is read earlier (rules R1 and R2). Nothing but reads was sent
-    /// since it was opened, if the session's state is known now.
-    fn is_proven(&mut self, now: Moment, name: &[u8]) -> bool {
+    /// What holds for a result that is opened now.
+    pub(super) fn opened(&self) -> Opened {
+        Opened { generation: self.facts.generation(), epoch: self.facts.changes().epoch() }
+    }
+
+    /// Whether each row of a result is the same whenever it is read, and reading it cannot fail. What that takes is
+    /// looked up, so that it is known for the next piece.
+    pub(super) fn judge(&mut self, now: Moment, name: &[u8]) -> bool {
         let Some(reader) = self.cursors.readers.get(name) else { return false };
-        let (is_proven, template) = (reader.is_proven, reader.text.template);
-        if is_proven || !self.facts.has_catalogue() {
-            return is_proven;
+        if reader.judged != Judged::Open {
+            return reader.judged == Judged::Steady;
         }
-        let is_proven = self.is_plain(now, template);
-        if let Some(reader) = self.cursors.readers.get_mut(name) {
-            reader.is_proven = is_proven;
-        }
-        is_proven
-    }
-
-    fn is_plain(&mut self, now: Moment, template: u32) -> bool {
+        let (template, opened) = (reader.text.template, reader.opened);
         self.prove(now);
-        let is_pure = self.facts.is_known() && self.only_reads(now, template);
-        let is_free = self.facts.needs_of(template).is_some_and(super::forms::computes_free);
-        (is_pure || !Rule::Plain.is_kept())
-            && (is_free || !Rule::Shape.is_kept())
-            && (self.facts.leaves_cursors() || !Rule::Functions.is_kept())
+        let judged = match self.is_proven(now, template, opened) {
+            Proof::Open => Judged::Open,
+            Proof::MayAct => Judged::Unsteady,
+            Proof::Reads => self.judge_rows(now, name),
+        };
+        if let Some(reader) = self.cursors.readers.get_mut(name) {
+            reader.judged = judged;
+        }
+        judged == Judged::Steady
     }
 
-    fn is_free_result(&self, reader: &Reader) -> bool {
-        let learned = self.learned.get(reader.text.template as usize);
-        let is_free = |columns: &[u32]| super::forms::is_free(columns, &reader.formats);
-        learned.and_then(|learned| learned.columns.as_deref()).is_some_and(is_free) || !Rule::Shape.is_kept()
+    /// Whether the statement of a result does nothing but read, with names that mean what they meant when it was opened
+    /// (rule R1).
+    fn is_proven(&mut self, now: Moment, template: u32, opened: Opened) -> Proof {
+        if !Rule::Plain.is_kept() {
+            return Proof::Reads;
+        }
+        if self.opened() != opened {
+            return Proof::MayAct;
+        }
+        if !self.facts.is_known() {
+            self.facts.miss_state();
+            self.facts.want_proof(now, template);
+            return Proof::Open;
+        }
+        let proof = self.verdict(now, template);
+        if proof == Proof::Open {
+            self.facts.want_proof(now, template);
+        }
+        proof
+    }
+
+    /// Whether no setting shapes a row, and none fails (rule R2), and no function can find its cursor (rule R9).
+    fn judge_rows(&mut self, now: Moment, name: &[u8]) -> Judged {
+        let moves = if Rule::Functions.is_kept() { self.facts.moves_cursors(now) } else { Some(false) };
+        let Some(reader) = self.cursors.readers.get(name) else { return Judged::Open };
+        let tables = match &reader.query {
+            _ if !Rule::Shape.is_kept() => Some(Vec::new()),
+            None => return Judged::Unsteady,
+            Some(_) => match self.facts.tables_of(now, reader.text.template) {
+                Ok(tables) => tables,
+                Err(()) => return Judged::Unsteady,
+            },
+        };
+        match (moves, tables, &reader.query) {
+            (Some(true), ..) => Judged::Unsteady,
+            (Some(false), Some(_), _) if !Rule::Shape.is_kept() => Judged::Steady,
+            (Some(false), Some(tables), Some((query, types))) => {
+                let is_steady = std::str::from_utf8(query)
+                    .is_ok_and(|query| purity::steady(query, types, &tables).is_ok());
+                if is_steady { Judged::Steady } else { Judged::Unsteady }
+            }
+            _ => Judged::Open,
+        }
+    }
+
+    /// Whether the columns of a result are written alike under all settings (rule R2).
+    fn is_free_result(&mut self, name: &[u8]) -> bool {
+        let Cursors { readers, described, .. } = &mut self.cursors;
+        let Some(reader) = readers.get_mut(name) else { return false };
+        if reader.columns.is_none() {
+            reader.columns = described.get(&reader.statement).cloned();
+        }
+        let is_free = |columns: &Columns| super::forms::is_free(&columns.types, &reader.formats);
+        reader.columns.as_ref().is_some_and(is_free) || !Rule::Shape.is_kept()
     }
 }
 
@@ -283,12 +429,12 @@ impl Session {
             return;
         };
         let Ok(description) = RowDescription::decode(body) else { return };
-        let columns: Vec<u32> = description.columns().map(|column| column.type_oid).collect();
+        let columns = Columns::new(&description);
         let Some(reader) = self.cursors.by_serial(serial) else { return };
-        let is_free = super::forms::is_free(&columns, &reader.formats) || !Rule::Shape.is_kept();
-        if let Kind::Cursor { header, .. } = &mut reader.kind {
+        reader.columns = Some(columns);
+        if let (Kind::Cursor { header, .. }, Expect::Query) = (&mut reader.kind, due.expect) {
+            // What describes a FETCH of another message has the formats of that one.
             header.clear();
-            reader.is_barred |= !is_free;
             frame(header, backend::ROW_DESCRIPTION, |out| out.extend_from_slice(body));
         }
     }
@@ -308,7 +454,25 @@ impl Session {
     }
 }
 
+impl Cursors {
+    /// The server sends a row of so many bytes to the client.
+    pub(crate) fn native_row(&mut self, unit: u64, bytes: usize) {
+        let Some(Native { serial, .. }) = self.native.filter(|piece| piece.unit == unit) else { return };
+        if let Some(reader) = self.by_serial(serial) {
+            reader.row_brings(bytes);
+            if let Kind::Portal = reader.kind {
+                reader.rows += 1;
+            }
+        }
+    }
+}
+
 impl Reader {
+    /// A row of so many bytes has come.
+    pub(super) fn row_brings(&mut self, bytes: usize) {
+        self.row_bytes = self.row_bytes.max(bytes);
+    }
+
     /// The program has got a piece.
     pub(super) fn got(&mut self, rows: u64, is_over: bool) {
         self.pieces += 1;

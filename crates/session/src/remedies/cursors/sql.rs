@@ -57,7 +57,9 @@ pub(crate) fn fetch(text: &[u8]) -> Option<Fetch> {
     let mut rest = keyword(text, "FETCH")?;
     rest = keyword(rest, "FORWARD").unwrap_or(rest);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let rows = rest[..digits].parse().ok()?;
+    // The grammar takes an int4 here.
+    let rows = rest[..digits].parse::<i32>().ok().and_then(|rows| u32::try_from(rows).ok())?;
+    let rows = NonZeroU32::new(rows)?;
     let after = rest[digits..].strip_prefix(is_space)?.trim_start_matches(is_space);
     let (name, after) = name(keyword(after, "FROM").or_else(|| keyword(after, "IN"))?)?;
     after.is_empty().then_some(Fetch { name, rows })
@@ -110,6 +112,7 @@ mod tests {
             "FETCH c",
             "FETCH ALL FROM c",
             "FETCH 0 FROM c",
+            "FETCH 2147483648 FROM c",
             "FETCH -1 FROM c",
             "FETCH BACKWARD 1 FROM c",
             "FETCH 10 c",

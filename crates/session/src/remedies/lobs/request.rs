@@ -162,6 +162,7 @@ impl Session {
         self.book_part(due, backend::FUNCTION_CALL_RESPONSE, &body, true);
         if !is_trip {
             self.units.answered_by(number, Remedy::Lobs);
+            self.facts.used();
         }
         self.units.bytes_sent(input.len());
         self.units.bytes_received(number, length, now);

@@ -7,7 +7,8 @@
 //!  ROLLBACK TO s; RELEASE s, Sync                            locks and settings of the guesses are gone
 //! ```
 //!
-//! All names are the session's own, made of random bytes; the program's unnamed statement and portal stay as they are.
+//! A guess at a run of the program's own prepared statement binds that one. All other names are the session's own, made of
+//! random bytes; the program's unnamed statement and portal stay as they are.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -177,9 +178,12 @@ impl Session {
                 self.put_run(&portal, &statement, (&[], &[0, 0], &[]), true);
                 self.put_close(StatementOrPortal::Statement(&statement));
             }
-            Way::Extended { text, types, parameter_codes, result_codes, describes } => {
-                let statement = self.private_name(Some(guess.template));
-                if !prepared.contains(&guess.template) {
+            Way::Extended { text, types, parameter_codes, result_codes, describes, prepared: own } => {
+                let statement = match own {
+                    Some(own) => own.name.to_vec(),
+                    None => self.private_name(Some(guess.template)),
+                };
+                if own.is_none() && !prepared.contains(&guess.template) {
                     prepared.push(guess.template);
                     let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
                     self.put_parse(&statement, text, &types);

@@ -53,9 +53,20 @@ pub(crate) enum Way {
         parameter_codes: Vec<u8>,
         result_codes: Vec<u8>,
         describes: bool,
+        /// The program's own prepared statement that it runs; none where each run parses the text.
+        prepared: Option<Own>,
     },
     /// A `lo_open` in this mode.
     Object { mode: i32 },
+}
+
+/// A prepared statement of the program's. It keeps what its Parse made of literals, types and tables: its answers are not
+/// those of another with the same text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub(super) name: Box<[u8]>,
+    /// Tells it from every other that the session has prepared.
+    serial: u64,
 }
 
 /// All statements of a session that may be guessed.
@@ -94,8 +105,8 @@ impl Examples {
     pub(super) fn place(&mut self, name: &[u8], template: u32, way: Way) -> Option<u32> {
         if let Some(id) = self.ids.get(name).copied() {
             let example = self.list.get_mut(id as usize)?;
-            if let Way::Simple { .. } = way {
-                example.way = way;
+            if let Way::Simple { .. } | Way::Extended { .. } = way {
+                example.way = way; // with the latest literals, or the latest statement of this text
             }
             return Some(id);
         }
@@ -151,7 +162,7 @@ impl Examples {
     /// `learned` is what the server has told of it.
     fn extended<'a>(
         &mut self,
-        text: &[u8],
+        (text, prepared): (&[u8], Option<Own>),
         types: SmallVec<[Oid; 8]>,
         bind: &Bind<'a>,
         describes: bool,
@@ -180,14 +191,16 @@ impl Examples {
             parameter_codes: bind.parameter_formats.codes().to_vec(),
             result_codes: bind.result_formats.codes().to_vec(),
             describes,
+            prepared,
         };
         let mut name = Vec::with_capacity(text.len() + 64);
         way.put_name(&mut name);
+        let mut key = name.clone();
+        way.put_serial(&mut key);
         let id = self.place(&name, template, way)?;
         if let Some(example) = self.list.get_mut(id as usize) {
             example.described(learned);
         }
-        let mut key = name;
         put_values(&mut key, bind.parameters.iter());
         Some(Request { example: id, key, values, begins: false, names: false })
     }
@@ -220,7 +233,7 @@ impl Way {
                 out.push(b'F');
                 out.extend_from_slice(&mode.to_be_bytes());
             }
-            Self::Extended { text, types, parameter_codes, result_codes, describes } => {
+            Self::Extended { text, types, parameter_codes, result_codes, describes, prepared: _ } => {
                 out.push(b'E');
                 out.push(u8::from(*describes));
                 put_bytes(out, text);
@@ -229,6 +242,14 @@ impl Way {
                 put_bytes(out, parameter_codes);
                 put_bytes(out, result_codes);
             }
+        }
+    }
+
+    /// Which statement of the program's it runs.
+    fn put_serial(&self, out: &mut Vec<u8>) {
+        if let Self::Extended { prepared, .. } = self {
+            let serial = prepared.as_ref().map_or(0, |own| own.serial);
+            out.extend_from_slice(&serial.to_be_bytes());
         }
     }
 
@@ -245,6 +266,7 @@ impl Way {
             Self::Extended { .. } => {
                 let mut key = Vec::new();
                 self.put_name(&mut key);
+                self.put_serial(&mut key);
                 put_values(&mut key, guess.values().map(|value| value.bytes));
                 Some(key)
             }
@@ -349,7 +371,7 @@ impl Session {
         let is_read = effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
         is_read.then_some(())?;
         let learned = self.learned.get(template as usize);
-        self.loops.examples.extended(parse.text, types, bind, describes, template, learned)
+        self.loops.examples.extended((parse.text, None), types, bind, describes, template, learned)
     }
 
     /// What a unit asks for that runs the statement of a Parse that went before it.
@@ -365,9 +387,14 @@ impl Session {
         let source = self.surely_prepared(bind.statement)?.to_vec();
         let prepared = self.prepared.get(bind.statement)?;
         let (text, types) = (prepared.text.clone(), prepared.types.clone());
+        // What was parsed under the same settings, in the same snapshot, is what a guess would parse.
+        let is_of_text = prepared.span.is_some() && prepared.span == self.span();
+        let own = (!is_of_text).then(|| Own { name: bind.statement.into(), serial: prepared.serial });
+        // The server's unnamed statement is another where the last Parse was answered from memory.
+        own.as_ref().is_none_or(|own| !own.name.is_empty()).then_some(())?;
         (text.effect == Effect::Read).then_some(())?;
         let learned = self.learned.get(text.template as usize);
-        self.loops.examples.extended(&source, types, bind, describes, text.template, learned)
+        self.loops.examples.extended((&source, own), types, bind, describes, text.template, learned)
     }
 }
 

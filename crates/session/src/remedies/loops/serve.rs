@@ -40,6 +40,7 @@ impl Session {
             self.loops.waited_for = held.map_or(0, |(_, flight)| flight);
         } else {
             self.units.answered_by(number, remedy);
+            self.facts.used();
         }
         self.units.bytes_sent(unit.len());
         self.units.bytes_received(number, length, now);
@@ -71,9 +72,10 @@ impl Session {
     /// Where the server's unnamed statement or portal is not the one that the program believes in, and the unit at the
     /// front of `input` may use it, the last unit that was served is run for real first (rule P22).
     pub(crate) fn show_unseen(&mut self, tag: u8, input: &[u8]) -> Option<Verdict> {
-        let is_sure = self.loops.unseen.is_none()
-            || tag == frontend::QUERY
-            || Arrived::peek(input).is_some_and(is_self_contained);
+        let Some(unseen) = &self.loops.unseen else { return None };
+        let has_portal = unseen.len() > parse_len(unseen);
+        let needs = |unit| Unnamed::of(unit).is_none_or(|unnamed| unnamed.needs(has_portal));
+        let is_sure = tag == frontend::QUERY || Arrived::peek(input).is_some_and(|unit| !needs(unit));
         if is_sure
             || !Rule::Unnamed.is_kept()
             || self.closes_unseen(input)
@@ -109,7 +111,8 @@ impl Session {
         let makes_statement =
             self.loops.unseen.as_ref().is_some_and(|unseen| unseen.first() == Some(&frontend::PARSE));
         let is_failed = self.status == TransactionStatus::Failed;
-        is_failed && !makes_statement && Arrived::peek(input).is_some_and(|unit| !asks_unnamed_portal(unit))
+        let asks_portal = |unit| Unnamed::of(unit).is_none_or(|unnamed| unnamed.asks_portal);
+        is_failed && !makes_statement && Arrived::peek(input).is_some_and(|unit| !asks_portal(unit))
     }
 
     fn tell_unseen(&mut self, unseen: &[u8]) {
@@ -134,6 +137,14 @@ impl Loops {
         self.examples.get(request.example).map_or(0, |example| example.template)
     }
 
+    /// The program's unnamed portal is made anew.
+    pub(crate) fn portal_replaced(&mut self) {
+        self.unseen = self.unseen.take().and_then(|mut unseen| {
+            keep_parse(&mut unseen);
+            (!unseen.is_empty()).then_some(unseen)
+        });
+    }
+
     /// The program's unnamed statement is made anew.
     pub(crate) fn forget_unseen(&mut self) {
         self.unseen = None;
@@ -142,10 +153,14 @@ impl Loops {
 
 /// Leaves the Parse alone: portals end with their transaction.
 pub(super) fn keep_parse(unseen: &mut Vec<u8>) {
-    let is_parse = unseen.first() == Some(&frontend::PARSE);
-    let length =
-        FrameHeader::peek(unseen, LENGTH_MAX).and_then(Result::ok).map_or(0, |header| header.frame_len());
-    unseen.truncate(if is_parse { length } else { 0 });
+    unseen.truncate(parse_len(unseen));
+}
+
+/// Length of the Parse that begins a unit, 0 if none does.
+fn parse_len(unit: &[u8]) -> usize {
+    let is_parse = unit.first() == Some(&frontend::PARSE);
+    let header = FrameHeader::peek(unit, LENGTH_MAX).and_then(Result::ok).filter(|_| is_parse);
+    header.map_or(0, |header| header.frame_len())
 }
 
 fn without_sync(unit: Arrived<'_>) -> Vec<u8> {
@@ -156,40 +171,59 @@ fn without_sync(unit: Arrived<'_>) -> Vec<u8> {
     out
 }
 
-/// Whether a unit uses an unnamed portal that it does not make.
-fn asks_unnamed_portal(unit: Arrived<'_>) -> bool {
-    let mut is_made = false;
-    unit.messages().any(|(tag, body)| match tag {
-        frontend::BIND => {
-            is_made |= Bind::decode(body).is_ok_and(|bind| bind.portal.is_empty());
-            false
-        }
-        frontend::DESCRIBE => {
-            !is_made && StatementOrPortal::decode(body) == Ok(StatementOrPortal::Portal(b""))
-        }
-        frontend::EXECUTE => !is_made && body.first() == Some(&0),
-        _ => false,
-    })
+/// What a unit does with the unnamed statement and the unnamed portal.
+#[derive(Clone, Copy, Default)]
+struct Unnamed {
+    makes_statement: bool,
+    makes_portal: bool,
+    /// It uses the statement before it makes one.
+    asks_statement: bool,
+    /// It describes or executes the portal before it makes one.
+    asks_portal: bool,
+    /// It closes the portal before it makes one.
+    closes_portal: bool,
 }
 
-/// Whether a unit makes every unnamed statement and portal that it uses.
-fn is_self_contained(unit: Arrived<'_>) -> bool {
-    let (mut has_statement, mut has_portal) = (false, false);
-    unit.messages().all(|(tag, body)| match tag {
-        frontend::PARSE => {
-            has_statement |= Parse::decode(body).is_ok_and(|parse| parse.statement.is_empty());
-            true
+impl Unnamed {
+    /// `None` for a unit with a message that cannot be read.
+    fn of(unit: Arrived<'_>) -> Option<Self> {
+        let mut unnamed = Self::default();
+        for (tag, body) in unit.messages() {
+            unnamed.see(tag, body)?;
         }
-        frontend::BIND => Bind::decode(body).is_ok_and(|bind| {
-            has_portal |= bind.portal.is_empty();
-            has_statement || !bind.statement.is_empty()
-        }),
-        frontend::DESCRIBE | frontend::CLOSE => match StatementOrPortal::decode(body) {
-            Ok(StatementOrPortal::Statement(name)) => has_statement || !name.is_empty(),
-            Ok(StatementOrPortal::Portal(name)) => has_portal || !name.is_empty(),
-            Err(_) => false,
-        },
-        frontend::EXECUTE => has_portal || body.first() != Some(&0),
-        _ => true,
-    })
+        Some(unnamed)
+    }
+
+    fn see(&mut self, tag: u8, body: &[u8]) -> Option<()> {
+        match tag {
+            frontend::PARSE => self.makes_statement |= Parse::decode(body).ok()?.statement.is_empty(),
+            frontend::BIND => {
+                let bind = Bind::decode(body).ok()?;
+                self.asks_statement |= bind.statement.is_empty() && !self.makes_statement;
+                self.makes_portal |= bind.portal.is_empty();
+            }
+            frontend::DESCRIBE | frontend::CLOSE => match StatementOrPortal::decode(body).ok()? {
+                StatementOrPortal::Statement(name) => {
+                    self.asks_statement |= name.is_empty() && !self.makes_statement;
+                }
+                StatementOrPortal::Portal(name) => {
+                    let asks =
+                        if tag == frontend::CLOSE { &mut self.closes_portal } else { &mut self.asks_portal };
+                    *asks |= name.is_empty() && !self.makes_portal;
+                }
+            },
+            frontend::EXECUTE => self.asks_portal |= body.first() == Some(&0) && !self.makes_portal,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Whether a unit that was served has to be run before this one. Without its portal, which another has taken the place
+    /// of (`has_portal`), only a use of the statement needs it. With it, a unit that makes a statement alone leaves the portal
+    /// to later ones.
+    fn needs(self, has_portal: bool) -> bool {
+        let touches_portal = self.asks_portal || self.closes_portal;
+        let leaves_portal = self.makes_statement && !self.makes_portal;
+        self.asks_statement || has_portal && (touches_portal || leaves_portal)
+    }
 }

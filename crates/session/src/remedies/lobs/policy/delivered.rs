@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use onetrip_ledger::Remedy;
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{DataRow, Format, Oid, RowDescription};
 use smallvec::SmallVec;
@@ -17,15 +18,26 @@ const OBJECTS_MAX: usize = 8192;
 const STATEMENTS_MAX: usize = 256;
 /// Columns of one result that are looked at.
 const COLUMNS_MAX: usize = 8;
+/// Object ids below this are the server's own (`FirstNormalObjectId`): the oids in them are no large objects.
+const FIRST_OF_USERS: Oid = 16_384;
 
 /// What statements and columns say.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     /// By oid; when there are too many, the older ones go.
-    recent: HashMap<Oid, Prefetch, RandomState>,
-    older: HashMap<Oid, Prefetch, RandomState>,
+    recent: HashMap<Oid, Source, RandomState>,
+    older: HashMap<Oid, Source, RandomState>,
     /// Statements whose rows are to come: unit, statement.
     said: VecDeque<(u64, Option<u16>, Prefetch)>,
+}
+
+/// Where an oid came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Source {
+    /// What the statement says.
+    pub(super) said: Option<Prefetch>,
+    /// The column, as table and number; what it says may only be known later.
+    pub(super) column: Option<(Oid, i16)>,
 }
 
 impl Delivered {
@@ -44,41 +56,36 @@ impl Delivered {
         said.find(|(of, slot, _)| (*of, *slot) == (unit, Some(statement))).map(|(.., prefetch)| *prefetch)
     }
 
-    fn note(&mut self, oid: Oid, prefetch: Option<Prefetch>) {
+    fn note(&mut self, oid: Oid, source: Source) {
         self.older.remove(&oid);
-        let Some(prefetch) = prefetch else {
+        if source.said.is_none() && source.column.is_none() {
             self.recent.remove(&oid);
             return;
-        };
+        }
         if self.recent.len() >= OBJECTS_MAX {
             self.older = std::mem::take(&mut self.recent);
         }
-        self.recent.insert(oid, prefetch);
+        self.recent.insert(oid, source);
     }
 
-    /// What was said of this object when its oid was delivered last.
-    pub(super) fn of(&self, oid: Oid) -> Option<Prefetch> {
+    /// Where the oid of this object was delivered from last.
+    pub(super) fn source(&self, oid: Oid) -> Option<Source> {
         self.recent.get(&oid).or_else(|| self.older.get(&oid)).copied()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.recent.is_empty() && self.older.is_empty()
     }
 }
 
 impl Session {
     /// A row of a result with this layout goes to the program.
     pub(crate) fn see_objects(&mut self, due: Due, statement: u16, layout: u32, body: &[u8]) {
-        let Self { names, config, lobs, units, facts, .. } = self;
+        if !self.may_remedy(Remedy::Lobs) {
+            return;
+        }
+        let Self { names, lobs, units, facts, .. } = self;
         let Some(layout) = names.layout_of(layout).filter(|layout| !layout.objects.is_empty()) else {
             return;
         };
         let delivered = &mut lobs.delivered;
         let said = delivered.said(due.unit, statement);
-        let have_columns = !config.lobs.columns.is_empty() || facts.have_prefetch_comments();
-        if said.is_none() && !have_columns && delivered.is_empty() {
-            return;
-        }
         let Ok(row) = DataRow::decode(body) else { return };
         let formats = units.result_mut(due.unit, statement).and_then(|(_, formats)| formats);
         let format = |position: u16| formats.map_or(Format::Text, |formats| formats.of(position.into()));
@@ -86,9 +93,11 @@ impl Session {
         for (position, value) in (0..).zip(row.columns.iter()) {
             let Some(column) = columns.next_if(|column| column.position == position) else { continue };
             let Some(oid) = value.and_then(|value| oid_of(value, format(position))) else { continue };
-            let known = facts.object_column(column.table, column.number).filter(|_| have_columns);
-            let of_column = known.and_then(|(relation, column)| config.lobs.of_column(relation, column));
-            delivered.note(oid, of_column.or(said));
+            let is_users = column.table >= FIRST_OF_USERS;
+            if is_users {
+                facts.want_columns(column.table);
+            }
+            delivered.note(oid, Source { said, column: is_users.then_some((column.table, column.number)) });
         }
     }
 }

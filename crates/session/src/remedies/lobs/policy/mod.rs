@@ -92,7 +92,7 @@ impl FromIterator<LobPrefetch> for LobPolicy {
 
 impl LobPolicy {
     /// What is said of a column here, else by its comment in the catalogue; one that is no policy says nothing.
-    fn of_column(&self, relation: &ObjectName, column: &catalogue::ObjectColumn) -> Option<Prefetch> {
+    fn of_column(&self, relation: &ObjectName, column: &catalogue::Column) -> Option<Prefetch> {
         let is_meant = |meant: &Column| {
             meant.table == relation.name
                 && meant.name == column.name
@@ -124,7 +124,14 @@ impl Session {
     /// What holds for this object.
     pub(crate) fn lob_prefetch(&self, oid: Oid) -> Prefetch {
         let connection = self.lobs.setting.now();
-        Prefetch::narrowest([Some(self.config.lobs.all), connection, self.lobs.delivered.of(oid)])
+        let source = self.lobs.delivered.source(oid);
+        let of_column = source.and_then(|source| source.column).and_then(|(table, number)| {
+            let known = self.facts.columns(table)?;
+            let meant = known.columns.iter().find(|one| one.number == number)?;
+            self.config.lobs.of_column(&known.relation, meant)
+        });
+        let delivered = of_column.or(source.and_then(|source| source.said));
+        Prefetch::narrowest([Some(self.config.lobs.all), connection, delivered])
     }
 }
 
@@ -136,14 +143,25 @@ mod tests {
         said.iter().map(|one| one.parse::<LobPrefetch>().unwrap()).collect()
     }
 
+    /// A column of oids with what its comment says.
+    fn column(name: &str, comment: Option<&str>) -> catalogue::Column {
+        catalogue::Column {
+            name: name.into(),
+            number: 1,
+            type_oid: 26,
+            base_oid: 0,
+            collation_oid: 0,
+            is_virtual: false,
+            prefetch: comment.map(Box::from),
+        }
+    }
+
     #[test]
     fn a_value_is_for_all_objects_or_for_those_of_a_column() {
         let said = policy(&["4000", "photo.image=-1", "app.photo.image=0", "Photo.image=auto", "auto"]);
         assert_eq!(said.all, Prefetch::Auto, "the last one counts");
-        let of = |schema, table, name: &str| {
-            let column = catalogue::ObjectColumn { name: name.into(), prefetch: None };
-            said.of_column(&ObjectName::qualified(schema, table), &column)
-        };
+        let of =
+            |schema, table, name| said.of_column(&ObjectName::qualified(schema, table), &column(name, None));
         assert_eq!(of("app", "photo", "image"), Some(Prefetch::Length));
         assert_eq!(of("other", "photo", "image"), Some(Prefetch::Locator));
         assert_eq!(of("other", "Photo", "image"), Some(Prefetch::Auto));
@@ -153,10 +171,8 @@ mod tests {
     #[test]
     fn a_comment_on_the_column_says_it_where_the_gateway_does_not() {
         let photo = ObjectName::qualified("app", "photo");
-        let of = |said: &[&str], comment: &str| {
-            let column = catalogue::ObjectColumn { name: "image".into(), prefetch: Some(comment.into()) };
-            policy(said).of_column(&photo, &column)
-        };
+        let of =
+            |said: &[&str], comment: &str| policy(said).of_column(&photo, &column("image", Some(comment)));
         assert_eq!(of(&["photo.thumb=-1"], "4000"), Some(Prefetch::First(4000)));
         assert_eq!(of(&["photo.image=-1"], "4000"), Some(Prefetch::Locator));
         assert_eq!(of(&[], "much"), None);

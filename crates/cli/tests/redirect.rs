@@ -1,0 +1,158 @@
+//! `onetrip run --redirect`: programs whose database stands in their code, not in their environment.
+
+mod common;
+
+use std::process::{Output, Stdio};
+use std::sync::LazyLock;
+
+use common::onetrip;
+use onetrip_pgserver::PgServer;
+
+/// One server for all tests of this file.
+static SERVER: LazyLock<(u16, std::sync::Mutex<PgServer>)> = LazyLock::new(|| {
+    let server = PgServer::start(&[]);
+    // Statics are never dropped; the server stops when this process's end closes its input.
+    (server.at.port, std::sync::Mutex::new(server))
+});
+
+/// `onetrip run --redirect --upstream UPSTREAM COMMAND`, nothing about PostgreSQL in the environment.
+fn redirected(upstream: &str, command: &[&str]) -> Output {
+    redirected_by("--redirect", upstream, command)
+}
+
+fn redirected_by(redirect: &str, upstream: &str, command: &[&str]) -> Output {
+    let mut onetrip = onetrip();
+    let variables = ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "DATABASE_URL"];
+    for variable in variables {
+        onetrip.env_remove(variable);
+    }
+    onetrip.args(["run", redirect, "--upstream", upstream]).args(command);
+    onetrip.stdin(Stdio::null()).output().expect("onetrip runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn assert_redirected(done: &Output, connections: u32, output: &str) {
+    let report = text(&done.stderr);
+    assert_eq!(text(&done.stdout), output, "{report}");
+    let words = if connections == 1 { "1 connection" } else { &format!("{connections} connections") };
+    assert!(report.contains(&format!("{words} to the gateway, by seccomp")), "{report}");
+    assert!(!report.contains("No connection reached"), "{report}");
+}
+
+#[test]
+fn an_address_in_the_code_leads_to_the_gateway_by_ipv4_and_ipv6() {
+    let port = SERVER.0;
+    let upstream = format!("127.0.0.1:{port}");
+    for host in ["127.0.0.1", "localhost", "::1", "::ffff:127.0.0.1"] {
+        let dsn = format!(
+            "host={host} port={port} user=onetrip password=onetrip-secret dbname=postgres sslmode=disable"
+        );
+        let done = redirected(&upstream, &["psql", "-qAtc", "SELECT 41 + 1", &dsn]);
+        assert_redirected(&done, 1, "42\n");
+    }
+}
+
+#[test]
+fn a_preload_library_does_it_where_seccomp_cannot() {
+    let port = SERVER.0;
+    for host in ["127.0.0.1", "localhost", "::1", "::ffff:127.0.0.1"] {
+        let dsn = format!(
+            "host={host} port={port} user=onetrip password=onetrip-secret dbname=postgres sslmode=disable"
+        );
+        let command = ["sh", "-c", "psql -qAtc 'SELECT 41 + 1' \"$0\"", &dsn];
+        let done = redirected_by("--redirect=preload", &format!("127.0.0.1:{port}"), &command);
+        let report = text(&done.stderr);
+        assert_eq!(text(&done.stdout), "42\n", "{report}");
+        assert!(report.contains("connections to the gateway, by preload"), "{report}");
+        assert!(report.contains("connections  1"), "{report}");
+    }
+    let directory = SERVER.1.lock().unwrap().at.socket_dir.display().to_string();
+    let dsn = format!("host={directory} port={port} user=onetrip password=onetrip-secret dbname=postgres");
+    let done = redirected_by(
+        "--redirect=preload",
+        &format!("{directory}:{port}"),
+        &["psql", "-qAtc", "SELECT 1", &dsn],
+    );
+    assert!(text(&done.stderr).contains("connections  1"), "{}", text(&done.stderr));
+    let open = onetrip().args(["run", "--redirect=preload", "true"]).output().unwrap();
+    assert!(text(&open.stderr).contains("name it with --upstream"), "{}", text(&open.stderr));
+}
+
+#[test]
+fn children_of_children_are_led_too_and_other_connections_are_not() {
+    let port = SERVER.0;
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let script = format!(
+        "import socket, subprocess, sys, threading
+s = socket.create_connection(('127.0.0.1', {}))
+assert s.getpeername()[1] == {0}
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.connect(('127.0.0.1', {port}))
+assert u.getpeername()[1] == {port}
+def ask():
+    dsn = 'host=127.0.0.1 port={port} user=onetrip password=onetrip-secret dbname=postgres sslmode=disable'
+    print(subprocess.run(['sh', '-c', 'psql -qAtc \"SELECT 1\" \"$0\"', dsn], capture_output=True, text=True).stdout.strip())
+threads = [threading.Thread(target=ask) for _ in range(5)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]",
+        other.local_addr().unwrap().port()
+    );
+    let done = redirected(&format!("127.0.0.1:{port}"), &["python3", "-c", &script]);
+    assert_redirected(&done, 5, "1\n1\n1\n1\n1\n");
+}
+
+#[test]
+fn a_unix_socket_leads_to_the_gateway_and_the_first_database_is_taken() {
+    let port = SERVER.0;
+    let directory = SERVER.1.lock().unwrap().at.socket_dir.display().to_string();
+    let dsn = format!("host={directory} port={port} user=onetrip password=onetrip-secret dbname=postgres");
+    let done = redirected(&format!("{directory}:{port}"), &["psql", "-qAtc", "SELECT 1", &dsn]);
+    assert_redirected(&done, 1, "1\n");
+
+    let mut open = onetrip();
+    for variable in ["PGHOST", "PGPORT", "DATABASE_URL"] {
+        open.env_remove(variable);
+    }
+    open.args(["run", "--redirect", "psql", "-qAtc", "SELECT 1", &dsn]);
+    let done = open.output().unwrap();
+    assert_redirected(&done, 1, "1\n");
+    let report = text(&done.stderr);
+    assert!(report.contains(&format!("database at {directory}/.s.PGSQL.{port}, the first")), "{report}");
+    assert!(report.lines().any(|line| line.contains("database  ") && line.contains(&directory)), "{report}");
+}
+
+#[test]
+fn a_program_that_reached_no_database_is_told_where_it_went() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let script = format!("import socket; socket.socket().connect_ex(('127.0.0.1', {}))", other.port());
+    let done = redirected(&format!("127.0.0.1:{}", SERVER.0), &["python3", "-c", &script]);
+    let report = text(&done.stderr);
+    assert!(report.contains("No connection reached the gateway"), "{report}");
+    assert!(report.contains(&other.to_string()), "{report}");
+}
+
+#[test]
+fn without_the_switch_it_is_seen_where_a_program_stays_connected() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let script = format!(
+        "import socket, sys; s = socket.create_connection(('127.0.0.1', {})); s.recv(1)",
+        address.port()
+    );
+    let mut command = onetrip();
+    command.args(["run", "--upstream", "127.0.0.1:1", "sh", "-c", "python3 -c \"$0\"; true", &script]);
+    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut connected, _) = other.accept().unwrap();
+    // Long enough for a busy machine to look at least once.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::io::Write::write_all(&mut connected, b"x").unwrap();
+    let report = text(&child.wait_with_output().unwrap().stderr);
+    assert!(
+        report.contains(&format!("was connected to {address}")) && report.contains("--redirect"),
+        "{report}"
+    );
+}

@@ -1,0 +1,180 @@
+//! How a connection begins: requests for encryption, then the startup packet or a cancel request, then the database.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use onetrip_session::{Session, SessionConfig, Verdict};
+use onetrip_target::tls::TlsAcceptor;
+
+use crate::GatewayError;
+use crate::buffer::Buffer;
+use crate::connection::{end_books, send};
+use crate::dial::Upstream;
+use crate::error::client_failed;
+use crate::gateway::Shared;
+use crate::leg::{HandshakeError, Leg};
+use crate::notice::Peer;
+use crate::overflow::TemporaryFiles;
+use crate::recorder::Recorder;
+use crate::socket::Socket;
+
+/// The first byte of a TLS handshake; a startup packet begins with a zero.
+const DIRECT_TLS: u8 = 0x16;
+
+/// A client that was accepted.
+pub(crate) struct Client {
+    pub(crate) socket: Socket,
+    pub(crate) peer: Peer,
+}
+
+/// A connection in its youth: the client has not sent its startup packet, or the database is not reached yet.
+pub(crate) struct Opening {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) recorder: Recorder,
+    pub(crate) peer: Peer,
+    pub(crate) session: Box<Session>,
+    pub(crate) client: Leg,
+    pub(crate) up: Buffer,
+    pub(crate) down: Buffer,
+    pub(crate) cancel_key: [u8; 4],
+}
+
+/// How a client's first packets end.
+pub(crate) enum Opened {
+    Session,
+    /// Asked for by this process id and key.
+    Cancel((u32, [u8; 4])),
+    Gone,
+}
+
+impl Opening {
+    pub(crate) fn new(client: Client, shared: Arc<Shared>, recorder: Recorder) -> Result<Self, GatewayError> {
+        let (mut cancel_key, mut private) = ([0; 4], [0; 8]);
+        for random in [&mut cancel_key[..], &mut private] {
+            getrandom::fill(random)
+                .map_err(|error| GatewayError::Start(io::Error::other(error.to_string())))?;
+        }
+        let config = SessionConfig {
+            hasher: shared.hasher.clone(),
+            cancel_key,
+            keep_values: shared.keep_values,
+            remedies: shared.remedies.clone(),
+            verify: shared.verify,
+            lobs: Arc::clone(&shared.lobs),
+            isolation: shared.isolation,
+            question_burst: shared.question_burst,
+            common: Arc::clone(&shared.common),
+            texts: Arc::clone(&shared.texts),
+            private,
+            overflow: Some(Arc::new(TemporaryFiles)),
+        };
+        let mut session = Box::new(Session::new(config));
+        let Client { socket, peer } = client;
+        let (client, up, down) = (Leg::plain(socket), Buffer::new(), Buffer::new());
+        if shared.client_tls.is_some() && client.is_tcp() {
+            session.offer_tls();
+        }
+        Ok(Self { shared, recorder, peer, session, client, up, down, cancel_key })
+    }
+
+    /// Answers requests for encryption until the startup packet is there, or a cancel request.
+    pub(crate) async fn open(&mut self) -> Result<Opened, GatewayError> {
+        loop {
+            self.begin_direct_tls().await?;
+            let Self { session, client, up, down, shared, .. } = self;
+            match session.handle_client(shared.now(), up.undecided())? {
+                Verdict::Wait => {
+                    poll_fn(|cx| send(client, down, cx)).await.map_err(client_failed)?;
+                    match poll_fn(|cx| read(client, up, cx)).await.map_err(client_failed)? {
+                        0 => return Ok(Opened::Gone),
+                        count => up.filled(count),
+                    }
+                }
+                Verdict::Replace(bytes) => {
+                    up.drop_undecided(bytes);
+                    down.insert(session.to_client());
+                    if session.tls_begins() {
+                        poll_fn(|cx| send(client, down, cx)).await.map_err(client_failed)?;
+                        self.begin_tls(&[]).await?;
+                    }
+                }
+                Verdict::Connect(bytes) => {
+                    up.drop_undecided(bytes);
+                    down.insert(session.to_client());
+                    return Ok(Opened::Session);
+                }
+                Verdict::Cancel { process_id, key, .. } => return Ok(Opened::Cancel((process_id, key))),
+                Verdict::Forward(bytes) => up.forward(bytes),
+                // Nothing waits for a server that is not there yet.
+                Verdict::Hold => return Ok(Opened::Gone),
+            }
+        }
+    }
+
+    /// Shakes hands with a client that begins with TLS.
+    async fn begin_direct_tls(&mut self) -> Result<(), GatewayError> {
+        let is_tls = self.up.undecided().first() == Some(&DIRECT_TLS);
+        if !is_tls || !self.client.is_plain() || !self.client.is_tcp() || self.shared.client_tls.is_none() {
+            return Ok(());
+        }
+        let early = self.up.undecided().to_vec();
+        self.up.drop_undecided(early.len());
+        self.begin_tls(&early).await?;
+        if self.client.has_protocol() { Ok(()) } else { Err(GatewayError::NoProtocol) }
+    }
+
+    /// Shakes hands with a client; `early` are bytes of its handshake that came already.
+    async fn begin_tls(&mut self, early: &[u8]) -> Result<(), GatewayError> {
+        let Some(acceptor) = &self.shared.client_tls else { return Ok(()) };
+        self.client.accept_tls(acceptor, early).await.map_err(|error| match error {
+            HandshakeError::Io(error) => client_failed(error),
+            HandshakeError::Tls(source) => GatewayError::ClientTls { source },
+        })?;
+        self.session.tls_began(self.shared.now(), self.client.handshake_trips());
+        Ok(())
+    }
+
+    /// Whether the client's TLS shows the certificate that the database's shows.
+    pub(crate) fn shows_certificate_of(&self, server: &Leg) -> bool {
+        let own = self.shared.client_tls.as_ref().map(TlsAcceptor::certificate);
+        !self.client.is_plain() && own.is_some() && own == server.peer_certificate()
+    }
+
+    /// Connects to the database; a failure is told to the client in words that its driver shows.
+    pub(crate) async fn dial(&mut self) -> Result<(Leg, Upstream), GatewayError> {
+        match self.shared.dialer().dial().await {
+            Ok((leg, upstream, _)) => Ok((leg, upstream)),
+            Err(error) => {
+                let message = format!("onetrip cannot reach the database: {error}");
+                self.session.refuse("08006", &message, Some("Check the gateway's --upstream."));
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn refuse_for_stop(&mut self) -> GatewayError {
+        self.session.refuse("57P03", "the gateway is shutting down", None);
+        GatewayError::Stopping
+    }
+
+    pub(crate) async fn say_last_words(&mut self) {
+        self.down.insert(self.session.to_client());
+        let _ = poll_fn(|cx| send(&mut self.client, &mut self.down, cx)).await;
+        let _ = poll_fn(|cx| self.client.poll_shutdown(cx)).await;
+    }
+
+    pub(crate) fn end_books(&mut self) {
+        end_books(&mut self.session, self.peer.number, &self.shared, &self.recorder);
+    }
+}
+
+/// Reads into a buffer, which has memory only if there is something to read.
+fn read(leg: &mut Leg, into: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    let read = leg.poll_read(cx, into.free());
+    if read.is_pending() {
+        into.rest();
+    }
+    read
+}

@@ -1,0 +1,172 @@
+//! What the gateway asks for itself: no program sees it, or waits for it.
+
+use std::time::Duration;
+
+use onetrip_wire::pg::backend;
+
+use super::harmless::reads_ahead;
+use super::messages::shown;
+use super::stage::{Hole, Session, Stage};
+use crate::common::client::RawClient;
+use crate::common::messages::*;
+
+const REPORTS: (&str, &str) = (
+    "options",
+    "-c default_transaction_isolation=serializable -c default_transaction_read_only=on \
+     -c default_transaction_deferrable=on",
+);
+const WRITER: [&str; 2] = ["BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE kept SET v = 1 WHERE id = 1"];
+const READER: [&str; 3] =
+    ["BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY", "SELECT v FROM kept WHERE id = 1", "COMMIT"];
+
+/// A serializable write is open before the reporting session is there.
+fn from_the_start(stage: &Stage) {
+    reads_ahead(&mut stage.session("harmless"), "SELECT id FROM kept");
+    let mut writer = stage.elsewhere("writer");
+    writer.says_all(&WRITER);
+    let mut program = stage.session_with("program", &[REPORTS]);
+    for _ in 0..3 {
+        program.says("SHOW transaction_isolation");
+        program.says_all(&READER);
+        stage.thinks();
+    }
+    writer.says("ROLLBACK");
+}
+
+/// It is opened when the session is known, and something makes the gateway ask again.
+fn later(stage: &Stage) {
+    let mut program = stage.session_with("program", &[REPORTS]);
+    for _ in 0..3 {
+        program.says_all(&READER);
+        stage.thinks();
+    }
+    let mut writer = stage.elsewhere("writer");
+    writer.says_all(&WRITER);
+    for _ in 0..3 {
+        program.says("SET work_mem = '8MB'");
+        program.says_all(&READER);
+        stage.thinks();
+    }
+    writer.says("ROLLBACK");
+}
+
+/// What waits for the safe snapshot itself is cancelled as it is directly.
+fn cancelled(stage: &Stage) {
+    reads_ahead(&mut stage.session("harmless"), "SELECT id FROM kept");
+    let mut writer = stage.elsewhere("writer");
+    writer.says_all(&WRITER);
+    let mut program = stage.session_with("program", &[REPORTS]);
+    program.says_all(&READER);
+    let ready = program.client.count(backend::READY_FOR_QUERY);
+    program.client.send(&query("SELECT v FROM kept WHERE id = 1"));
+    let request = program.client.cancel_request();
+    for _ in 0..40 {
+        // A cancel that comes before the statement hits nothing.
+        RawClient::connect(&stage.endpoint()).send(&request);
+        if program.client.waits_for(backend::READY_FOR_QUERY, ready + 1, Duration::from_millis(250)) {
+            break;
+        }
+    }
+    stage.note(format!("{:?}", program.client.errors()));
+    program.says_all(&READER);
+    writer.says("ROLLBACK");
+}
+
+#[test]
+fn questions_wait_for_no_safe_snapshot() {
+    Hole {
+        name: "safe_snapshots",
+        setup: "CREATE TABLE kept (id int PRIMARY KEY, v int); \
+                INSERT INTO kept SELECT g, 0 FROM generate_series(1, 40) AS g; ANALYZE kept",
+        programs: &[
+            ("from the start", &from_the_start),
+            ("later", &later),
+            ("a statement that is cancelled", &cancelled),
+        ],
+    }
+    .assert_shut();
+}
+
+/// Programs that give the gateway reason to ask: its own messages are counted, with what they are.
+fn asked_with(settings: &'static [&'static str]) -> impl Fn(&Stage) + Sync {
+    move |stage| {
+        let mut program = stage.session("program");
+        reads_ahead(&mut program, "SELECT id FROM noted");
+        program.says_all(settings);
+        let notices = |program: &mut Session<'_>, text: &str| {
+            let seen = program.client.query(text);
+            stage.thinks();
+            seen.iter().filter(|message| message.tag == backend::NOTICE_RESPONSE).count()
+        };
+        for _ in 0..3 {
+            for text in [
+                "SELECT 1",
+                "SET work_mem = '5MB'",
+                "SELECT id FROM noted WHERE id = 1",
+                "SHOW work_mem",
+                "SELECT count(*) FROM noted",
+            ] {
+                let count = notices(&mut program, text);
+                stage.note(format!("{text}: {count} notices"));
+            }
+        }
+        // Process ids and plans apart, each is one of the program's.
+        for notice in program.client.so_far().with_tag(backend::NOTICE_RESPONSE) {
+            let text = shown(notice);
+            stage.note(
+                text.split(" D=")
+                    .next()
+                    .unwrap_or_default()
+                    .split("duration:")
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+#[test]
+fn what_the_server_says_of_questions_stays_at_the_gateway() {
+    let explained = asked_with(&[
+        "LOAD 'auto_explain'",
+        "SET auto_explain.log_level = notice",
+        "SET auto_explain.log_min_duration = 0",
+    ]);
+    let printed = asked_with(&["SET client_min_messages = log", "SET debug_print_plan = on"]);
+    let logged = asked_with(&["SET client_min_messages = log", "SET log_statement = 'all'"]);
+    Hole {
+        name: "own_notices",
+        setup: "CREATE TABLE noted AS SELECT g AS id FROM generate_series(1, 100) AS g; ANALYZE noted",
+        programs: &[("auto_explain", &explained), ("debug_print_plan", &printed), ("log_statement", &logged)],
+    }
+    .assert_shut();
+}
+
+#[test]
+fn questions_make_no_temporary_schema() {
+    let program = |stage: &Stage| {
+        for path in ["pg_temp", "pg_temp, public"] {
+            let mut program = stage.session("program");
+            reads_ahead(&mut program, "SELECT id FROM public.noted");
+            program.says(&format!("SET search_path TO {path}"));
+            for _ in 0..3 {
+                program.says_all(&[
+                    "SELECT 1",
+                    "BEGIN",
+                    "SELECT id FROM public.noted WHERE id = 1",
+                    "COMMIT",
+                ]);
+                stage.thinks();
+            }
+            program.says_all(&["SELECT pg_my_temp_schema()", "BEGIN"]);
+            program.says_all(&["SELECT current_schema() ~ 'pg_temp'", "ROLLBACK"]);
+        }
+    };
+    Hole {
+        name: "temporary_schemas",
+        setup: "CREATE TABLE noted AS SELECT g AS id FROM generate_series(1, 100) AS g; ANALYZE noted",
+        programs: &[("a search path of pg_temp", &program)],
+    }
+    .assert_shut();
+}

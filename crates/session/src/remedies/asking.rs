@@ -1,0 +1,190 @@
+//! What the server is asked, and when (rule K2): only where a remedy could remove a trip, only while the program waits for
+//! nothing, and less and less often where nobody uses the answers.
+
+use std::sync::Arc;
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
+use onetrip_wire::pg::Values;
+
+use super::facts::Known;
+use super::inquiry::{Asked, Question, Way};
+use super::knowledge::Stamp;
+use crate::session::Session;
+
+/// Questions take one part in so many of a session's time on the server, at most, beside a burst.
+pub(super) const PARTS_OF_TIME: u32 = 20;
+
+/// A survey under way.
+#[derive(Debug)]
+pub(crate) struct Surveying {
+    survey: Survey,
+    stamp: Stamp,
+    /// What is to be asked next; none while that is under way.
+    next: Option<Vec<purity::Question>>,
+}
+
+impl Session {
+    /// The server is ready and owes nothing: there is time for questions.
+    pub(crate) fn inquire(&mut self, now: Moment) {
+        if !self.needs_facts() || self.facts.is_pooled() || self.inquiries.is_busy() || self.rests(now) {
+            return;
+        }
+        let way = match self.status {
+            TransactionStatus::Idle => Way::Between,
+            TransactionStatus::Active if self.may_ask_within() => Way::Within,
+            _ => return,
+        };
+        let stamp = match way {
+            Way::Within => Stamp { at: self.transaction.begun_at, epoch: self.transaction.epoch },
+            Way::Between | Way::Alone => Stamp { at: now, epoch: self.facts.changes().epoch() },
+        };
+        let mut asked = Vec::new();
+        self.ask_about_session(way, &mut asked);
+        self.ask_about_names(now, stamp, &mut asked);
+        self.ask_about_cursors(&mut asked);
+        if !asked.is_empty() {
+            self.ask_all(now, way, asked);
+        }
+    }
+
+    /// What is asked in a transaction of the program's tells of the session only if nothing in it may have changed that
+    /// for the transaction alone, and of the catalogue only if nobody has changed that since its snapshot.
+    fn may_ask_within(&self) -> bool {
+        self.transaction.is_seen
+            && self.transaction.is_clean
+            && self.transaction.isolation.is_plain()
+            && self.transaction.epoch == self.facts.changes().epoch()
+    }
+
+    /// Whether questions took too long of late.
+    fn rests(&self, now: Moment) -> bool {
+        self.inquiries.spent(now, PARTS_OF_TIME) > self.config.question_burst
+    }
+
+    /// Asks for the level of the transaction, behind the unit that was just sent: something depends on it.
+    pub(crate) fn ask_for_level(&mut self, now: Moment) {
+        if !self.may_send_own() || !self.needs_level() {
+            return;
+        }
+        if let Some(count) = self.transaction.takes_level() {
+            self.ask_level(now, count);
+        }
+    }
+
+    fn ask_about_session(&mut self, way: Way, asked: &mut Vec<Asked>) {
+        let mut ask = |question, text: &str| {
+            asked.push(Asked { question, text: text.to_owned(), parameter: None });
+        };
+        let has_lookups = self.facts.wants_lookup() || self.surveying.is_some();
+        if self.facts.wants_state() || has_lookups && self.facts.database().is_none() {
+            self.facts.state_asked();
+            ask(Question::State, &SessionQuestion::State.sql());
+        }
+        if self.facts.wants_settings() && self.may_remedy(Remedy::Statements) {
+            self.watching.settings_asked();
+            ask(Question::Settings, &SessionQuestion::Settings.sql());
+        }
+        if way == Way::Between && self.watching.wants_names() && self.may_remedy(Remedy::Statements) {
+            self.watching.names_asked();
+            ask(Question::Names, &SessionQuestion::Names.sql());
+        }
+    }
+
+    fn ask_about_names(&mut self, now: Moment, stamp: Stamp, asked: &mut Vec<Asked>) {
+        let is_over = |surveying: &Surveying| {
+            let Stamp { epoch, .. } = surveying.stamp;
+            !surveying.stamp.is_fresh(now, stamp.epoch) || epoch != stamp.epoch
+        };
+        if self.surveying.as_ref().is_some_and(is_over) {
+            self.surveying = None;
+        }
+        if self.surveying.is_none() && self.facts.wants_lookup() {
+            let mut survey = Survey::new(self.facts.take_wanted());
+            let next = Some(survey.questions());
+            self.surveying = Some(Surveying { survey, stamp, next });
+        }
+        let next = self.surveying.as_mut().and_then(|surveying| surveying.next.take()).unwrap_or_default();
+        asked.extend(next.into_iter().map(|purity::Question { lookup, parameter }| Asked {
+            question: Question::Lookup(lookup),
+            text: lookup.sql().to_owned(),
+            parameter,
+        }));
+    }
+
+    /// A row of the answer to a question; `is_untimed` if the session surely has no statement_timeout.
+    pub(super) fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>, is_untimed: bool) {
+        let columns: Vec<Option<&[u8]>> = row.iter().collect();
+        match (question, columns.as_slice()) {
+            (Question::State, [path, Some(role), Some(is_special), Some(identity), Some(pid)]) => {
+                self.learn_state(asked_at, *path, [role, is_special, identity, pid], is_untimed);
+            }
+            (Question::Settings, [Some(digest)]) => {
+                if let Some(place) = self.facts.settings_told(digest) {
+                    self.watching.learn_asked(&self.config.common.descriptions, &place);
+                }
+            }
+            (Question::Level(count), [Some(level)]) => self.transaction.learn_level(count, level),
+            (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
+            (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"false"),
+            (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
+            _ => self.undecoded += 1,
+        }
+    }
+
+    fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 4], is_untimed: bool) {
+        let [role, is_special, identity, pid] = rest;
+        let served_by = self.backend_key.as_ref().map(|key| key.process_id.to_string());
+        if served_by.is_none_or(|served_by| served_by.as_bytes() != pid) && super::Rule::OneBackend.is_kept()
+        {
+            return self.facts.pooler_found();
+        }
+        let schemas = path.and_then(|path| std::str::from_utf8(path).ok()).and_then(elements);
+        let known = Known {
+            at,
+            is_plain: is_special == b"false" && schemas.is_some(),
+            search_path: schemas.map(Arc::from),
+            role: role.to_vec(),
+            identity: identity.to_vec(),
+            is_untimed,
+        };
+        self.facts.state_told(known, &self.config.common.knowledge);
+    }
+
+    fn learn_name(&mut self, lookup: Lookup, columns: &[Option<&[u8]>]) {
+        let Some(surveying) = &mut self.surveying else { return };
+        if surveying.survey.row(lookup, columns).is_err() {
+            self.surveying = None;
+        }
+    }
+
+    /// The server would not say.
+    pub(super) fn learn_nothing(&mut self, question: Question) {
+        match question {
+            Question::State => self.facts.state_refused(),
+            Question::Lookup(_) => self.surveying = None,
+            Question::Level(count) => self.transaction.level_refused(count),
+            Question::Settings | Question::Names | Question::Cursor(_) => {}
+        }
+    }
+
+    /// All questions of a group are answered.
+    pub(super) fn group_answered(&mut self, now: Moment, way: Way, has_failed: bool) {
+        if way == Way::Alone {
+            return;
+        }
+        if let Some(mut surveying) = self.surveying.take_if(|one| one.next.is_none() && !has_failed) {
+            // An answer may lead to more questions.
+            let questions = surveying.survey.questions();
+            if questions.is_empty() {
+                if let (Ok(findings), Some(database)) = (surveying.survey.finish(), self.facts.database()) {
+                    database.catalogue().absorb(findings, surveying.stamp);
+                }
+            } else {
+                surveying.next = Some(questions);
+                self.surveying = Some(surveying);
+            }
+        }
+        self.prove(now);
+    }
+}

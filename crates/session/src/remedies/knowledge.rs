@@ -1,0 +1,80 @@
+//! What the sessions of one gateway know together of its databases.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use onetrip_ledger::Moment;
+use onetrip_sql::purity::Catalogue;
+
+use super::changes::Changes;
+
+/// What was found out longer ago is not relied on.
+const FRESH: Duration = Duration::from_secs(60);
+/// Databases that are kept.
+const DATABASES_MAX: usize = 64;
+
+/// What all sessions of a gateway know together.
+#[derive(Debug, Default)]
+pub struct Knowledge {
+    /// By identity: the cluster's system identifier and the database's number.
+    databases: Mutex<HashMap<Box<[u8]>, Arc<Database>, RandomState>>,
+    /// By the name by which sessions ask for a database: it is known before its identity.
+    changes: Mutex<HashMap<Vec<u8>, Arc<Changes>, RandomState>>,
+}
+
+/// What is known of one database.
+#[derive(Debug, Default)]
+pub(crate) struct Database {
+    catalogue: Mutex<Catalogue<Stamp>>,
+}
+
+/// When the server was asked, and at which epoch of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) at: Moment,
+    pub(crate) epoch: u64,
+}
+
+impl Stamp {
+    /// Whether what was found out then may be relied on.
+    pub(crate) fn is_fresh(self, now: Moment, epoch: u64) -> bool {
+        self.epoch == epoch && now.since(self.at) < FRESH.as_nanos() as u64
+    }
+
+    /// Whether it is about to be too old.
+    pub(crate) fn is_aging(self, now: Moment) -> bool {
+        3 * now.since(self.at) > 2 * FRESH.as_nanos() as u64
+    }
+}
+
+impl Knowledge {
+    /// Changes of this database's catalogue; those of databases without number are told together.
+    pub(super) fn changes_of(&self, database: &[u8]) -> Arc<Changes> {
+        let mut changes = lock(&self.changes);
+        let name = if changes.len() < DATABASES_MAX { database } else { b"" };
+        Arc::clone(changes.entry(name.to_vec()).or_default())
+    }
+
+    /// The database of this identity.
+    pub(super) fn database(&self, identity: &[u8]) -> Arc<Database> {
+        let mut databases = lock(&self.databases);
+        if databases.len() >= DATABASES_MAX && !databases.contains_key(identity) {
+            databases.clear();
+        }
+        Arc::clone(databases.entry(identity.into()).or_default())
+    }
+}
+
+impl Database {
+    /// What is known of its names.
+    pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue<Stamp>> {
+        lock(&self.catalogue)
+    }
+}
+
+/// A panic elsewhere leaves what is inside whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,173 @@
+//! What the kernel offers for intercepting `connect`, for which there is no safe wrapper: a seccomp filter that asks
+//! us, and the three calls that serve its questions. `seccomp_unotify(2)` is the reference.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tokio::process::Command;
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ARCHITECTURE: u32 = 0;
+
+/// Only a fatal signal ends a question that we have read (Linux 5.19).
+const FLAG_WAIT_KILLABLE_RECV: libc::c_ulong = 1 << 5;
+/// What a program that could not be confined sends instead of a listener.
+const FAILED: &[u8] = b"F";
+const DONE: &[u8] = b"D";
+
+/// One `connect` that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    id: u64,
+    /// The thread that asks.
+    pub(super) thread: u32,
+    /// Its file descriptor.
+    pub(super) fd: i32,
+    /// Where its memory holds the address.
+    pub(super) address: u64,
+    /// How many bytes it says the address has.
+    pub(super) length: u64,
+}
+
+/// What becomes of a `connect`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// The program's own call goes on.
+    GoOn,
+    /// It has been made for the program, and this came of it: zero, or an error number.
+    Done(i32),
+}
+
+/// Whether the kernel, and whatever confines this process, lets a filter ask.
+pub(super) fn is_available() -> bool {
+    let action = libc::SECCOMP_RET_USER_NOTIF;
+    // SAFETY: the kernel reads four bytes at the pointer, which is a live u32.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
+    answer == 0 && ARCHITECTURE != 0
+}
+
+/// Confines the program that `command` will start, and sends the listener of its filter through `channel`.
+pub(super) fn confine(command: &mut Command, channel: OwnedFd) {
+    let confine = move || match install() {
+        Ok(listener) => send(&channel, DONE, Some(&listener)),
+        Err(error) => {
+            send(&channel, FAILED, None)?;
+            Err(error)
+        }
+    };
+    // SAFETY: between fork and exec only system calls are made: prctl, seccomp, sendmsg and close. Nothing allocates,
+    // locks or unwinds; what the closure owns was made before the fork.
+    unsafe { command.pre_exec(confine) };
+}
+
+/// Whether what came through the channel says that the filter is there.
+pub(super) fn is_done(message: &[u8]) -> bool {
+    message == DONE
+}
+
+fn send(channel: &OwnedFd, message: &[u8], listener: Option<&OwnedFd>) -> io::Result<()> {
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds: [BorrowedFd<'_>; 1];
+    if let Some(listener) = listener {
+        fds = [std::os::fd::AsFd::as_fd(listener)];
+        control.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    sendmsg(channel, &[io::IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Makes every later `connect` of this process and its children a question.
+fn install() -> io::Result<OwnedFd> {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    // Other calling conventions of the same machine (32 bits, x32) have other numbers and pass.
+    let filter = [
+        step(LOAD, 0, 0, 4),
+        step(IF_EQUAL, 0, 3, ARCHITECTURE),
+        step(LOAD, 0, 0, 0),
+        step(IF_EQUAL, 0, 1, libc::SYS_connect as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    let install = |flags: libc::c_ulong| {
+        // SAFETY: `program` and the filter that it points at live through the call, which only reads them.
+        let fd = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+        };
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(fd as i32) }
+    };
+    let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    let best = || match install(listen | FLAG_WAIT_KILLABLE_RECV) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(listen),
+        installed => installed,
+    };
+    let fd = match best() {
+        // Without privileges, a filter needs the promise that the program will gain none.
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+            // SAFETY: prctl with these numbers reads no memory.
+            if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            best()?
+        }
+        installed => installed?,
+    };
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The next question. The kernel says `ENOENT` for one whose thread died meanwhile.
+pub(super) fn receive(listener: &OwnedFd) -> io::Result<Question> {
+    // SAFETY: all bits zero are a valid value of this plain structure, and the kernel wants it so.
+    let mut question: libc::seccomp_notif = unsafe { zeroed() };
+    // SAFETY: the request's number says how large the structure is that the kernel writes, and ours is as large.
+    let answer = unsafe {
+        libc::ioctl(listener.as_raw_fd(), number(0, 3, size_of::<libc::seccomp_notif>()), &raw mut question)
+    };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [fd, address, length, ..] = question.data.args;
+    Ok(Question { id: question.id, thread: question.pid, fd: fd as i32, address, length })
+}
+
+/// Whether the thread still waits. What was read of its memory was its own only if it does.
+pub(super) fn is_asked(listener: &OwnedFd, question: &Question) -> bool {
+    // SAFETY: the kernel reads eight bytes at the pointer, which is a live u64.
+    unsafe { libc::ioctl(listener.as_raw_fd(), number(2, 1, size_of::<u64>()), &raw const question.id) == 0 }
+}
+
+/// Answers. That nobody waits any more is no error.
+pub(super) fn reply(listener: &OwnedFd, question: &Question, reply: Reply) {
+    let (error, flags) = match reply {
+        Reply::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+        Reply::Done(error) => (-error, 0),
+    };
+    let mut answer = libc::seccomp_notif_resp { id: question.id, val: 0, error, flags };
+    // SAFETY: the request's number says how large the structure is that the kernel reads, and ours is as large.
+    let _ = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            number(1, 3, size_of::<libc::seccomp_notif_resp>()),
+            &raw mut answer,
+        )
+    };
+}
+
+/// The number of seccomp's ioctl, as `_IOC` makes it: 1 writes, 3 reads and writes.
+fn number(call: libc::Ioctl, direction: libc::Ioctl, bytes: usize) -> libc::Ioctl {
+    direction << 30 | (bytes as libc::Ioctl) << 16 | libc::Ioctl::from(b'!') << 8 | call
+}

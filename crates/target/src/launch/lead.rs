@@ -1,0 +1,118 @@
+//! Which connections of a program go to the gateway.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::address::{Address, candidates};
+use crate::intercept::{Destination, Lead};
+use crate::{Conninfo, DEFAULT_PORT, Host, HostName};
+
+/// A name is looked up anew at most so often.
+const LOOKUP_EVERY: Duration = Duration::from_secs(5);
+/// PostgreSQL's port, and PgBouncer's.
+const KNOWN_PORTS: [u16; 2] = [DEFAULT_PORT, 6432];
+const SOCKET_PREFIX: &str = ".s.PGSQL.";
+
+/// Where the gateway listens.
+#[derive(Clone, Debug)]
+pub struct Gateways {
+    /// Its port.
+    pub tcp: SocketAddr,
+    /// Its Unix socket, for programs that use one.
+    pub unix: PathBuf,
+}
+
+/// Leads connections to these servers to the gateway.
+pub fn lead_to_known(upstream: &Conninfo, gateways: Gateways) -> Lead {
+    let mut known = Known::new(upstream.clone());
+    Box::new(move |destination| known.is_meant(destination).then(|| gateways.for_a(destination)))
+}
+
+/// Leads connections to the first server that looks like a database's, which is said to `taken`.
+pub fn lead_to_first(gateways: Gateways, taken: impl FnOnce(Host) -> bool + Send + 'static) -> Lead {
+    let mut taken = Some(taken);
+    let mut first: Option<Destination> = None;
+    Box::new(move |destination| {
+        if first.is_none() && *destination != Destination::Tcp(gateways.tcp) {
+            if let Some(host) = database(destination) {
+                first = taken.take().is_some_and(|taken| taken(host)).then(|| destination.clone());
+            }
+        }
+        (first.as_ref() == Some(destination)).then(|| gateways.for_a(destination))
+    })
+}
+
+impl Gateways {
+    fn for_a(&self, destination: &Destination) -> Destination {
+        match destination {
+            Destination::Tcp(_) => Destination::Tcp(self.tcp),
+            Destination::Unix(_) => Destination::Unix(self.unix.clone()),
+        }
+    }
+}
+
+/// The server that listens at a place, if its port or its socket's name is a database's.
+fn database(destination: &Destination) -> Option<Host> {
+    match destination {
+        Destination::Tcp(address) => {
+            let is_known = KNOWN_PORTS.contains(&address.port());
+            is_known.then(|| Host::tcp(address.ip().to_string(), address.port()))
+        }
+        Destination::Unix(path) => {
+            let port = path.file_name()?.to_str()?.strip_prefix(SOCKET_PREFIX)?.parse().ok()?;
+            Some(Host::unix(path.parent()?, port))
+        }
+    }
+}
+
+/// A database's addresses.
+struct Known {
+    conninfo: Conninfo,
+    addresses: Vec<Address>,
+    looked_up_at: Instant,
+}
+
+impl Known {
+    fn new(conninfo: Conninfo) -> Self {
+        let addresses = look_up(&conninfo);
+        Self { conninfo, addresses, looked_up_at: Instant::now() }
+    }
+
+    fn is_meant(&mut self, destination: &Destination) -> bool {
+        if self.is_known(destination) {
+            return true;
+        }
+        // A name may have got another address since.
+        let Destination::Tcp(address) = destination else { return false };
+        let names = self.conninfo.hosts.iter().any(|host| {
+            host.port == address.port() && matches!(host.name, HostName::Tcp { address: None, .. })
+        });
+        if !names || self.looked_up_at.elapsed() < LOOKUP_EVERY {
+            return false;
+        }
+        *self = Self::new(self.conninfo.clone());
+        self.is_known(destination)
+    }
+
+    fn is_known(&self, destination: &Destination) -> bool {
+        self.addresses.iter().any(|known| match (known, destination) {
+            (Address::Tcp(known), Destination::Tcp(to)) => {
+                // Every loopback address is this machine.
+                let both_local = known.ip().to_canonical().is_loopback() && to.ip().is_loopback();
+                known.port() == to.port() && (known.ip().to_canonical() == to.ip() || both_local)
+            }
+            (Address::Unix(known), Destination::Unix(to)) => is_same_file(known, to),
+            _ => false,
+        })
+    }
+}
+
+fn look_up(conninfo: &Conninfo) -> Vec<Address> {
+    candidates(conninfo).filter_map(|(_, address)| address.ok()).collect()
+}
+
+/// `/var/run` is `/run`.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}

@@ -1,0 +1,126 @@
+//! Which values in an environment name a PostgreSQL server, and which variables name one together.
+//!
+//! Only what spells out both host and port counts, or leaves the port out where nothing else than PostgreSQL can be
+//! meant: a value that names something else must stay as it is.
+
+use crate::settings::{is_keyword, is_libpq_variable};
+use crate::written::{Format, Written};
+use crate::{DEFAULT_PORT, Environment, Host};
+
+/// Longer values are no addresses.
+const VALUE_BYTES_MAX: usize = 4096;
+/// Ends of the names of variables that hold a host, in capitals; a name and its address may stand together.
+const HOST_ENDS: [&str; 7] = ["HOSTNAME", "HOSTADDR", "HOST", "SERVER", "ADDRESS", "ADDR", "IP"];
+const PORT_END: &str = "PORT";
+
+/// How sure it is that text names a PostgreSQL server, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Naming {
+    /// It does not name one.
+    Nothing,
+    /// A host and a port, of whatever listens there.
+    Address,
+    /// PostgreSQL's own notation.
+    Postgres,
+}
+
+/// What a text names.
+pub(super) fn naming(text: &str) -> Naming {
+    if text.len() > VALUE_BYTES_MAX {
+        return Naming::Nothing;
+    }
+    let Ok(written) = Written::parse(text) else { return Naming::Nothing };
+    let has = |keyword: &str| written.get(keyword).is_some_and(|value| !value.is_empty());
+    let has_host = has("host") || has("hostaddr");
+    match written.format {
+        Format::Url | Format::Jdbc if has_host => Naming::Postgres,
+        Format::KeywordValue if has_host && (has("port") || has("dbname")) => {
+            let all_known = written.entries.iter().all(|entry| is_keyword(&entry.keyword));
+            if all_known { Naming::Postgres } else { Naming::Nothing }
+        }
+        Format::Pairs { is_postgres: true } => Naming::Postgres,
+        Format::Pairs { is_postgres: false } if has("port") => Naming::Address,
+        Format::HostPort if has_host && has("port") => Naming::Address,
+        _ => Naming::Nothing,
+    }
+}
+
+/// A host and a port in variables of their own, such as DB_HOST and DB_PORT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    /// The variables with the host.
+    pub(super) hosts: Vec<String>,
+    /// The variable with the port.
+    pub(super) port: String,
+    /// The server that they name.
+    pub(super) server: Host,
+    /// Another variable that may share the port, with another server in it.
+    pub(super) rival: Option<String>,
+}
+
+impl Pair {
+    /// Whether the variables' names or PostgreSQL's port say which kind of server this is.
+    pub(super) fn is_postgres(&self) -> bool {
+        let name = self.port.to_ascii_uppercase();
+        self.server.port == DEFAULT_PORT || ["PG", "POSTGRES"].iter().any(|word| name.contains(word))
+    }
+}
+
+/// All pairs of an environment.
+pub(super) fn pairs(environment: &Environment) -> Vec<Pair> {
+    let texts = || others(environment).map(|(name, value)| (name, name.to_ascii_uppercase(), value));
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (port_name, upper, value) in texts() {
+        let Some(prefix) = upper.strip_suffix(PORT_END).filter(|prefix| !prefix.is_empty()) else { continue };
+        let Some(port) = value.trim().parse::<u16>().ok().filter(|port| *port != 0) else { continue };
+        let named = texts().filter_map(|(name, upper, value)| {
+            let end = upper.strip_prefix(prefix)?;
+            HOST_ENDS.contains(&end).then(|| host(value)).flatten().map(|host| (name, host))
+        });
+        let named: Vec<(&str, &str)> = named.collect();
+        let Some((_, first)) = named.first() else { continue };
+        let server = server(first, port);
+        let differs = |value: &str| !self::server(value, port).is_same_server(&server);
+        let rival = named.iter().find(|(_, value)| differs(value)).map(|(name, _)| (*name).to_owned());
+        pairs.push(Pair {
+            rival: rival.or_else(|| sharer(environment, prefix, &server)),
+            hosts: named.into_iter().map(|(name, _)| name.to_owned()).collect(),
+            port: port_name.to_owned(),
+            server,
+        });
+    }
+    pairs
+}
+
+/// A variable such as DB_REPLICA_HOST, which has no port of its own, so that it may well share that of DB_PORT.
+fn sharer(environment: &Environment, prefix: &str, server: &Host) -> Option<String> {
+    let stem = prefix.trim_end_matches('_');
+    let has = |name: &str| others(environment).any(|(other, _)| other.eq_ignore_ascii_case(name));
+    let shares = |(name, value): (&str, &str)| {
+        let upper = name.to_ascii_uppercase();
+        let end = HOST_ENDS.iter().find(|end| upper.contains(**end))?;
+        let is_other = upper.starts_with(stem) && upper.len() > prefix.len() + end.len();
+        let own_port = upper.replacen(end, PORT_END, 1);
+        let elsewhere = !self::server(host(value)?, server.port).is_same_server(server);
+        (is_other && elsewhere && !has(&own_port)).then(|| name.to_owned())
+    };
+    others(environment).find_map(shares)
+}
+
+/// Variables that libpq does not read by itself, with values that can be an address.
+pub(super) fn others(environment: &Environment) -> impl Iterator<Item = (&str, &str)> {
+    environment.texts().filter(|(name, value)| {
+        !value.is_empty() && value.len() <= VALUE_BYTES_MAX && !is_libpq_variable(name)
+    })
+}
+
+/// The value as a host, if it can be one.
+fn host(value: &str) -> Option<&str> {
+    let value = value.trim();
+    let possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@".contains(&byte);
+    (!value.is_empty() && value.len() < 256 && value.bytes().all(possible)).then_some(value)
+}
+
+fn server(host: &str, port: u16) -> Host {
+    if host.starts_with(['/', '@']) { Host::unix(host, port) } else { Host::tcp(host, port) }
+}
