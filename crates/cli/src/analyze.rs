@@ -9,8 +9,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_capture::source::{Progress, Sources};
 use onetrip_capture::{Capture, CaptureConfig};
-use onetrip_ledger::trace::TraceHeader;
-use onetrip_ledger::{Analyzer, Gaps, TraceError, TraceWriter};
+use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
+use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
 
 use crate::args::JudgeOptions;
@@ -111,7 +111,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let mut unread = None;
     for problem in &problems {
         let rest = if problem.is_cut() {
-            books.is_cut();
+            books.is_cut = true;
             "the report covers what is before"
         } else {
             unread.get_or_insert_with(|| problem.to_string());
@@ -147,11 +147,13 @@ struct Books<'o> {
     options: &'o WhatOptions,
     trace: Option<TraceWriter>,
     failed: Option<TraceError>,
+    /// A file ends within a packet: it is still being written, or its writer was killed.
+    is_cut: bool,
 }
 
 impl<'o> Books<'o> {
     fn new(options: &'o WhatOptions) -> Self {
-        Self { analyzer: Analyzer::new(), options, trace: None, failed: None }
+        Self { analyzer: Analyzer::new(), options, trace: None, failed: None, is_cut: false }
     }
 
     /// A block of records; `at_ns` is when the packet that completes it was captured.
@@ -160,11 +162,6 @@ impl<'o> Books<'o> {
         {
             self.failed.get_or_insert(error);
         }
-    }
-
-    /// A file ends within a packet: it is still being written, or its writer was killed.
-    fn is_cut(&mut self) {
-        self.analyzer.gaps(Gaps { is_open: true, ..Gaps::default() });
     }
 
     fn write(&mut self, stream: u32, block: &[u8], at_ns: u64) -> Result<(), TraceError> {
@@ -180,12 +177,17 @@ impl<'o> Books<'o> {
         self.trace.as_mut().map_or(Ok(()), |trace| trace.append(stream, block))
     }
 
-    fn finish(self) -> Result<Analyzer> {
+    fn finish(mut self) -> Result<Analyzer> {
         if let Some(error) = self.failed {
             return Err(error.into());
         }
         if let Some(trace) = self.trace {
             trace.finish(0)?;
+        }
+        if !self.is_cut {
+            let mut end = StreamEncoder::default();
+            end.end();
+            self.analyzer.block(TRACE_STREAM, &end.take_block())?;
         }
         Ok(self.analyzer)
     }

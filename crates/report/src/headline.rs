@@ -46,8 +46,9 @@ pub(crate) fn is_worth_doing(summary: &Summary) -> bool {
 pub(crate) fn sentence(report: &Report<'_>) -> String {
     let summary = report.summary;
     let failure = report.run.and_then(RunInfo::failure);
-    let seen = match summary.sessions {
-        0 => no_session(summary),
+    let seen = match (summary.sessions, report.network) {
+        (0, Some(_)) if summary.trips.total == 0 => "The capture holds no connection with data.".into(),
+        (0, _) => no_session(summary),
         _ => work(summary, failure.is_some()),
     };
     let seen = match failure {
