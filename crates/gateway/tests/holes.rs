@@ -6,6 +6,7 @@
 mod common;
 mod holes {
     mod cursors;
+    mod definitions;
     mod fetches;
     mod harmless;
     mod memory;

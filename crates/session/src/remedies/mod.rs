@@ -34,6 +34,7 @@ use smallvec::SmallVec;
 pub(crate) use arrived::Arrived;
 pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
+pub(crate) use changes::{Doubt, Mark};
 pub(crate) use chatter::Chatter;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
 pub use cursors::{Overflow, Spill, Spilled};
