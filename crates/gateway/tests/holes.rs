@@ -13,6 +13,7 @@ mod holes {
     mod messages;
     mod pooler;
     mod questions;
+    mod raised;
     mod reloads;
     mod snapshots;
     mod stage;

@@ -304,6 +304,9 @@ impl Session {
             && message.parameters.iter().all(|(name, _)| !name.eq_ignore_ascii_case(setting));
         let level =
             self.config.isolation.filter(|_| is_free).map(|level| (setting, level.value().as_bytes()));
+        if level.is_some() {
+            self.raised.raise();
+        }
         encode_startup(&mut self.to_server, PROTOCOL_3_0, kept.chain(level));
     }
 

@@ -18,6 +18,7 @@ mod lobs;
 mod loops;
 mod obstacles;
 mod own;
+mod raised;
 mod refusal;
 mod rules;
 mod statements;
@@ -50,6 +51,8 @@ pub(crate) use lobs::{
 };
 pub(crate) use loops::Loops;
 pub use loops::{BadVerify, Verify};
+pub use raised::Endless;
+pub(crate) use raised::Raised;
 pub(crate) use refusal::Broken;
 pub use rules::Rule;
 pub(crate) use statements::Told;
