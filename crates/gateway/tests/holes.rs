@@ -6,12 +6,14 @@
 mod common;
 mod holes {
     mod cursors;
+    mod definitions;
     mod fetches;
     mod harmless;
     mod memory;
     mod messages;
     mod pooler;
     mod questions;
+    mod raised;
     mod reloads;
     mod snapshots;
     mod stage;
