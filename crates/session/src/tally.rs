@@ -110,7 +110,7 @@ mod tests {
         tally.book(&unit(UnitKind::Connect, true));
         tally.book(&unit(UnitKind::Query, true));
         tally.book(&unit(UnitKind::Query, false));
-        let counted = Counts { work_trips: 1, connect_trips: 1, statements: 0, connections: 1 };
+        let counted = Counts { work_trips: 1, connect_trips: 1, statements: 0, connections: 1, endless: 0 };
         assert_eq!(tally.counts(), counted);
     }
 }

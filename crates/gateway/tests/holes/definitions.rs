@@ -90,22 +90,24 @@ fn proven(stage: &Stage, change: &[&str], by_another: bool) {
     other.says("DROP VIEW first.chosen");
 }
 
+type Program = dyn Fn(&Stage) + Sync;
+
 #[test]
 fn what_a_function_defines_is_there_for_all_sessions() {
-    let programs: Vec<(String, Box<dyn Fn(&Stage) + Sync>)> = WAYS
+    let programs: Vec<(String, Box<Program>)> = WAYS
         .into_iter()
         .flat_map(|(name, change)| {
             [true, false].into_iter().flat_map(move |by_another| {
                 let who = if by_another { "another session" } else { "the session itself" };
                 let described = move |stage: &Stage| described(stage, change, by_another);
                 let proven = move |stage: &Stage| proven(stage, change, by_another);
-                let described: Box<dyn Fn(&Stage) + Sync> = Box::new(described);
-                let proven: Box<dyn Fn(&Stage) + Sync> = Box::new(proven);
+                let described: Box<Program> = Box::new(described);
+                let proven: Box<Program> = Box::new(proven);
                 [(format!("described, {name}, {who}"), described), (format!("proven, {name}, {who}"), proven)]
             })
         })
         .collect();
-    let programs: Vec<(&str, &(dyn Fn(&Stage) + Sync))> =
+    let programs: Vec<(&str, &Program)> =
         programs.iter().map(|(name, program)| (&**name, &**program)).collect();
     Hole { name: "definitions", setup: SETUP, programs: &programs }.assert_shut();
 }
