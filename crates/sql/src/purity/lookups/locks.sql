@@ -11,14 +11,14 @@ WITH RECURSIVE users AS MATERIALIZED (
   WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
 ), acting AS MATERIALIZED (
   SELECT u.oid FROM users AS u
-  WHERE CASE u.language
-    WHEN 'internal'::pg_catalog.text THEN false
-    WHEN 'c'::pg_catalog.text
+  WHERE CASE
+    WHEN u.language OPERATOR(pg_catalog.=) 'internal'::pg_catalog.text THEN false
+    WHEN u.language OPERATOR(pg_catalog.=) 'c'::pg_catalog.text
       THEN u.prosrc OPERATOR(pg_catalog.~*) '(create|alter|drop|truncate|execute|grant|revoke)'::pg_catalog.text
-    WHEN 'plpgsql'::pg_catalog.text THEN u.prosrc OPERATOR(pg_catalog.~*)
+    WHEN u.language OPERATOR(pg_catalog.=) 'plpgsql'::pg_catalog.text THEN u.prosrc OPERATOR(pg_catalog.~*)
       '[[:<:]](lock|alter|create|drop|truncate|reindex|cluster|refresh|execute|do|call|grant|revoke|import|reassign)[[:>:]]'
       ::pg_catalog.text
-    WHEN 'sql'::pg_catalog.text THEN
+    WHEN u.language OPERATOR(pg_catalog.=) 'sql'::pg_catalog.text THEN
       pg_catalog.regexp_replace(u.prosrc, '(insert|merge)[[:space:]]+into'::pg_catalog.text, ''::pg_catalog.text,
         'gi'::pg_catalog.text) OPERATOR(pg_catalog.~*)
       '[[:<:]](lock|alter|create|drop|truncate|reindex|cluster|refresh|do|call|grant|revoke|import|reassign|into)[[:>:]]'
