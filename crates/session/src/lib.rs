@@ -32,6 +32,7 @@ mod tally;
 mod texts;
 mod units;
 
+pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, LobPolicy, LobPrefetch,
     Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
