@@ -6,7 +6,9 @@ AUTHORS = 40
 
 
 def prepare(connection: psycopg.Connection) -> None:
-    connection.execute("CREATE TABLE authors (id int PRIMARY KEY, name text)")
+    # A schema of its own, made anew: whoever has tables of these names keeps them.
+    schema = "DROP SCHEMA IF EXISTS bookshop CASCADE; CREATE SCHEMA bookshop; SET search_path = bookshop; "
+    connection.execute(schema + "CREATE TABLE authors (id int PRIMARY KEY, name text)")
     connection.execute("CREATE TABLE books (id int PRIMARY KEY, author_id int, title text)")
     connection.execute("CREATE TABLE visits (author_id int, books int)")
     connection.execute("INSERT INTO authors SELECT 101 + 7 * n, 'Author ' || n FROM generate_series(1, %s) n", [AUTHORS])

@@ -372,6 +372,14 @@ pub(crate) struct WatchOptions {
     /// alone, never about what a program reads.
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Remedies")]
     pub(crate) lob_prefetch: Vec<LobPrefetch>,
+    /// Keep what was learnt about loops in this file: the next run removes them from their first statement on
+    ///
+    /// It is read at the start, made if it is not there, and written at the end, together with what other runs have
+    /// written meanwhile. It says which statement takes its values from which result, by hashes of their texts; it holds
+    /// neither texts nor values, and never an answer: with a wrong one, statements are run ahead in vain. Without it
+    /// nothing is lost but some trips, so it may be deleted at any time. At most 1 MiB. It is of use with --remedies exact.
+    #[arg(long, value_name = "FILE", help_heading = "Remedies")]
+    pub(crate) learned: Option<PathBuf>,
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
     ///
     /// It is not the same program then: statements of one transaction no longer see what others commit meanwhile

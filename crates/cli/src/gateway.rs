@@ -9,6 +9,7 @@ use onetrip_target::{Conninfo, Environment};
 use crate::args::GatewayOptions;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
+use crate::learned::Learned;
 use crate::output::{Stream, Subject, write};
 use crate::say::say;
 use crate::{link, stop};
@@ -27,9 +28,12 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let config = GatewayConfig { listen: options.listen.clone(), ..GatewayConfig::new(upstream) };
     let config = GatewayConfig { client_tls, ..options.watch.apply(config) };
     let link = config.link.clone();
+    let learned = Learned::open(&options.watch)?;
     let mut signals = stop::Waiter::new()?;
     signals.survive_file_limits();
     let gateway = Gateway::start(config)?;
+    let common = gateway.common();
+    learned.teach(&common);
     let address = gateway.address().to_string();
     say(format_args!("listening at {address}, database at {upstream_address}; Ctrl-C stops and reports"));
     link::announce(link.as_ref());
@@ -37,6 +41,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let is_urgent = drain(&gateway, options.drain, &mut signals);
     signals.exit_on_signal(ExitCode::FAILED.code());
     let outcome = if is_urgent { gateway.stop_within(Duration::ZERO) } else { gateway.stop() };
+    learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = format!("Point the program at {address}, or run it with: onetrip run PROGRAM");

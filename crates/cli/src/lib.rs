@@ -14,6 +14,7 @@ mod gateway;
 mod judge;
 #[cfg(feature = "lab")]
 mod lab;
+mod learned;
 mod link;
 mod masked;
 mod output;

@@ -21,6 +21,7 @@ use crate::control::{self, Control};
 use crate::exit::ExitCode;
 use crate::gateway::check_upstream;
 use crate::judge::Judge;
+use crate::learned::Learned;
 use crate::link;
 use crate::masked::masked;
 use crate::output::{Stream, Subject, write};
@@ -47,9 +48,12 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let sockets = options.redirect.map(|_| tempfile::Builder::new().prefix("onetrip-").tempdir());
     let sockets = sockets.transpose().context("no directory for a socket")?;
     let config = configure(options, &upstream.conninfo, sockets.as_ref().map(TempDir::path))?;
+    let learned = Learned::open(&options.watch)?;
     let also = config.also_listen.clone();
     let link = config.link.clone();
     let gateway = Gateway::start(config)?;
+    let common = gateway.common();
+    learned.teach(&common);
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
     let address = reachable(address);
     let redirect_options = RedirectOptions {
@@ -74,6 +78,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     };
     let ended = supervise(options, &mut redirect, &gateway, lead)?;
     let outcome = gateway.stop();
+    learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = how_to_connect(&redirect, &address.to_string(), &ended.places);
@@ -352,7 +357,15 @@ fn how_to_connect(redirect: &Redirect, gateway: &str, places: &Places) -> String
     let names = places.names();
     match (places, names.as_slice()) {
         (Places::Led(_), []) => return "The program connected to nothing at all.".to_owned(),
-        (Places::Led(_), names) => {
+        (Places::Led(all), names) => {
+            let led = all.iter().filter(|(_, count)| count.led > 0);
+            let led: Vec<String> = led.map(|(place, _)| place.to_string()).take(PLACES_SHOWN).collect();
+            if !led.is_empty() {
+                return format!(
+                    "The program's connections to {} were led to the gateway, but none of them began a session.",
+                    led.join(", ")
+                );
+            }
             let names = names.join(", ");
             return format!(
                 "The program connected to {names}. If one of these is the database, name it with --upstream."

@@ -4,6 +4,7 @@ mod common;
 
 use std::process::{Output, Stdio};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use common::onetrip;
 use onetrip_pgserver::PgServer;
@@ -125,6 +126,81 @@ fn a_unix_socket_leads_to_the_gateway_and_the_first_database_is_taken() {
     assert!(report.lines().any(|line| line.contains("database  ") && line.contains(&directory)), "{report}");
 }
 
+/// A program that leaves a daemon behind and ends; the daemon connects to the database once `onetrip run` is gone (or a
+/// minute later), and writes down what came of it.
+const DAEMON: &str = "import os, socket, sys, time
+port, gone, said = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+first = socket.create_connection(('127.0.0.1', port))
+assert first.getpeername()[1] != port, 'it is led to the gateway'
+first.close()
+if os.fork() == 0:
+    os.setsid()
+    null = os.open('/dev/null', os.O_RDWR)
+    [os.dup2(null, fd) for fd in (0, 1, 2)]
+    for _ in range(600):
+        if os.path.exists(gone):
+            break
+        time.sleep(0.1)
+    try:
+        peers = []
+        for _ in range(3):
+            s = socket.create_connection(('127.0.0.1', port))
+            peers.append(s.getpeername()[1])
+        word = 'connected' if peers == [port] * 3 else repr(peers)
+    except OSError as error:
+        word = repr(error)
+    with open(said + '.part', 'w') as file:
+        file.write(word)
+    os.rename(said + '.part', said)
+";
+
+/// Names of the processes on whose command line this stands.
+fn processes_of(word: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+    let ours = processes.filter(|process| {
+        std::fs::read(process.join("cmdline")).is_ok_and(|line| text(&line).contains(word))
+    });
+    ours.filter_map(|process| Some(std::fs::read_to_string(process.join("comm")).ok()?.trim().to_owned()))
+        .collect()
+}
+
+/// Whether it comes true within a minute.
+fn comes_true(is_true: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        if is_true() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    is_true()
+}
+
+#[test]
+fn what_outlives_the_run_connects_where_it_says() {
+    let port = SERVER.0;
+    const SECCOMP: &str = "--redirect=seccomp";
+    for way in [SECCOMP, "--redirect=preload"] {
+        let directory = tempfile::tempdir().unwrap();
+        let (gone, said) = (directory.path().join("gone"), directory.path().join("said"));
+        let said_at = said.to_str().unwrap();
+        let command = ["python3", "-c", DAEMON, &port.to_string(), gone.to_str().unwrap(), said_at];
+        // Its output ends although the daemon lives: nothing that is left behind holds it.
+        let done = redirected_by(way, &format!("127.0.0.1:{port}"), &command);
+        let report = text(&done.stderr);
+        assert!(
+            done.status.success() && report.contains("were led to the gateway") == (way == SECCOMP),
+            "{report}"
+        );
+        let is_left = || processes_of(said_at).iter().any(|name| name == "onetrip-left");
+        assert!(way != SECCOMP || comes_true(is_left), "{way}");
+        std::fs::write(&gone, "").unwrap();
+        assert!(comes_true(|| said.exists()), "{way}");
+        assert_eq!(std::fs::read_to_string(&said).unwrap(), "connected", "{way}");
+        assert!(comes_true(|| processes_of(said_at).is_empty()), "{way}: {:?}", processes_of(said_at));
+    }
+}
+
 #[test]
 fn a_program_that_reached_no_database_is_told_where_it_went() {
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -148,7 +224,7 @@ fn without_the_switch_it_is_seen_where_a_program_stays_connected() {
     let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut connected, _) = other.accept().unwrap();
     // Long enough for a busy machine to look at least once.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(3));
     std::io::Write::write_all(&mut connected, b"x").unwrap();
     let report = text(&child.wait_with_output().unwrap().stderr);
     assert!(

@@ -32,5 +32,8 @@ pub use address::{ListenAddress, ListenAddressError};
 pub use error::GatewayError;
 pub use gateway::{Gateway, GatewayConfig, Leader, Outcome};
 pub use links::LinkOutcome;
-pub use onetrip_session::{Common, Counts, IsolationLevel, LobPolicy, LobPrefetch, Remedies, Tally, Verify};
+pub use onetrip_session::{
+    BadKept, Common, Counts, Edges, IsolationLevel, KEPT_BYTES_MAX, LobPolicy, LobPrefetch, Remedies, Tally,
+    Verify,
+};
 pub use ping::{Opening, OpeningStep, PathTimes, Ping, PingError, PingedServer, ServerMessage, Spread, Step};

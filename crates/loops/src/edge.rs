@@ -12,7 +12,7 @@ use crate::value::{Form, Value};
 use crate::values::Values;
 
 /// Sources that are kept in mind for one parameter.
-const CANDIDATES_MAX: usize = 8;
+pub(crate) const CANDIDATES_MAX: usize = 8;
 
 /// Where a parameter's value may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(crate) struct Edge {
     /// Key of the template that is sent.
     pub(crate) to: u64,
     pub(crate) walk: Walk,
-    places: Vec<SmallVec<[Source; 4]>>,
+    pub(crate) places: Vec<SmallVec<[Source; 4]>>,
     /// Seen twice in one loop, with different values.
     pub(crate) is_confirmed: bool,
     /// Statements in a row that it could not explain.

@@ -60,6 +60,10 @@ impl Edges {
         }
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Edge> {
+        self.edges.iter()
+    }
+
     /// Adds one; `None` if there are too many.
     pub(crate) fn insert(&mut self, edge: Edge) -> Option<u32> {
         if self.is_full(edge.to) {
@@ -91,7 +95,7 @@ impl Edges {
     }
 
     /// Makes room where too much of what was seen once came to nothing. Positions change: no loop may be running.
-    pub(crate) fn tidy(&mut self) {
+    pub fn tidy(&mut self) {
         let is_crowded = self.edges.len() >= EDGES_MAX / 2
             || self.by_target.values().any(|edges| edges.len() >= PER_TEMPLATE_MAX);
         if !is_crowded {

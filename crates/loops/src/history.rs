@@ -14,6 +14,9 @@ const JUDGED_MIN: u32 = 64;
 /// Hits and misses are halved beyond this, so that an edge can still change.
 const TALLY_MAX: u32 = 4096;
 
+/// Times that an edge was turned off which still make the next one longer.
+const OFF_TIMES_MAX: u32 = 16;
+
 /// An edge's past.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
@@ -57,8 +60,8 @@ impl History {
             return;
         }
         if self.waste > 0.8 {
-            self.off_for = JUDGED_MIN << self.off_times.min(16);
-            self.off_times += 1;
+            self.off_for = JUDGED_MIN << self.off_times;
+            self.off_times = (self.off_times + 1).min(OFF_TIMES_MAX);
             self.waste = 0.5;
             self.judged = 0;
         } else if self.waste < 0.2 {
@@ -114,6 +117,39 @@ impl History {
     /// Share of guesses that were hits.
     pub(crate) fn hit_rate(&self) -> f64 {
         f64::from(1 + self.hits) / f64::from(2 + self.hits + self.misses)
+    }
+
+    /// Its words in a file.
+    pub(crate) fn to_text(&self) -> String {
+        let loops: Vec<String> = self
+            .loops
+            .iter()
+            .map(|(statements, left)| format!("{statements}{}", if *left { "+" } else { "" }))
+            .collect();
+        let loops = if loops.is_empty() { "-".to_owned() } else { loops.join(",") };
+        let waste = (self.waste * 1000.0).round() as u32;
+        let Self { hits, misses, judged, off_for, off_times, .. } = self;
+        format!("{hits} {misses} {waste} {judged} {off_for} {off_times} {loops}")
+    }
+
+    /// Reads these words; numbers beyond what they can grow to are taken for the most that they can.
+    pub(crate) fn of_text<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut number = |max: u32| words.next()?.parse::<u32>().ok().map(|number| number.min(max));
+        let mut history = Self {
+            hits: number(TALLY_MAX)?,
+            misses: number(TALLY_MAX)?,
+            waste: number(1000)? as f32 / 1000.0,
+            judged: number(u32::MAX)?,
+            off_for: number(JUDGED_MIN << OFF_TIMES_MAX)?,
+            off_times: number(OFF_TIMES_MAX)?,
+            loops: SmallVec::new(),
+        };
+        let loops = words.next()?;
+        for one in loops.split(',').filter(|_| loops != "-") {
+            let count = one.strip_suffix('+').unwrap_or(one);
+            history.loops.push((count.parse().ok()?, count != one));
+        }
+        (history.loops.len() <= LOOPS_MAX).then_some(history)
     }
 
     fn is_known(&self) -> bool {

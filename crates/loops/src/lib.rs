@@ -37,6 +37,7 @@ mod flight;
 mod forms;
 mod frame;
 mod history;
+mod kept;
 mod locate;
 mod planning;
 mod predictor;
@@ -53,5 +54,6 @@ pub use buffer::{
 };
 pub use edges::{EDGES_MAX, Edges};
 pub use flight::{Flight, Guess};
+pub use kept::{BadKept, KEPT_BYTES_MAX};
 pub use predictor::{Counters, Outcome, Predictor};
 pub use value::{Arrival, Column, Form, Format, Template, Ticket, Value};

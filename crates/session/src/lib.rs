@@ -34,6 +34,7 @@ mod texts;
 mod units;
 
 pub use observed::Observed;
+pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, LobPolicy, LobPrefetch,
     Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,

@@ -4,6 +4,7 @@
  * ONETRIP_LEAD is "TCP UNIX PLACE PLACE ...": where the gateway listens, as address:port and as path, and the places
  * that lead to it, each an address:port or a path. Addresses of IPv6 stand in brackets. The library needs nothing but
  * what every C library has under the same name, so that it loads into programs of any; the call itself is the kernel's.
+ * Once the gateway's path is gone, so is the gateway: what outlives it connects where it says.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -134,6 +135,8 @@ __attribute__((visibility("default"))) int connect(int fd, const struct sockaddr
 			text = read_place(text, &place, &known);
 			if (!known || !is_same(&wanted, &place))
 				continue;
+			if (access(path.un.sun_path, F_OK) != 0)
+				break;
 			place = wanted.any.sa_family == AF_UNIX ? path : tcp;
 			size = fit(&place, to->sa_family, fd);
 			if (size)

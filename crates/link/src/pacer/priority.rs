@@ -10,10 +10,12 @@ use crate::stats::Scheduling;
 /// about one wake-up in a hundred comes some milliseconds late.
 #[allow(unsafe_code)]
 pub(super) fn raise() -> Scheduling {
-    let parameters = libc::sched_param { sched_priority: 1 };
+    // The kernel's own call: musl's C library has none, and its structure is longer than the kernel's.
+    let priority: libc::c_int = 1;
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: zero names the calling thread, and `parameters` outlives the call, which only reads it.
-    let outcome = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    // SAFETY: zero names the calling thread, and `priority`, all of `struct sched_param`, outlives the call, which only
+    // reads it.
+    let outcome = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     if outcome == 0 { Scheduling::RealTime } else { Scheduling::Ordinary }
 }
 

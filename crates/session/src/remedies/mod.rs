@@ -25,7 +25,7 @@ mod transaction;
 mod watching;
 
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use onetrip_ledger::{Remedy, UnknownRemedy};
 use onetrip_loops::Edges;
@@ -68,6 +68,18 @@ pub struct Common {
     pub(crate) edges: Mutex<Edges>,
     /// How its servers describe statements.
     pub(crate) descriptions: descriptions::Descriptions,
+}
+
+impl Common {
+    /// What its sessions have learnt about loops: hints alone, for what a program gets is decided without them.
+    pub fn learned(&self) -> Edges {
+        self.edges.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes over what others have learnt, for transactions that begin from now on.
+    pub fn learn(&self, edges: &Edges) {
+        self.edges.lock().unwrap_or_else(PoisonError::into_inner).absorb(edges);
+    }
 }
 
 /// The remedies that are on; none by default.

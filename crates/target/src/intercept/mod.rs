@@ -2,6 +2,7 @@
 //!
 //! A seccomp filter turns each `connect` into a question, which a thread of ours answers: either the call goes on, or
 //! the same socket is connected to the gateway. It works for static binaries, too, for it is the kernel that asks.
+//! A filter stays as long as its processes: for those that outlive us a process of ours stays, which lets all calls go on.
 //! Not covered: 32-bit programs, io_uring, and TCP's fast open, which connect without `connect`.
 
 mod sys;
@@ -131,8 +132,10 @@ impl Interception {
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let seen = Arc::default();
         let mut answering = Answering { listener, stopped: stop, lead, seen: Arc::clone(&seen) };
-        let thread =
-            thread::Builder::new().name("onetrip-redirect".into()).spawn(move || answering.answer_all())?;
+        let thread = thread::Builder::new().name("onetrip-redirect".into()).spawn(move || {
+            answering.answer_all();
+            answering.leave();
+        })?;
         Ok(Interceptor { thread, stop: stopped, seen })
     }
 
@@ -164,7 +167,8 @@ impl Interceptor {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Stops answering. What still runs of the program cannot connect any more: `connect` fails with ENOSYS.
+    /// Stops leading. What still runs of the program connects where it says from now on: a process that we leave behind
+    /// lets it, and ends with the last of them.
     pub fn stop(self) -> BTreeMap<Destination, Count> {
         let seen = self.seen();
         drop(self.stop);
@@ -195,10 +199,22 @@ impl Answering {
             if !stopped.is_empty() || !asked.contains(PollFlags::IN) {
                 return; // told to stop, or nobody is left who could ask
             }
-            if let Ok(question) = sys::receive(&self.listener) {
+            if let Ok(question) = sys::receive(self.listener.as_fd()) {
                 let reply = self.decide(&question).unwrap_or(Reply::GoOn);
-                sys::reply(&self.listener, &question, reply);
+                sys::reply(self.listener.as_fd(), &question, reply);
             }
+        }
+    }
+
+    /// Leaves a process behind for those of the program that are still there, if any: without a listener their calls
+    /// would fail with ENOSYS.
+    fn leave(&self) {
+        let mut polled = [PollFd::new(&self.listener, PollFlags::IN)];
+        let is_over = poll(&mut polled, Some(&rustix::event::Timespec::default())).is_ok()
+            && polled[0].revents().contains(PollFlags::HUP);
+        if !is_over {
+            // No process can be had: nobody is left to tell, for the program has ended.
+            let _ = sys::leave_behind(&self.listener);
         }
     }
 
@@ -206,7 +222,7 @@ impl Answering {
     fn decide(&mut self, question: &Question) -> Option<Reply> {
         let address = read_address(question)?;
         let destination = destination(&address)?;
-        if !sys::is_asked(&self.listener, question) {
+        if !sys::is_asked(self.listener.as_fd(), question) {
             return None;
         }
         let socket = take_descriptor(question)?;

@@ -1,5 +1,6 @@
 //! What the kernel offers for intercepting `connect`, for which there is no safe wrapper: a seccomp filter that asks
-//! us, and the three calls that serve its questions. `seccomp_unotify(2)` is the reference.
+//! us, the three calls that serve its questions, and a process that does so after us. `seccomp_unotify(2)` is the
+//! reference.
 
 #![allow(unsafe_code)]
 
@@ -19,6 +20,8 @@ const ARCHITECTURE: u32 = 0;
 
 /// Only a fatal signal ends a question that we have read (Linux 5.19).
 const FLAG_WAIT_KILLABLE_RECV: libc::c_ulong = 1 << 5;
+/// Descriptors that are closed one by one where the kernel cannot close a range of them.
+const CLOSED_MAX: i32 = 65_536;
 /// What a program that could not be confined sends instead of a listener.
 const FAILED: &[u8] = b"F";
 const DONE: &[u8] = b"D";
@@ -130,7 +133,7 @@ fn install() -> io::Result<OwnedFd> {
 }
 
 /// The next question. The kernel says `ENOENT` for one whose thread died meanwhile.
-pub(super) fn receive(listener: &OwnedFd) -> io::Result<Question> {
+pub(super) fn receive(listener: BorrowedFd<'_>) -> io::Result<Question> {
     // SAFETY: all bits zero are a valid value of this plain structure, and the kernel wants it so.
     let mut question: libc::seccomp_notif = unsafe { zeroed() };
     // SAFETY: the request's number says how large the structure is that the kernel writes, and ours is as large.
@@ -145,13 +148,13 @@ pub(super) fn receive(listener: &OwnedFd) -> io::Result<Question> {
 }
 
 /// Whether the thread still waits. What was read of its memory was its own only if it does.
-pub(super) fn is_asked(listener: &OwnedFd, question: &Question) -> bool {
+pub(super) fn is_asked(listener: BorrowedFd<'_>, question: &Question) -> bool {
     // SAFETY: the kernel reads eight bytes at the pointer, which is a live u64.
     unsafe { libc::ioctl(listener.as_raw_fd(), number(2, 1, size_of::<u64>()), &raw const question.id) == 0 }
 }
 
 /// Answers. That nobody waits any more is no error.
-pub(super) fn reply(listener: &OwnedFd, question: &Question, reply: Reply) {
+pub(super) fn reply(listener: BorrowedFd<'_>, question: &Question, reply: Reply) {
     let (error, flags) = match reply {
         Reply::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
         Reply::Done(error) => (-error, 0),
@@ -165,6 +168,56 @@ pub(super) fn reply(listener: &OwnedFd, question: &Question, reply: Reply) {
             &raw mut answer,
         )
     };
+}
+
+/// Starts a process that lets every call go on until nobody is left who could ask, which the kernel tells since Linux
+/// 5.9. It keeps nothing of ours open, so that whoever waits for the end of our output does not wait for it.
+pub(super) fn leave_behind(listener: &OwnedFd) -> io::Result<()> {
+    // SAFETY: other threads do not exist in the child, whatever they held stays locked: it makes system calls alone,
+    // neither allocates nor unwinds, and never returns.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => let_all_go_on(listener.as_raw_fd()),
+        _ => Ok(()),
+    }
+}
+
+/// The life of the process that is left behind.
+fn let_all_go_on(listener: i32) -> ! {
+    // SAFETY: none of these calls takes memory of ours but the name, which is static and ends with a zero. What was open
+    // is closed under owners that this process never comes back to. The signals whose handlers we had end it again, but
+    // for the end of its terminal.
+    unsafe {
+        libc::dup2(listener, 0);
+        if libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0) != 0 {
+            (1..CLOSED_MAX).for_each(|fd| _ = libc::close(fd));
+        }
+        libc::setsid();
+        libc::chdir(c"/".as_ptr());
+        libc::prctl(libc::PR_SET_NAME, c"onetrip-left".as_ptr());
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        libc::signal(libc::SIGHUP, libc::SIG_IGN);
+    }
+    loop {
+        let mut polled = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel reads and writes one structure at the pointer, which is live.
+        let answer = unsafe { libc::poll(&raw mut polled, 1, -1) };
+        let is_interrupted = answer < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if is_interrupted {
+            continue;
+        }
+        if answer < 0 || polled.revents & libc::POLLIN == 0 {
+            // SAFETY: ends this process without what we had registered for our own end.
+            unsafe { libc::_exit(0) }
+        }
+        // SAFETY: it was made the listener above, and stays open as long as this process.
+        let listener = unsafe { BorrowedFd::borrow_raw(0) };
+        if let Ok(question) = receive(listener) {
+            reply(listener, &question, Reply::GoOn);
+        }
+    }
 }
 
 /// The number of seccomp's ioctl, as `_IOC` makes it: 1 writes, 3 reads and writes.
