@@ -4,8 +4,8 @@
 //!
 //! ```text
 //!  alone    SHOW transaction_isolation, Sync                             behind the unit that is to be judged by it
-//!  between  BEGIN …; SET LOCAL …; question …, Sync; ROLLBACK, Sync       outside of the program's transactions
-//!  within   SAVEPOINT s; SET LOCAL …; question …, Sync; ROLLBACK TO s; RELEASE s, Sync
+//!  between  BEGIN …; SET LOCAL …; question …, SET LOCAL …, Sync; ROLLBACK, Sync       outside of the program's transactions
+//!  within   SAVEPOINT s; SET LOCAL …; question …, SET LOCAL …, Sync; ROLLBACK TO s; RELEASE s, Sync
 //! ```
 //!
 //! The settings of the program's session do not reach a question: it runs at READ COMMITTED, waits for no lock, is not
@@ -32,6 +32,8 @@ pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
 const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
 /// First of all, so that the next statement is not compiled.
 const NO_JIT: &str = "SET LOCAL jit TO off";
+/// Last of all, so that the end is not ended by the limit of the questions; an error takes that back as well.
+const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
 /// Statements of a group.
 const STATEMENTS_MAX: usize = 16;
 
@@ -167,6 +169,7 @@ impl Session {
         for (number, Asked { text, parameter, .. }) in (0..).zip(asked.iter().take(STATEMENTS_MAX)) {
             self.put_question(number, text, parameter.as_deref());
         }
+        self.put_question(FRAME, NO_LIMIT, None);
         self.put_inquiry_sync();
         for text in &ends {
             self.put_question(FRAME, text, None);

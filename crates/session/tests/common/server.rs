@@ -352,7 +352,7 @@ impl Server {
         if text == "SHOW transaction_isolation" {
             return one(&[self.level]);
         }
-        if text == "SET LOCAL jit TO off" {
+        if ["SET LOCAL jit TO off", "SET LOCAL statement_timeout TO 0"].contains(&text) {
             return Some(Vec::new());
         }
         if let Some(question) = SessionQuestion::of_sql(text) {
