@@ -3,7 +3,7 @@
 export CARGO ?= $(CURDIR)/scripts/cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test test-dist lint bench lab prove faults fuzz build dist clean
+.PHONY: demo test test-dist lint bench lab prove faults soak fuzz build dist clean
 
 build:
 	@scripts/setup build
@@ -49,9 +49,16 @@ prove:
 faults:
 	@scripts/setup test
 	$(CARGO) test --locked -p onetrip-session --test bounds
-	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure
+	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure --test kinds
 	$(CARGO) test --locked -p onetrip-ledger --test trace
 	$(CARGO) test --locked -p onetrip --test run verdicts
+
+# Clients of several kinds on one gateway with remedies on: nothing is lost, nothing grows. SOAK_SECONDS=300 for less.
+SOAK_SECONDS ?= 600
+soak: build
+	@scripts/setup test
+	@scripts/test-python --collect-only -q >/dev/null
+	"$${CARGO_TARGET_DIR:-target}/python-venv/bin/python" scripts/soak --seconds $(SOAK_SECONDS) --onetrip "$${CARGO_TARGET_DIR:-target}/release/onetrip"
 
 # What need not be built by who installs it, into dist/: binaries, packages, wheels, images.
 dist:

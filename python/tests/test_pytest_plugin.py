@@ -86,3 +86,49 @@ def test_a_mark_that_nobody_can_keep_says_so(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n\n@pytest.mark.trips(-1)\ndef test_wrong():\n    pass\n")
     assert "takes numbers of trips" in pytester.runpytest_subprocess().stdout.str()
     assert os.environ.get("ONETRIP_CONTROL") is None
+
+
+PLAIN_TESTS = """
+import psycopg
+import pytest
+
+@pytest.fixture
+def connection():
+    connection = psycopg.connect(autocommit=True)
+    yield connection
+    connection.close()
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_asks(connection, count):
+    for number in range(count):
+        connection.execute("SELECT 1")
+
+def test_asks_nothing():
+    pass
+"""
+
+
+@pytest.mark.usefixtures("where")
+def test_run_brings_a_plugin_where_the_package_is_not_and_shows_each_tests_trips(
+    pytester: pytest.Pytester, command: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As in an environment without the package: only what PYTEST_PLUGINS names is loaded.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    pytester.makepyfile(test_shop=PLAIN_TESTS)
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    shown = pytester.run(command, "run", "--", *tests)
+    assert shown.ret == 0
+    assert "PYTEST_PLUGINS" in shown.stderr.str()
+    for name in ("test_shop.py::test_asks[1]", "test_shop.py::test_asks[4]"):
+        assert name in shown.stderr.str(), "the table of tests is there without being asked for"
+    assert pytester.run(command, "run", "--format", "json", "-o", "report.json", "--", *tests).ret == 0
+    report = json.loads((pytester.path / "report.json").read_text())
+    trips = {scope["label"]: scope["trips"] for scope in report["scopes"]}
+    assert trips["test_shop.py::test_asks[4]"] == trips["test_shop.py::test_asks[1]"] + 3
+    assert not any("asks_nothing" in label for label in trips)
+    budget = pytester.path / "budgets.toml"
+    budget.write_text('[scope."test_shop.py::test_asks[4]"]\ntrips = 3\n')
+    broken = pytester.run(command, "run", "--budget-file", str(budget), "--", *tests)
+    assert broken.ret == 90
+    assert "test_shop.py::test_asks[4]" in broken.stderr.str()

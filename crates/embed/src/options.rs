@@ -18,6 +18,9 @@ pub struct ServeOptions {
     /// Most sessions at a time; one more is refused with SQLSTATE 53300. Each takes a thread and up to
     /// [`Self::cache_kib`] of page cache.
     pub sessions_max: usize,
+    /// How long a client may take from its connection to the end of its login. As many clients as there may be sessions,
+    /// and a few more, can be at it; one more takes the place of the one that has been at it longest.
+    pub login_timeout: Duration,
     /// Longest message that a client may send, and longest value that a row may hold, in bytes.
     pub message_bytes_max: u32,
     /// How long a statement waits for another session's write to end before it fails with SQLSTATE 55P03.
@@ -36,6 +39,7 @@ impl ServeOptions {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             login: Login::Trust,
             sessions_max: 100,
+            login_timeout: Duration::from_secs(60), // PostgreSQL's default
             message_bytes_max: 64 << 20,
             lock_timeout: Duration::from_secs(5),
             durability: Durability::Full,

@@ -1,13 +1,55 @@
 //! What ends a statement before it is done: a cancel request, its timeout, or the limit of a replay.
 //!
-//! SQLite asks every thousand steps of its virtual machine, and `pg_sleep` whenever it is woken.
+//! SQLite asks every thousand steps of its virtual machine, `pg_sleep` whenever it is woken, and functions of ours
+//! that read long values by [`spend`].
 
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::error::{SqlError, SqlResult};
 
 /// Steps of SQLite's virtual machine between two questions.
 pub(crate) const STEPS: i32 = 1_000;
+
+/// Bytes of a value that a function reads between two questions.
+const BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// Who watches over what this thread runs: a session has a thread of its own.
+    static WATCHED: RefCell<Option<Arc<Watch>>> = const { RefCell::new(None) };
+    static BYTES_READ: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Until this is dropped, what this thread runs is watched over.
+pub(crate) struct Watching(());
+
+impl Watching {
+    pub(crate) fn start(watch: Arc<Watch>) -> Self {
+        WATCHED.set(Some(watch));
+        Self(())
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        WATCHED.set(None);
+    }
+}
+
+/// Says that so many more bytes of a value are about to be read; an error where the statement has to end instead.
+#[inline]
+pub(crate) fn spend(bytes: usize) -> SqlResult<()> {
+    let read = BYTES_READ.get().saturating_add(bytes);
+    if read < BYTES {
+        BYTES_READ.set(read);
+        return Ok(());
+    }
+    BYTES_READ.set(0);
+    let must_stop = WATCHED.with_borrow(|watch| watch.as_ref().is_some_and(|watch| watch.must_stop()));
+    if must_stop { Err(SqlError::cancelled()) } else { Ok(()) }
+}
 
 /// Nothing runs, so that nothing can be ended.
 const IDLE: u8 = 0;
@@ -156,6 +198,18 @@ mod tests {
         watch.start();
         watch.limit(None);
         assert!(watch.sleep(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_function_that_reads_long_values_ends_with_its_statement() {
+        let watch = Arc::new(Watch::new(None));
+        let watching = Watching::start(Arc::clone(&watch));
+        watch.start();
+        assert!((0..3).all(|_| spend(BYTES).is_ok()));
+        watch.cancel(|| {});
+        assert_eq!(spend(BYTES).map_err(|error| error.sqlstate), Err(SqlError::CANCELLED));
+        drop(watching);
+        assert!(spend(BYTES).is_ok());
     }
 
     #[test]

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use common::client::{Endpoint, PATIENCE, RawClient, errors};
 use common::messages::*;
 use common::server::{RunningGateway, Server, config, conninfo};
+use common::stub::Stub;
 use common::transcript::{SINGLE_BYTE, Transcript};
 use onetrip_gateway::{Gateway, GatewayConfig};
 use onetrip_ledger::{Analyzer, Mutes, Summary, TraceError, TraceReader};
+use onetrip_target::Conninfo;
 use onetrip_wire::pg::backend;
 
 type Error = (String, String, String);
@@ -368,10 +370,19 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_disk_that_runs_full_ends_the_trace_and_not_the_service() {
+    assert_outlives_a_full_disk(Server::shared().upstream());
+}
+
+#[test]
+fn a_disk_that_runs_full_ends_the_trace_and_not_the_service_of_a_stub() {
+    assert_outlives_a_full_disk(Stub::start().upstream());
+}
+
+fn assert_outlives_a_full_disk(upstream: Conninfo) {
     // Without the right to mount, the start on a full device is tested above.
     let Some(disk) = SmallDisk::mount() else { return };
     let path = disk.0.path().join("small.trace");
-    let gateway = RunningGateway::start(traced(&path));
+    let gateway = RunningGateway::start(GatewayConfig { trace: Some(path.clone()), ..config(upstream) });
     let mut session = Bystander::new(&gateway);
     for number in 0..300 {
         // A template of its own each, of some kilobytes.

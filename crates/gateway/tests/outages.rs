@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use common::client::{Endpoint, PATIENCE, RawClient};
 use common::messages::*;
 use common::server::{RunningGateway, Server, config};
+use common::stub::Stub;
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Outcome};
 use onetrip_ledger::{Mutes, Summary};
+use onetrip_target::Conninfo;
 use onetrip_wire::pg::backend;
 
 fn summary(outcome: Outcome) -> Summary {
@@ -29,11 +31,19 @@ fn pipe(path: &Path) -> fs::File {
 
 #[test]
 fn a_trace_whose_file_blocks_delays_neither_sessions_nor_the_end() {
+    assert_not_delayed(Server::shared().upstream());
+}
+
+#[test]
+fn a_trace_whose_file_blocks_delays_neither_the_sessions_of_a_stub_nor_the_end() {
+    assert_not_delayed(Stub::start().upstream());
+}
+
+fn assert_not_delayed(upstream: Conninfo) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("stuck.trace");
     let reader = pipe(&path); // which is never read
-    let server = Server::shared();
-    let gateway = RunningGateway::start(GatewayConfig { trace: Some(path), ..config(server.upstream()) });
+    let gateway = RunningGateway::start(GatewayConfig { trace: Some(path), ..config(upstream) });
     let mut trips = 0;
     let mut session = RawClient::session(&gateway.endpoint(), "postgres");
     // Far more records than a pipe holds, in statements that all differ, and sessions that end meanwhile.
@@ -95,15 +105,25 @@ fn timers(port: u16, place: usize) -> Vec<u8> {
 
 #[test]
 fn the_kernel_watches_over_both_legs() {
+    let server = Server::start(&["--auth", "trust"]);
+    assert_watched(server.upstream(), server.at.port);
+}
+
+#[test]
+fn the_kernel_watches_over_both_legs_of_a_stub() {
+    let stub = Stub::start();
+    assert_watched(stub.upstream(), stub.port);
+}
+
+fn assert_watched(conninfo: Conninfo, upstream: u16) {
     const LOCAL: usize = 1;
     const REMOTE: usize = 2;
-    let server = Server::start(&["--auth", "trust"]);
-    let gateway = server.gateway();
+    let gateway = RunningGateway::start(config(conninfo));
     let sessions: Vec<_> = (0..5).map(|_| RawClient::session(&gateway.endpoint(), "postgres")).collect();
     let deadline = Instant::now() + PATIENCE;
     // The timer of what was just sent comes before that of keepalive.
     let all = |timers: Vec<u8>| timers.len() == sessions.len() && timers.iter().all(|timer| *timer == 2);
-    let (port, upstream) = (gateway.endpoint().port(), server.at.port);
+    let port = gateway.endpoint().port();
     while !(all(timers(port, LOCAL)) && all(timers(upstream, REMOTE))) {
         assert!(Instant::now() < deadline, "{:?} {:?}", timers(port, LOCAL), timers(upstream, REMOTE));
         thread::sleep(Duration::from_millis(20));

@@ -1,7 +1,7 @@
 //! Verdicts that must not come about by accident, and what a gateway says and does when it ends.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
@@ -87,7 +87,7 @@ fn a_trace_that_is_cut_damaged_or_without_an_end_keeps_no_budget() {
     let (code, said) = judged(&["--trace", trace.to_str().unwrap()], &psql_script(LOOP));
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(fs::metadata(&trace).unwrap().permissions().mode() & 0o777, 0o600);
-    let budget = &["--budget", "trips=1000"];
+    let budget = &["--budget", "trips=1000"][..];
     assert_eq!(reported(&trace, budget).0, Some(0));
 
     let whole = fs::read(&trace).unwrap();
@@ -108,6 +108,35 @@ fn a_trace_that_is_cut_damaged_or_without_an_end_keeps_no_budget() {
     let (code, said, _) = reported(&other, budget);
     assert_eq!(code, Some(91), "{said}");
     assert!(said.contains("damaged"), "{said}");
+    // The one session is in the block that is left out.
+    let allowed = |kin: &[&str]| reported(&other, &[budget, kin].concat()).0;
+    assert_eq!(allowed(&["--allow-no-connections"]), Some(91));
+    assert_eq!(allowed(&["--allow-no-connections", "--allow-loss"]), Some(0));
+}
+
+#[test]
+fn a_run_whose_trace_is_not_whole_keeps_no_budget_unless_that_is_allowed() {
+    let directory = tempfile::tempdir().unwrap();
+    // Each is open for both, as an end alone would wait for the other; nobody reads it.
+    let pipe = |name: &str| {
+        let pipe = directory.path().join(name);
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let ends = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        (pipe.to_str().unwrap().to_owned(), ends)
+    };
+    // More than a pipe holds, and no two alike.
+    let script = "x=$(printf '%04000d' 0); \
+        for number in $(seq 60); do echo \"SELECT 1 AS \\\"c${number}_$x\\\";\"; done | psql -qAt";
+    let (path, _ends) = pipe("first");
+    let (code, said) = judged(&["--trace", &path, "--budget", "trips=1000"], script);
+    assert_eq!(code, Some(91), "{said}");
+    assert!(said.contains("the trace does not hold the whole run"), "{said}");
+    let (path, _ends) = pipe("second");
+    let (code, said) = judged(&["--trace", &path, "--budget", "trips=1000", "--allow-loss"], script);
+    assert_eq!(code, Some(0), "{said}");
+    // What was seen breaks a limit all the same.
+    let (path, _ends) = pipe("third");
+    assert_eq!(judged(&["--trace", &path, "--budget", "work-trips=1", "--allow-loss"], script).0, Some(90));
 }
 
 #[test]
@@ -251,4 +280,27 @@ fn settings_that_the_gateway_does_not_keep_are_refused_by_name() {
         assert_eq!(done.status.code(), Some(125), "{}", text(&done.stderr));
         assert!(text(&done.stderr).contains(word), "{}", text(&done.stderr));
     }
+}
+
+#[test]
+fn strangers_at_the_port_do_not_hide_what_is_told_after_them() {
+    let (mut child, port, mut lines) = gateway(&["--upstream", "postgres://u@127.0.0.1:1/d"]);
+    for _ in 0..25 {
+        let mut stranger = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        stranger.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        // Its end: the gateway has told of it by then, or left it out.
+        let _ = stranger.read_to_end(&mut Vec::new());
+    }
+    let done = psql(Command::new("psql"), port.parse().unwrap()).args(["-c", "SELECT 1"]).output().unwrap();
+    assert!(text(&done.stderr).contains("cannot reach the database"), "{}", text(&done.stderr));
+    child.kill().unwrap();
+    let mut log = String::new();
+    lines.read_to_string(&mut log).unwrap();
+    child.wait().unwrap();
+    let told: Vec<&str> =
+        log.lines().filter(|line| line.contains("connection to server at 127.0.0.1:1 failed")).collect();
+    assert_eq!(told.len(), 1, "{log}");
+    assert!(told[0].contains("127.0.0.1:") && told[0].contains("connection 26"), "{log}");
+    let strangers = log.lines().filter(|line| line.contains("connection") && !told.contains(line)).count();
+    assert!((1..25).contains(&strangers), "they are limited: {log}");
 }

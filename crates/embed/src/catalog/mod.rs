@@ -162,7 +162,7 @@ mod tests {
             "shop".to_owned(),
             1,
             crate::session::Settings::new("ann"),
-            crate::watch::Watch::new(None),
+            std::sync::Arc::new(crate::watch::Watch::new(None)),
         ));
         crate::functions::register(&connection, &facts).unwrap();
         connection

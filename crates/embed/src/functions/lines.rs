@@ -11,8 +11,9 @@ use crate::error::SqlError;
 use crate::types::{Base, SqlType};
 use crate::value::{Stored, read_text};
 
-/// Bytes of lines that may wait.
+/// Bytes of lines that may wait, and what each takes besides its text.
 const WAITING_BYTES_MAX: usize = 16 << 20;
+const LINE_BYTES: usize = 64;
 
 /// Lines that wait for the client.
 #[derive(Debug, Default)]
@@ -23,20 +24,25 @@ struct Lines {
 
 impl Lines {
     fn put(&mut self, line: String) -> Result<(), SqlError> {
-        if self.bytes + line.len() > WAITING_BYTES_MAX {
+        if self.bytes + cost(&line) > WAITING_BYTES_MAX {
             let limit = WAITING_BYTES_MAX >> 20;
             return Err(SqlError::new("54000", format!("lines of more than {limit} MiB wait for get_line")));
         }
-        self.bytes += line.len();
+        self.bytes += cost(&line);
         self.waiting.push_back(line);
         Ok(())
     }
 
     fn take(&mut self) -> Option<String> {
         let line = self.waiting.pop_front()?;
-        self.bytes -= line.len();
+        self.bytes -= cost(&line);
         Some(line)
     }
+}
+
+/// What a line takes: empty ones take memory too.
+fn cost(line: &str) -> usize {
+    line.len() + LINE_BYTES
 }
 
 pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
@@ -80,7 +86,7 @@ mod tests {
         let mut lines = Lines::default();
         lines.put("one".into()).unwrap();
         lines.put("two".into()).unwrap();
-        assert_eq!((lines.take().as_deref(), lines.bytes), (Some("one"), 3));
+        assert_eq!((lines.take().as_deref(), lines.bytes), (Some("one"), cost("two")));
         let error = lines.put("x".repeat(WAITING_BYTES_MAX)).unwrap_err();
         assert_eq!(error.sqlstate, "54000");
         assert_eq!((lines.take().as_deref(), lines.take()), (Some("two"), None));

@@ -18,7 +18,7 @@ pub(crate) struct SessionFacts {
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) process_id: u32,
-    pub(crate) watch: Watch,
+    pub(crate) watch: Arc<Watch>,
     settings: Mutex<Settings>,
 }
 
@@ -28,7 +28,7 @@ impl SessionFacts {
         database: String,
         process_id: u32,
         settings: Settings,
-        watch: Watch,
+        watch: Arc<Watch>,
     ) -> Self {
         Self {
             transaction_start: AtomicI64::new(now_micros()),

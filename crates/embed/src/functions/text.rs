@@ -1,12 +1,15 @@
 //! Text: patterns, parts, padding, and arrays as text.
 
+use std::collections::HashMap;
+use std::str::Chars;
+
 use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 
-use super::{Outcome, Registry, integer_arg, or_null, owned, text_arg};
+use super::{Outcome, Registry, integer_arg, or_null, text_arg};
 use crate::error::{SqlError, SqlResult};
-use crate::types::{Base, SqlType};
-use crate::value::{Stored, read_text};
+use crate::value::{Json, JsonElements, Stored};
+use crate::watch::spend;
 
 /// Longest text that padding and repeating make, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -15,7 +18,7 @@ pub(super) fn register(registry: &Registry<'_>) -> rusqlite::Result<()> {
     registry.pure("onetrip_regex", 3, regex)?;
     registry.pure("onetrip_ilike", 2, |context| {
         let (text, pattern) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
-        Ok(Stored::Integer(i64::from(is_like(&text.to_lowercase(), &pattern.to_lowercase()))))
+        Ok(Stored::Integer(i64::from(is_like(&text.to_lowercase(), &pattern.to_lowercase())?)))
     })?;
     registry.pure("onetrip_position", 2, |context| {
         let (part, text) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
@@ -83,12 +86,18 @@ fn register_characters(registry: &Registry<'_>) -> rusqlite::Result<()> {
     registry.pure("translate", 3, |context| {
         let text = or_null!(text_arg(context, 0));
         let (from, to) = (or_null!(text_arg(context, 1)), or_null!(text_arg(context, 2)));
-        let to: Vec<char> = to.chars().collect();
-        let moved = |character: char| match from.chars().position(|from| from == character) {
-            None => Some(character),
-            Some(index) => to.get(index).copied(),
-        };
-        Ok(Stored::OwnedText(text.chars().filter_map(moved).collect()))
+        let (mut moves, mut to) = (HashMap::new(), to.chars());
+        for character in from.chars() {
+            spend(1)?;
+            let becomes = to.next();
+            moves.entry(character).or_insert(becomes); // the first one counts
+        }
+        let mut out = String::new();
+        for character in text.chars() {
+            spend(1)?;
+            out.extend(moves.get(&character).copied().unwrap_or(Some(character)));
+        }
+        Ok(Stored::OwnedText(out))
     })
 }
 
@@ -98,24 +107,33 @@ fn register_arrays(registry: &Registry<'_>) -> rusqlite::Result<()> {
             let json = or_null!(text_arg(context, 0));
             let separator = or_null!(text_arg(context, 1));
             let null = if context.len() > 2 { text_arg(context, 2)? } else { None };
-            let elements = elements_of(&json)?;
-            let shown: Vec<_> =
-                elements.iter().filter_map(|element| element.as_deref().or(null.as_deref())).collect();
-            Ok(Stored::OwnedText(shown.join(&separator)))
+            let (mut elements, mut out, mut is_first) = (JsonElements::of_texts(&json)?, String::new(), true);
+            while let Some(element) = elements.next_text()? {
+                let Some(shown) = element.as_deref().or(null.as_deref()) else { continue };
+                if !std::mem::take(&mut is_first) {
+                    out.push_str(&separator);
+                }
+                out.push_str(shown);
+                bounded(out.len())?;
+            }
+            Ok(Stored::OwnedText(out))
         })?;
     }
     registry.pure("onetrip_element", 2, |context| {
         let json = or_null!(text_arg(context, 0));
         let index = or_null!(integer_arg(context, 1));
-        let mut elements = elements_of(&json)?;
-        let index = usize::try_from(index - 1).ok().filter(|index| *index < elements.len());
-        match index.and_then(|index| elements.swap_remove(index)) {
-            None => Ok(Stored::Null),
-            // Numbers stay numbers, so that they compare as such.
-            Some(element) => {
-                Ok(element.parse().map_or_else(|_| Stored::OwnedText(element.clone()), Stored::Integer))
+        let mut elements = JsonElements::of_texts(&json)?;
+        let (mut number, mut found) = (0, None);
+        while let Some(element) = elements.next_text()? {
+            number += 1;
+            if number == index {
+                found = element;
             }
         }
+        // Numbers stay numbers, so that they compare as such.
+        Ok(found.map_or(Stored::Null, |element| {
+            element.parse().map_or_else(|_| Stored::OwnedText(element.clone()), Stored::Integer)
+        }))
     })?;
     registry.pure("onetrip_array_concat", 2, |context| {
         let (left, right) = (text_arg(context, 0)?, text_arg(context, 1)?);
@@ -132,27 +150,31 @@ fn register_arrays(registry: &Registry<'_>) -> rusqlite::Result<()> {
     })?;
     for (name, arity) in [("array_length", 2), ("array_upper", 2), ("cardinality", 1)] {
         registry.pure(name, arity, move |context| {
-            let count = elements_of(&or_null!(text_arg(context, 0)))?.len() as i64;
+            let count = count_of(&or_null!(text_arg(context, 0)))?;
             Ok(if count == 0 && name != "cardinality" { Stored::Null } else { Stored::Integer(count) })
         })?;
     }
     registry.pure("array_lower", 2, |context| {
-        let count = elements_of(&or_null!(text_arg(context, 0)))?.len();
+        let count = count_of(&or_null!(text_arg(context, 0)))?;
         Ok(if count == 0 { Stored::Null } else { Stored::Integer(1) })
     })?;
     registry.pure("string_to_array", 2, |context| {
         let (text, separator) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
-        let quoted: Vec<_> = text
-            .split(&*separator)
-            .map(|part| format!("\"{}\"", part.replace('\\', "\\\\").replace('"', "\\\"")))
-            .collect();
-        let array = format!("{{{}}}", quoted.join(","));
-        Ok(owned(read_text(SqlType::array_of(Base::Text), &array)?.as_ref()))
+        let mut json = Json::new();
+        for part in text.split(&*separator) {
+            json.put_text(part)?;
+            bounded(json.len())?;
+        }
+        Ok(Stored::OwnedText(json.finish()))
     })
 }
 
-fn elements_of(json: &str) -> SqlResult<Vec<Option<String>>> {
-    crate::value::json_array_elements(json)
+fn count_of(json: &str) -> SqlResult<i64> {
+    let (mut elements, mut count) = (JsonElements::of_texts(json)?, 0);
+    while elements.next_text()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
 }
 
 fn regex(context: &Context<'_>) -> Outcome {
@@ -178,50 +200,35 @@ fn regex(context: &Context<'_>) -> Outcome {
 }
 
 /// LIKE with `%`, `_` and backslash; linear in text times pattern.
-fn is_like(text: &str, pattern: &str) -> bool {
-    #[derive(PartialEq)]
-    enum Part {
-        Any,
-        One,
-        Literal(char),
-    }
-    let mut parts = Vec::new();
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        parts.push(match character {
-            '%' => Part::Any,
-            '_' => Part::One,
-            '\\' => Part::Literal(characters.next().unwrap_or('\\')),
-            other => Part::Literal(other),
-        });
-    }
-    let text: Vec<char> = text.chars().collect();
-    let (mut at, mut part, mut retry) = (0, 0, None);
-    while at < text.len() {
-        match parts.get(part) {
-            Some(Part::Any) => {
-                part += 1;
-                retry = Some((at, part));
-            }
-            Some(Part::One) => {
-                at += 1;
-                part += 1;
-            }
-            Some(Part::Literal(character)) if *character == text[at] => {
-                at += 1;
-                part += 1;
-            }
-            _ => match retry {
-                None => return false,
-                Some((start, after_any)) => {
-                    at = start + 1;
-                    part = after_any;
-                    retry = Some((at, part));
-                }
-            },
+fn is_like(text: &str, pattern: &str) -> SqlResult<bool> {
+    let (mut text, mut pattern) = (text.chars(), pattern.chars());
+    // Where to go on once the last `%` has taken one more character.
+    let mut retry: Option<(Chars<'_>, Chars<'_>)> = None;
+    loop {
+        spend(1)?;
+        let (text_here, mut behind) = (text.clone(), pattern.clone());
+        let wanted = behind.next();
+        if wanted == Some('%') {
+            retry = Some((text_here, behind.clone()));
+            pattern = behind;
+            continue;
         }
+        let Some(character) = text.next() else {
+            return Ok(wanted.is_none());
+        };
+        let matches = match wanted {
+            Some('_') => true,
+            Some('\\') => behind.next().unwrap_or('\\') == character,
+            wanted => wanted == Some(character),
+        };
+        if matches {
+            pattern = behind;
+            continue;
+        }
+        let Some((start, after_any)) = &mut retry else { return Ok(false) };
+        start.next();
+        (text, pattern) = (start.clone(), after_any.clone());
     }
-    parts[part..].iter().all(|part| *part == Part::Any)
 }
 
 fn substring(context: &Context<'_>) -> Outcome {
@@ -280,14 +287,23 @@ fn initcap(text: &str) -> String {
 fn split_part(context: &Context<'_>) -> Outcome {
     let (text, separator) = (or_null!(text_arg(context, 0)), or_null!(text_arg(context, 1)));
     let number = or_null!(integer_arg(context, 2));
-    let parts: Vec<&str> = if separator.is_empty() { vec![&text] } else { text.split(&*separator).collect() };
+    let mut count = 1;
+    if !separator.is_empty() && number < 0 {
+        // From the front, as parts found from the end can be others.
+        count = text.matches(&*separator).count() as i64 + 1;
+    }
     let index = match number {
         0 => return Err(SqlError::new("22023", "field position must not be zero")),
-        number if number < 0 => parts.len() as i64 + number,
+        number if number < 0 => count.saturating_add(number),
         number => number - 1,
     };
-    let part = usize::try_from(index).ok().and_then(|index| parts.get(index));
-    Ok(Stored::OwnedText(part.copied().unwrap_or_default().to_owned()))
+    let index = usize::try_from(index).ok();
+    let part = match index {
+        Some(index) if !separator.is_empty() => text.split(&*separator).nth(index),
+        Some(0) => Some(&*text),
+        _ => None,
+    };
+    Ok(Stored::OwnedText(part.unwrap_or_default().to_owned()))
 }
 
 #[cfg(test)]
@@ -296,13 +312,13 @@ mod tests {
 
     #[test]
     fn like_patterns_match_as_in_sql() {
-        assert!(is_like("abc", "a%"));
-        assert!(is_like("abc", "%b%"));
-        assert!(is_like("a%c", "a\\%c"));
-        assert!(!is_like("abc", "a\\%c"));
-        assert!(is_like("abc", "a_c"));
-        assert!(!is_like("abc", "a_"));
-        assert!(is_like("", "%"));
-        assert!(is_like("aaaaaaaaaaaaaaaaab", "%a%a%a%a%b"));
+        assert!(is_like("abc", "a%").unwrap());
+        assert!(is_like("abc", "%b%").unwrap());
+        assert!(is_like("a%c", "a\\%c").unwrap());
+        assert!(!is_like("abc", "a\\%c").unwrap());
+        assert!(is_like("abc", "a_c").unwrap());
+        assert!(!is_like("abc", "a_").unwrap());
+        assert!(is_like("", "%").unwrap());
+        assert!(is_like("aaaaaaaaaaaaaaaaab", "%a%a%a%a%b").unwrap());
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onetrip_wire::pg::{BackendKeyData, Severity, TransactionStatus, encode_ready_for_query};
 use rusqlite::Connection;
@@ -18,10 +18,7 @@ use crate::error::SqlError;
 use crate::functions::{self, SessionFacts};
 use crate::options::{Login, ServeOptions};
 use crate::session::{Common, Flow, Output, Session};
-use crate::watch::{STEPS, Watch};
-
-/// PostgreSQL's default for the time a client has to log in.
-const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
+use crate::watch::{STEPS, Watch, Watching};
 
 /// What all connections of a server share.
 pub(super) struct Context {
@@ -52,6 +49,23 @@ pub(super) struct Ends<'s> {
     pub(super) sink: &'s mut dyn Write,
 }
 
+/// Reads from a client that has to be known by a deadline, however it cuts what it says into pieces.
+struct LoginReader<'s> {
+    stream: &'s TcpStream,
+    deadline: Instant,
+}
+
+impl Read for LoginReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left < Duration::from_millis(1) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
 /// Serves a connection until it ends. An error of the socket ends it too, and there is nobody to tell.
 pub(super) fn run(context: &Context, stream: &TcpStream, ticket: &Ticket) {
     let _ = serve(context, stream, ticket);
@@ -61,12 +75,14 @@ pub(super) fn run(context: &Context, stream: &TcpStream, ticket: &Ticket) {
 fn serve(context: &Context, stream: &TcpStream, ticket: &Ticket) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(LOGIN_TIMEOUT))?;
-    let (mut source, mut sink) = (EagerReader::new(stream, &context.awake), stream);
-    let mut ends = Ends { source: &mut source, sink: &mut sink };
+    let mut sink = stream;
     let mut input = Input::new();
+    let mut source = LoginReader { stream, deadline: Instant::now() + context.options.login_timeout };
+    let mut ends = Ends { source: &mut source, sink: &mut sink };
     let Some(client) = startup::run(context, &mut ends, &mut input)? else { return Ok(()) };
     stream.set_read_timeout(None)?;
+    let mut source = EagerReader::new(stream, &context.awake);
+    let ends = Ends { source: &mut source, sink: &mut sink };
     match database::open(&context.options, false) {
         Ok(connection) => with_connection(context, ends, ticket, &mut input, client, &connection),
         Err(error) => {
@@ -84,7 +100,8 @@ pub(super) fn with_connection(
     client: Client,
     connection: &Connection,
 ) -> io::Result<()> {
-    let watch = Watch::new(context.looks_max);
+    let watch = Arc::new(Watch::new(context.looks_max));
+    let _watching = Watching::start(Arc::clone(&watch));
     let facts =
         Arc::new(SessionFacts::new(client.user, client.database, ticket.number(), client.settings, watch));
     let watched = Arc::clone(&facts);

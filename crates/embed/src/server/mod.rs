@@ -22,9 +22,6 @@ use crate::options::ServeOptions;
 use connection::Context;
 pub use replay::replay;
 
-/// Connections that are told "too many clients" before more are dropped unheard.
-const REFUSED_AT_ONCE_MAX: usize = 16;
-
 /// Stack of a session's thread, which the deepest statement fits in even without optimization. Memory is taken only
 /// for what is used of it.
 const STACK_BYTES: usize = 32 << 20;
@@ -56,7 +53,7 @@ impl Shutdown {
         Ok(Self { event: Arc::new(event) })
     }
 
-    /// Asks [`serve`] to end; it does once its connections are closed.
+    /// Asks [`serve`] to end; it does once its connections are closed, which takes a few seconds at most.
     pub fn stop(&self) {
         // Fails only when the counter is full, and then the server is being told already.
         let _ = rustix::io::write(&*self.event, &1u64.to_ne_bytes());
@@ -103,7 +100,7 @@ fn accept_all(listener: &TcpListener, shutdown: &Shutdown, context: &Arc<Context
         }
         match listener.accept() {
             Ok((stream, _)) => {
-                if context.registry.thread_count() < context.options.sessions_max + REFUSED_AT_ONCE_MAX {
+                if context.registry.has_room() {
                     start_thread(stream, context);
                 }
             }

@@ -1,14 +1,24 @@
 //! Who is connected, and how to interrupt or close each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rusqlite::InterruptHandle;
 
 use super::ServeStats;
 use crate::functions::SessionFacts;
+
+/// Places for logins beyond those that can become sessions: whoever has them is told "too many clients".
+const LOGINS_BEYOND_SESSIONS: usize = 16;
+
+/// Connections that are closed and whose threads have not ended yet, before more are dropped unheard.
+const LEAVING_MAX: usize = 16;
+
+/// How long a stop waits for what runs: SQLite cannot be interrupted within one step.
+const STOP_MAX: Duration = Duration::from_secs(5);
 
 /// All connections of a server.
 pub(super) struct Registry {
@@ -16,6 +26,7 @@ pub(super) struct Registry {
     /// Told when a connection ends.
     ended: Condvar,
     sessions_max: usize,
+    logins_max: usize,
     connections: AtomicU64,
     sessions: AtomicU64,
     messages: AtomicU64,
@@ -26,6 +37,17 @@ struct Entries {
     by_number: HashMap<u32, Entry>,
     last_number: u32,
     session_count: usize,
+    /// Connections before login, the oldest first.
+    logins: VecDeque<u32>,
+}
+
+impl Entries {
+    fn leave_login(&mut self, number: u32) {
+        // Logins are short: it is one of the last.
+        if let Some(index) = self.logins.iter().rposition(|login| *login == number) {
+            self.logins.remove(index);
+        }
+    }
 }
 
 struct Entry {
@@ -53,6 +75,7 @@ impl Registry {
             entries: Mutex::default(),
             ended: Condvar::new(),
             sessions_max,
+            logins_max: sessions_max + LOGINS_BEYOND_SESSIONS,
             connections: AtomicU64::new(0),
             sessions: AtomicU64::new(0),
             messages: AtomicU64::new(0),
@@ -63,11 +86,13 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn thread_count(&self) -> usize {
-        self.lock().by_number.len()
+    /// Whether there is a thread for one more connection.
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().by_number.len() < self.sessions_max + self.logins_max + LEAVING_MAX
     }
 
-    /// Notes a connection until its ticket is dropped.
+    /// Notes a connection until its ticket is dropped. Where too many are before their login, the oldest of them ends: its
+    /// client has had the most time, and others would wait for a client that says nothing.
     pub(super) fn enter(self: &Arc<Self>, stream: Option<TcpStream>) -> Ticket {
         self.connections.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.lock();
@@ -77,6 +102,15 @@ impl Registry {
                 break entries.last_number;
             }
         };
+        if entries.logins.len() >= self.logins_max {
+            let oldest = entries.logins.pop_front();
+            let stream = oldest.and_then(|oldest| entries.by_number.get(&oldest)?.stream.as_ref());
+            if let Some(stream) = stream {
+                // It may be closed already.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        entries.logins.push_back(number);
         entries.by_number.insert(number, Entry { stream, session: None });
         Ticket { registry: Arc::clone(self), number }
     }
@@ -90,10 +124,11 @@ impl Registry {
         }
     }
 
-    /// Closes all connections and waits until their threads have ended.
+    /// Closes all connections and waits until their threads have ended, or for [`STOP_MAX`].
     pub(super) fn close_all(&self) {
+        let start = Instant::now();
         let mut entries = self.lock();
-        while !entries.by_number.is_empty() {
+        while !entries.by_number.is_empty() && start.elapsed() < STOP_MAX {
             for entry in entries.by_number.values() {
                 if let Some(session) = &entry.session {
                     session.cancel();
@@ -103,7 +138,7 @@ impl Registry {
                     let _ = stream.shutdown(Shutdown::Both);
                 }
             }
-            let pause = std::time::Duration::from_millis(20);
+            let pause = Duration::from_millis(20);
             entries = self.ended.wait_timeout(entries, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -140,6 +175,7 @@ impl Ticket {
             return None;
         }
         entries.session_count += 1;
+        entries.leave_login(self.number);
         if let Some(entry) = entries.by_number.get_mut(&self.number) {
             entry.session = Some(session);
         }
@@ -164,7 +200,10 @@ impl Drop for RunningSession<'_> {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.registry.lock().by_number.remove(&self.number);
+        let mut entries = self.registry.lock();
+        entries.by_number.remove(&self.number);
+        entries.leave_login(self.number);
+        drop(entries);
         self.registry.ended.notify_all();
     }
 }

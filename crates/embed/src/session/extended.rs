@@ -7,7 +7,7 @@ use onetrip_wire::pg::{Bind, Execute, Parse, StatementOrPortal, backend, frame};
 use super::output::Output;
 use super::portal::{Portal, put_description, text_columns};
 use super::prepared::Prepared;
-use super::{Failure, PORTALS_MAX, STATEMENTS_MAX, Session, ends_transaction};
+use super::{Failure, Session, ends_transaction};
 use crate::error::{SqlError, SqlResult};
 use crate::sql::{OutputColumn, Statement, Utility};
 use crate::types::SqlType;
@@ -44,15 +44,7 @@ impl<'c> Session<'c> {
             self.unnamed_statement = Some(prepared);
             return Ok(());
         }
-        if self.statements.contains_key(name) {
-            let name = String::from_utf8_lossy(name);
-            return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
-        }
-        if self.statements.len() >= STATEMENTS_MAX {
-            return Err(SqlError::new("53000", "too many prepared statements"));
-        }
-        self.statements.insert(name.to_vec(), prepared);
-        Ok(())
+        self.statements.insert(name, prepared)
     }
 
     pub(super) fn find_statement(&self, name: &[u8]) -> SqlResult<Rc<Prepared<'c>>> {
@@ -76,11 +68,9 @@ impl<'c> Session<'c> {
             if let Some(portal) = self.unnamed_portal.take() {
                 self.spare_formats = portal.close();
             }
-        } else if self.portals.contains_key(bind.portal) {
-            let name = String::from_utf8_lossy(bind.portal);
-            return Err(SqlError::new("42P03", format!("cursor \"{name}\" already exists")).into());
-        } else if self.portals.len() >= PORTALS_MAX {
-            return Err(SqlError::new("53000", "too many portals").into());
+        } else {
+            let values: usize = bind.parameters.iter().flatten().map(<[u8]>::len).sum();
+            self.check_portals(bind.portal, prepared.bytes + values)?;
         }
         let mut portal = self.open_portal(prepared)?;
         if let Err(error) = portal.bind(bind) {
@@ -193,7 +183,7 @@ impl<'c> Session<'c> {
     pub(super) fn close(&mut self, what: StatementOrPortal<'_>, out: &mut Output<'_>) -> Result<(), Failure> {
         match what {
             StatementOrPortal::Statement(b"") => self.unnamed_statement = None,
-            StatementOrPortal::Statement(name) => drop(self.statements.remove(name)),
+            StatementOrPortal::Statement(name) => self.statements.remove(name),
             StatementOrPortal::Portal(b"") => {
                 if let Some(portal) = self.unnamed_portal.take() {
                     self.spare_formats = portal.close();

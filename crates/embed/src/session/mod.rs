@@ -35,12 +35,13 @@ use crate::functions::SessionFacts;
 use crate::sql::{LiveSchema, Statement, Utility};
 use copy::Copying;
 use portal::Portal;
-use prepared::{Plans, Prepared};
+use prepared::{Named, Plans, Prepared};
 use savepoints::Savepoint;
 use transaction::{Block, Transaction};
 
-/// Most prepared statements and most portals that a session holds.
-const STATEMENTS_MAX: usize = 10_000;
+/// Most portals that a session holds, and what they may take together: each has what SQLite made of its statement, and the
+/// values bound to it.
+const PORTALS_BYTES_MAX: usize = 64 << 20;
 const PORTALS_MAX: usize = 1_000;
 
 /// What stops a message from being carried out.
@@ -104,7 +105,7 @@ pub(crate) struct Session<'c> {
     facts: Arc<SessionFacts>,
     common: Arc<Common>,
     transaction: Transaction<'c>,
-    statements: HashMap<Vec<u8>, Rc<Prepared<'c>>>,
+    statements: Named<'c>,
     unnamed_statement: Option<Rc<Prepared<'c>>>,
     portals: HashMap<Vec<u8>, Portal<'c>>,
     unnamed_portal: Option<Portal<'c>>,
@@ -135,7 +136,7 @@ impl<'c> Session<'c> {
             facts,
             common,
             transaction: Transaction::new(connection)?,
-            statements: HashMap::new(),
+            statements: Named::default(),
             unnamed_statement: None,
             portals: HashMap::new(),
             unnamed_portal: None,
@@ -324,13 +325,33 @@ impl<'c> Session<'c> {
         ended.into_values().for_each(|portal| drop(portal.close()));
     }
 
+    /// Whether one more portal that has a name, and takes so many bytes, may be kept.
+    fn check_portals(&self, name: &[u8], bytes: usize) -> SqlResult<()> {
+        if self.portals.contains_key(name) {
+            let name = String::from_utf8_lossy(name);
+            return Err(SqlError::new("42P03", format!("cursor \"{name}\" already exists")));
+        }
+        if self.portals.len() >= PORTALS_MAX {
+            return Err(SqlError::new("53000", "too many portals"));
+        }
+        let kept: usize = self.portals.values().map(|portal| portal.bytes).sum();
+        // A single one is bounded by the length of messages.
+        if kept > 0 && kept + bytes > PORTALS_BYTES_MAX {
+            let mebibytes = PORTALS_BYTES_MAX >> 20;
+            let message = format!("portals of a session would take more than {mebibytes} MiB");
+            return Err(SqlError::new("54000", message));
+        }
+        Ok(())
+    }
+
     /// A portal of a prepared statement, with no parameters bound yet.
     fn open_portal(&mut self, prepared: Rc<Prepared<'c>>) -> SqlResult<Portal<'c>> {
         let compiled = prepared.check_out(self.connection)?;
         let mut formats = std::mem::take(&mut self.spare_formats);
         formats.clear();
         let depth = self.savepoints.len();
-        Ok(Portal { prepared, compiled, formats, is_done: false, is_held: false, depth, asked: None })
+        let bytes = prepared.bytes;
+        Ok(Portal { prepared, compiled, formats, bytes, is_done: false, is_held: false, depth, asked: None })
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Portal<'c> {
     pub(super) compiled: Option<rusqlite::Statement<'c>>,
     /// One for each result column.
     pub(super) formats: Vec<Format>,
+    /// What it takes, roughly: its statement and the values bound to it.
+    pub(super) bytes: usize,
     pub(super) is_done: bool,
     /// Whether it outlives its transaction.
     pub(super) is_held: bool,
@@ -58,7 +60,10 @@ impl<'c> Portal<'c> {
         for (index, (value, ty)) in bind.parameters.iter().zip(parameters).enumerate() {
             let stored = match value {
                 None => Stored::Null,
-                Some(bytes) => decode(*ty, bind.parameter_formats.of(index), bytes)?,
+                Some(bytes) => {
+                    self.bytes += bytes.len();
+                    decode(*ty, bind.parameter_formats.of(index), bytes)?
+                }
             };
             // A parameter that the text does not use has no place in SQLite's statement.
             if index < places {

@@ -1,9 +1,10 @@
 //! Prepared statements: the text, what it became, and SQLite's statements for it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 
 use super::errors::from_sqlite;
 use crate::catalog;
@@ -15,8 +16,17 @@ use crate::types::{SqlType, declared_type};
 const PLANS_MAX: usize = 64;
 const PLAN_BYTES_MAX: usize = 32 << 10;
 
+/// Most statements that a session has names for.
+const STATEMENTS_MAX: usize = 10_000;
+
 /// Most parameters: SQLite's default limit.
 const PARAMETERS_MAX: usize = 32_766;
+
+/// Bytes that the named statements of a session may take together.
+const STATEMENTS_BYTES_MAX: usize = 32 << 20;
+
+/// What a statement takes beside its texts and what SQLite made of it, roughly.
+const STATEMENT_BYTES: usize = 1 << 10;
 
 /// A statement ready to be bound, any number of times at once.
 pub(super) struct Prepared<'c> {
@@ -27,6 +37,8 @@ pub(super) struct Prepared<'c> {
     pub(super) declared: Option<Rc<Prepared<'c>>>,
     /// SQLite's statements that no portal uses.
     idle: RefCell<Vec<rusqlite::Statement<'c>>>,
+    /// What it takes, roughly: texts, and what SQLite made of them.
+    pub(super) bytes: usize,
     /// Schema epoch of the translation.
     epoch: Cell<u64>,
 }
@@ -37,12 +49,15 @@ impl<'c> Prepared<'c> {
         let connection = schema.connection;
         let mut statement = translate(text, given, schema)?;
         let mut idle = Vec::new();
+        // As the tokens and the tree of a text are freed, what is left of it is the text itself.
+        let mut bytes = STATEMENT_BYTES + text.len();
         let mut declared = None;
         if let Statement::Utility(Utility::Declare { text, .. }) = &statement {
             let inner = Self::new(schema, text, given, epoch)?;
             if !matches!(&inner.statement, Statement::Run(run) if run.verb == Verb::Select) {
                 return Err(SqlError::new("42601", "a cursor is declared for a SELECT"));
             }
+            bytes += inner.bytes;
             declared = Some(Rc::new(inner));
         }
         if let Statement::Run(run) = &mut statement {
@@ -54,6 +69,8 @@ impl<'c> Prepared<'c> {
             }
             let compiled = connection.prepare(&run.sql).map_err(|error| from_sqlite(&error))?;
             describe(run, &compiled);
+            let compiled_bytes = usize::try_from(compiled.get_status(StatementStatus::MemUsed)).unwrap_or(0);
+            bytes += run.sql.len() + compiled_bytes;
             idle.push(compiled);
         }
         Ok(Self {
@@ -62,6 +79,7 @@ impl<'c> Prepared<'c> {
             statement,
             declared,
             idle: RefCell::new(idle),
+            bytes,
             epoch: Cell::new(epoch),
         })
     }
@@ -101,7 +119,8 @@ impl<'c> Prepared<'c> {
             return declared.check_in(compiled);
         }
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < 4 {
+        let idle_max = if self.text.len() <= PLAN_BYTES_MAX { 4 } else { 1 };
+        if idle.len() < idle_max {
             idle.push(compiled);
         }
     }
@@ -150,6 +169,52 @@ fn describe(run: &mut Run, compiled: &rusqlite::Statement<'_>) {
             source,
         })
         .collect();
+}
+
+/// The statements that a session has names for.
+#[derive(Default)]
+pub(super) struct Named<'c> {
+    by_name: HashMap<Vec<u8>, Rc<Prepared<'c>>>,
+    bytes: usize,
+}
+
+impl<'c> Named<'c> {
+    pub(super) fn get(&self, name: &[u8]) -> Option<&Rc<Prepared<'c>>> {
+        self.by_name.get(name)
+    }
+
+    pub(super) fn insert(&mut self, name: &[u8], prepared: Rc<Prepared<'c>>) -> SqlResult<()> {
+        if self.by_name.contains_key(name) {
+            let name = String::from_utf8_lossy(name);
+            return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        if self.by_name.len() >= STATEMENTS_MAX {
+            return Err(SqlError::new("53000", "too many prepared statements"));
+        }
+        let bytes = cost(name, &prepared);
+        if self.bytes + bytes > STATEMENTS_BYTES_MAX {
+            let mebibytes = STATEMENTS_BYTES_MAX >> 20;
+            let message = format!("prepared statements of a session would take more than {mebibytes} MiB");
+            return Err(SqlError::new("54000", message));
+        }
+        self.bytes += bytes;
+        self.by_name.insert(name.to_vec(), prepared);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, name: &[u8]) {
+        if let Some(prepared) = self.by_name.remove(name) {
+            self.bytes -= cost(name, &prepared);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn cost(name: &[u8], prepared: &Prepared<'_>) -> usize {
+    name.len() + prepared.bytes
 }
 
 /// The statements used last, by their text, so that a text sent again need not be translated again.

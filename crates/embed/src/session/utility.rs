@@ -7,7 +7,7 @@ use super::extended::no_portal;
 use super::output::Output;
 use super::portal::{Portal, Reading, put_description};
 use super::transaction::Block;
-use super::{Failure, PORTALS_MAX, Session};
+use super::{Failure, Session};
 use crate::error::{SqlError, SqlResult};
 use crate::sql::{Modes, Statement, Utility};
 
@@ -238,12 +238,7 @@ impl<'c> Session<'c> {
         if !is_held {
             self.in_block("DECLARE CURSOR")?;
         }
-        if self.portals.contains_key(cursor.as_bytes()) {
-            return Err(SqlError::new("42P03", format!("cursor \"{cursor}\" already exists")));
-        }
-        if self.portals.len() >= PORTALS_MAX {
-            return Err(SqlError::new("53000", "too many portals"));
-        }
+        self.check_portals(cursor.as_bytes(), bound.bytes)?;
         let declared = bound.prepared.declared.clone();
         let (Some(prepared), Some(compiled)) = (declared, bound.compiled.take()) else {
             return Err(SqlError::new("34000", "the portal of a DECLARE runs once"));
@@ -252,6 +247,7 @@ impl<'c> Session<'c> {
             prepared,
             compiled: Some(compiled),
             formats: Vec::new(),
+            bytes: bound.bytes,
             is_done: false,
             is_held,
             depth: self.savepoints.len(),

@@ -11,6 +11,9 @@ use super::tree::{ExprId, Node, QueryId, Tree};
 use crate::error::{SqlError, SqlResult};
 use crate::types::SqlType;
 
+/// How names begin that SQLite has for itself.
+const OF_SQLITE: [&str; 3] = ["pragma_", "sqlite_", "dbstat"];
+
 /// What is known of an expression.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Typed {
@@ -110,6 +113,21 @@ impl<'a> Analysis<'a> {
             self.uses_catalog = true;
         }
         self.schema.table(schema, name)
+    }
+
+    /// A table's columns; none where SQLite is to say that there is no such table. What SQLite says of itself, its files
+    /// among it, is no relation here.
+    pub(super) fn readable_table(&mut self, schema: Option<&str>, name: &str) -> SqlResult<Rc<Vec<Column>>> {
+        if let Some(columns) = self.find_table(schema, name) {
+            return Ok(columns);
+        }
+        let is_sqlites = OF_SQLITE
+            .iter()
+            .any(|start| name.get(..start.len()).is_some_and(|given| given.eq_ignore_ascii_case(start)));
+        if is_sqlites {
+            return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
+        }
+        Ok(Rc::default())
     }
 
     pub(super) fn find_column(&self, table: Option<&str>, name: &str) -> Option<Typed> {

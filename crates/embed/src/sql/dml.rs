@@ -178,7 +178,7 @@ impl Analysis<'_> {
             let message = format!("permission denied: \"{}\" is a system catalog", change.table);
             return Err(SqlError::new("42501", message));
         }
-        let columns = self.find_table(schema, &change.table).unwrap_or_default();
+        let columns = self.readable_table(schema, &change.table)?;
         self.table_words(change.table_at, schema, &change.table);
         if let Some(at) = change.bare_alias_at {
             self.edits.before(at, "AS "); // SQLite wants it here

@@ -173,7 +173,7 @@ impl Analysis<'_> {
                         self.offset(item.first),
                     ));
                 }
-                let columns = self.find_table(schema.as_deref(), name).unwrap_or_default();
+                let columns = self.readable_table(schema.as_deref(), name)?;
                 self.table_words(item.first, schema.as_deref(), name);
                 Ok(Relation { name: item.alias.clone().unwrap_or_else(|| name.clone()), columns })
             }

@@ -11,6 +11,9 @@ use super::input::decode;
 use super::output::{put_text_form, put_value};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Base, SqlType};
+use crate::watch::spend;
+
+const TEXTS: SqlType = SqlType::array_of(Base::Text);
 
 /// What PostgreSQL's `array_isspace` skips: other blanks of Unicode are part of an element.
 const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
@@ -32,6 +35,7 @@ pub(crate) fn text_to_json(ty: SqlType, text: &str) -> SqlResult<String> {
     let mut rest = inside.trim_matches(BLANKS);
     while !rest.is_empty() {
         let (element, is_quoted, behind) = next_element(rest).ok_or_else(malformed)?;
+        spend(rest.len() - behind.len())?;
         if !is_quoted && element.eq_ignore_ascii_case("null") {
             json.put(ty, ValueRef::Null)?;
         } else {
@@ -84,6 +88,7 @@ pub(crate) fn binary_to_json(ty: SqlType, bytes: &[u8]) -> SqlResult<String> {
     };
     let mut json = Json::new();
     for _ in 0..count {
+        spend(1)?;
         match reader.value().map_err(invalid)? {
             None => json.put(ty, ValueRef::Null)?,
             Some(bytes) => json.put(ty, decode(element.element(), Format::Binary, bytes)?.as_ref())?,
@@ -94,13 +99,26 @@ pub(crate) fn binary_to_json(ty: SqlType, bytes: &[u8]) -> SqlResult<String> {
 }
 
 /// Writes a JSON array.
-struct Json {
+pub(crate) struct Json {
     text: Vec<u8>,
 }
 
 impl Json {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { text: vec![b'['] }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(crate) fn put_text(&mut self, element: &str) -> SqlResult<()> {
+        spend(element.len() + 1)?;
+        if self.text.len() > 1 {
+            self.text.push(b',');
+        }
+        put_json_string(&mut self.text, element);
+        Ok(())
     }
 
     fn put(&mut self, ty: SqlType, value: ValueRef<'_>) -> SqlResult<()> {
@@ -126,7 +144,7 @@ impl Json {
         Ok(())
     }
 
-    fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.text.push(b']');
         String::from_utf8_lossy(&self.text).into_owned()
     }
@@ -156,7 +174,7 @@ enum Element {
 }
 
 /// Splits a JSON array whose elements are no arrays and no objects.
-struct Elements<'a> {
+pub(crate) struct Elements<'a> {
     rest: &'a str,
 }
 
@@ -167,6 +185,20 @@ impl<'a> Elements<'a> {
             .and_then(|rest| rest.strip_suffix(']'))
             .map(|rest| Self { rest: rest.trim() })
             .ok_or_else(|| SqlError::invalid_text(&ty.sql_name(), json))
+    }
+
+    pub(crate) fn of_texts(json: &'a str) -> SqlResult<Self> {
+        Self::new(TEXTS, json)
+    }
+
+    /// The next element as text, whatever its type; inside, `None` is NULL.
+    pub(crate) fn next_text(&mut self) -> SqlResult<Option<Option<String>>> {
+        let element = self.next(TEXTS)?;
+        Ok(element.map(|element| match element {
+            Element::Null => None,
+            Element::Bool(value) => Some((if value { "t" } else { "f" }).to_owned()),
+            Element::Number(text) | Element::Text(text) => Some(text),
+        }))
     }
 
     fn next(&mut self, ty: SqlType) -> SqlResult<Option<Element>> {
@@ -193,6 +225,7 @@ impl<'a> Elements<'a> {
             }
         };
         let behind = behind.trim_start();
+        spend(self.rest.len() - behind.len())?;
         self.rest = match behind.strip_prefix(',') {
             Some(more) => more.trim_start(),
             None if behind.is_empty() => "",
@@ -228,21 +261,6 @@ fn json_string(text: &str) -> Option<(String, &str)> {
         }
     }
     None
-}
-
-/// The elements of a stored array as text; `None` is NULL.
-pub(crate) fn json_elements(json: &str) -> SqlResult<Vec<Option<String>>> {
-    let ty = SqlType::array_of(Base::Text);
-    let mut elements = Elements::new(ty, json)?;
-    let mut found = Vec::new();
-    while let Some(element) = elements.next(ty)? {
-        found.push(match element {
-            Element::Null => None,
-            Element::Bool(value) => Some((if value { "t" } else { "f" }).to_owned()),
-            Element::Number(text) | Element::Text(text) => Some(text),
-        });
-    }
-    Ok(found)
 }
 
 /// Appends PostgreSQL's text form of a stored array.
@@ -339,7 +357,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TEXTS: SqlType = SqlType::array_of(Base::Text);
     const INTEGERS: SqlType = SqlType::array_of(Base::Int4);
 
     #[test]

@@ -21,7 +21,7 @@ mod output;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-pub(crate) use array::json_elements as json_array_elements;
+pub(crate) use array::{Elements as JsonElements, Json};
 pub(crate) use decimal::Decimal;
 pub(crate) use inline::InlineText;
 pub(crate) use input::{check_integer, decode, hex_digit, read_text, stored_decimal, uuid_text};

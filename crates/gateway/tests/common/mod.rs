@@ -8,6 +8,7 @@ pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod replay;
 pub(crate) mod server;
+pub(crate) mod stub;
 pub(crate) mod transcript;
 
 pub(crate) use onetrip_model::messages;

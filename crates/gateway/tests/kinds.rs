@@ -1,0 +1,215 @@
+//! Kinds of faults that come from outside, each on a stub and on PostgreSQL: a server that stands still, is killed, is slow
+//! or talks nonsense; a gateway that is out of descriptors, or told to end. Others are never hit, and nothing is lost.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::client::{Endpoint, PATIENCE, RawClient};
+use common::messages::*;
+use common::server::{RunningGateway, Server, config, conninfo};
+use common::stub::{Manner, Stub};
+use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_ledger::Mutes;
+use onetrip_wire::pg::{DataRow, backend};
+
+/// Long enough that an answer would have come.
+const A_WHILE: Duration = Duration::from_millis(400);
+
+fn session(gateway: &RunningGateway) -> RawClient {
+    RawClient::session(&gateway.endpoint(), "postgres")
+}
+
+/// The one value that this statement gives.
+fn value(client: &mut RawClient, text: &str) -> String {
+    let reply = client.query(text);
+    let row = reply.iter().find(|message| message.tag == backend::DATA_ROW);
+    let body = &row.unwrap_or_else(|| panic!("{text}: {reply:?}")).body;
+    let row = DataRow::decode(body).expect("a row");
+    String::from_utf8_lossy(row.columns.iter().next().flatten().expect("a value")).into_owned()
+}
+
+fn is_served(client: &mut RawClient) {
+    assert_eq!(value(client, "SELECT 'served'"), "served");
+}
+
+/// Sends a statement to a server that stands still, lets it go on, and gets the answer.
+fn assert_waited_for(client: &mut RawClient, goes_on: impl FnOnce()) {
+    let rows = client.count(backend::DATA_ROW);
+    client.send(&query("SELECT 'late'"));
+    assert!(!client.waits_for(backend::DATA_ROW, rows + 1, A_WHILE), "it stands still");
+    goes_on();
+    client.await_count(backend::DATA_ROW, rows + 1);
+    assert_eq!(client.errors(), []);
+    is_served(client);
+}
+
+#[test]
+fn a_stub_that_stands_still_is_waited_for_and_nothing_is_lost() {
+    let stub = Stub::start();
+    let gateway = RunningGateway::start(config(stub.upstream()));
+    let mut client = session(&gateway);
+    stub.becomes(Manner::StandsStill);
+    assert_waited_for(&mut client, || stub.becomes(Manner::Answers));
+    is_served(&mut session(&gateway));
+}
+
+#[test]
+fn a_postgresql_that_stands_still_is_waited_for_and_nothing_is_lost() {
+    let gateway = Server::shared().gateway();
+    let (mut client, mut other) = (session(&gateway), session(&gateway));
+    let pid = value(&mut client, "SELECT pg_backend_pid()");
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
+    };
+    signal("-STOP");
+    is_served(&mut other);
+    assert_waited_for(&mut client, || signal("-CONT"));
+}
+
+#[test]
+fn a_stub_that_hangs_up_in_an_answer_ends_that_session_and_no_other() {
+    let stub = Stub::start();
+    let gateway = RunningGateway::start(config(stub.upstream()));
+    let (mut client, mut other) = (session(&gateway), session(&gateway));
+    stub.becomes(Manner::HangsUp);
+    client.send(&query("SELECT 'cut'"));
+    let received = client.transcript();
+    assert_eq!(
+        received.count(backend::READY_FOR_QUERY),
+        1,
+        "the cut message is not made whole: {received:?}"
+    );
+    stub.becomes(Manner::Answers);
+    is_served(&mut other);
+    is_served(&mut session(&gateway));
+}
+
+#[test]
+fn a_postgresql_that_is_ended_ends_that_session_and_no_other() {
+    let server = Server::shared();
+    let gateway = server.gateway();
+    let (mut client, mut other) = (session(&gateway), session(&gateway));
+    let pid = value(&mut client, "SELECT pg_backend_pid()");
+    client.send(&query("SELECT pg_sleep(600)"));
+    server.psql("postgres", &format!("SELECT pg_terminate_backend({pid})"));
+    assert!(client.ends_within(PATIENCE));
+    assert_eq!(client.errors()[0].1, "57P01");
+    is_served(&mut other);
+    is_served(&mut session(&gateway));
+}
+
+#[test]
+fn a_stub_that_answers_byte_by_byte_is_put_together() {
+    let stub = Stub::start();
+    let gateway = RunningGateway::start(config(stub.upstream()));
+    let mut client = session(&gateway);
+    stub.becomes(Manner::IsSlow);
+    for _ in 0..5 {
+        is_served(&mut client);
+    }
+    let counted = gateway.stop().analyzer.finish(&Mutes::default()).summary;
+    assert_eq!((counted.statements, counted.trips.work()), (5, 5));
+}
+
+#[test]
+fn a_stub_that_talks_nonsense_loses_that_session_and_no_other() {
+    let stub = Stub::start();
+    let gateway = RunningGateway::start(config(stub.upstream()));
+    let (mut client, mut other) = (session(&gateway), session(&gateway));
+    stub.becomes(Manner::TalksNonsense);
+    client.send(&query("SELECT 1"));
+    assert!(client.ends_within(PATIENCE));
+    assert_eq!(client.errors()[0].1, "08P01");
+    assert_eq!(client.count(backend::DATA_ROW), 0);
+    stub.becomes(Manner::Answers);
+    is_served(&mut other);
+}
+
+#[test]
+fn a_gateway_before_a_stub_drains_when_it_is_told_to_end() {
+    let stub = Stub::start();
+    let gateway = Gateway::start(config(stub.upstream())).expect("it starts");
+    let ListenAddress::Tcp(address) = *gateway.address() else { panic!("it listens at a port") };
+    let session = || RawClient::session(&Endpoint::Tcp(address), "postgres");
+    let (idle, mut busy) = (session(), session());
+    stub.becomes(Manner::StandsStill);
+    busy.send(&query("SELECT 'answered'"));
+    assert!(!busy.waits_for(backend::DATA_ROW, 1, A_WHILE));
+    gateway.drain();
+    assert!(idle.ends_within(PATIENCE));
+    assert_eq!(idle.errors()[0].1, "57P01");
+    assert!(!busy.ends_within(A_WHILE), "its statement is under way");
+    stub.becomes(Manner::Answers);
+    assert!(busy.ends_within(PATIENCE));
+    assert_eq!((busy.count(backend::DATA_ROW), &*busy.errors()[0].1), (1, "57P01"));
+    gateway.stop();
+}
+
+const SCARCE_UPSTREAM: &str = "ONETRIP_TEST_SCARCE_UPSTREAM";
+
+/// Not a test by itself: the process that has few descriptors.
+#[test]
+#[ignore = "run by another test"]
+fn a_gateway_with_few_descriptors() {
+    let Ok(upstream) = std::env::var(SCARCE_UPSTREAM) else { return };
+    let gateway = RunningGateway::start(GatewayConfig { threads: Some(1), ..config(conninfo(&upstream)) });
+    println!("\nport={}", gateway.endpoint().port());
+    // Until the parent closes it.
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("a pipe");
+}
+
+/// More clients come than there are descriptors for; some are served, and the others once these have gone.
+fn assert_outlives_scarcity(port: u16) {
+    let mut process = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -n 64; exec \"$0\" --exact a_gateway_with_few_descriptors --ignored --nocapture",
+        ])
+        .arg(std::env::current_exe().expect("this program"))
+        .env(SCARCE_UPSTREAM, format!("postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs once more");
+    let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let told = lines.filter_map(|line| line.strip_prefix("port=")?.parse().ok()).next();
+    let endpoint = Endpoint::tcp(told.expect("it says its port"));
+    let mut first = RawClient::session(&endpoint, "postgres");
+    let clients: Vec<RawClient> = (0..80)
+        .map(|_| {
+            let mut client = RawClient::connect(&endpoint);
+            client.send(&startup("postgres"));
+            client
+        })
+        .collect();
+    let served = || clients.iter().filter(|client| client.count(backend::READY_FOR_QUERY) > 0).count();
+    let deadline = Instant::now() + PATIENCE;
+    while served() < 5 {
+        assert!(Instant::now() < deadline, "{} of 80 are served", served());
+        thread::sleep(Duration::from_millis(20));
+    }
+    thread::sleep(A_WHILE);
+    assert!(served() < 40, "there are descriptors for {}", served());
+    is_served(&mut first);
+    for mut client in clients {
+        client.send(&terminate());
+    }
+    is_served(&mut first);
+    is_served(&mut RawClient::session(&endpoint, "postgres"));
+    process.kill().expect("it runs");
+    process.wait().expect("it ends");
+}
+
+#[test]
+fn a_gateway_before_a_stub_outlives_that_descriptors_run_out() {
+    assert_outlives_scarcity(Stub::start().port);
+}
+
+#[test]
+fn a_gateway_before_postgresql_outlives_that_descriptors_run_out() {
+    assert_outlives_scarcity(Server::shared().at.port);
+}
