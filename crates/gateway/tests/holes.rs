@@ -11,6 +11,7 @@ mod holes {
     mod harmless;
     mod memory;
     mod messages;
+    mod pauses;
     mod pooler;
     mod questions;
     mod raised;
