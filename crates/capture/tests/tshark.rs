@@ -20,6 +20,10 @@ use onetrip_pgserver::PgServer;
 use onetrip_sql::Lifter;
 
 const HEADER_BYTES: usize = 24;
+/// Captures that are made until the kernel has dropped no packet of one.
+const TRIES: usize = 5;
+/// What the kernel keeps of packets that tcpdump has not yet read.
+const KERNEL_KIB: &str = "65536";
 /// Edited captures of each kind.
 const SEEDS: u64 = 4;
 const BIN: &str = "/usr/lib/postgresql/15/bin";
@@ -35,10 +39,26 @@ const FIELDS: [&str; 9] = [
     "tcp.analysis.duplicate_ack",
 ];
 
+/// A capture, and whether the kernel had room for all of it.
+struct Made {
+    port: u16,
+    file: Vec<u8>,
+    is_whole: bool,
+}
+
 /// A real capture: the server's port and the file's bytes; `None` where none can be made.
 fn real() -> Option<&'static (u16, Vec<u8>)> {
     static CAPTURE: OnceLock<Option<(u16, Vec<u8>)>> = OnceLock::new();
-    CAPTURE.get_or_init(capture).as_ref()
+    let make = || {
+        for _ in 0..TRIES {
+            let Made { port, file, is_whole } = capture()?;
+            if is_whole {
+                return Some((port, file));
+            }
+        }
+        panic!("the kernel has dropped packets of {TRIES} captures");
+    };
+    CAPTURE.get_or_init(make).as_ref()
 }
 
 /// Ends with its owner.
@@ -52,13 +72,13 @@ impl Drop for Tcpdump {
     }
 }
 
-fn capture() -> Option<(u16, Vec<u8>)> {
+fn capture() -> Option<Made> {
     let server = PgServer::start(&["--auth", "scram-sha-256"]);
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("real.pcap");
     let filter = format!("tcp port {}", server.at.port);
     let tcpdump = Command::new("tcpdump")
-        .args(["-i", "lo", "-s", "0", "-U", "-Z", "root", "-w"])
+        .args(["-i", "lo", "-s", "0", "-B", KERNEL_KIB, "-U", "-Z", "root", "-w"])
         .arg(&file)
         .arg(&filter)
         .stdout(Stdio::null())
@@ -73,7 +93,7 @@ fn capture() -> Option<(u16, Vec<u8>)> {
         return None;
     }
     // Its last words must find a reader.
-    std::thread::spawn(move || lines.for_each(drop));
+    let last_words = std::thread::spawn(move || Vec::from_iter(lines));
     let run = |program: &str, arguments: &[&str]| {
         let done = Command::new(format!("{BIN}/{program}"))
             .args(arguments)
@@ -93,7 +113,8 @@ fn capture() -> Option<(u16, Vec<u8>)> {
     run("psql", &["-c", "SELECT 'x' || 1 FROM nowhere", "-c", "SELECT relname, relkind FROM pg_class"]);
     std::thread::sleep(Duration::from_millis(1_500)); // what the kernel still holds
     drop(tcpdump);
-    Some((server.at.port, std::fs::read(&file).expect("tcpdump wrote it")))
+    let is_whole = last_words.join().expect("it reads").iter().any(|line| line == "0 packets dropped by kernel");
+    Some(Made { port: server.at.port, file: std::fs::read(&file).expect("tcpdump wrote it"), is_whole })
 }
 
 /// Header and packets of a file in this machine's byte order.

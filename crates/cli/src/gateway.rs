@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_gateway::{Common, Gateway, GatewayConfig, ListenAddress};
 use onetrip_report::RunInfo;
 use onetrip_target::launch::{Source, Upstream};
 use onetrip_target::{Conninfo, Environment};
@@ -40,9 +40,11 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     signals.wait_through_hangups(|| say("SIGHUP: there is nothing to read anew; SIGTERM stops"))?;
     let is_urgent = drain(&gateway, options.drain, &mut signals);
     signals.exit_on_signal(ExitCode::FAILED.code());
+    let common = gateway.common();
     let outcome = if is_urgent { gateway.stop_within(Duration::ZERO) } else { gateway.stop() };
     learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());
+    say_endless(&common);
     let analysis = outcome.analyzer.finish(&judge.mutes);
     let how = format!("Point the program at {address}, or run it with: onetrip run PROGRAM");
     let trace = options.watch.trace.as_ref().map(|path| path.display().to_string());
@@ -74,6 +76,17 @@ fn drain(gateway: &Gateway, limit: Duration, signals: &mut stop::Waiter) -> bool
         "{open} connections have {seconds} s for what is under way; a second signal ends at once"
     ));
     signals.wait_until(limit.saturating_sub(ENDING_SOON), || gateway.open_connections() == 0)
+}
+
+/// Says how often something may never have ended at the level that `--isolation` sets.
+pub(crate) fn say_endless(common: &Common) {
+    let endless = common.tally.counts().endless;
+    if endless > 0 {
+        say(format_args!(
+            "warning: {endless} statements may never end under --isolation repeatable-read (named above): leave the option out, or \
+             take the loop out of its transaction"
+        ));
+    }
 }
 
 /// How long connections at rest take to end.

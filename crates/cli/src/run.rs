@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::args::{RedirectWay, RunOptions};
 use crate::control::{self, Control};
 use crate::exit::ExitCode;
-use crate::gateway::check_upstream;
+use crate::gateway::{check_upstream, say_endless};
 use crate::judge::Judge;
 use crate::learned::Learned;
 use crate::link;
@@ -77,7 +77,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         None => Led::default(),
     };
     let ended = supervise(options, &mut redirect, &gateway, lead)?;
+    let common = gateway.common();
     let outcome = gateway.stop();
+    say_endless(&common);
     learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);

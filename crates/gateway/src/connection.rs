@@ -18,6 +18,7 @@ use crate::dial::Upstream;
 use crate::error::{client_failed, is_gone, server_failed};
 use crate::gateway::{Shared, Stop};
 use crate::leg::Leg;
+use crate::notice::{Kind, Peer, notice};
 use crate::opening::{Client, Opened, Opening};
 use crate::recorder::Recorder;
 use crate::spin::{Spinner, wake_after_a_look};
@@ -34,6 +35,7 @@ struct Connection {
     shared: Arc<Shared>,
     recorder: Recorder,
     number: u32,
+    peer: Peer,
     session: Box<Session>,
     client: Leg,
     server: Leg,
@@ -157,6 +159,7 @@ impl Connection {
             shared,
             recorder,
             number: peer.number,
+            peer,
             session,
             client,
             server,
@@ -189,6 +192,7 @@ impl Connection {
             self.tell_client(cx);
             return Poll::Ready(Err(error.into()));
         }
+        self.tell_endless();
         loop {
             let mut moved = self.move_up(cx)?;
             moved |= self.move_down(cx)?;
@@ -430,7 +434,15 @@ impl Connection {
         let _ = self.client.poll_shutdown(cx);
     }
 
+    /// A line for what may never end at the level that the gateway sets.
+    fn tell_endless(&mut self) {
+        while let Some(endless) = self.session.take_endless() {
+            notice(Kind::Level, Some(self.peer), &endless.to_string());
+        }
+    }
+
     fn keep_books(&mut self, now: Instant) {
+        self.tell_endless();
         if self.path_at.is_none_or(|at| now.duration_since(at) >= PATH_EVERY) {
             self.path_at = Some(now);
             if let Some(path) = self.server.path_time() {

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Cancel,
     /// Connections that cannot be accepted.
     Accept,
+    /// What may never end at the level that the gateway sets.
+    Level,
     /// The trace.
     Trace,
 }

@@ -6,12 +6,15 @@
 mod common;
 mod holes {
     mod cursors;
+    mod definitions;
     mod fetches;
     mod harmless;
     mod memory;
     mod messages;
+    mod pauses;
     mod pooler;
     mod questions;
+    mod raised;
     mod reloads;
     mod snapshots;
     mod stage;

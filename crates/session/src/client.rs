@@ -1,15 +1,16 @@
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
-use onetrip_sql::purity::is_harmless_parameter_type;
+use onetrip_sql::StatementKind;
+use onetrip_sql::purity::{is_harmless_parameter_type, may_call};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
 use crate::remedies::{
-    Arrived, Change, Effect, Place, begins_safe, cursor_use, deallocated, leaves_savepoints, of_comments,
-    sets_prefetch_alone,
+    Arrived, Change, Doubt, Effect, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints,
+    of_comments, sets_prefetch_alone,
 };
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
@@ -134,6 +135,7 @@ impl Session {
             frontend::FLUSH => self.flush(),
             frontend::FUNCTION_CALL => {
                 if !self.lob_call_sent() {
+                    self.doubt_functions(Doubt::Called);
                     self.forget(false);
                 }
                 self.function_call(now, body, is_whole);
@@ -222,11 +224,13 @@ impl Session {
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
         self.last_serial += 1;
         let (serial, span) = (self.last_serial, self.span());
+        let parsed_at = self.facts.changes().mark();
         let literals = self.parameters.hashes();
         let set = |prepared: &mut Prepared| {
             prepared.set(serial, text, types, literals);
             prepared.source = source;
             prepared.span = span;
+            (prepared.parsed_at, prepared.found) = (parsed_at, None);
             prepared.is_seen_in(unit);
         };
         self.prepared.change(name, set, Prepared::extra_bytes);
@@ -255,7 +259,10 @@ impl Session {
         if bind.portal.is_empty() && self.owner != Owner::Nobody {
             self.loops.portal_replaced();
         }
-        let (text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
+        let (mut text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
+        if text.effect == Effect::Read && !self.is_as_parsed(now, bind.statement) {
+            text.effect = Effect::Unknown;
+        }
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
         self.units.add_parameters(unit, statement, &mut self.parameters);
@@ -426,6 +433,12 @@ impl Session {
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }
+        if lifted.kind() == StatementKind::Set {
+            self.begin.may_set_messages(text);
+        }
+        let may_run = matches!(effect, Effect::Read | Effect::WritesRows | Effect::Unknown)
+            && !self.config.remedies.is_none();
+        let calls = may_run && may_call(lifted.template());
         let prefetch = has_lobs.then(|| of_comments(&lifted)).flatten();
         let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
         let used = cursor_use(&lifted, text).filter(|_| self.config.remedies.has(Remedy::Cursors));
@@ -435,6 +448,7 @@ impl Session {
         Text {
             template,
             effect,
+            calls,
             row_limit: row_limit(&lifted),
             scope,
             sets_scope: Scopes::of_setting(scopes, &lifted, names, stream),
@@ -448,6 +462,36 @@ impl Session {
             prefetch,
             changes_prefetch,
         }
+    }
+
+    /// Whether the objects that a prepared statement reads are those that its text names now, as far as that can matter: it
+    /// keeps those of its Parse as long as these are there, even if there is another of that name further in front (rule
+    /// P4).
+    pub(crate) fn is_as_parsed(&mut self, now: Moment, name: &[u8]) -> bool {
+        if self.config.remedies.is_none() || !Rule::Pure.is_kept() {
+            return true;
+        }
+        let Some(prepared) = self.prepared.get(name) else { return false };
+        let (template, found_then) = (prepared.text.template, prepared.found.clone());
+        let is_of_parse = self.facts.changes().is_as_at(prepared.parsed_at);
+        if is_of_parse && found_then.is_some() {
+            return true;
+        }
+        let found = match self.facts.has_state() && self.only_reads(now, template) {
+            true => self.facts.relations_of(template),
+            false => None,
+        };
+        if is_of_parse {
+            if let Some(prepared) = self.prepared.get_mut(name) {
+                prepared.found = found;
+            }
+            return true;
+        }
+        if found.is_none() && found_then.is_some() && self.needs_facts() {
+            self.facts.miss_state();
+            self.facts.want_proof(now, template);
+        }
+        found.is_some() && found == found_then
     }
 
     /// The text of a prepared statement that is surely there.

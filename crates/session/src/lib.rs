@@ -36,8 +36,8 @@ mod units;
 pub use observed::Observed;
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use remedies::{
-    BadLobPrefetch, BadRemedies, BadVerify, Common, Fence, IsolationLevel, Knowledge, LobPolicy, LobPrefetch,
-    Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
+    BadLobPrefetch, BadRemedies, BadVerify, Common, Endless, Fence, IsolationLevel, Knowledge, LobPolicy,
+    LobPrefetch, Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

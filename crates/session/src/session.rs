@@ -13,7 +13,7 @@ use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
     Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
-    Remedies, Rule, Surveying, Told, Transaction, Verify, Watching,
+    Raised, Remedies, Rule, Surveying, Told, Transaction, Verify, Watching,
 };
 use crate::reply_queue::{Due, Owner, ReplyQueue};
 use crate::scopes::Scopes;
@@ -206,6 +206,7 @@ pub struct Session {
     pub(crate) fenced_until: Option<u64>,
     /// When ends were answered that the server has not confirmed.
     pub(crate) ends_unconfirmed: VecDeque<Moment>,
+    pub(crate) raised: Raised,
     /// Who takes the replies to what is being booked.
     pub(crate) owner: Owner,
     /// Whether the client's encoding is UTF-8.
@@ -310,6 +311,7 @@ impl Session {
             fence_member: config.common.fence.join(),
             fenced_until: None,
             ends_unconfirmed: VecDeque::new(),
+            raised: Raised::default(),
             owner: Owner::Client,
             is_utf8: false,
             in_group: false,

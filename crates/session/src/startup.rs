@@ -301,6 +301,15 @@ impl Session {
         if message.parameters.get("replication").is_some() {
             self.begin.set_replication();
         }
+        for (name, value) in message.parameters.iter() {
+            match name {
+                b"options" => self.begin.may_set_messages(value),
+                name if name.eq_ignore_ascii_case(b"client_min_messages") => {
+                    self.begin.may_set_messages(&[name, b"=", value].concat());
+                }
+                _ => {}
+            }
+        }
         self.lobs.setting.begin(&message);
         let database = message.parameters.get("database").or(message.parameters.get("user"));
         self.facts.set_database(database.unwrap_or_default(), &self.config.common.knowledge);
@@ -316,6 +325,9 @@ impl Session {
             && message.parameters.iter().all(|(name, _)| !name.eq_ignore_ascii_case(setting));
         let level =
             self.config.isolation.filter(|_| is_free).map(|level| (setting, level.value().as_bytes()));
+        if level.is_some() {
+            self.raised.raise();
+        }
         encode_startup(&mut self.to_server, PROTOCOL_3_0, kept.chain(level));
     }
 

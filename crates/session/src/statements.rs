@@ -8,7 +8,7 @@ use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::remedies::{Broken, Change, CursorUse, Effect};
+use crate::remedies::{Broken, Change, CursorUse, Effect, Mark};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
@@ -39,6 +39,8 @@ pub(crate) struct Text {
     pub(crate) leaves_savepoints: bool,
     /// What it does, as far as the text tells.
     pub(crate) effect: Effect,
+    /// It reads or writes rows, and may call a function of a user by name.
+    pub(crate) calls: bool,
     pub(crate) kind: StatementKind,
     /// It begins a transaction that is SERIALIZABLE, READ ONLY and DEFERRABLE.
     pub(crate) begins_safe: bool,
@@ -70,6 +72,10 @@ pub(crate) struct Prepared {
     pub(crate) broken: Option<Box<Broken>>,
     /// Where its text was parsed.
     pub(crate) span: Option<Span>,
+    /// The catalogue when it was parsed.
+    pub(crate) parsed_at: Mark,
+    /// The relations that its Parse found, by object id, once they are known.
+    pub(crate) found: Option<Arc<[Oid]>>,
     /// The last unit that prepared or bound it; none once that failed.
     seen_in: Option<u64>,
 }

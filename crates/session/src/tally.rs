@@ -15,6 +15,7 @@ pub struct Tally {
     connect_trips: AtomicU64,
     statements: AtomicU64,
     connections: AtomicU64,
+    endless: AtomicU64,
     /// Goes up with each label.
     version: AtomicU64,
     label: Mutex<Vec<u8>>,
@@ -31,6 +32,8 @@ pub struct Counts {
     pub statements: u64,
     /// Sessions opened, or tried to.
     pub connections: u64,
+    /// How often something was told that may never end at the level that the gateway sets.
+    pub endless: u64,
 }
 
 impl Tally {
@@ -41,6 +44,7 @@ impl Tally {
             connect_trips: self.connect_trips.load(Ordering::Acquire),
             statements: self.statements.load(Ordering::Acquire),
             connections: self.connections.load(Ordering::Acquire),
+            endless: self.endless.load(Ordering::Acquire),
         }
     }
 
@@ -50,6 +54,11 @@ impl Tally {
         current.clear();
         current.extend_from_slice(&label[..label.len().min(LABEL_BYTES_MAX)]);
         self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Something may never end at the level that the gateway sets.
+    pub(crate) fn may_never_end(&self) {
+        self.endless.fetch_add(1, Ordering::Release);
     }
 
     /// A session's startup packet came.
@@ -101,7 +110,7 @@ mod tests {
         tally.book(&unit(UnitKind::Connect, true));
         tally.book(&unit(UnitKind::Query, true));
         tally.book(&unit(UnitKind::Query, false));
-        let counted = Counts { work_trips: 1, connect_trips: 1, statements: 0, connections: 1 };
+        let counted = Counts { work_trips: 1, connect_trips: 1, statements: 0, connections: 1, endless: 0 };
         assert_eq!(tally.counts(), counted);
     }
 }

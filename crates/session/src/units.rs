@@ -319,6 +319,13 @@ impl Units {
         self.first
     }
 
+    /// When a live unit was sent.
+    pub(crate) fn sent_at(&self, number: u64) -> Option<Moment> {
+        let position = number.checked_sub(self.first)?;
+        let unit = self.live.get(usize::try_from(position).ok()?)?;
+        unit.arrived.then_some(unit.exchange.sent_at)
+    }
+
     /// The number of the last unit.
     pub(crate) fn newest(&self) -> u64 {
         self.last_number()

@@ -293,7 +293,7 @@ fn strangers_at_the_port_do_not_hide_what_is_told_after_them() {
     }
     let done = psql(Command::new("psql"), port.parse().unwrap()).args(["-c", "SELECT 1"]).output().unwrap();
     assert!(text(&done.stderr).contains("cannot reach the database"), "{}", text(&done.stderr));
-    child.kill().unwrap();
+    signal(&child, "TERM"); // it tells all that it has to tell
     let mut log = String::new();
     lines.read_to_string(&mut log).unwrap();
     child.wait().unwrap();

@@ -92,7 +92,8 @@ fn asked_with(settings: &'static [&'static str]) -> impl Fn(&Stage) + Sync {
     move |stage| {
         let mut program = stage.session("program");
         reads_ahead(&mut program, "SELECT id FROM noted");
-        program.says_all(settings);
+        // What they say of themselves tells how long they took.
+        settings.iter().for_each(|text| drop(program.client.query(text)));
         let notices = |program: &mut Session<'_>, text: &str| {
             let seen = program.client.query(text);
             stage.thinks();
@@ -135,10 +136,17 @@ fn what_the_server_says_of_questions_stays_at_the_gateway() {
     ]);
     let printed = asked_with(&["SET client_min_messages = log", "SET debug_print_plan = on"]);
     let logged = asked_with(&["SET client_min_messages = log", "SET log_statement = 'all'"]);
+    // Each statement of the program tells its duration, and none of the session's own does.
+    let timed = asked_with(&["SET client_min_messages = log", "SET log_duration = on"]);
     Hole {
         name: "own_notices",
         setup: "CREATE TABLE noted AS SELECT g AS id FROM generate_series(1, 100) AS g; ANALYZE noted",
-        programs: &[("auto_explain", &explained), ("debug_print_plan", &printed), ("log_statement", &logged)],
+        programs: &[
+            ("auto_explain", &explained),
+            ("debug_print_plan", &printed),
+            ("log_statement", &logged),
+            ("log_duration", &timed),
+        ],
     }
     .assert_shut();
 }
@@ -167,6 +175,52 @@ fn questions_make_no_temporary_schema() {
         name: "temporary_schemas",
         setup: "CREATE TABLE noted AS SELECT g AS id FROM generate_series(1, 100) AS g; ANALYZE noted",
         programs: &[("a search path of pg_temp", &program)],
+    }
+    .assert_shut();
+}
+
+/// A BEGIN, a COMMIT, a Parse and a loop that would be answered early, with what the server says of them.
+#[test]
+fn what_the_server_says_of_a_statement_comes_with_its_answer() {
+    let program = |settings: &'static [&'static str]| {
+        move |stage: &Stage| {
+            let mut program = stage.session("program");
+            reads_ahead(&mut program, "SELECT id FROM noted");
+            settings.iter().for_each(|text| drop(program.client.query(text)));
+            for _ in 0..3 {
+                let prepare =
+                    [parse("", "SELECT id FROM noted WHERE id = $1"), describe_statement(""), sync()];
+                for message in [
+                    query("BEGIN ISOLATION LEVEL REPEATABLE READ"),
+                    query("SELECT id FROM noted WHERE id = 7"),
+                    query("SELECT id FROM noted WHERE id = 7"),
+                    query("SAVEPOINT s1"),
+                    query("COMMIT"),
+                    prepare.concat(),
+                ] {
+                    let seen = program.client.len();
+                    let ready = program.client.count(backend::READY_FOR_QUERY);
+                    program.client.send(&message);
+                    program.client.await_count(backend::READY_FOR_QUERY, ready + 1);
+                    let said = program.client.messages_from(seen);
+                    let notices = said.iter().filter(|one| one.tag == backend::NOTICE_RESPONSE).map(shown);
+                    let texts = notices.map(|text| {
+                        let untimed = text.split("duration:").collect::<Vec<_>>();
+                        untimed.first().map_or(String::new(), |text| (*text).to_owned())
+                    });
+                    stage.note(texts.collect::<Vec<_>>().join("; "));
+                    stage.thinks();
+                }
+            }
+        }
+    };
+    let timed = program(&["SET client_min_messages = log", "SET log_duration = on"]);
+    let logged = program(&["SET client_min_messages = log", "SET log_statement = 'all'"]);
+    let begins = program(&["SET client_min_messages TO 'debug1'", "SET log_statement = 'all'"]);
+    Hole {
+        name: "their_notices",
+        setup: "CREATE TABLE noted AS SELECT g AS id FROM generate_series(1, 100) AS g; ANALYZE noted",
+        programs: &[("log_duration", &timed), ("log_statement", &logged), ("debug1", &begins)],
     }
     .assert_shut();
 }

@@ -224,6 +224,83 @@ fn a_named_statement_keeps_the_moment_and_the_tables_of_its_parse() {
     .assert_shut();
 }
 
+const STEPS: &str = "SELECT id, n FROM steps WHERE id = $1";
+const PLAIN: &str = "SELECT v FROM plain WHERE id = $1";
+const PATH: (&str, &str) = ("search_path", "first, public");
+/// A table of that name, earlier in the search path, that only reads.
+const HIDES: [&str; 2] = [
+    "CREATE TABLE first.steps AS SELECT g AS id, g::bigint AS n FROM generate_series(1, 40) AS g",
+    "ANALYZE first.steps",
+];
+
+/// A prepared statement reads a view that counts. What its text names changes by `changes`; then it runs in one snapshot,
+/// and in pieces.
+fn counts_on(changes: &'static [&'static str], by_itself: bool) -> impl Fn(&Stage) + Sync {
+    move |stage| {
+        let mut program = stage.session_with("program", &[PATH]);
+        let mut other = stage.session_with("other", &[PATH]);
+        serves_named_repeat(&mut program, PLAIN);
+        program.exchange("Parse", &[parse_typed("st", STEPS, &[INT4]), sync()].concat());
+        let all = [parse("all", "SELECT id, n FROM steps"), sync()].concat();
+        program.exchange("Parse", &all);
+        program.exchange("run", &run_named("st", "1"));
+        if by_itself {
+            program.says_all(changes);
+        } else {
+            other.says_all(changes);
+        }
+        for _ in 0..4 {
+            program.says_all(&["SELECT 1", "BEGIN ISOLATION LEVEL REPEATABLE READ"]);
+            stage.thinks();
+            for _ in 0..3 {
+                // The text itself may be proven to only read.
+                program.says("SELECT id FROM steps WHERE id = 41");
+                program.exchange("run", &run_named("st", "1"));
+                stage.thinks();
+            }
+            program.exchange(
+                "Bind",
+                &[bind("p", "all", &[]), describe_portal("p"), execute("p", 10), sync()].concat(),
+            );
+            for _ in 0..2 {
+                program.exchange("Execute", &[execute("p", 10), sync()].concat());
+                stage.thinks();
+            }
+            other.says("SELECT last_value FROM counted_steps");
+            program.says("COMMIT");
+        }
+        program.exchange("Close", &[close_statement("st"), close_statement("all"), sync()].concat());
+        other.says_all(&["DROP TABLE IF EXISTS first.steps", "SET client_min_messages = warning"]);
+    }
+}
+
+#[test]
+fn a_named_statement_keeps_the_view_of_its_parse() {
+    let by_another = counts_on(&HIDES, false);
+    let by_itself = counts_on(&HIDES, true);
+    let by_path = counts_on(
+        &[HIDES[0], "SET search_path = public", "SELECT 1", "SET search_path = first, public"],
+        true,
+    );
+    let made_anew = counts_on(
+        &["DROP VIEW steps", "CREATE VIEW steps AS SELECT id, nextval('counted_steps') AS n FROM plain"],
+        false,
+    );
+    Hole {
+        name: "kept_views",
+        setup: "CREATE SCHEMA first; CREATE SEQUENCE counted_steps; CREATE TABLE plain (id int PRIMARY KEY, v int); \
+                INSERT INTO plain SELECT g, g FROM generate_series(1, 40) AS g; \
+                CREATE VIEW steps AS SELECT id, nextval('counted_steps') AS n FROM plain; ANALYZE plain",
+        programs: &[
+            ("hidden by another session", &by_another),
+            ("hidden by the session itself", &by_itself),
+            ("another search path", &by_path),
+            ("made anew", &made_anew),
+        ],
+    }
+    .assert_shut();
+}
+
 const COUNTERS: &str = "CREATE TABLE counted (id int PRIMARY KEY, v int); \
      INSERT INTO counted SELECT g, g FROM generate_series(1, 40) AS g; ANALYZE counted";
 

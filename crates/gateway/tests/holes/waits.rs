@@ -80,56 +80,151 @@ fn commits_early(program: &mut Session<'_>) {
 }
 
 const GUARDED: &str = "CREATE TABLE guarded (id int); INSERT INTO guarded VALUES (1); CREATE TABLE queue (id int); \
+     CREATE TABLE late (id int); INSERT INTO queue VALUES (1), (2); \
      CREATE FUNCTION lock_it() RETURNS int LANGUAGE plpgsql AS \
      'BEGIN LOCK TABLE guarded IN ACCESS EXCLUSIVE MODE NOWAIT; RETURN 1; END'; \
      CREATE FUNCTION locks() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM lock_it(); RETURN NEW; END'; \
-     CREATE TRIGGER t BEFORE INSERT ON queue FOR EACH ROW EXECUTE FUNCTION locks(); ANALYZE guarded, queue";
+     CREATE TRIGGER t BEFORE INSERT ON queue FOR EACH ROW EXECUTE FUNCTION locks(); \
+     CREATE CONSTRAINT TRIGGER t AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED \
+     FOR EACH ROW EXECUTE FUNCTION locks(); ANALYZE guarded, queue";
+
+const LOCK: &str = "LOCK TABLE guarded IN ACCESS EXCLUSIVE MODE NOWAIT";
+
+/// What a session has done before the reader commits, and what it does behind that.
+struct Way {
+    name: &'static str,
+    /// Units, and for one without a Sync the message that tells that it has run.
+    before: Vec<(Vec<u8>, u8)>,
+    behind: Vec<u8>,
+    /// Takes away what is left.
+    after: &'static str,
+    /// Nothing that went before may run a function that locks: elsewhere no COMMIT is answered early (rule S3).
+    is_early: bool,
+}
+
+impl Way {
+    fn new(name: &'static str, before: &[&str], behind: Vec<u8>) -> Self {
+        let before = before.iter().map(|text| (query(text), backend::READY_FOR_QUERY)).collect();
+        Self { name, before, behind, after: "ROLLBACK", is_early: true }
+    }
+
+    /// The same behind one more unit.
+    fn and(mut self, unit: &[Vec<u8>], ends_with: u8) -> Self {
+        self.before.push((unit.concat(), ends_with));
+        self
+    }
+}
+
+/// Ways to take a lock at once.
+fn at_once(function: u32) -> Vec<Way> {
+    vec![
+        Way::new("SELECT", &["BEGIN"], query("SELECT lock_it()")),
+        Way::new("LOCK", &["BEGIN"], query(LOCK)),
+        Way::new("INSERT", &["BEGIN"], query("INSERT INTO queue VALUES (1)")),
+        Way::new(
+            "INSERT, extended",
+            &["BEGIN"],
+            [run_unnamed("INSERT INTO queue VALUES (1)"), sync()].concat(),
+        ),
+        Way::new("FunctionCall", &["BEGIN"], function_call(function, &[])),
+    ]
+}
+
+/// Ways in which what was sent before takes it.
+fn of_before() -> Vec<Way> {
+    const INSERT: &str = "INSERT INTO late VALUES (1)";
+    const CURSOR: &str = "DECLARE c CURSOR FOR SELECT lock_it() FROM queue";
+    const ROWS: &str = "SELECT id, CASE WHEN id > 1 THEN lock_it() END FROM queue ORDER BY id";
+    let run = |portal, rows| [execute(portal, rows), sync()].concat();
+    let bound = |text| [parse("s", text), bind("p", "s", &[])];
+    let late = |name, before: &[&str], behind| Way { is_early: false, ..Way::new(name, before, behind) };
+    vec![
+        late("COMMIT, a deferred trigger", &["BEGIN", INSERT], query("COMMIT")),
+        late(
+            "COMMIT, a deferred trigger, extended",
+            &["BEGIN", INSERT],
+            [run_unnamed("COMMIT"), sync()].concat(),
+        ),
+        late("COMMIT AND CHAIN", &["BEGIN", INSERT], query("COMMIT AND CHAIN")),
+        Way {
+            after: "CLOSE ALL",
+            ..late(
+                "COMMIT, a held cursor",
+                &["BEGIN", "DECLARE c CURSOR WITH HOLD FOR SELECT lock_it() FROM queue"],
+                query("COMMIT"),
+            )
+        },
+        late("SET CONSTRAINTS", &["BEGIN", INSERT], query("SET CONSTRAINTS ALL IMMEDIATE")),
+        late("PREPARE TRANSACTION", &["BEGIN", INSERT], query("PREPARE TRANSACTION 'never'")),
+        late("Sync", &[], sync()).and(&[run_unnamed(INSERT), flush()], backend::COMMAND_COMPLETE),
+        late("FETCH", &["BEGIN", CURSOR], query("FETCH 1 FROM c")),
+        late("MOVE", &["BEGIN", CURSOR], query("MOVE 1 FROM c")),
+        Way {
+            after: "ROLLBACK; DEALLOCATE s",
+            ..Way::new("Execute of a portal", &["BEGIN"], run("p", 0))
+                .and(&[bound(LOCK).concat(), flush()], backend::BIND_COMPLETE)
+        },
+        Way {
+            after: "ROLLBACK; DEALLOCATE s",
+            ..late("Execute of a portal that has begun", &["BEGIN"], run("p", 1))
+                .and(&[bound(ROWS).concat(), execute("p", 1), sync()], backend::READY_FOR_QUERY)
+        },
+        Way {
+            after: "ROLLBACK; DEALLOCATE s",
+            ..Way::new("Bind of a statement", &["BEGIN"], [bind("", "s", &[]), run("", 0)].concat())
+                .and(&[parse("s", LOCK), sync()], backend::READY_FOR_QUERY)
+        },
+        Way {
+            after: "ROLLBACK; DEALLOCATE s",
+            ..Way::new("EXECUTE", &["PREPARE s AS INSERT INTO queue VALUES (1)", "BEGIN"], query("EXECUTE s"))
+        },
+    ]
+}
 
 /// A reader commits on a slow path; another session takes a strong lock, each time in another way.
-fn takes_a_lock(stage: &Stage, path: &SlowPath) {
+fn takes_a_lock(stage: &Stage, path: &SlowPath, ways: &[Way]) {
     let mut reader = stage.session("reader");
     let delay = path.newest();
-    let mut other = stage.session("other");
-    let function: u32 = other.column("SELECT 'lock_it'::regproc::oid")[0].parse().expect("a number");
-    drop(stage.take_seen());
-    let ways: [(&str, Vec<u8>); 5] = [
-        ("SELECT", query("SELECT lock_it()")),
-        ("LOCK", query("LOCK TABLE guarded IN ACCESS EXCLUSIVE MODE NOWAIT")),
-        ("INSERT", query("INSERT INTO queue VALUES (1)")),
-        ("INSERT, extended", [run_unnamed("INSERT INTO queue VALUES (1)"), sync()].concat()),
-        ("FunctionCall", function_call(function, &[])),
-    ];
-    for (name, message) in ways {
+    for way in ways {
+        let mut other = stage.session("other");
         commits_early(&mut reader);
-        other.says("BEGIN");
+        for (message, ends_with) in &way.before {
+            let count = other.client.count(*ends_with);
+            other.client.send(message);
+            other.client.await_count(*ends_with, count + 1);
+        }
         reader.says_all(&["BEGIN", "SELECT id FROM guarded"]);
         stage.thinks();
         delay.store(150, Ordering::SeqCst);
-        reader.says("COMMIT");
-        other.exchange(name, &message);
+        let is_told = reader.is_told("COMMIT");
+        assert!(is_told || !way.is_early, "{}: the COMMIT is not answered early", way.name);
+        other.exchange(way.name, &way.behind);
         delay.store(0, Ordering::SeqCst);
-        other.says("ROLLBACK");
+        other.says(way.after);
         thread::sleep(Duration::from_millis(200));
     }
 }
 
-#[test]
-fn a_strong_lock_waits_for_an_early_commit_however_it_is_taken() {
+/// Each way sees directly what it sees through a gateway.
+fn assert_fenced(name: &str, ways: fn(u32) -> Vec<Way>) {
     thread::scope(|scope| {
         for version in VERSIONS {
             for distance in DISTANCES_MS {
                 scope.spawn(move || {
-                    let (server, database) = (server(version), format!("gaps_{version}_{distance}"));
+                    let (server, database) = (server(version), format!("{name}_{version}_{distance}"));
                     administer(server, "postgres", &format!("CREATE DATABASE {database}"));
                     administer(server, &database, GUARDED);
                     let slow = SlowPath::start(server);
                     let path = Path { server, port: slow.port, database: &database };
                     let alone = Stage::direct(&path);
-                    takes_a_lock(&alone, &slow);
+                    let oid = alone.session("asks").column("SELECT 'lock_it'::regproc::oid");
+                    drop(alone.take_seen());
+                    let ways = ways(oid[0].parse().expect("a number"));
+                    takes_a_lock(&alone, &slow, &ways);
                     let distance = Duration::from_millis(distance);
                     let gateway = gateway_at(server, slow.port, distance);
                     let through = Stage::through(&gateway, &path, distance);
-                    takes_a_lock(&through, &slow);
+                    takes_a_lock(&through, &slow, &ways);
                     let difference = difference(&alone.take_seen(), &through.take_seen());
                     assert_eq!(difference, None, "PostgreSQL {version}, {distance:?}");
                     gateway.stop();
@@ -137,6 +232,16 @@ fn a_strong_lock_waits_for_an_early_commit_however_it_is_taken() {
             }
         }
     });
+}
+
+#[test]
+fn a_strong_lock_waits_for_an_early_commit_however_it_is_taken() {
+    assert_fenced("gaps", at_once);
+}
+
+#[test]
+fn a_lock_of_what_was_sent_before_waits_for_an_early_commit_as_well() {
+    assert_fenced("late", |_| of_before());
 }
 
 /// Stops a process, until this is over.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onetrip_sql::purity::{Column, Columns, ObjectName, SessionQuestion, SmallDatabase};
+use onetrip_sql::purity::{Acts, Column, Columns, ObjectName, SessionQuestion, SmallDatabase};
 
 use super::backend::{Backend, Output};
 use super::rows::Row;
@@ -55,7 +55,7 @@ fn database() -> SmallDatabase {
         tables: tables.collect(),
         functions: vec![("public".into(), "side".into(), Some(Type::Int4.oid()))],
         moves_cursors: false,
-        takes_locks: false,
+        acts: Acts::default(),
     }
 }
 

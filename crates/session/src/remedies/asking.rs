@@ -7,6 +7,7 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
 use onetrip_wire::pg::Values;
 
+use super::changes::ActsAsked;
 use super::facts::Known;
 use super::inquiry::{Asked, Question, Way};
 use super::knowledge::Stamp;
@@ -20,6 +21,7 @@ pub(super) const PARTS_OF_TIME: u32 = 20;
 pub(crate) struct Surveying {
     survey: Survey,
     stamp: Stamp,
+    acts_asked: ActsAsked,
     /// What is to be asked next; none while that is under way.
     next: Option<Vec<purity::Question>>,
 }
@@ -102,7 +104,8 @@ impl Session {
         if self.surveying.is_none() && self.facts.wants_lookup() {
             let mut survey = Survey::new(self.facts.take_wanted());
             let next = Some(survey.questions());
-            self.surveying = Some(Surveying { survey, stamp, next });
+            let acts_asked = self.facts.changes().acts_asked(stamp.at);
+            self.surveying = Some(Surveying { survey, stamp, acts_asked, next });
         }
         let next = self.surveying.as_mut().and_then(|surveying| surveying.next.take()).unwrap_or_default();
         asked.extend(next.into_iter().map(|purity::Question { lookup, parameter }| Asked {
@@ -148,6 +151,9 @@ impl Session {
             identity: identity.to_vec(),
             is_untimed,
         };
+        if known.is_plain && self.facts.is_state_awaited() {
+            self.begin.hears_no_log();
+        }
         self.facts.state_told(known, &self.config.common.knowledge);
     }
 
@@ -174,6 +180,9 @@ impl Session {
             return;
         }
         if let Some(mut surveying) = self.surveying.take_if(|one| one.next.is_none() && !has_failed) {
+            if let Some(acts) = surveying.survey.take_acts() {
+                self.facts.changes().acts_told(surveying.acts_asked, acts);
+            }
             // An answer may lead to more questions.
             let questions = surveying.survey.questions();
             if questions.is_empty() {

@@ -45,6 +45,8 @@ pub(crate) struct EarlyBegin {
     until_idle: Vec<u8>,
     /// The session has been sent a notification: it listens.
     listens: bool,
+    /// It may be told what the server logs of each statement (`client_min_messages`): a BEGIN would bring a notice.
+    hears_log: bool,
     /// What the server reported as `in_hot_standby`; `None` before PostgreSQL 14.
     standby: Option<bool>,
     /// The session was opened for replication.
@@ -102,6 +104,25 @@ impl EarlyBegin {
     /// The transaction is over, or has failed.
     pub(crate) fn savepoints_ended(&mut self) {
         self.savepoints.clear();
+    }
+
+    /// A text that sets a parameter, or the options that a session begins with: whether what the server logs is told.
+    pub(crate) fn may_set_messages(&mut self, text: &[u8]) {
+        const NAME: &[u8] = b"client_min_messages";
+        let Some(place) = text.windows(NAME.len()).position(|word| word.eq_ignore_ascii_case(NAME)) else {
+            return;
+        };
+        let value = text[place + NAME.len()..].to_ascii_lowercase();
+        let value = value.trim_ascii_start();
+        let value = value.strip_prefix(b"to").or(value.strip_prefix(b"=")).unwrap_or(value).trim_ascii();
+        let is_quiet = |level: &str| value.strip_prefix(b"'").unwrap_or(value).starts_with(level.as_bytes());
+        self.hears_log |=
+            Rule::Asynchronous.is_kept() && !["notice", "warning", "error"].into_iter().any(is_quiet);
+    }
+
+    /// The server says that it tells the session nothing of its log.
+    pub(crate) fn hears_no_log(&mut self) {
+        self.hears_log = false;
     }
 
     /// The client asked for a replication connection.
@@ -205,6 +226,9 @@ impl Session {
 
     /// Whether the server may refuse this, or would say more than the answer (rules B4, B5 and B10).
     fn is_refused(&self, kind: &Kind) -> bool {
+        if self.begin.hears_log {
+            return true;
+        }
         match kind {
             Kind::Begin { needs_primary, .. } => {
                 let by_standby =
@@ -306,6 +330,11 @@ impl Session {
     /// What the server says unasked before it takes the BEGIN would come later if it had taken it (rule B4).
     pub(crate) fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
         let is_notification = tag == backend::NOTIFICATION_RESPONSE;
+        if tag == backend::NOTICE_RESPONSE && Rule::Asynchronous.is_kept() {
+            let severity =
+                ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|notice| notice.field(b'V'));
+            self.begin.hears_log |= severity.is_some_and(|said| said == b"LOG" || said.starts_with(b"DEBUG"));
+        }
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
         if Inquiries::is_next(self.queue.front()) && !is_notification {
             return self.keep_from_question(tag, message);

@@ -1,35 +1,193 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Changes of one database's catalogue that pass through the gateway (rule S3).
+use onetrip_ledger::Moment;
+use onetrip_sql::purity::Acts;
+
+/// What functions of users may do is not relied on when it was found out longer ago.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Changes of one database's catalogue that pass through the gateway (rule S3): those that a statement's text tells, and those
+/// of functions and triggers that it may run.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     /// Goes up when something may have changed.
-    epoch: AtomicU64,
-    /// Sessions in whose transactions something may be changing.
-    defining: AtomicU64,
+    epoch: u64,
+    /// Sessions in whose transactions something may be changing, as a text tells.
+    defining: u64,
+    /// How often a text told so.
+    texts: u64,
+    /// Sessions in whose transactions a function of a user may have run, by [`Doubt`].
+    doubts: [u64; 3],
+    /// How often such a transaction was over.
+    doubted: u64,
+    /// What functions of users may do, and when the server was asked.
+    acts: Option<(Acts, Moment)>,
+}
+
+/// Where a function of a user may run that changes the catalogue: its statement's text does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The statement may call it.
+    Called,
+    /// It writes rows.
+    Written,
+    /// It reads rows, and is not proven to do nothing else.
+    Read,
+}
+
+/// The doubts of one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts([bool; 3]);
+
+/// When the server was asked what functions may do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActsAsked {
+    at: Moment,
+    texts: u64,
+    doubted: u64,
+}
+
+/// A moment of a catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mark {
+    epoch: u64,
+    texts: u64,
 }
 
 impl Changes {
+    /// This moment.
+    pub(crate) fn mark(&self) -> Mark {
+        let epoch = self.epoch();
+        Mark { epoch, texts: self.lock().texts }
+    }
+
+    /// Whether nothing has changed since. Where no function acts, only texts can have changed anything.
+    pub(crate) fn is_as_at(&self, mark: Mark) -> bool {
+        let is_same_epoch = self.epoch() == mark.epoch;
+        let state = self.lock();
+        let is_plain = state.acts.is_some_and(|(acts, _)| acts == Acts::default());
+        is_same_epoch || is_plain && state.defining == 0 && state.texts == mark.texts
+    }
+
     /// What is learnt of the catalogue now holds until this is another.
     pub(crate) fn epoch(&self) -> u64 {
-        match self.defining.load(Ordering::Acquire) {
-            0 => self.epoch.load(Ordering::Acquire),
+        let mut state = self.lock();
+        if state.is_changing() {
             // What is learnt now may be over at any moment: each epoch is over when the next one asks.
-            _ => self.epoch.fetch_add(1, Ordering::AcqRel) + 1,
+            state.epoch += 1;
         }
+        state.epoch
     }
 
     /// A transaction begins to do what may change the catalogue: until it is over nothing that is known is relied on, as
     /// the server may already let nobody else see what it changes.
     pub(crate) fn begin(&self) {
-        self.defining.fetch_add(1, Ordering::AcqRel);
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        let mut state = self.lock();
+        state.defining += 1;
+        state.text_acts();
     }
 
     /// It is over.
     pub(crate) fn end(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
-        self.defining.fetch_sub(1, Ordering::AcqRel);
+        let mut state = self.lock();
+        state.defining -= 1;
+        state.text_acts();
+    }
+
+    /// A function of a user may run in a transaction, unless none does more than read and write rows. Until that is known,
+    /// nothing is relied on.
+    pub(crate) fn doubt(&self, doubt: Doubt, doubts: &mut Doubts) {
+        let mut state = self.lock();
+        let is_harmless = state.acts.is_some_and(|(acts, _)| !doubt.acts(acts));
+        if !is_harmless && !std::mem::replace(&mut doubts.0[doubt as usize], true) {
+            state.doubts[doubt as usize] += 1;
+        }
+    }
+
+    /// The transaction is over.
+    pub(crate) fn settle(&self, doubts: &mut Doubts) {
+        let Doubts(doubts) = std::mem::take(doubts);
+        if doubts == [false; 3] {
+            return;
+        }
+        let mut state = self.lock();
+        state.doubted += 1;
+        for doubt in
+            [Doubt::Called, Doubt::Written, Doubt::Read].into_iter().filter(|one| doubts[*one as usize])
+        {
+            state.doubts[doubt as usize] -= 1;
+            match state.acts {
+                // It may have made other functions, and triggers.
+                Some((acts, _)) if doubt.acts(acts) => (state.acts, state.epoch) = (None, state.epoch + 1),
+                Some(_) => {}
+                None => state.epoch += 1,
+            }
+        }
+    }
+
+    /// What functions of users may do, if that is known. Without it nothing that is known together is relied on.
+    pub(crate) fn acts(&self, now: Moment) -> Option<Acts> {
+        let state = self.lock();
+        state.acts.filter(|(_, at)| now.since(*at) < FRESH.as_nanos() as u64).map(|(acts, _)| acts)
+    }
+
+    /// Whether the server is to be asked for that.
+    pub(crate) fn wants_acts(&self, now: Moment) -> bool {
+        let state = self.lock();
+        state.acts.is_none_or(|(_, at)| 3 * now.since(at) > 2 * FRESH.as_nanos() as u64)
+    }
+
+    /// The server is asked what functions may do.
+    pub(crate) fn acts_asked(&self, now: Moment) -> ActsAsked {
+        let state = self.lock();
+        ActsAsked { at: now, texts: state.texts, doubted: state.doubted }
+    }
+
+    /// It has answered. Where no function acts, none can have made one that does, whatever was under way.
+    pub(crate) fn acts_told(&self, asked: ActsAsked, acts: Acts) {
+        let mut state = self.lock();
+        let is_plain = acts == Acts::default();
+        let holds = state.texts == asked.texts && (is_plain || state.doubted == asked.doubted);
+        if holds && state.defining == 0 {
+            state.acts = Some((acts, asked.at));
+        }
+    }
+
+    /// A panic elsewhere leaves the counts whole.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_changing(&self) -> bool {
+        let acts_now = |doubt: Doubt| {
+            self.doubts[doubt as usize] > 0 && self.acts.is_some_and(|(acts, _)| doubt.acts(acts))
+        };
+        self.defining > 0 || [Doubt::Called, Doubt::Written, Doubt::Read].into_iter().any(acts_now)
+    }
+
+    /// The text of a statement tells that it may change the catalogue.
+    fn text_acts(&mut self) {
+        self.epoch += 1;
+        self.texts += 1;
+        self.acts = None;
+    }
+}
+
+impl Doubt {
+    fn acts(self, acts: Acts) -> bool {
+        match self {
+            Self::Called => acts.called,
+            Self::Written => acts.written,
+            Self::Read => acts.read,
+        }
     }
 }
 
@@ -48,5 +206,69 @@ mod tests {
         changes.end();
         let after = changes.epoch();
         assert!(after != during && after != before && changes.epoch() == after);
+    }
+
+    const NOTHING: Acts = Acts { called: false, written: false, read: false };
+    const BY_TRIGGER: Acts = Acts { called: true, written: true, read: false };
+
+    fn told(acts: Acts) -> Changes {
+        let changes = Changes::default();
+        changes.acts_told(changes.acts_asked(Moment(0)), acts);
+        changes
+    }
+
+    #[test]
+    fn what_a_function_may_do_ends_an_epoch_when_its_transaction_is_over() {
+        let (changes, mut doubts) = (told(BY_TRIGGER), Doubts::default());
+        let before = changes.epoch();
+        changes.doubt(Doubt::Read, &mut doubts);
+        assert_eq!(changes.epoch(), before, "no view acts");
+        changes.doubt(Doubt::Written, &mut doubts);
+        assert!(changes.epoch() != changes.epoch(), "a trigger may be at work");
+        changes.settle(&mut doubts);
+        assert_eq!(changes.epoch(), changes.epoch());
+        assert_eq!(changes.acts(Moment(0)), None, "it may have made another");
+    }
+
+    #[test]
+    fn where_no_function_acts_nothing_is_in_doubt() {
+        let (changes, mut doubts) = (told(NOTHING), Doubts::default());
+        let before = changes.epoch();
+        for doubt in [Doubt::Called, Doubt::Written, Doubt::Read] {
+            changes.doubt(doubt, &mut doubts);
+        }
+        changes.settle(&mut doubts);
+        assert_eq!((changes.epoch(), changes.acts(Moment(0))), (before, Some(NOTHING)));
+    }
+
+    #[test]
+    fn what_ran_before_anything_was_known_ends_an_epoch_unless_it_turns_out_to_be_harmless() {
+        for (acts, ends) in [(NOTHING, false), (BY_TRIGGER, true)] {
+            let (changes, mut doubts) = (Changes::default(), Doubts::default());
+            let before = changes.epoch();
+            changes.doubt(Doubt::Written, &mut doubts);
+            assert_eq!(changes.epoch(), before, "there is time to ask");
+            changes.acts_told(changes.acts_asked(Moment(0)), acts);
+            changes.settle(&mut doubts);
+            assert_eq!(changes.epoch() != before, ends, "{acts:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_from_before_a_change_is_none() {
+        let (changes, mut doubts) = (Changes::default(), Doubts::default());
+        let asked = changes.acts_asked(Moment(0));
+        changes.begin();
+        changes.end();
+        changes.acts_told(asked, NOTHING);
+        assert_eq!(changes.acts(Moment(0)), None, "a text has made a function");
+        let asked = changes.acts_asked(Moment(0));
+        changes.doubt(Doubt::Called, &mut doubts);
+        changes.settle(&mut doubts);
+        changes.acts_told(asked, BY_TRIGGER);
+        assert_eq!(changes.acts(Moment(0)), None, "a function has made a trigger");
+        changes.acts_told(asked, NOTHING);
+        assert_eq!(changes.acts(Moment(0)), Some(NOTHING), "there was none that could");
+        assert!(changes.acts(Moment(60_000_000_000)).is_none() && changes.wants_acts(Moment(41_000_000_000)));
     }
 }

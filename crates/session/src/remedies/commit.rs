@@ -208,6 +208,11 @@ impl Session {
 
     /// When the session is to be looked at, if nothing happens before.
     pub fn deadline(&self) -> Option<Moment> {
+        [self.confirmed_by(), self.runs_long_at()].into_iter().flatten().min()
+    }
+
+    /// When the server is to have confirmed the end that it owes.
+    fn confirmed_by(&self) -> Option<Moment> {
         let answered_at = self.ends_unconfirmed.front()?;
         Some(Moment(answered_at.0.saturating_add(CONFIRMED_WITHIN.as_nanos() as u64)))
     }
@@ -219,7 +224,8 @@ impl Session {
     /// [`SessionError::CommitRefused`] where the server has not confirmed an end for too long that was answered: other
     /// sessions wait for it. The outbox for the client says so.
     pub fn meet_deadline(&mut self, now: Moment) -> Result<(), SessionError> {
-        if self.deadline().is_none_or(|at| now < at) || !Rule::Fence.is_kept() {
+        self.look_at_long(now);
+        if self.confirmed_by().is_none_or(|at| now < at) || !Rule::Fence.is_kept() {
             return Ok(());
         }
         let message = "the server did not confirm for 5 s the end of a transaction that had only read, and that onetrip \

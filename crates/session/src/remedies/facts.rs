@@ -227,6 +227,11 @@ impl Facts {
         matches!(self.state, State::Pooled)
     }
 
+    /// Whether the session's state was told, and nothing was sent since that may have changed it.
+    pub(crate) fn has_state(&self) -> bool {
+        matches!(self.state, State::Known(_))
+    }
+
     /// Whether the server was asked for the session's state and will make it known.
     pub(super) fn is_state_awaited(&self) -> bool {
         matches!(self.state, State::Asked)
@@ -439,12 +444,15 @@ impl Facts {
             State::Unknown | State::Asked | State::Pooled => None,
         };
         let database = self.database.clone();
+        let is_told = self.changes.acts(now).is_some();
         let (needs, judged) = match self.look_into(template) {
             Some(Statement::Reads { needs, judged }) => (needs, judged),
             Some(Statement::Unsafe(_)) => return Verdict::MayAct,
             Some(Statement::Unseen | Statement::Seen(_)) | None => return Verdict::MayAct,
         };
-        let (Some(search_path), Some(database)) = (search_path, database) else { return Verdict::Open };
+        let (Some(search_path), Some(database), true) = (search_path, database, is_told) else {
+            return Verdict::Open;
+        };
         let holds = judged
             .as_ref()
             .is_some_and(|judged| judged.stamp.is_fresh(now, epoch) && judged.search_path == search_path);
@@ -474,8 +482,13 @@ impl Facts {
         }
     }
 
+    /// The relations that a statement names which is proven to only read, by object id.
+    pub(crate) fn relations_of(&self, template: u32) -> Option<Arc<[Oid]>> {
+        Some(self.pure(template)?.named.iter().map(|(_, oid)| *oid).collect())
+    }
+
     /// Statements of this template are worth a proof: what it takes is looked up.
-    pub(super) fn want_proof(&mut self, now: Moment, template: u32) {
+    pub(crate) fn want_proof(&mut self, now: Moment, template: u32) {
         let epoch = self.changes.epoch();
         let Some(needs) = self.needs_of(template) else { return };
         let is_fresh = |stamp: Stamp| stamp.is_fresh(now, epoch) && !stamp.is_aging(now);
@@ -484,6 +497,7 @@ impl Facts {
             None => Catalogue::<Stamp>::default().wanted(&needs, is_fresh),
         };
         self.want(wanted);
+        self.want_acts(now);
     }
 
     /// All that was sent is worth a proof.
@@ -519,14 +533,15 @@ impl Facts {
 
     /// Whether a function of a user may take strong locks. Where that is not known, it is looked up.
     pub(super) fn takes_locks(&mut self, now: Moment) -> Option<bool> {
-        let epoch = self.changes.epoch();
-        let database = Arc::clone(self.database.as_ref()?);
-        let wanted = database.catalogue().wanted_locks(|stamp| stamp.is_fresh(now, epoch));
-        if wanted.is_empty() {
-            return Some(database.catalogue().takes_locks());
+        self.want_acts(now);
+        self.changes.acts(now).map(|acts| acts.called)
+    }
+
+    /// What functions of users may do is looked up, unless it is known.
+    pub(super) fn want_acts(&mut self, now: Moment) {
+        if self.changes.wants_acts(now) {
+            self.want(Wanted::of_acts());
         }
-        self.want(wanted);
-        None
     }
 
     /// The tables that a statement names which is proven to only read, each with its columns. `None` while columns have

@@ -33,7 +33,7 @@ const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DE
 /// First of all, so that the next statement is not compiled.
 const NO_JIT: &str = "SET LOCAL jit TO off";
 /// Last of all, so that the end is not ended by the limit of the questions; an error takes that back as well.
-const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
+pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
 /// Statements of a group.
 const STATEMENTS_MAX: usize = 16;
 
@@ -174,8 +174,7 @@ impl Session {
         for text in &ends {
             self.put_question(FRAME, text, None);
         }
-        StatementOrPortal::Statement(&name).encode(frontend::CLOSE, &mut self.to_server);
-        self.owe_inquiry(FRAME, Expect::Close);
+        self.put_closes(FRAME, &name);
         self.end_group(now, way, questions, 2);
     }
 
@@ -200,9 +199,10 @@ impl Session {
             let length = (parameter.len() as u32).to_be_bytes();
             [&[0, 1][..], &length, parameter.as_bytes()].concat()
         });
+        // A statement of this name may be there, and a portal of it: an error leaves both until the end of the group, and
+        // a Bind that fails for that would leave the program's transaction failed.
+        self.put_closes(number, &name);
         let out = &mut self.to_server;
-        // An error may have left one of this name.
-        StatementOrPortal::Statement(&name).encode(frontend::CLOSE, out);
         Parse::untyped(&name, text.as_bytes()).encode(out);
         Bind {
             portal: &name,
@@ -213,9 +213,16 @@ impl Session {
         }
         .encode(out);
         Execute { portal: &name, row_limit: None }.encode(out);
-        StatementOrPortal::Portal(&name).encode(frontend::CLOSE, out);
-        for expect in [Expect::Close, Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close] {
+        for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
             self.owe_inquiry(number, expect);
+        }
+    }
+
+    /// Closes the portal and the statement of this name, whether they are there or not.
+    fn put_closes(&mut self, number: u16, name: &[u8]) {
+        for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
+            object.encode(frontend::CLOSE, &mut self.to_server);
+            self.owe_inquiry(number, Expect::Close);
         }
     }
 

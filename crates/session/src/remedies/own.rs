@@ -142,8 +142,13 @@ impl Session {
                 if tag != backend::PARAMETER_STATUS {
                     self.chatter.spoil();
                 }
-                let is_of_flight = self.queue.front().is_some_and(|due| due.owner == Owner::Loops);
-                if is_of_flight && tag == backend::NOTICE_RESPONSE {
+                let owner = self.queue.front().map(|due| due.owner);
+                let is_own = matches!(
+                    owner,
+                    Some(Owner::Loops | Owner::Inquiry | Owner::Lobs | Owner::Unseen | Owner::Verify)
+                );
+                if is_own && tag == backend::NOTICE_RESPONSE {
+                    // However long it is: a plan takes more than is looked into.
                     return Ok(Verdict::Replace(message.len()));
                 }
                 if is_whole {

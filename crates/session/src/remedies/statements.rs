@@ -222,6 +222,10 @@ impl Session {
         if !reads && !writes && Rule::MayShare.is_kept() {
             return None;
         }
+        self.facts.want_acts(now);
+        if self.facts.changes().acts(now).is_none() && Rule::SameKey.is_kept() {
+            return None;
+        }
         let types = description.as_deref().filter(|_| Rule::PinnedTypes.is_kept());
         let (parse, is_pinned) = parse_with(prepare.parse, types);
         self.facts.used();
@@ -249,6 +253,7 @@ impl Session {
         self.facts.miss_settings(is_known_somewhere && effect != Effect::Read);
         if is_known_somewhere {
             self.facts.want_proofs(now);
+            self.facts.want_acts(now);
         }
     }
 

@@ -4,6 +4,7 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
 use super::Rule;
+use super::changes::{Doubt, Doubts};
 use super::facts::Verdict;
 use crate::reply_queue::Owner;
 use crate::session::Session;
@@ -113,8 +114,10 @@ pub(crate) struct Transaction {
     level_count: u32,
     /// The server was asked for the level at this count.
     level_asked_at: Option<u32>,
-    /// It holds something that may change the catalogue.
+    /// It holds something that may change the catalogue, as its text tells.
     pub(crate) may_define: bool,
+    /// What it holds may run functions of users that do.
+    doubts: Doubts,
     /// The unit of the last end that went to the server: another one may follow it at once (AND CHAIN).
     ends_in: Option<u64>,
 }
@@ -185,7 +188,9 @@ impl Transaction {
     /// It is over, or what runs is not known to be one. What it may define is told by others.
     pub(crate) fn end(&mut self) {
         self.level_changes();
-        *self = Self { may_define: self.may_define, level_count: self.level_count, ..Self::default() };
+        let doubts = std::mem::take(&mut self.doubts);
+        let (may_define, level_count) = (self.may_define, self.level_count);
+        *self = Self { may_define, level_count, doubts, ..Self::default() };
     }
 }
 
@@ -216,14 +221,48 @@ impl Session {
                 self.lobs.savepoint();
             }
             Effect::Read => {
+                self.may_run_functions(now, effect, text);
                 self.reads(now, template);
             }
             Effect::Unknown | Effect::MayDefine => {
+                self.may_run_functions(now, effect, text);
                 self.transaction.level_changes();
                 self.forget(effect == Effect::MayDefine);
             }
             // What it runs has a snapshot, after which the level cannot change.
-            Effect::WritesRows => self.forget(false),
+            Effect::WritesRows => {
+                self.may_run_functions(now, effect, text);
+                self.forget(false);
+            }
+        }
+    }
+
+    /// A statement goes to the server that may run functions of users, by name, by a trigger, or otherwise unasked: they may
+    /// change the catalogue (rule S3).
+    fn may_run_functions(&mut self, now: Moment, effect: Effect, text: &Text) {
+        use StatementKind as S;
+        let doubt = match effect {
+            Effect::WritesRows if text.calls => Doubt::Called,
+            Effect::WritesRows => Doubt::Written,
+            Effect::Read if self.facts.has_state() && self.only_reads(now, text.template) => return,
+            Effect::Read if text.calls => Doubt::Called,
+            Effect::Read => Doubt::Read,
+            Effect::Unknown
+                if matches!(text.kind, S::Set | S::Reset | S::CloseCursor | S::Prepare | S::Discard) =>
+            {
+                return;
+            }
+            Effect::Unknown if matches!(text.kind, S::Listen | S::Notify | S::Unlisten) => return,
+            Effect::Unknown => Doubt::Called,
+            _ => return,
+        };
+        self.doubt_functions(doubt);
+    }
+
+    /// A function of a user may run that changes the catalogue.
+    pub(crate) fn doubt_functions(&mut self, doubt: Doubt) {
+        if !self.config.remedies.is_none() && Rule::SameKey.is_kept() {
+            self.facts.changes().doubt(doubt, &mut self.transaction.doubts);
         }
     }
 
@@ -308,10 +347,13 @@ impl Session {
     /// What the transaction may have changed in the catalogue is there for all, or never will be.
     fn has_defined(&mut self) {
         let more_to_come = self.queue.owes_client() && !self.is_ending;
-        if self.transaction.may_define && !more_to_come {
-            self.transaction.may_define = false;
+        if more_to_come {
+            return;
+        }
+        if std::mem::take(&mut self.transaction.may_define) {
             self.facts.changes().end();
         }
+        self.facts.changes().settle(&mut self.transaction.doubts);
     }
 
     /// The client's transaction is over, and what it has defined is there for all.

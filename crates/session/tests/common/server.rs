@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onetrip_sql::purity::{Column, Columns, Lookup, ObjectName, SessionQuestion, SmallDatabase};
+use onetrip_sql::purity::{Acts, Column, Columns, Lookup, ObjectName, SessionQuestion, SmallDatabase};
 
 use super::objects::Objects;
 use super::walk::Walks;
@@ -392,7 +392,7 @@ impl Server {
             ],
             functions: vec![("public".into(), "touch".into(), None)],
             moves_cursors: self.moves_cursors,
-            takes_locks: self.takes_locks,
+            acts: Acts { called: self.takes_locks, written: self.takes_locks, read: false },
         }
     }
 

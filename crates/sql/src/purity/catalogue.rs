@@ -23,7 +23,6 @@ pub struct Catalogue<S> {
     types: Known<Box<str>, TypeFact, S>,
     columns: Known<u32, Option<Arc<Columns>>, S>,
     cursors: Option<(bool, S)>,
-    locks: Option<(bool, S)>,
 }
 
 type Known<K, F, S> = HashMap<K, (F, S)>;
@@ -51,7 +50,6 @@ impl<S> Default for Catalogue<S> {
             types: HashMap::new(),
             columns: HashMap::new(),
             cursors: None,
-            locks: None,
         }
     }
 }
@@ -113,12 +111,6 @@ impl<S: Copy> Catalogue<S> {
         Wanted { cursors: !is_known, ..Wanted::default() }
     }
 
-    /// What must be looked up to know whether a function may take strong locks.
-    pub fn wanted_locks(&self, holds: impl Fn(S) -> bool) -> Wanted {
-        let is_known = self.locks.is_some_and(|(_, stamp)| holds(stamp));
-        Wanted { locks: !is_known, ..Wanted::default() }
-    }
-
     /// Takes what was found out at `stamp`.
     pub fn absorb(&mut self, findings: Findings, stamp: S) {
         if self.len() > NAMES_MAX {
@@ -135,9 +127,6 @@ impl<S: Copy> Catalogue<S> {
         self.columns.extend(stamped(columns, stamp));
         if let Some(has_any) = findings.cursors {
             self.cursors = Some((has_any, stamp));
-        }
-        if let Some(has_any) = findings.locks {
-            self.locks = Some((has_any, stamp));
         }
     }
 
@@ -165,11 +154,6 @@ impl<S: Copy> Catalogue<S> {
     /// Whether a function of a user may open, move or close a cursor that it knows by name, as far as its source tells.
     pub fn moves_cursors(&self) -> bool {
         self.cursors.is_none_or(|(moves, _)| moves)
-    }
-
-    /// Whether a function of a user may take a lock that conflicts with a reader's, as far as its source tells.
-    pub fn takes_locks(&self) -> bool {
-        self.locks.is_none_or(|(takes, _)| takes)
     }
 
     /// How many names are known.

@@ -163,3 +163,15 @@ pub struct Columns {
     /// In any order.
     pub columns: Vec<Column>,
 }
+
+/// Whether a function of a user may do more than read and write rows, as far as the functions' sources tell: take a lock that
+/// conflicts with a reader's, or change the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Acts {
+    /// One that a statement calls.
+    pub called: bool,
+    /// One that runs where rows are written, whoever calls it: of a trigger, a default, an index.
+    pub written: bool,
+    /// One that runs where rows are read: of a view, a policy, an operator, a cast.
+    pub read: bool,
+}

@@ -25,7 +25,7 @@ pub enum Lookup {
     Columns,
     /// Whether a function of a user may know a cursor.
     Cursors,
-    /// Whether a function of a user may take strong locks.
+    /// Whether functions of users may take strong locks, or change the catalogue.
     Locks,
 }
 
@@ -60,7 +60,8 @@ impl Lookup {
         match self {
             Self::Columns => 10,
             Self::TypeNames | Self::Types => 4,
-            Self::Locks | Self::Cursors => 1,
+            Self::Cursors => 1,
+            Self::Locks => 3,
             Self::Database | Self::Relations | Self::Functions | Self::Operators | Self::Views => 5,
         }
     }

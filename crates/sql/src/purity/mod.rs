@@ -24,6 +24,7 @@
 //! - a pure statement can still fail (division by zero), wait for a lock, or take long.
 
 mod builtin;
+mod calls;
 mod catalogue;
 mod check;
 mod expression;
@@ -39,8 +40,9 @@ mod survey;
 mod views;
 mod walk;
 
+pub use calls::may_call;
 pub use catalogue::{Catalogue, Pure};
-pub use facts::{Column, Columns};
+pub use facts::{Acts, Column, Columns};
 pub use impure::Impure;
 pub use lookup::{Lookup, Question, elements};
 pub use needs::{Facts, Needs, ObjectName, Operand, OperatorUse, is_harmless_parameter_type};

@@ -9,7 +9,7 @@ pub enum SessionQuestion {
     /// The first row tells the session's own limit.
     Plain,
     /// The session's own state, in one row: the schemas that its search path comes to, its role, whether it has temporary
-    /// objects or listens, the identity of its database, and the process that serves it.
+    /// objects, listens, or is told what the server logs, the identity of its database, and the process that serves it.
     State,
     /// A digest of its settings.
     Settings,
@@ -30,7 +30,8 @@ const STATE: &str = "SELECT CASE WHEN pg_catalog.current_setting('search_path') 
      THEN NULL ELSE pg_catalog.current_schemas(true)::pg_catalog.text END, \
      CURRENT_USER::pg_catalog.text, \
      (pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid \
-     OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels()))::pg_catalog.text, \
+     OR EXISTS (SELECT FROM pg_catalog.pg_listening_channels()) \
+     OR pg_catalog.current_setting('client_min_messages') OPERATOR(pg_catalog.~) '^(log|debug)')::pg_catalog.text, \
      (SELECT pg_catalog.concat(control.system_identifier, '/', d.oid) FROM pg_catalog.pg_control_system() AS control, \
      pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), \
      pg_catalog.pg_backend_pid()::pg_catalog.text";

@@ -1,7 +1,7 @@
 //! What a server whose catalogue is small, and known in full, answers to lookups.
 
 use super::builtin;
-use super::facts::Columns;
+use super::facts::{Acts, Columns};
 use super::lookup::{Lookup, elements, oids};
 
 /// A database of plain tables with the types, functions and operators of PostgreSQL, and without views, casts or operator
@@ -16,8 +16,8 @@ pub struct SmallDatabase {
     pub functions: Vec<(Box<str>, Box<str>, Option<u32>)>,
     /// A function of a user may know cursors by their names.
     pub moves_cursors: bool,
-    /// A function of a user may take a lock that conflicts with a reader's.
-    pub takes_locks: bool,
+    /// A function of a user may take a lock that conflicts with a reader's, or change the catalogue.
+    pub acts: Acts,
 }
 
 /// A row of an answer, in text format; `None` is NULL.
@@ -73,7 +73,10 @@ impl SmallDatabase {
             }
             Lookup::Columns => self.columns(&numbers()?),
             Lookup::Types | Lookup::Views => Vec::new(),
-            Lookup::Locks => vec![texts([&self.takes_locks.to_string()])],
+            Lookup::Locks => {
+                let Acts { called, written, read } = self.acts;
+                vec![[called, written, read].into_iter().map(|may| Some(may.to_string())).collect()]
+            }
             Lookup::Cursors => vec![texts([&self.moves_cursors.to_string()])],
         })
     }
@@ -167,7 +170,7 @@ mod tests {
             tables: vec![(20_001, columns)],
             functions: vec![("public".into(), "touch".into(), None)],
             moves_cursors: true,
-            takes_locks: false,
+            acts: Acts::default(),
         }
     }
 

@@ -5,8 +5,8 @@ use std::str::from_utf8;
 
 use super::builtin;
 use super::facts::{
-    Column, Columns, DatabaseFact, FunctionFact, OperatorFact, RelationFact, Side, TypeFact, UserFunction,
-    UserOperator,
+    Acts, Column, Columns, DatabaseFact, FunctionFact, OperatorFact, RelationFact, Side, TypeFact,
+    UserFunction, UserOperator,
 };
 use super::lookup::{Lookup, Question, array, oids};
 use super::needs::ObjectName;
@@ -36,6 +36,11 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// What functions of users may do.
+    pub fn of_acts() -> Self {
+        Self { locks: true, ..Self::default() }
+    }
+
     /// Whether there is nothing to look up.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -99,7 +104,7 @@ pub struct Survey {
     views: HashMap<u32, View>,
     columns: HashMap<u32, Columns>,
     has_cursor_functions: bool,
-    has_locking_functions: bool,
+    acts: Option<Acts>,
 }
 
 /// What was found out about what was wanted.
@@ -112,7 +117,6 @@ pub struct Findings {
     pub(super) types: BTreeMap<Box<str>, TypeFact>,
     pub(super) columns: BTreeMap<u32, Option<Columns>>,
     pub(super) cursors: Option<bool>,
-    pub(super) locks: Option<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -299,8 +303,9 @@ impl Survey {
                 self.has_cursor_functions = *has_any != "false";
                 Some(())
             }
-            (Lookup::Locks, [Some(has_any)]) => {
-                self.has_locking_functions = *has_any != "false";
+            (Lookup::Locks, [Some(called), Some(written), Some(read)]) => {
+                let [called, written, read] = [called, written, read].map(|may| *may != "false");
+                self.acts = Some(Acts { called, written, read });
                 Some(())
             }
             _ => None,
@@ -414,6 +419,11 @@ impl Survey {
         Some(())
     }
 
+    /// What functions of users may do, once that is answered: it is told once.
+    pub fn take_acts(&mut self) -> Option<Acts> {
+        self.acts.take()
+    }
+
     /// All answers came.
     ///
     /// # Errors
@@ -440,8 +450,7 @@ impl Survey {
         let database = asked.database.then(|| self.database_fact());
         let columns = asked.columns.iter().map(|oid| (*oid, self.columns.remove(oid))).collect();
         let cursors = asked.cursors.then_some(self.has_cursor_functions);
-        let locks = asked.locks.then_some(self.has_locking_functions);
-        Ok(Findings { database, relations, functions, operators, types, columns, cursors, locks })
+        Ok(Findings { database, relations, functions, operators, types, columns, cursors })
     }
 
     fn database_fact(&self) -> DatabaseFact {

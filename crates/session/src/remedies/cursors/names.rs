@@ -9,7 +9,7 @@ use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, frontend};
 use super::{Kind, Native, sql};
 use crate::remedies::facts::Verdict;
 use crate::remedies::inquiry::{Asked, Question};
-use crate::remedies::{Effect, Rule};
+use crate::remedies::{Doubt, Effect, Rule};
 use crate::session::{Session, SessionError};
 use crate::statements::Text;
 
@@ -114,13 +114,16 @@ impl Session {
     /// proven to (a function of it may write, or open a large object).
     fn effect_of_cursor(&mut self, now: Moment, name: &[u8]) -> Option<Effect> {
         let reader = self.cursors.readers.get(name).filter(|reader| reader.leaving.is_none())?;
-        let template = reader.text.template;
+        let (template, calls) = (reader.text.template, reader.text.calls);
         if reader.is_stored {
             return Some(Effect::Nothing);
         }
         match self.verdict(now, template) {
             Verdict::Reads => {}
-            Verdict::Open => self.reads(now, template),
+            Verdict::Open => {
+                self.doubt_functions(if calls { Doubt::Called } else { Doubt::Read });
+                self.reads(now, template);
+            }
             Verdict::MayAct => return None,
         }
         Some(Effect::Nothing)

@@ -256,7 +256,7 @@ impl Session {
         let serial = match (self.queue.front().map(|due| due.owner), self.cursors.awaited.front()) {
             (Some(Owner::Cursors), Some(Awaited::Piece { serial, .. })) => *serial,
             (Some(Owner::Cursors), Some(Awaited::Answer(_))) => return Ok(false),
-            (Some(Owner::Cursors | Owner::Loops | Owner::Lobs | Owner::Unseen), _) => return Ok(true),
+            (Some(Owner::Cursors), _) => return Ok(true),
             _ => return Ok(false),
         };
         let room = self.cursors.room_of(serial, self.config.overflow.as_ref());

@@ -22,6 +22,7 @@ use onetrip_wire::pg::{
 
 use super::request::{Way, encoded_values};
 use super::{feed_row, since_start};
+use crate::remedies::inquiry::NO_LIMIT;
 use crate::remedies::{Rule, Step, object_of};
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
@@ -56,6 +57,9 @@ enum Part {
     Guess(Ticket, u32),
     /// A call that reads a large object.
     Call(Step),
+    /// The end of the guesses' limits: the way back is not to be ended by them. It fails where a guess has, and then the
+    /// limits have ended with that.
+    Unlimited,
     /// The way back.
     Tail,
     /// A Sync that shows the server that the program is there (rule P18).
@@ -95,6 +99,11 @@ impl Session {
         let mut prepared: Vec<u32> = Vec::new();
         for (guess, _) in &accepted {
             self.put_guess(now, guess, &mut prepared);
+        }
+        if Rule::Harmless.is_kept() {
+            self.put_part(Part::Unlimited);
+            self.put_own_statement(Owner::Loops, NO_LIMIT.as_bytes());
+            self.put_sync();
         }
         self.put_part(Part::Tail);
         self.put_own_statement(Owner::Loops, &[b"ROLLBACK TO SAVEPOINT ", savepoint.as_slice()].concat());
@@ -320,7 +329,7 @@ impl Session {
                 }
                 self.plan_flight(now);
             }
-            Some(Part::Head | Part::Sign) | None => {}
+            Some(Part::Head | Part::Unlimited | Part::Sign) | None => {}
         }
         Ok(())
     }

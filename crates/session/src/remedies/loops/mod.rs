@@ -159,7 +159,7 @@ impl Session {
             return None;
         }
         let unit = Arrived::peek(input)?;
-        let request = self.request_of(unit)?;
+        let request = self.request_of(now, unit)?;
         if self.status == TransactionStatus::Idle && !request.begins {
             return None;
         }

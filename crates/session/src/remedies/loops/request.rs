@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use onetrip_ledger::Moment;
 use onetrip_loops::{Column, Form, Guess, Template, Value};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_sql::{Lifter, LiteralKind};
@@ -316,7 +317,7 @@ pub(super) fn encoded_values(guess: &Guess<'_>) -> Vec<u8> {
 
 impl Session {
     /// What a unit asks for, if it is one statement of which all rows are asked for; a BEGIN may be in front of it.
-    pub(super) fn request_of<'a>(&mut self, unit: Arrived<'a>) -> Option<Request<'a>> {
+    pub(super) fn request_of<'a>(&mut self, now: Moment, unit: Arrived<'a>) -> Option<Request<'a>> {
         let mut group = Group::default();
         for (tag, body) in unit.messages() {
             if tag == frontend::QUERY {
@@ -331,7 +332,7 @@ impl Session {
         }
         let bind = group.bound.filter(|_| group.executed)?;
         let request = match group.parsed {
-            None => self.prepared_request(&bind, group.describes),
+            None => self.prepared_request(now, &bind, group.describes),
             Some(parse) => self.parsed_request(&parse, &bind, group.describes),
         };
         let names = group.parsed.is_some_and(|parse| !parse.statement.is_empty());
@@ -383,7 +384,7 @@ impl Session {
         self.parsed_request(&parse, &bind, group.describes)
     }
 
-    fn prepared_request<'a>(&mut self, bind: &Bind<'a>, describes: bool) -> Option<Request<'a>> {
+    fn prepared_request<'a>(&mut self, now: Moment, bind: &Bind<'a>, describes: bool) -> Option<Request<'a>> {
         let source = self.surely_prepared(bind.statement)?.to_vec();
         let prepared = self.prepared.get(bind.statement)?;
         let (text, types) = (prepared.text.clone(), prepared.types.clone());
@@ -392,7 +393,7 @@ impl Session {
         let own = (!is_of_text).then(|| Own { name: bind.statement.into(), serial: prepared.serial });
         // The server's unnamed statement is another where the last Parse was answered from memory.
         own.as_ref().is_none_or(|own| !own.name.is_empty()).then_some(())?;
-        (text.effect == Effect::Read).then_some(())?;
+        (text.effect == Effect::Read && self.is_as_parsed(now, bind.statement)).then_some(())?;
         let learned = self.learned.get(text.template as usize);
         self.loops.examples.extended((&source, own), types, bind, describes, text.template, learned)
     }

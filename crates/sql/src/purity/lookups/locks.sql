@@ -1,8 +1,71 @@
--- Whether a function of a user may take a lock that conflicts with a reader's, as far as its source tells: a trigger may
--- run it wherever rows are written. A body of standard SQL (`BEGIN ATOMIC`) has no source, and holds no such statement.
-SELECT EXISTS (
-  SELECT FROM pg_catalog.pg_proc AS p
+-- What functions of users may do besides reading and writing rows, as far as their sources tell: take a lock that conflicts
+-- with a reader's, or change the catalogue. Three answers: whether any may, and whether one may run where nobody calls it
+-- by name, as rows are written (triggers and defaults too) or read (views, policies, operators, casts, domains, indexes).
+-- What one of these calls by name counts as well. A body of standard SQL (`BEGIN ATOMIC`) has no source, and holds no such
+-- statement; what it calls is in pg_depend. The source of a function in C is its symbol. Other languages are not read.
+WITH RECURSIVE users AS MATERIALIZED (
+  SELECT p.oid, p.proname, pg_catalog.lower(p.proname::pg_catalog.text) AS name, p.prosrc, l.lanname::pg_catalog.text AS language,
+    p.pronargs, p.proargtypes
+  FROM pg_catalog.pg_proc AS p
+  JOIN pg_catalog.pg_language AS l ON l.oid OPERATOR(pg_catalog.=) p.prolang
   WHERE p.oid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
-    AND p.prosrc OPERATOR(pg_catalog.~*)
-      '[[:<:]](lock|alter|create|drop|truncate|reindex|cluster|refresh|execute|do|call)[[:>:]]'::pg_catalog.text
-)::pg_catalog.text
+), acting AS MATERIALIZED (
+  SELECT u.oid FROM users AS u
+  WHERE CASE
+    WHEN u.language OPERATOR(pg_catalog.=) 'internal'::pg_catalog.text THEN false
+    WHEN u.language OPERATOR(pg_catalog.=) 'c'::pg_catalog.text
+      THEN u.prosrc OPERATOR(pg_catalog.~*) '(create|alter|drop|truncate|execute|grant|revoke)'::pg_catalog.text
+    WHEN u.language OPERATOR(pg_catalog.=) 'plpgsql'::pg_catalog.text THEN u.prosrc OPERATOR(pg_catalog.~*)
+      '[[:<:]](lock|alter|create|drop|truncate|reindex|cluster|refresh|execute|do|call|grant|revoke|import|reassign)[[:>:]]'
+      ::pg_catalog.text
+    WHEN u.language OPERATOR(pg_catalog.=) 'sql'::pg_catalog.text THEN
+      pg_catalog.regexp_replace(u.prosrc, '(insert|merge)[[:space:]]+into'::pg_catalog.text, ''::pg_catalog.text,
+        'gi'::pg_catalog.text) OPERATOR(pg_catalog.~*)
+      '[[:<:]](lock|alter|create|drop|truncate|reindex|cluster|refresh|do|call|grant|revoke|import|reassign|into)[[:>:]]'
+      ::pg_catalog.text
+    ELSE true END
+), source (length) AS MATERIALIZED (
+  -- More than can be looked through, or followed, in a few milliseconds is taken to hold everything.
+  SELECT pg_catalog.sum(pg_catalog.length(u.prosrc)) FROM users AS u
+), uncalled (oid, of_reads) AS (
+  SELECT d.refobjid, d.classid OPERATOR(pg_catalog.<>) ALL ('{2604,2620}'::pg_catalog.oid[])
+  FROM pg_catalog.pg_depend AS d
+  WHERE d.refclassid OPERATOR(pg_catalog.=) 1255::pg_catalog.oid
+    AND d.refobjid OPERATOR(pg_catalog.>=) 16384::pg_catalog.oid
+    AND d.classid OPERATOR(pg_catalog.<>) ALL ('{1255,3466}'::pg_catalog.oid[])
+  UNION
+  SELECT u.oid, true FROM users AS u
+  WHERE EXISTS (SELECT FROM pg_catalog.pg_proc AS p WHERE p.proname OPERATOR(pg_catalog.=) u.proname
+      AND p.oid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)
+    OR u.pronargs OPERATOR(pg_catalog.=) 1::pg_catalog.int2 AND EXISTS (SELECT FROM pg_catalog.pg_type AS t
+      WHERE t.oid OPERATOR(pg_catalog.=) u.proargtypes[0] AND t.typtype OPERATOR(pg_catalog.=) ANY ('{c,p}'::pg_catalog."char"[])
+        AND t.oid OPERATOR(pg_catalog.<>) ALL ('{2275,2281}'::pg_catalog.oid[]))
+  UNION
+  SELECT called.oid, r.of_reads
+  FROM uncalled AS r
+  JOIN users AS u ON u.oid OPERATOR(pg_catalog.=) r.oid
+  CROSS JOIN LATERAL pg_catalog.regexp_split_to_table(
+    pg_catalog.concat(pg_catalog.lower(u.prosrc), ' ', (
+      SELECT pg_catalog.string_agg(named.name, ' '::pg_catalog.text)
+      FROM pg_catalog.pg_depend AS d JOIN users AS named ON named.oid OPERATOR(pg_catalog.=) d.refobjid
+      WHERE d.classid OPERATOR(pg_catalog.=) 1255::pg_catalog.oid AND d.objid OPERATOR(pg_catalog.=) u.oid
+        AND d.refclassid OPERATOR(pg_catalog.=) 1255::pg_catalog.oid
+    )), '[^[:alnum:]_$]+'::pg_catalog.text
+  ) AS word (text)
+  JOIN users AS called ON called.name OPERATOR(pg_catalog.=) word.text
+)
+SELECT
+  CASE WHEN s.length OPERATOR(pg_catalog.>) 500000::pg_catalog.int8 THEN true
+    ELSE EXISTS (SELECT FROM acting)
+  END::pg_catalog.text,
+  CASE WHEN s.length OPERATOR(pg_catalog.>) 500000::pg_catalog.int8 THEN true
+    WHEN NOT EXISTS (SELECT FROM acting) THEN false
+    WHEN s.length OPERATOR(pg_catalog.>) 30000::pg_catalog.int8 THEN true
+    ELSE EXISTS (SELECT FROM uncalled AS r JOIN acting AS a ON a.oid OPERATOR(pg_catalog.=) r.oid)
+  END::pg_catalog.text,
+  CASE WHEN s.length OPERATOR(pg_catalog.>) 500000::pg_catalog.int8 THEN true
+    WHEN NOT EXISTS (SELECT FROM acting) THEN false
+    WHEN s.length OPERATOR(pg_catalog.>) 30000::pg_catalog.int8 THEN true
+    ELSE EXISTS (SELECT FROM uncalled AS r JOIN acting AS a ON a.oid OPERATOR(pg_catalog.=) r.oid WHERE r.of_reads)
+  END::pg_catalog.text
+FROM source AS s

@@ -1,0 +1,156 @@
+//! What a level that the gateway has raised (`--isolation`) breaks: a loop that never ends is noticed, and told.
+//!
+//! What others have committed since a transaction's snapshot is out of its sight, and still collides. So the usual upsert
+//! (UPDATE, else INSERT, else again) goes round for ever: as statements of the program, or inside one function.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use onetrip_ledger::{Moment, TransactionStatus};
+
+use super::transaction::Isolation;
+use crate::session::Session;
+
+/// A statement that has collided so often in a row is told; and again each time that ten times as many have.
+const COLLISIONS_TOLD: u64 = 10;
+/// A statement that has run for so long is told.
+const LONG: Duration = Duration::from_secs(10);
+
+/// Something that may never end at the level that the gateway has set, and would at the program's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endless {
+    /// The same statement has failed with 23505 or 40001 so often in a row.
+    Collides(u64),
+    /// One statement runs longer than any should.
+    Runs,
+}
+
+impl fmt::Display for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Collides(times) => write!(
+                f,
+                "the same statement has failed {times} times in a row with 23505 or 40001: it may never end under --isolation \
+                 repeatable-read, because the row that it collides with is out of its transaction's sight"
+            ),
+            Self::Runs => write!(
+                f,
+                "a statement has run for {} s: it may never end under --isolation repeatable-read, if it waits or tries again \
+                 for what others commit; a statement_timeout ends it",
+                LONG.as_secs()
+            ),
+        }
+    }
+}
+
+/// What is noticed of a session whose level was raised.
+#[derive(Debug, Default)]
+pub(crate) struct Raised {
+    is_raised: bool,
+    /// The template that has collided last, and how often in a row.
+    collided: Option<(u32, u64)>,
+    /// The unit that was told to run for long.
+    told: Option<u64>,
+    endless: VecDeque<Endless>,
+}
+
+impl Raised {
+    /// The gateway sets the session's level.
+    pub(crate) fn raise(&mut self) {
+        self.is_raised = true;
+    }
+
+    /// A statement has failed.
+    fn fails(&mut self, template: u32, sqlstate: &[u8]) -> Option<Endless> {
+        if !matches!(sqlstate, b"23505" | b"40001") {
+            return None;
+        }
+        let before = self.collided.filter(|(last, _)| *last == template).map_or(0, |(_, times)| times);
+        let times = before + 1;
+        self.collided = Some((template, times));
+        let mut told_at = COLLISIONS_TOLD;
+        while told_at < times {
+            told_at = told_at.saturating_mul(10);
+        }
+        (times == told_at).then_some(Endless::Collides(times))
+    }
+
+    /// A statement has succeeded.
+    fn succeeds(&mut self, template: u32) {
+        self.collided.take_if(|(last, _)| *last == template);
+    }
+}
+
+impl Session {
+    /// What may never end, if that was noticed since the last call.
+    pub fn take_endless(&mut self) -> Option<Endless> {
+        self.raised.endless.pop_front()
+    }
+
+    fn tells_endless(&mut self, endless: Endless) {
+        self.config.common.tally.may_never_end();
+        self.raised.endless.push_back(endless);
+    }
+
+    /// Whether the transaction has the level that the gateway has set, as far as is known.
+    fn has_raised_level(&self) -> bool {
+        self.raised.is_raised && self.transaction.isolation != Isolation::ReadCommitted
+    }
+
+    /// A statement of this template has failed.
+    pub(crate) fn statement_failed(&mut self, template: u32, sqlstate: &[u8]) {
+        if self.has_raised_level() {
+            if let Some(endless) = self.raised.fails(template, sqlstate) {
+                self.tells_endless(endless);
+            }
+        }
+    }
+
+    /// A statement of this template has succeeded.
+    pub(crate) fn statement_succeeded(&mut self, template: u32) {
+        self.raised.succeeds(template);
+    }
+
+    /// When the oldest statement under way has run for long.
+    pub(crate) fn runs_long_at(&self) -> Option<Moment> {
+        let unit = self.units.oldest();
+        let is_waited_for = self.queue.owes_client() && !self.queue.is_copying_in();
+        let is_told = self.raised.told == Some(unit) || self.status == TransactionStatus::Failed;
+        if !self.has_raised_level() || !is_waited_for || is_told {
+            return None;
+        }
+        let sent_at = self.units.sent_at(unit)?;
+        Some(Moment(sent_at.0.saturating_add(LONG.as_nanos() as u64)))
+    }
+
+    /// Tells of a statement that has run for long.
+    pub(crate) fn look_at_long(&mut self, now: Moment) {
+        if self.runs_long_at().is_some_and(|at| at <= now) {
+            self.raised.told = Some(self.units.oldest());
+            self.tells_endless(Endless::Runs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_that_collides_again_and_again_is_told_at_powers_of_ten() {
+        let mut raised = Raised::default();
+        let told = |raised: &mut Raised, times| {
+            (0..times).filter_map(|_| raised.fails(7, b"23505")).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&mut raised, 99), [Endless::Collides(10)]);
+        assert_eq!(told(&mut raised, 1), [Endless::Collides(100)]);
+        raised.succeeds(8);
+        assert_eq!(raised.fails(7, b"22012"), None);
+        assert_eq!(raised.collided, Some((7, 100)));
+        raised.succeeds(7);
+        assert_eq!(told(&mut raised, 9), []);
+        raised.fails(8, b"40001");
+        assert_eq!(told(&mut raised, 9), [], "another statement has collided between");
+    }
+}
