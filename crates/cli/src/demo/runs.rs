@@ -137,18 +137,20 @@ impl Plan {
         Ok(lines)
     }
 
-    /// The loop over all employees from afar, through gateways that remove trips. Beside the database nothing is removed.
+    /// The loop over all employees from the farthest place, through a gateway that removes trips: what is nearer is told
+    /// by the other lines.
     fn run_exact(&self, runs: &Runs<'_>, work: &mut Interruptible) -> Result<Option<Line>> {
-        let (way, employees) = (Way::Exact, self.employees);
-        let mut line: Option<Line> = None;
-        for distance in self.distances.iter().copied().skip(1) {
-            let run = runs.run(way, employees, distance, work)?;
-            let nothing = Cell { measured: None, forecast: None, late: Duration::ZERO };
-            let mut cells = line.take().map_or_else(|| vec![nothing], |line| line.cells);
-            cells.push(Cell { measured: Some(run.time), forecast: None, late: run.late });
-            line = Some(Line { way, employees, analysis: run.analysis, alone: Duration::ZERO, cells });
+        let (way, employees, distance) = (Way::Exact, self.employees, self.farthest());
+        if distance.is_zero() {
+            return Ok(None);
         }
-        Ok(line)
+        let run = runs.run(way, employees, distance, work)?;
+        let nothing = Cell { measured: None, forecast: None, late: Duration::ZERO };
+        let mut cells = vec![nothing; self.distances.len()];
+        if let Some(last) = cells.last_mut() {
+            (last.measured, last.late) = (Some(run.time), run.late);
+        }
+        Ok(Some(Line { way, employees, analysis: run.analysis, alone: Duration::ZERO, cells }))
     }
 }
 
