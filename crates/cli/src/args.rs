@@ -11,6 +11,7 @@ use onetrip_ledger::judge::{Increase, Limit};
 use onetrip_link::{BitsPerSecond, ByteSize, HumanDuration, LinkSpec};
 use onetrip_target::tls::{TlsAcceptor, TlsError};
 
+#[cfg(feature = "capture")]
 use crate::analyze::AnalyzeOptions;
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     /// Stand in front of a PostgreSQL server and report when stopped by Ctrl-C
     Gateway(GatewayOptions),
     /// Report on packet captures: what tcpdump wrote, or writes
+    #[cfg(feature = "capture")]
     Analyze(AnalyzeOptions),
     /// Report on a trace
     Report(ReportOptions),

@@ -40,6 +40,7 @@ impl Judge {
     }
 
     /// Whether there is anything to judge by.
+    #[cfg(feature = "capture")]
     pub(crate) fn has_rules(&self) -> bool {
         !self.rules.is_empty()
     }

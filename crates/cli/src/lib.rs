@@ -2,6 +2,7 @@
 //! [`main`].
 
 mod allocator;
+#[cfg(feature = "capture")]
 mod analyze;
 mod args;
 mod control;
@@ -61,6 +62,7 @@ fn run(command: Command) -> ExitCode {
     let done = match command {
         Command::Run(options) => run::run(&options),
         Command::Gateway(options) => gateway::gateway(&options),
+        #[cfg(feature = "capture")]
         Command::Analyze(options) => analyze::analyze(&options),
         Command::Report(options) => report::report(&options),
         Command::Forecast(options) => distance::forecast(&options),

@@ -59,7 +59,7 @@ fn server() -> (PgServer, String) {
 
 #[test]
 fn the_loop_spends_a_trip_for_each_employee_and_the_others_spend_one_or_two() {
-    let (mut command, directory) = demo(&["--employees", "50", "--rtt", "2ms"]);
+    let (mut command, directory) = demo(&["--employees", "50", "--rtt", "13ms"]);
     let output = command.output().unwrap();
     let said = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -69,6 +69,8 @@ fn the_loop_spends_a_trip_for_each_employee_and_the_others_spend_one_or_two() {
     assert_eq!(line(&output, "with ANY")[0], "2");
     assert_eq!(line(&output, "with JOIN")[0], "1");
     assert!(said.contains("the gateway has removed"), "{said}");
+    let left: u32 = line(&output, "as is, with exact")[0].parse().unwrap();
+    assert!(left <= 27, "exact removes the half of 50 statements at least: {said}");
     assert!(!said.contains("--full"), "all of it was run: {said}");
     assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
     let files = files(&directory);

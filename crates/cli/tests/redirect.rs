@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -124,6 +124,45 @@ fn a_unix_socket_leads_to_the_gateway_and_the_first_database_is_taken() {
     let report = text(&done.stderr);
     assert!(report.contains(&format!("database at {directory}/.s.PGSQL.{port}, the first")), "{report}");
     assert!(report.lines().any(|line| line.contains("database  ") && line.contains(&directory)), "{report}");
+}
+
+/// Serves a database at the port that is the second word, in a network of its own, and runs psql with nothing that names it.
+const UNNAMED: &str = r#"
+ip link set lo up
+"$0" serve "$2/shop.db" --listen "127.0.0.1:$1" 2>"$2/log" &
+server=$!
+for try in $(seq 300); do "$0" ready "127.0.0.1:$1" 2>/dev/null && break; sleep 0.1; done
+"$0" run --redirect psql -qAtc 'SELECT 41 + 1' "host=127.0.0.1 port=$1 user=me dbname=shop sslmode=disable"
+code=$?
+kill $server
+exit $code
+"#;
+
+#[test]
+fn without_a_hint_the_first_connection_to_a_databases_port_is_taken_and_named() {
+    let ways: [&[&str]; 2] = [&["--net"], &["--user", "--map-root-user", "--net"]];
+    let works = |way: &&[&str]| {
+        Command::new("unshare").args(*way).arg("true").output().is_ok_and(|done| done.status.success())
+    };
+    let Some(way) = ways.into_iter().find(works) else {
+        println!("skipped: no network namespace can be made here");
+        return;
+    };
+    for port in ["5432", "6432"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("unshare");
+        for variable in ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "DATABASE_URL"] {
+            command.env_remove(variable);
+        }
+        command.args(way).args(["sh", "-c", UNNAMED, env!("CARGO_BIN_EXE_onetrip"), port]);
+        let done = command.arg(directory.path()).stdin(Stdio::null()).output().unwrap();
+        assert_redirected(&done, 1, "42\n");
+        let report = text(&done.stderr);
+        assert!(
+            report.contains(&format!("database at 127.0.0.1:{port}, the first that the program connects to")),
+            "{report}"
+        );
+    }
 }
 
 /// A program that leaves a daemon behind and ends; the daemon connects to the database once `onetrip run` is gone (or a

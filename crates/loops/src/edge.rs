@@ -27,8 +27,8 @@ pub(crate) enum Source {
     Same,
 }
 
-/// Which rows of a frame the statements walk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Which rows of a frame the statements walk; what comes first is believed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Walk {
     /// One after the other.
     Rows,

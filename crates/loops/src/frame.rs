@@ -50,7 +50,7 @@ pub(crate) struct Consumer {
     pub(crate) cursor: Option<u32>,
     /// The first row that is not yet decided on.
     pub(crate) planned: u32,
-    /// Rows from here on are not to be guessed (the last page was seen); none if zero.
+    /// Rows from here on are not to be guessed (the last page was seen); none if zero, nor ever if [`u32::MAX`].
     pub(crate) end: u32,
     /// Guesses that were neither served nor passed, by row.
     pub(crate) pending: VecDeque<(u32, Ticket)>,

@@ -59,7 +59,11 @@ impl Predictor {
         self.meet_form(arrival.template);
         let mut edges: SmallVec<[u32; 8]> = self.edges.of_target(arrival.template.key).into();
         if edges.len() > 1 {
-            edges.sort_by(|a, b| self.trust(*b).total_cmp(&self.trust(*a)));
+            // Rows that are there explain more than a counter that happens to agree with them.
+            let doubt = |edge: &u32| self.edges.get(*edge).map(|edge| edge.walk);
+            edges.sort_by(|a, b| {
+                self.trust(*b).total_cmp(&self.trust(*a)).then_with(|| doubt(a).cmp(&doubt(b)))
+            });
         }
         let (sure, unsure): (SmallVec<[u32; 8]>, SmallVec<[u32; 8]>) =
             edges.into_iter().partition(|edge| self.is_confirmed(*edge));

@@ -196,6 +196,9 @@ impl Predictor {
             return false;
         };
         consumer.cursor = Some(place.row);
+        if consumer.end > 0 && place.row >= consumer.end {
+            consumer.end = u32::MAX; // a shorter result was not the last one: it was no page
+        }
         while let Some((_, ticket)) = consumer.pending.front().filter(|(row, _)| *row < place.row) {
             passed.push(*ticket);
             consumer.pending.pop_front();
@@ -391,7 +394,11 @@ impl Predictor {
             return;
         };
         if let Some(consumer) = frame.consumer_mut(place.stream) {
-            consumer.end = if consumer.end == 0 { place.row + 1 } else { consumer.end.min(place.row + 1) };
+            consumer.end = match consumer.end {
+                0 => place.row + 1,
+                u32::MAX => u32::MAX,
+                end => end.min(place.row + 1),
+            };
         }
     }
 }

@@ -80,8 +80,9 @@ fn no_session(summary: &Summary) -> String {
     }
     match (summary.connections, summary.trips.total) {
         (0, 0) => "No connection reached the gateway.".into(),
-        (0, _) => "No session was opened: clients asked for encryption, were told that there is none, and left. Let \
-                   them use sslmode=prefer or disable towards the gateway."
+        (0, _) => "No session was opened: clients asked for encryption, and left. If the gateway offers it, they check \
+                   certificates: let them use sslmode=require, or give it one that they trust (--tls-cert, --tls-key). \
+                   Otherwise add --tls, or let them use sslmode=prefer or disable."
             .into(),
         (clients, _) => format!(
             "No session was opened: {} left before the server had let them in. Have they a password?",

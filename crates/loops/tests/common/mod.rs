@@ -202,6 +202,22 @@ impl Sim {
         self.run(template, values, false)
     }
 
+    /// A read that is not known to be pure.
+    pub(crate) fn read_unproven(&mut self, template: u32, values: &[Owned]) -> Rows {
+        self.now += self.think;
+        self.deliver_until(self.now);
+        self.told.asked += 1;
+        self.told.waits += 1;
+        self.told.real += 1;
+        let borrowed: Vec<Value<'_>> = values.iter().map(Owned::borrowed).collect();
+        let ticket = self.predictor.source(&Arrival { template: known_as(template), values: &borrowed });
+        let rows = self.execute(ticket, template, values, false);
+        while self.answers.iter().any(|answer| answer.ticket == ticket) {
+            self.deliver_next();
+        }
+        rows
+    }
+
     fn run(&mut self, template: u32, values: &[Owned], may_serve: bool) -> Rows {
         self.now += self.think;
         self.told.asked += 1;
