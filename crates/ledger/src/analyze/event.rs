@@ -22,6 +22,8 @@ pub(super) struct TemplateFacts {
     /// It passes over rows that others have locked, as the workers of a queue do.
     pub(super) skips_locked: bool,
     pub(super) keys: Keys,
+    /// Parameters, one bit each, that say which part of a result is wanted.
+    pub(super) pages: u64,
 }
 
 /// A table under the analyzer's own ids of names; zero is unknown, or not said.
@@ -80,6 +82,7 @@ impl Default for TemplateFacts {
             snapshot: false,
             skips_locked: false,
             keys: Keys::default(),
+            pages: 0,
         }
     }
 }

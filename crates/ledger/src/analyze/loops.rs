@@ -177,7 +177,7 @@ impl Loops {
             return Walking::No;
         }
         let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);
-        let proven = sources.into_iter().find_map(|source| followed.prove(source));
+        let proven = sources.into_iter().find_map(|source| followed.prove(source, run.facts.pages));
         let Some((walk, from)) = proven else { return Walking::No };
         let key = key(&walk.source);
         let known = followed.history.iter().skip(from);
@@ -265,7 +265,7 @@ impl Followed {
     }
 
     /// Looks for the longest run of remembered executions, up to the latest, that walks `source`.
-    fn prove(&self, source: &Arc<ResultSet>) -> Option<(Walk, usize)> {
+    fn prove(&self, source: &Arc<ResultSet>, pages: u64) -> Option<(Walk, usize)> {
         let latest = self.history.back()?;
         if self.history.len() < PROOF_RUNS || (source.request != 0 && source.request != latest.request) {
             return None;
@@ -278,7 +278,7 @@ impl Followed {
             if walked[0].sent_at < source.completed_at {
                 return None;
             }
-            walk(source, &walked).map(|walk| (walk, from))
+            walk(source, &walked, pages).map(|walk| (walk, from))
         })
     }
 }
@@ -304,7 +304,7 @@ impl Walk {
 }
 
 /// The joint match: parameters that vary among `executions`, and a column for each, such that increasing rows give them.
-fn walk(source: &Arc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
+fn walk(source: &Arc<ResultSet>, executions: &[&Execution], pages: u64) -> Option<Walk> {
     let first = executions.first()?;
     let same_shape = |execution: &&&Execution| execution.parameters.len() == first.parameters.len();
     if !executions.iter().all(|execution| same_shape(&execution)) {
@@ -314,6 +314,10 @@ fn walk(source: &Arc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
         executions.iter().any(|execution| execution.parameters[*parameter] != first.parameters[*parameter])
     };
     let varying: Vec<usize> = (0..first.parameters.len()).filter(varies).collect();
+    // Pages of a result are no rows of another one, whatever numbers they coincide with.
+    if varying.iter().any(|parameter| *parameter < 64 && pages >> parameter & 1 == 1) {
+        return None;
+    }
     let lead = *varying.first()?;
     (0..source.width).find_map(|column| {
         let rows = rows_of(source, executions, lead, column)?;

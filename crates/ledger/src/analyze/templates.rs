@@ -125,6 +125,9 @@ impl Templates {
             table: lifted.table().map_or(TableId::default(), |table| self.names.table(table)),
             one_table: one_table && !shape.has_with,
             snapshot: facts.kind == StatementKind::Begin && begins_snapshot(&lifted),
+            pages: (shape.pages.iter())
+                .filter_map(|parameter| 1_u64.checked_shl(parameter.checked_sub(1)?))
+                .fold(0, |pages, page| pages | page),
             skips_locked: skips_locked(lifted.template()),
             keys: Keys::new(shape.keys.iter().filter_map(|key| {
                 let position =
