@@ -17,6 +17,7 @@ mod purpose;
 mod refusals;
 mod repeats;
 mod results;
+mod rhythm;
 mod scopes;
 mod sequences;
 mod stream;

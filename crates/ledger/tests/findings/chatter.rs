@@ -84,3 +84,56 @@ fn the_first_look_up_of_each_kind_has_a_purpose() {
     }
     assert_eq!(traffic.avoidable(Code::SessionChatter), 0);
 }
+
+/// Five patterns, with what a pool sends behind each statement.
+fn behind_each(reset: Option<&str>) -> Vec<(Code, u64)> {
+    let mut traffic = Traffic::new();
+    let tidy = |traffic: &mut Traffic| {
+        if let Some(reset) = reset {
+            traffic.run(reset, &[]);
+        }
+    };
+    for _ in 0..8 {
+        traffic.run("SELECT name FROM author WHERE id = $1", &[3]);
+        tidy(&mut traffic);
+    }
+    for number in 0..15 {
+        traffic.run("SELECT title FROM post WHERE id = $1", &[700 + (number * 37) % 101]);
+        tidy(&mut traffic);
+    }
+    for number in 0..12 {
+        traffic.run_for("SELECT id FROM tag WHERE name = $1", &[600 - number], 0);
+        tidy(&mut traffic);
+        traffic.run("INSERT INTO tag (name) VALUES ($1)", &[600 - number]);
+        tidy(&mut traffic);
+    }
+    for number in 0..6 {
+        traffic.run("SELECT id, balance FROM account WHERE id = $1", &[900 - number * 3]);
+        tidy(&mut traffic);
+        traffic.run("UPDATE account SET balance = balance + 1 WHERE id = $1", &[900 - number * 3]);
+        tidy(&mut traffic);
+    }
+    let mut codes = traffic.found();
+    codes.retain(|(code, _)| *code != Code::SessionChatter);
+    codes.sort();
+    codes
+}
+
+#[test]
+fn what_a_pool_sends_behind_each_statement_hides_nothing() {
+    let plain = behind_each(None);
+    let codes: Vec<Code> = plain.iter().map(|(code, _)| *code).collect();
+    let expected = [
+        Code::CommitPerRow,
+        Code::CommitPerRow,
+        Code::Repeated,
+        Code::OnePerValue,
+        Code::ReadBeforeWrite,
+        Code::ExistsThenInsert,
+    ];
+    assert_eq!(codes, expected);
+    let asyncpg = "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;";
+    for reset in ["RESET ALL", "DISCARD ALL", asyncpg] {
+        assert_eq!(behind_each(Some(reset)), plain, "{reset}");
+    }
+}

@@ -10,6 +10,7 @@ mod loops;
 mod pairs;
 mod prepares;
 mod repeats;
+mod rhythm;
 mod traffic;
 mod transactions;
 mod values;
