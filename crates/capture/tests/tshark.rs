@@ -113,7 +113,8 @@ fn capture() -> Option<Made> {
     run("psql", &["-c", "SELECT 'x' || 1 FROM nowhere", "-c", "SELECT relname, relkind FROM pg_class"]);
     std::thread::sleep(Duration::from_millis(1_500)); // what the kernel still holds
     drop(tcpdump);
-    let is_whole = last_words.join().expect("it reads").iter().any(|line| line == "0 packets dropped by kernel");
+    let is_whole =
+        last_words.join().expect("it reads").iter().any(|line| line == "0 packets dropped by kernel");
     Some(Made { port: server.at.port, file: std::fs::read(&file).expect("tcpdump wrote it"), is_whole })
 }
 

@@ -177,7 +177,12 @@ fn learns(session: &mut Paused<'_>) -> Result<(), String> {
 type Acting = dyn Fn(&mut Paused<'_>) -> Result<(), String> + Sync;
 
 /// Runs a program in many sessions; what went wrong.
-fn faults(version: &str, (name, from): (&str, &'static [u8]), first: &Acting, program: &Acting) -> Vec<String> {
+fn faults(
+    version: &str,
+    (name, from): (&str, &'static [u8]),
+    first: &Acting,
+    program: &Acting,
+) -> Vec<String> {
     let server = server(version);
     let database = format!("paused_{name}_{version}");
     administer(server, "postgres", &format!("CREATE DATABASE {database}"));
