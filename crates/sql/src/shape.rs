@@ -30,9 +30,6 @@ pub struct Shape<'a> {
     /// Keys of the outermost `WHERE`. None if it has an `OR`, a `NOT` or a subquery, or if the template has a list
     /// that lost its length, because parameters then are not numbered by their place.
     pub keys: Vec<EqualityKey<'a>>,
-    /// Parameters that say which part of a result is wanted: those of `LIMIT` and `OFFSET`, and those that a column is
-    /// to be above or below.
-    pub pages: Vec<u32>,
     /// `SELECT` of one constant: what is sent to see whether the server answers.
     pub is_constant: bool,
     /// A `WITH` stands in it, whose names are listed as tables where they are read.
@@ -48,7 +45,6 @@ impl<'a> Shape<'a> {
         shape.list_names(&tokens);
         shape.list_tables(&tokens);
         shape.list_keys(&tokens);
-        shape.list_pages(&tokens);
         shape
     }
 
@@ -108,27 +104,6 @@ impl<'a> Shape<'a> {
                     }
                 }
                 _ => {}
-            }
-        }
-    }
-
-    fn list_pages(&mut self, tokens: &[Token<'a>]) {
-        for (position, token) in tokens.iter().enumerate() {
-            let Token::Parameter(parameter) = *token else { continue };
-            // A row of parameters is compared as one.
-            let is_of_row = |token: &Token<'_>| {
-                matches!(token, Token::Parameter(_)) || token.is_symbol(b'(') || token.is_symbol(b',')
-            };
-            let before = tokens[..position].iter().rposition(|token| !is_of_row(token));
-            let Some(before) = before else { continue };
-            let is_direct = before + 1 == position;
-            let compares = match tokens[before] {
-                Token::Symbol(b'<' | b'>') => before == 0 || !matches!(tokens[before - 1], Token::Symbol(_)),
-                Token::Symbol(b'=') => before > 0 && matches!(tokens[before - 1], Token::Symbol(b'<' | b'>')),
-                word => is_direct && word.is_any(&[b"limit", b"offset", b"first", b"next"]),
-            };
-            if compares && self.pages.len() < LISTED_MAX {
-                self.pages.push(parameter);
             }
         }
     }

@@ -117,20 +117,6 @@ fn value(text: &[u8]) -> (TagText<'_>, &[u8]) {
     (TagText { bytes: &inside[..end], encoded: true }, rest)
 }
 
-/// The trace's part of `version-trace-span-flags`; all of a value that is written otherwise.
-fn trace_id(value: TagText<'_>) -> TagText<'_> {
-    let mut parts = value.bytes.splitn(4, |byte| *byte == b'-');
-    let is_hex = |part: &[u8]| part.iter().all(u8::is_ascii_hexdigit);
-    let sized = |part: Option<&[u8]>, len: usize| part.is_some_and(|part| part.len() == len && is_hex(part));
-    let has_version = sized(parts.next(), 2);
-    let trace = parts.next();
-    let has_rest = sized(parts.next(), 16) && parts.next().is_some();
-    match trace {
-        Some(bytes) if has_version && has_rest && sized(trace, 32) => TagText { bytes, encoded: false },
-        _ => value,
-    }
-}
-
 /// The tags that say where a statement comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tags<'a> {
@@ -140,7 +126,7 @@ pub struct Tags<'a> {
     pub controller: Option<TagText<'a>>,
     /// `action`.
     pub action: Option<TagText<'a>>,
-    /// The trace of `traceparent`, as W3C Trace Context has it: its spans may be one per statement, and are left out.
+    /// `traceparent`, as W3C Trace Context has it.
     pub traceparent: Option<TagText<'a>>,
     /// `db_driver`.
     pub db_driver: Option<TagText<'a>>,
@@ -159,10 +145,7 @@ impl<'a> Tags<'a> {
                 b"route" => &mut found.route,
                 b"controller" => &mut found.controller,
                 b"action" => &mut found.action,
-                b"traceparent" => {
-                    found.traceparent.get_or_insert(trace_id(value));
-                    continue;
-                }
+                b"traceparent" => &mut found.traceparent,
                 b"db_driver" => &mut found.db_driver,
                 b"framework" => &mut found.framework,
                 b"application" | b"app_name" => &mut found.application,

@@ -82,15 +82,3 @@ fn the_known_tags_are_found_in_the_comments_of_a_statement() {
     assert!(found.controller.is_none() && found.framework.is_none() && found.traceparent.is_none());
     assert!(Tags::find(lifter.lift(b"SELECT 1 /* x */", true).comments()).is_empty());
 }
-
-#[test]
-fn spans_of_one_trace_are_one_request() {
-    let trace = |comment: &'static [u8]| Tags::find([comment]).traceparent.map(|trace| trace.as_written());
-    let first = trace(b"traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'");
-    assert_eq!(first, Some(&b"5bd66ef5095369c7b0d1f8f4bd33716a"[..]));
-    assert_eq!(trace(b"traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-0000000000000007-00'"), first);
-    assert_ne!(trace(b"traceparent='00-6bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'"), first);
-    // What is no traceparent is compared as a whole.
-    assert_eq!(trace(b"traceparent='request-17'"), Some(&b"request-17"[..]));
-    assert_eq!(trace(b"traceparent='00-17-18-01'"), Some(&b"00-17-18-01"[..]));
-}

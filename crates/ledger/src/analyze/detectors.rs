@@ -14,7 +14,6 @@ use super::prepares::Prepares;
 use super::purpose::Purpose;
 use super::repeats::Repeats;
 use super::results::Recent;
-use super::rhythm::Gap;
 use super::sequences::Sequences;
 use super::transactions::Transactions;
 use super::values::Values;
@@ -54,10 +53,6 @@ impl Detectors {
         shared: &mut Shared,
     ) {
         self.writes.tick(event);
-        if event.gap >= Gap::Pause {
-            // The data may have changed meanwhile.
-            self.repeats.end();
-        }
         self.prepares.take(event, template);
         self.show_writes(event, driver, shared);
         let trip = self.number(event);
@@ -67,9 +62,7 @@ impl Detectors {
         if let (Some(trip), Some(run)) = (trip, event.sole_run()) {
             self.show_reading(event, run, trip, driver, shared);
         } else if !event.is_idle() || event.failed() {
-            if event.failed() || !event.is_reset() {
-                self.values.end(&mut self.claims);
-            }
+            self.values.end(&mut self.claims);
             self.groups.end(&mut self.claims);
         }
         self.pairs.take(event, trip, &mut self.claims);
@@ -164,7 +157,7 @@ impl Detectors {
     fn show_ends(&mut self, event: &Event<'_>, driver: Driver, shared: &mut Shared) {
         let Self { writes, repeats, fetches, transactions, .. } = self;
         let book = &mut shared.book;
-        if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind) && !run.resets()) {
+        if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
             repeats.end();
         }
         let bounds_cursor =
@@ -191,6 +184,8 @@ fn may_write(kind: StatementKind) -> bool {
                 | StatementKind::Copy
                 | StatementKind::Execute
                 | StatementKind::Set
+                | StatementKind::Reset
+                | StatementKind::Discard
                 | StatementKind::Multi
                 | StatementKind::RollbackTo
         )

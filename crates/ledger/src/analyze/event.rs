@@ -3,7 +3,6 @@ use std::sync::Arc;
 use onetrip_sql::StatementKind;
 
 use super::purpose::Purpose;
-use super::rhythm::Gap;
 use crate::{Exchange, Obstacle, Outcome, Remedy, Statement, Steps};
 
 /// What detectors need to know of a template.
@@ -19,11 +18,7 @@ pub(super) struct TemplateFacts {
     pub(super) one_table: bool,
     /// It begins a transaction whose reads all see the same state.
     pub(super) snapshot: bool,
-    /// It passes over rows that others have locked, as the workers of a queue do.
-    pub(super) skips_locked: bool,
     pub(super) keys: Keys,
-    /// Parameters, one bit each, that say which part of a result is wanted.
-    pub(super) pages: u64,
 }
 
 /// A table under the analyzer's own ids of names; zero is unknown, or not said.
@@ -80,9 +75,7 @@ impl Default for TemplateFacts {
             table: TableId::default(),
             one_table: false,
             snapshot: false,
-            skips_locked: false,
             keys: Keys::default(),
-            pages: 0,
         }
     }
 }
@@ -100,15 +93,6 @@ pub(super) struct Run<'e> {
 }
 
 impl Run<'_> {
-    /// Whether it sets the session back to what it was at first.
-    pub(super) fn resets(&self) -> bool {
-        match self.facts.kind {
-            StatementKind::Reset | StatementKind::Discard | StatementKind::Deallocate => true,
-            StatementKind::Multi => self.facts.purpose == Purpose::Set,
-            _ => false,
-        }
-    }
-
     /// Whether this run goes on with a result that was begun before.
     pub(super) fn continues(&self) -> bool {
         !self.statement.steps.has(Steps::BIND)
@@ -123,8 +107,8 @@ pub(super) struct Event<'e> {
     pub(super) exchange: &'e Exchange,
     /// Scope, by the analyzer's own ids.
     pub(super) scope: u32,
-    /// The time between the connection's last reply and this unit.
-    pub(super) gap: Gap,
+    /// Time between the connection's last reply and this unit, in nanoseconds.
+    pub(super) think_ns: u64,
     /// The path's part of the exchange's time, in nanoseconds.
     pub(super) wire_ns: u64,
     /// What kept remedies from it, where that is known.
@@ -166,11 +150,6 @@ impl<'e> Event<'e> {
     /// The first statement besides transaction control.
     pub(super) fn first_work(&self) -> Option<&Run<'e>> {
         self.runs.iter().find(|run| !run.facts.kind.is_transaction_control())
-    }
-
-    /// All that it ran tidies up behind a program: what a pool sends before the connection goes to its next user.
-    pub(super) fn is_reset(&self) -> bool {
-        !self.runs.is_empty() && self.runs.iter().all(Run::resets)
     }
 
     /// Nothing was run in it: statements were prepared, described or closed, or the connection's cache was tidied.

@@ -30,6 +30,8 @@ const FOLLOWED_MAX: usize = 512;
 /// Runs without a loop of their own that are kept until the end, and walks that they are held against.
 const LEFTOVER_MAX: usize = 65_536;
 const WALKS_MAX: usize = 16;
+/// How long after the last run of a proven loop another connection's run may still be a part of it.
+const LEFTOVER_GAP_NS: u64 = 1_000_000_000;
 /// A pattern that was broken by more than one in eight matches is chance.
 const MATCHES_PER_STRAY: u64 = 8;
 
@@ -114,7 +116,6 @@ struct Edge {
     /// Results walked, and the latest of them: walks of one result on several connections are one loop.
     instances: u64,
     latest: VecDeque<u64>,
-    first_at: Option<Moment>,
     last_at: Moment,
     longest: Option<Longest>,
 }
@@ -124,14 +125,6 @@ struct Longest {
     first_row: usize,
     last_row: usize,
     sources: Vec<(u16, String)>,
-}
-
-impl Edge {
-    /// Until when another connection's run may still be a part of it: as long again as it took.
-    fn lasts_until(&self) -> u64 {
-        let first_at = self.first_at.unwrap_or(self.last_at);
-        self.last_at.0.saturating_add(self.last_at.since(first_at))
-    }
 }
 
 impl Loops {
@@ -177,7 +170,7 @@ impl Loops {
             return Walking::No;
         }
         let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);
-        let proven = sources.into_iter().find_map(|source| followed.prove(source, run.facts.pages));
+        let proven = sources.into_iter().find_map(|source| followed.prove(source));
         let Some((walk, from)) = proven else { return Walking::No };
         let key = key(&walk.source);
         let known = followed.history.iter().skip(from);
@@ -265,7 +258,7 @@ impl Followed {
     }
 
     /// Looks for the longest run of remembered executions, up to the latest, that walks `source`.
-    fn prove(&self, source: &Arc<ResultSet>, pages: u64) -> Option<(Walk, usize)> {
+    fn prove(&self, source: &Arc<ResultSet>) -> Option<(Walk, usize)> {
         let latest = self.history.back()?;
         if self.history.len() < PROOF_RUNS || (source.request != 0 && source.request != latest.request) {
             return None;
@@ -278,7 +271,7 @@ impl Followed {
             if walked[0].sent_at < source.completed_at {
                 return None;
             }
-            walk(source, &walked, pages).map(|walk| (walk, from))
+            walk(source, &walked).map(|walk| (walk, from))
         })
     }
 }
@@ -304,7 +297,7 @@ impl Walk {
 }
 
 /// The joint match: parameters that vary among `executions`, and a column for each, such that increasing rows give them.
-fn walk(source: &Arc<ResultSet>, executions: &[&Execution], pages: u64) -> Option<Walk> {
+fn walk(source: &Arc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
     let first = executions.first()?;
     let same_shape = |execution: &&&Execution| execution.parameters.len() == first.parameters.len();
     if !executions.iter().all(|execution| same_shape(&execution)) {
@@ -314,10 +307,6 @@ fn walk(source: &Arc<ResultSet>, executions: &[&Execution], pages: u64) -> Optio
         executions.iter().any(|execution| execution.parameters[*parameter] != first.parameters[*parameter])
     };
     let varying: Vec<usize> = (0..first.parameters.len()).filter(varies).collect();
-    // Pages of a result are no rows of another one, whatever numbers they coincide with.
-    if varying.iter().any(|parameter| *parameter < 64 && pages >> parameter & 1 == 1) {
-        return None;
-    }
     let lead = *varying.first()?;
     (0..source.width).find_map(|column| {
         let rows = rows_of(source, executions, lead, column)?;
@@ -378,8 +367,6 @@ impl Edges {
             }
             None => edge.fate.removed += 1,
         }
-        let first_at = *edge.first_at.get_or_insert(execution.sent_at);
-        edge.first_at = Some(first_at.min(execution.sent_at));
         edge.last_at = edge.last_at.max(execution.sent_at);
         let length = walk.last_row - walk.first_row;
         if edge.longest.as_ref().is_none_or(|longest| longest.last_row - longest.first_row < length) {
@@ -413,9 +400,9 @@ impl Edges {
         for (template, execution) in std::mem::take(&mut self.leftover) {
             let walks = self.walks.get(&template).into_iter().flatten();
             let shared = walks.clone().find(|(key, walk)| {
-                let until = self.edges.get(key).map_or(0, Edge::lasts_until);
+                let last_at = self.edges.get(key).map_or(Moment(0), |edge| edge.last_at);
                 execution.sent_at >= walk.source.completed_at
-                    && execution.sent_at.0 <= until
+                    && execution.sent_at.0 <= last_at.0.saturating_add(LEFTOVER_GAP_NS)
                     && walk.row_in(&walk.source, &execution, 0).is_some()
             });
             if let Some((key, walk)) = shared.cloned() {

@@ -17,7 +17,6 @@ mod purpose;
 mod refusals;
 mod repeats;
 mod results;
-mod rhythm;
 mod scopes;
 mod sequences;
 mod stream;

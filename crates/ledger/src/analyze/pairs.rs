@@ -7,7 +7,7 @@ use onetrip_sql::StatementKind;
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Keys, Run, TableId};
-use super::rhythm::Gap;
+use super::writes::LOOP_THINK_NS;
 use crate::findings::Code;
 
 /// The read that the next write may belong to.
@@ -27,12 +27,12 @@ impl Pairs {
     /// Takes one exchange of any sort; `trip` is its number if it is a reading trip.
     pub(super) fn take(&mut self, event: &Event<'_>, trip: Option<TripNumber>, claims: &mut Claims) {
         self.is_waiting &= event.exchange.request == self.request && !event.failed();
-        let Some(work) = event.first_work().filter(|_| !event.is_reset()) else { return };
+        let Some(work) = event.first_work() else { return };
         if self.is_waiting && event.exchange.starts_trip {
             if let Some(code) = self.code(work) {
                 let pattern = Pattern { code, template: self.template, other: work.template };
                 claims.claim(self.trip, pattern, event.scope, Share::Avoidable);
-                if event.gap >= Gap::Slow {
+                if event.think_ns > LOOP_THINK_NS {
                     claims.slow(pattern);
                 }
             }

@@ -3,11 +3,15 @@
 use super::claims::{Claims, Pattern, Share, TripNumber};
 use super::event::{Event, Run};
 use super::hash::{Table, digest};
-use super::rhythm::Gap;
+use crate::Moment;
 use crate::findings::Code;
 
 /// Runs that make a pattern.
 const RUNS_MIN: usize = 3;
+/// Outside a transaction, runs further apart than this do not repeat each other: the data may have changed.
+const GAP_MAX_NS: u64 = 1_000_000_000;
+/// A program that thinks longer than this between most runs polls, and each answer may be new.
+pub(super) const POLL_THINK_NS: u64 = 20_000_000;
 const FOLLOWED_MAX: usize = 1024;
 
 /// Queries of one connection since it last wrote or ended a transaction.
@@ -27,6 +31,7 @@ struct Asked {
     trips: [TripNumber; RUNS_MIN],
     slow_gaps: usize,
     claimed: bool,
+    last_at: Moment,
 }
 
 impl Repeats {
@@ -35,6 +40,7 @@ impl Repeats {
         if !run.facts.reads_table || run.continues() {
             return;
         }
+        let exchange = event.exchange;
         let key = (run.template, digest(run.parameters));
         if self.asked.len() >= FOLLOWED_MAX && !self.asked.contains_key(&key) {
             self.asked.clear();
@@ -43,9 +49,9 @@ impl Repeats {
         if !asked.is_same(event, run) {
             *asked = Asked::new(event, run);
         }
-        // A program that waits before most runs polls, and each answer may be new.
-        asked.slow_gaps += usize::from(asked.runs > 0 && event.gap >= Gap::Waiting);
+        asked.slow_gaps += usize::from(asked.runs > 0 && event.think_ns > POLL_THINK_NS);
         asked.digest = run.statement.result_digest;
+        asked.last_at = exchange.last_reply_at;
         if let Some(first) = asked.trips.get_mut(asked.runs) {
             *first = trip;
         }
@@ -76,6 +82,7 @@ impl Asked {
             trips: [TripNumber::default(); RUNS_MIN],
             slow_gaps: 0,
             claimed: false,
+            last_at: event.exchange.sent_at,
         }
     }
 
@@ -84,6 +91,7 @@ impl Asked {
         self.request == event.exchange.request
             && (self.digest == digest || self.digest & 1 != digest & 1)
             && self.rows == run.statement.rows
+            && event.exchange.sent_at.since(self.last_at) < GAP_MAX_NS
     }
 
     /// Books the first runs as soon as they are enough, and each run after them.

@@ -6,7 +6,6 @@ use super::Shared;
 use super::connections::Life;
 use super::detectors::Detectors;
 use super::event::{Event, Run};
-use super::rhythm::{Gap, Rhythm};
 use crate::driver::Recogniser;
 use crate::timeline::TripSample;
 use crate::{
@@ -42,7 +41,6 @@ pub(super) struct Stream {
     work_trips: u64,
     scope: u32,
     level: Level,
-    rhythm: Rhythm,
     detectors: Detectors,
 }
 
@@ -257,10 +255,7 @@ impl Stream {
         if self.scope == 0 {
             self.scope = scope;
         }
-        let gap = match self.trip.filter(|trip| exchange.starts_trip && !trip.connect) {
-            Some(trip) => self.rhythm.take(exchange.sent_at.since(trip.ended_at)),
-            None => Gap::Short,
-        };
+        let think_ns = self.trip.map_or(0, |trip| exchange.sent_at.since(trip.ended_at));
         self.count_trip(exchange, scope, shared);
         if exchange.kind == UnitKind::Connect {
             return;
@@ -271,7 +266,7 @@ impl Stream {
             None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
             told => told,
         };
-        let event = Event { exchange, scope, gap, wire_ns, obstacle, runs };
+        let event = Event { exchange, scope, think_ns, wire_ns, obstacle, runs };
         count_statements(&event, shared);
         if self.work_trips < RECOGNITION_TRIPS {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);

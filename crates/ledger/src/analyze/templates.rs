@@ -125,10 +125,6 @@ impl Templates {
             table: lifted.table().map_or(TableId::default(), |table| self.names.table(table)),
             one_table: one_table && !shape.has_with,
             snapshot: facts.kind == StatementKind::Begin && begins_snapshot(&lifted),
-            pages: (shape.pages.iter())
-                .filter_map(|parameter| 1_u64.checked_shl(parameter.checked_sub(1)?))
-                .fold(0, |pages, page| pages | page),
-            skips_locked: skips_locked(lifted.template()),
             keys: Keys::new(shape.keys.iter().filter_map(|key| {
                 let position =
                     key.parameter.checked_sub(1).and_then(|position| u16::try_from(position).ok())?;
@@ -158,12 +154,6 @@ impl Names {
             None => TableId { schema: 0, name: self.id(&folded) },
         }
     }
-}
-
-/// `SKIP LOCKED` stands in it.
-fn skips_locked(template: &[u8]) -> bool {
-    let words = b"skip locked";
-    template.windows(words.len()).any(|part| part.eq_ignore_ascii_case(words))
 }
 
 /// `BEGIN ISOLATION LEVEL REPEATABLE READ` or `SERIALIZABLE`.

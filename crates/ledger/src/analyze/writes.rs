@@ -3,13 +3,16 @@
 use super::book::{Book, Fate, Key, Sighting};
 use super::event::{Event, Run};
 use super::hash::Table;
-use super::rhythm::Gap;
 use super::transactions::Transactions;
 use crate::findings::{Code, Evidence};
-use crate::{Driver, TransactionStatus};
+use crate::{Driver, Moment, TransactionStatus};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
+/// A run ends when its next row takes longer than this to come.
+const GAP_MAX_NS: u64 = 1_000_000_000;
+/// Think time of a loop; requests that happen to write with one statement are further apart.
+pub(super) const LOOP_THINK_NS: u64 = 8_000_000;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
 const FOLLOWED_MAX: usize = 256;
@@ -20,8 +23,6 @@ pub(super) struct Writes {
     runs: Table<u32, WriteRun>,
     /// Exchanges of the connection so far.
     clock: u64,
-    /// A row that nobody else has locked was picked since the last row was written.
-    picked: bool,
 }
 
 #[derive(Debug)]
@@ -29,16 +30,15 @@ struct WriteRun {
     scope: u32,
     request: u64,
     last_parameters: Vec<u64>,
+    last_at: Moment,
     last_clock: u64,
     rows: u64,
     slow_gaps: u64,
-    /// The longest since the last row, in a transaction or between two.
-    gap: Gap,
+    /// Idle or transaction time, whichever the program thought longest in since the last row.
+    think_ns: u64,
     /// Rows whose own transaction ended before the next row came.
     transactions: u64,
     in_transaction: bool,
-    /// Rows that were picked from a queue before.
-    picked: u64,
     /// BEGIN and COMMIT trips of these transactions.
     begins: u64,
     commits: u64,
@@ -51,9 +51,8 @@ impl Writes {
     /// Counts an exchange of any sort, so that a run knows how far apart its rows are.
     pub(super) fn tick(&mut self, event: &Event<'_>) {
         self.clock += 1;
-        self.picked |= event.runs.iter().any(|run| run.facts.skips_locked);
         for run in self.runs.values_mut() {
-            run.gap = run.gap.max(event.gap);
+            run.think_ns = run.think_ns.max(event.think_ns);
         }
     }
 
@@ -69,7 +68,7 @@ impl Writes {
         let exchange = event.exchange;
         let goes_on = self.runs.get(&run.template).is_some_and(|known| {
             known.request == exchange.request
-                && known.gap < Gap::Pause
+                && exchange.sent_at.since(known.last_at) < GAP_MAX_NS
                 && self.clock - known.last_clock <= BODY_MAX
         });
         if !goes_on {
@@ -84,12 +83,12 @@ impl Writes {
             known.last_clock = self.clock;
             return;
         }
-        known.slow_gaps += u64::from(known.rows > 0 && known.gap >= Gap::Slow);
-        known.gap = Gap::Short;
+        known.slow_gaps += u64::from(known.rows > 0 && known.think_ns > LOOP_THINK_NS);
+        known.think_ns = 0;
         known.rows += 1;
-        known.picked += u64::from(std::mem::take(&mut self.picked));
         known.last_parameters.clear();
         known.last_parameters.extend_from_slice(run.parameters);
+        known.last_at = exchange.last_reply_at;
         known.last_clock = self.clock;
         known.waited_ns += exchange.duration();
         known.wire_ns += event.wire_ns;
@@ -130,10 +129,6 @@ impl Writes {
         }
         let evidence = Evidence::Rows { rows: run.rows, transactions: run.transactions.max(1) };
         let per_row = run.transactions * 10 >= run.rows * 9;
-        if per_row && run.picked * 2 > run.rows {
-            // A queue's worker: each job is done or given back by itself.
-            return;
-        }
         let (code, trips, waited_ns) = if per_row {
             transactions.claim(run.begins, run.commits, run.transactions.min(run.begins.max(run.commits)));
             (Code::CommitPerRow, run.rows + run.begins + run.commits, run.waited_ns + run.control_waited_ns)
@@ -163,13 +158,13 @@ impl WriteRun {
             scope: event.scope,
             request: event.exchange.request,
             last_parameters: Vec::new(),
+            last_at: event.exchange.sent_at,
             last_clock: 0,
             rows: 0,
             slow_gaps: 0,
-            gap: Gap::Short,
+            think_ns: 0,
             transactions: 0,
             in_transaction: false,
-            picked: 0,
             begins: 0,
             commits: 0,
             control_waited_ns: 0,

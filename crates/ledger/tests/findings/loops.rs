@@ -99,23 +99,3 @@ fn nested_loops_are_two_findings() {
     codes.sort();
     assert_eq!(codes, [(Code::Loop, 4), (Code::Loop, 15)]);
 }
-
-#[test]
-fn pages_that_coincide_with_rows_of_a_list_are_no_loop() {
-    let pages = |query: &str, numbers: &[u64]| {
-        let mut traffic = Traffic::new();
-        traffic.list("SELECT id, flag FROM books ORDER BY id", &(1..=300).collect::<Vec<_>>());
-        numbers.iter().for_each(|number| traffic.run(query, &[*number]));
-        traffic.avoidable(Code::Loop)
-    };
-    let numbers = [20, 40, 60, 80, 100];
-    assert_eq!(pages("SELECT id FROM reviews WHERE book_id = $1", &numbers), 4, "a loop");
-    for query in [
-        "SELECT id FROM reviews WHERE id > $1 ORDER BY id LIMIT 20",
-        "SELECT id FROM reviews WHERE id >= $1 ORDER BY id LIMIT 20",
-        "SELECT name FROM tags ORDER BY id LIMIT 20 OFFSET $1",
-        "SELECT name FROM tags ORDER BY id LIMIT $1",
-    ] {
-        assert_eq!(pages(query, &numbers), 0, "{query}");
-    }
-}

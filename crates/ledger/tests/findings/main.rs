@@ -10,7 +10,6 @@ mod loops;
 mod pairs;
 mod prepares;
 mod repeats;
-mod rhythm;
 mod traffic;
 mod transactions;
 mod values;

@@ -18,8 +18,6 @@ pub(crate) struct Traffic {
     status: TransactionStatus,
     /// Time between a reply and the next unit.
     pub(crate) think: u64,
-    /// So many times as long.
-    pub(crate) stretch: u64,
     /// What comes next shares the trip under way.
     pub(crate) shares: bool,
     /// The request that what comes next belongs to; zero is none.
@@ -39,7 +37,6 @@ impl Traffic {
             now: 0,
             status: TransactionStatus::Idle,
             think: MILLISECOND / 10,
-            stretch: 1,
             shares: false,
             request: 0,
             kind: UnitKind::Query,
@@ -61,7 +58,7 @@ impl Traffic {
     }
 
     fn exchange_of(&mut self, statements: Vec<Statement>, parameters: &[u64], results: &[u32]) {
-        self.now += self.think * self.stretch;
+        self.now += self.think;
         let exchange = Exchange {
             kind: self.kind,
             sent_at: Moment(self.now),
@@ -78,16 +75,6 @@ impl Traffic {
         };
         self.now += MILLISECOND;
         self.stream.exchange(&exchange);
-    }
-
-    /// What a request begins with: some statements, one right behind the other, after so long a time.
-    pub(crate) fn request_after(&mut self, think: u64) {
-        self.think = think;
-        self.run("SELECT set_config('shop.request', $1, false)", &[self.now]);
-        self.think = MILLISECOND / 10;
-        for _ in 0..2 {
-            self.run("SELECT set_config('shop.step', $1, false)", &[self.now]);
-        }
     }
 
     /// A query whose rows have an id and a flag that is always the same.

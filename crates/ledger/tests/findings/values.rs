@@ -42,12 +42,8 @@ fn nine_values_are_too_few() {
 
 #[test]
 fn values_of_separate_requests_are_not_one_list() {
-    // Each value is asked for long after the last one, beside what the program does at once.
-    let mut spread = Traffic::new();
-    (0..20).for_each(|_| spread.run("SELECT 1", &[]));
-    spread.think = 10 * MILLISECOND;
-    values(30).for_each(|value| spread.run(CHILD, &[value]));
-    assert_eq!(spread.avoidable(Code::OnePerValue), 0, "time between them");
+    let spread = asked_one_by_one(30, |traffic| traffic.think = 10 * MILLISECOND);
+    assert_eq!(spread.found(), [], "time between them");
     let told_apart = asked_one_by_one(30, |traffic| traffic.request += 1);
     assert_eq!(told_apart.found(), [], "other requests");
 }
