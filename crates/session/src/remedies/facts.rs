@@ -51,6 +51,8 @@ pub(crate) struct Facts {
     /// The last state that was told, whatever was sent since it was asked for.
     last_told: Option<Known>,
     wants_settings: bool,
+    /// A statement has run in a transaction.
+    has_begun: bool,
     /// Templates that were sent and are not yet proven to only read.
     unproven: Vec<u32>,
     /// The last unit that may have taken prepared statements away.
@@ -230,6 +232,21 @@ impl Facts {
     /// Whether the session's state was told, and nothing was sent since that may have changed it.
     pub(crate) fn has_state(&self) -> bool {
         matches!(self.state, State::Known(_))
+    }
+
+    /// Whether the session's state is not known, and was not asked for.
+    pub(super) fn lacks_state(&self) -> bool {
+        matches!(self.state, State::Unknown)
+    }
+
+    /// Whether the session has run no statement in a transaction.
+    pub(super) fn is_new(&self) -> bool {
+        !self.has_begun
+    }
+
+    /// A statement runs in a transaction; whether it is the session's first.
+    pub(super) fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_begun, true)
     }
 
     /// Whether the server was asked for the session's state and will make it known.
