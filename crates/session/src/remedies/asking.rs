@@ -60,7 +60,7 @@ impl Session {
         if !is_worth_it || !self.may_send_own() || self.inquiries.is_busy() || self.rests(now) {
             return;
         }
-        self.facts.miss_state();
+        self.facts.guess_state();
         let mut asked = Vec::new();
         self.ask_about_session(Way::Between, &mut asked);
         if !asked.is_empty() {

@@ -103,6 +103,8 @@ struct Appetite {
     is_wanted: bool,
     /// A remedy can remove one if it is asked for as soon as it is lost.
     is_wanted_again: bool,
+    /// It was asked for on a guess: that nobody uses it says nothing of this program.
+    is_guessed: bool,
     /// A remedy has removed one because it was.
     is_used: bool,
     /// How often in a row it was lost before anybody used it.
@@ -190,9 +192,10 @@ impl Appetite {
 
     /// What was known is known no longer.
     fn lost(&mut self) {
+        let is_guessed = std::mem::take(&mut self.is_guessed);
         if self.is_used {
             self.is_wanted = true; // it is of use to this program
-        } else {
+        } else if !is_guessed {
             self.unused = self.unused.saturating_add(1);
             self.skipped = 1_u32
                 .checked_shl(self.unused)
@@ -360,6 +363,11 @@ impl Facts {
         if matches!(self.state, State::Unknown) {
             self.appetite.miss();
         }
+    }
+
+    /// A trip is likely to be removed if the session's state is known.
+    pub(super) fn guess_state(&mut self) {
+        (self.appetite.is_wanted, self.appetite.is_guessed) = (true, true);
     }
 
     /// What goes to the server now may be answered when it comes again, if the state is known then: this loses it.
