@@ -1,13 +1,15 @@
 //! What the gateway asks for itself: no program sees it, or waits for it.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use onetrip_gateway::{Gateway, ListenAddress};
 use onetrip_wire::pg::backend;
 
 use super::harmless::reads_ahead;
 use super::messages::shown;
-use super::stage::{Hole, Session, Stage};
-use crate::common::client::RawClient;
+use super::stage::{DISTANCES_MS, Hole, Session, Stage, VERSIONS, administer, gateway_at, server};
+use crate::common::client::{Endpoint, PATIENCE, RawClient};
 use crate::common::messages::*;
 
 const REPORTS: (&str, &str) = (
@@ -223,4 +225,35 @@ fn what_the_server_says_of_a_statement_comes_with_its_answer() {
         programs: &[("log_duration", &timed), ("log_statement", &logged), ("debug1", &begins)],
     }
     .assert_shut();
+}
+
+/// Trips of a transaction that reads, in a session of its own.
+fn trips_of_first(gateway: &Gateway, database: &str) -> u64 {
+    let ListenAddress::Tcp(address) = gateway.address() else { panic!("it listens at a port") };
+    let mut client = RawClient::session(&Endpoint::Tcp(*address), database);
+    let before = gateway.common().tally.counts().work_trips;
+    for text in ["BEGIN", "SELECT id FROM first WHERE id = 1", "COMMIT"] {
+        client.query(text);
+    }
+    assert!(client.errors().is_empty(), "{:?}", client.errors());
+    let trips = gateway.common().tally.counts().work_trips - before;
+    // What it has had looked up comes before it leaves.
+    thread::sleep(Duration::from_millis(4 * DISTANCES_MS[0]));
+    trips
+}
+
+#[test]
+fn the_first_transaction_of_a_session_takes_one_trip_where_its_tables_are_known() {
+    for version in VERSIONS {
+        let (server, database) = (server(version), format!("first_{version}"));
+        administer(server, "postgres", &format!("CREATE DATABASE {database}"));
+        administer(server, &database, "CREATE TABLE first AS SELECT g AS id FROM generate_series(1, 9) AS g");
+        let gateway = gateway_at(server, server.at.port, Duration::from_millis(DISTANCES_MS[0]));
+        // The first sessions have the tables looked up, and a machine may be busy.
+        let deadline = Instant::now() + PATIENCE;
+        while trips_of_first(&gateway, &database) > 1 {
+            assert!(Instant::now() < deadline, "PostgreSQL {version}: no first transaction takes one trip");
+        }
+        gateway.stop();
+    }
 }

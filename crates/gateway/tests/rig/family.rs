@@ -50,8 +50,8 @@ pub(crate) const FAMILIES: [Row; 11] = [
     Row { removed_min: &[("begin", 2.0)], ..row(Family::Begins, "begins", 3, 1) },
     // Short: where a program's tables are made anew, the catalogue is read again after a second, and few last that long.
     Row { removed_min: &[("begin", 0.5), ("loops", 0.1)], ..row(Family::Loops, "loops", 4, 4) },
-    Row { removed_min: &[("begin", 0.5), ("cursors", 0.2)], ..row(Family::Portals, "portals", 3, 1) },
-    Row { removed_min: &[("begin", 0.5), ("cursors", 0.2)], ..row(Family::Cursors, "cursors", 3, 1) },
+    Row { removed_min: &[("begin", 0.5), ("cursors", 0.1)], ..row(Family::Portals, "portals", 3, 1) },
+    Row { removed_min: &[("begin", 0.5), ("cursors", 0.1)], ..row(Family::Cursors, "cursors", 3, 1) },
     Row {
         removed_min: &[("begin", 0.5), ("statements", 0.7)],
         ..row(Family::Statements, "statements", 3, 1)

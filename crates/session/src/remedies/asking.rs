@@ -50,6 +50,24 @@ impl Session {
         }
     }
 
+    /// Asks for the session's state ahead of its first BEGIN, where it is likely to begin a transaction that reads, as that of
+    /// the last session did: the program does not wait for the BEGIN, and the end is answered early only if the state is known.
+    pub(super) fn inquire_before_begin(&mut self, now: Moment) {
+        let is_worth_it = self.facts.is_new()
+            && self.facts.lacks_state()
+            && self.config.common.knowledge.begins_with_reads()
+            && self.may_remedy(Remedy::Commit);
+        if !is_worth_it || !self.may_send_own() || self.inquiries.is_busy() || self.rests(now) {
+            return;
+        }
+        self.facts.guess_state();
+        let mut asked = Vec::new();
+        self.ask_about_session(Way::Between, &mut asked);
+        if !asked.is_empty() {
+            self.ask_all(now, Way::Between, asked);
+        }
+    }
+
     /// What is asked in a transaction of the program's tells of the session only if nothing in it may have changed that
     /// for the transaction alone, and of the catalogue only if nobody has changed that since its snapshot.
     fn may_ask_within(&self) -> bool {

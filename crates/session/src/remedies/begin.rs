@@ -169,6 +169,9 @@ impl Session {
         if !is_alone || !self.is_in_place(&control.kind) || self.is_refused(&control.kind) {
             return None;
         }
+        if let Kind::Begin { .. } = control.kind {
+            self.inquire_before_begin(now);
+        }
         self.send_begin(text);
         let reply_at = self.to_client.len();
         CommandComplete { tag: control.tag }.encode(&mut self.to_client);

@@ -51,6 +51,8 @@ pub(crate) struct Facts {
     /// The last state that was told, whatever was sent since it was asked for.
     last_told: Option<Known>,
     wants_settings: bool,
+    /// A statement has run in a transaction.
+    has_begun: bool,
     /// Templates that were sent and are not yet proven to only read.
     unproven: Vec<u32>,
     /// The last unit that may have taken prepared statements away.
@@ -101,6 +103,8 @@ struct Appetite {
     is_wanted: bool,
     /// A remedy can remove one if it is asked for as soon as it is lost.
     is_wanted_again: bool,
+    /// It was asked for on a guess: that nobody uses it says nothing of this program.
+    is_guessed: bool,
     /// A remedy has removed one because it was.
     is_used: bool,
     /// How often in a row it was lost before anybody used it.
@@ -188,9 +192,10 @@ impl Appetite {
 
     /// What was known is known no longer.
     fn lost(&mut self) {
+        let is_guessed = std::mem::take(&mut self.is_guessed);
         if self.is_used {
             self.is_wanted = true; // it is of use to this program
-        } else {
+        } else if !is_guessed {
             self.unused = self.unused.saturating_add(1);
             self.skipped = 1_u32
                 .checked_shl(self.unused)
@@ -230,6 +235,21 @@ impl Facts {
     /// Whether the session's state was told, and nothing was sent since that may have changed it.
     pub(crate) fn has_state(&self) -> bool {
         matches!(self.state, State::Known(_))
+    }
+
+    /// Whether the session's state is not known, and was not asked for.
+    pub(super) fn lacks_state(&self) -> bool {
+        matches!(self.state, State::Unknown)
+    }
+
+    /// Whether the session has run no statement in a transaction.
+    pub(super) fn is_new(&self) -> bool {
+        !self.has_begun
+    }
+
+    /// A statement runs in a transaction; whether it is the session's first.
+    pub(super) fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_begun, true)
     }
 
     /// Whether the server was asked for the session's state and will make it known.
@@ -343,6 +363,11 @@ impl Facts {
         if matches!(self.state, State::Unknown) {
             self.appetite.miss();
         }
+    }
+
+    /// A trip is likely to be removed if the session's state is known.
+    pub(super) fn guess_state(&mut self) {
+        (self.appetite.is_wanted, self.appetite.is_guessed) = (true, true);
     }
 
     /// What goes to the server now may be answered when it comes again, if the state is known then: this loses it.

@@ -1,6 +1,7 @@
 //! What the sessions of one gateway know together of its databases.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Knowledge {
     databases: Mutex<HashMap<Box<[u8]>, Arc<Database>, RandomState>>,
     /// By the name by which sessions ask for a database: it is known before its identity.
     changes: Mutex<HashMap<Vec<u8>, Arc<Changes>, RandomState>>,
+    /// The last session that has begun a transaction has begun its first with a read.
+    begins_with_reads: AtomicBool,
 }
 
 /// What is known of one database.
@@ -50,6 +53,16 @@ impl Stamp {
 }
 
 impl Knowledge {
+    /// A session has run the first statement of its first transaction.
+    pub(super) fn session_begins(&self, with_a_read: bool) {
+        self.begins_with_reads.store(with_a_read, Ordering::Relaxed);
+    }
+
+    /// Whether the next session is likely to begin with a transaction that reads.
+    pub(super) fn begins_with_reads(&self) -> bool {
+        self.begins_with_reads.load(Ordering::Relaxed)
+    }
+
     /// Changes of this database's catalogue; those of databases without number are told together.
     pub(super) fn changes_of(&self, database: &[u8]) -> Arc<Changes> {
         let mut changes = lock(&self.changes);

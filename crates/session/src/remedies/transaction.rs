@@ -204,6 +204,10 @@ impl Session {
         // It is known better than by its kind.
         let effect = if self.chatter.runs(self.units.newest()) { Effect::Unknown } else { effect };
         self.note_obstacle(now, effect, template);
+        let is_work = effect >= Effect::Read;
+        if is_work && self.transaction.is_seen && self.facts.begins() {
+            self.config.common.knowledge.session_begins(effect == Effect::Read);
+        }
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
                 self.transaction_begins(now, text.begins_safe);
