@@ -3,15 +3,16 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::client::{Endpoint, PATIENCE, RawClient, errors};
 use common::messages::*;
+use common::process;
 use common::server::{RunningGateway, Server, config, conninfo};
 use common::stub::Stub;
 use common::transcript::{SINGLE_BYTE, Transcript};
@@ -356,7 +357,10 @@ impl SmallDisk {
     fn mount() -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(directory.path()).stderr(Stdio::null());
+        mount
+            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+            .arg(directory.path())
+            .stderr(std::process::Stdio::null());
         mount.status().is_ok_and(|status| status.success()).then_some(Self(directory))
     }
 }
@@ -434,9 +438,7 @@ fn a_gateway_in_a_process_of_its_own() {
     };
     let config = GatewayConfig { trace: Some(trace.into()), ..config(conninfo(&upstream)) };
     let gateway = RunningGateway::start(config);
-    println!("\nport={}", gateway.endpoint().port());
-    // Until the parent kills this process, or is gone.
-    std::io::stdin().read_to_end(&mut Vec::new()).expect("a pipe");
+    process::serve(&gateway);
 }
 
 #[test]
@@ -444,17 +446,13 @@ fn a_trace_survives_the_killing_of_its_gateway_up_to_the_last_complete_block() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("killed.trace");
     let port = Server::shared().at.port;
-    let mut process = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "a_gateway_in_a_process_of_its_own", "--ignored", "--nocapture"])
-        .env(KILLED_TRACE, &path)
-        .env(KILLED_UPSTREAM, format!("postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it runs once more");
-    let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-    let told = lines.filter_map(|line| line.strip_prefix("port=")?.parse().ok()).next();
-    let mut session = RawClient::session(&Endpoint::tcp(told.expect("it says its port")), "postgres");
+    let (mut process, endpoint) = process::start(
+        Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "a_gateway_in_a_process_of_its_own", "--ignored", "--nocapture"])
+            .env(KILLED_TRACE, &path)
+            .env(KILLED_UPSTREAM, format!("postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable")),
+    );
+    let mut session = RawClient::session(&endpoint, "postgres");
     let deadline = Instant::now() + PATIENCE;
     let mut queries = 0;
     while blocks(&path).0 < 4 {

@@ -3,16 +3,16 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::client::{Endpoint, PATIENCE, RawClient};
 use common::messages::*;
-use common::server::{RunningGateway, Server, config, conninfo};
+use common::process;
+use common::server::{RunningGateway, Server, config, conninfo, endpoint_of};
 use common::stub::{Manner, Stub};
-use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
+use onetrip_gateway::{Gateway, GatewayConfig};
 use onetrip_ledger::Mutes;
 use onetrip_wire::pg::{DataRow, backend};
 
@@ -133,8 +133,8 @@ fn a_stub_that_talks_nonsense_loses_that_session_and_no_other() {
 fn a_gateway_before_a_stub_drains_when_it_is_told_to_end() {
     let stub = Stub::start();
     let gateway = Gateway::start(config(stub.upstream())).expect("it starts");
-    let ListenAddress::Tcp(address) = *gateway.address() else { panic!("it listens at a port") };
-    let session = || RawClient::session(&Endpoint::Tcp(address), "postgres");
+    let endpoint = endpoint_of(&gateway);
+    let session = || RawClient::session(&endpoint, "postgres");
     let (idle, mut busy) = (session(), session());
     stub.becomes(Manner::StandsStill);
     busy.send(&query("SELECT 'answered'"));
@@ -157,27 +157,20 @@ const SCARCE_UPSTREAM: &str = "ONETRIP_TEST_SCARCE_UPSTREAM";
 fn a_gateway_with_few_descriptors() {
     let Ok(upstream) = std::env::var(SCARCE_UPSTREAM) else { return };
     let gateway = RunningGateway::start(GatewayConfig { threads: Some(1), ..config(conninfo(&upstream)) });
-    println!("\nport={}", gateway.endpoint().port());
-    // Until the parent closes it.
-    std::io::stdin().read_to_end(&mut Vec::new()).expect("a pipe");
+    process::serve(&gateway);
 }
 
 /// More clients come than there are descriptors for; some are served, and the others once these have gone.
 fn assert_outlives_scarcity(port: u16) {
-    let mut process = Command::new("sh")
-        .args([
-            "-c",
-            "ulimit -n 64; exec \"$0\" --exact a_gateway_with_few_descriptors --ignored --nocapture",
-        ])
-        .arg(std::env::current_exe().expect("this program"))
-        .env(SCARCE_UPSTREAM, format!("postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it runs once more");
-    let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-    let told = lines.filter_map(|line| line.strip_prefix("port=")?.parse().ok()).next();
-    let endpoint = Endpoint::tcp(told.expect("it says its port"));
+    let (mut process, endpoint) = process::start(
+        Command::new("sh")
+            .args([
+                "-c",
+                "ulimit -n 64; exec \"$0\" --exact a_gateway_with_few_descriptors --ignored --nocapture",
+            ])
+            .arg(std::env::current_exe().expect("this program"))
+            .env(SCARCE_UPSTREAM, format!("postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable")),
+    );
     let mut first = RawClient::session(&endpoint, "postgres");
     let clients: Vec<RawClient> = (0..80)
         .map(|_| {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::client::{Endpoint, PATIENCE, RawClient};
 use common::messages::*;
-use common::server::{RunningGateway, Server, config};
+use common::server::{RunningGateway, Server, config, endpoint_of};
 use common::stub::Stub;
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress, Outcome};
 use onetrip_ledger::{Mutes, Summary};
@@ -182,8 +182,7 @@ fn dialling_an_address_takes_no_thread() {
 fn a_draining_gateway_lets_end_what_is_under_way_and_says_why_it_ends_the_rest() {
     let server = Server::shared();
     let gateway = Gateway::start(config(server.upstream())).expect("it starts");
-    let ListenAddress::Tcp(address) = *gateway.address() else { panic!("it listens at a port") };
-    let endpoint = Endpoint::Tcp(address);
+    let endpoint = endpoint_of(&gateway);
     let session = || RawClient::session(&endpoint, "postgres");
     let (idle, mut busy, mut inside, mut endless) = (session(), session(), session(), session());
     inside.query("BEGIN");

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
+
 use super::client::Endpoint;
 
 /// Second word of a CancelRequest.
@@ -99,4 +101,18 @@ fn carry(mut from: &TcpStream, mut into: &TcpStream, chunk: Option<usize>) {
     }
     // The other end may be gone.
     let _ = into.shutdown(Shutdown::Write);
+}
+
+/// A message with its header, a startup packet or another; none if the peer has gone.
+pub(crate) fn read_message(mut from: &TcpStream, is_startup: bool) -> Option<Vec<u8>> {
+    let mut message = vec![0; if is_startup { 4 } else { HEADER_BYTES }];
+    from.read_exact(&mut message).ok()?;
+    let before = message.len();
+    let length = match is_startup {
+        true => u32::from_be_bytes(message[..4].try_into().ok()?) as usize,
+        false => FrameHeader::peek(&message, u32::MAX)?.ok()?.frame_len(),
+    };
+    message.resize(length, 0);
+    from.read_exact(&mut message[before..]).ok()?;
+    Some(message)
 }

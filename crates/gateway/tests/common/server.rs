@@ -146,10 +146,7 @@ impl RunningGateway {
 
     /// Where clients connect.
     pub(crate) fn endpoint(&self) -> Endpoint {
-        match self.gateway.as_ref().expect("it runs").address() {
-            ListenAddress::Tcp(address) => Endpoint::tcp(address.port()),
-            ListenAddress::Unix(path) => Endpoint::Unix(path.clone()),
-        }
+        endpoint_of(self.gateway.as_ref().expect("it runs"))
     }
 
     pub(crate) fn stop(mut self) -> onetrip_gateway::Outcome {
@@ -162,5 +159,13 @@ impl Drop for RunningGateway {
         if let Some(gateway) = self.gateway.take() {
             gateway.stop();
         }
+    }
+}
+
+/// Where a gateway listens.
+pub(crate) fn endpoint_of(gateway: &Gateway) -> Endpoint {
+    match gateway.address() {
+        ListenAddress::Tcp(address) => Endpoint::Tcp(*address),
+        ListenAddress::Unix(path) => Endpoint::Unix(path.clone()),
     }
 }

@@ -1,20 +1,21 @@
 //! A server that pauses before a message of the gateway's own, as one does that has no processor left: the limit of the
 //! questions ends that message, whichever it is, and the program's transaction stays as it was.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onetrip_gateway::{Common, ListenAddress};
-use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
+use onetrip_gateway::Common;
+use onetrip_wire::pg::backend;
 
 use super::stage::{VERSIONS, administer, gateway_at, rows, server};
-use crate::common::client::{Endpoint, PATIENCE, RawClient};
+use crate::common::client::{PATIENCE, RawClient};
 use crate::common::messages::{query, startup};
-use crate::common::server::Server;
+use crate::common::proxy::read_message;
+use crate::common::server::{Server, endpoint_of};
 
 /// Longer than a question may take.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -91,20 +92,6 @@ fn relay((number, from): (usize, &[u8]), client: &TcpStream, server: &TcpStream,
 
 fn is_within(part: &[u8], message: &[u8]) -> bool {
     message.windows(part.len()).any(|window| window == part)
-}
-
-/// A message with its header; none if the peer has gone.
-fn read_message(mut from: &TcpStream, is_startup: bool) -> Option<Vec<u8>> {
-    let mut message = vec![0; if is_startup { 4 } else { HEADER_BYTES }];
-    from.read_exact(&mut message).ok()?;
-    let before = message.len();
-    let length = match is_startup {
-        true => u32::from_be_bytes(message[..4].try_into().ok()?) as usize,
-        false => FrameHeader::peek(&message, u32::MAX)?.ok()?.frame_len(),
-    };
-    message.resize(length, 0);
-    from.read_exact(&mut message[before..]).ok()?;
-    Some(message)
 }
 
 /// A session behind the pausing proxy.
@@ -194,8 +181,7 @@ fn faults(
     let pausing = Pausing::start(server, from);
     let gateway = gateway_at(server, pausing.port, DISTANCE);
     let common = gateway.common();
-    let ListenAddress::Tcp(address) = gateway.address() else { panic!("it listens at a port") };
-    let endpoint = Endpoint::Tcp(*address);
+    let endpoint = endpoint_of(&gateway);
     let acts = |number: usize, program: &Acting| {
         let mut client = RawClient::connect(&endpoint);
         client.send(&startup(&database));

@@ -1,16 +1,17 @@
 //! A pooler between the gateway and the server: its clients share one session of the server, a transaction each.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use onetrip_ledger::{Mutes, Remedy};
-use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend, frontend};
+use onetrip_wire::pg::{HEADER_BYTES, backend, frontend};
 
 use super::stage::{DISTANCES_MS, Path, Stage, VERSIONS, administer, difference, gateway_at, server};
 use crate::common::messages::*;
+use crate::common::proxy::read_message;
 use crate::common::server::Server;
 
 /// The one session of the server, and who has it.
@@ -33,9 +34,9 @@ impl Pooler {
         let mut upstream = TcpStream::connect(("127.0.0.1", server.at.port)).expect("the server listens");
         upstream.set_nodelay(true).expect("a TCP socket");
         upstream.write_all(&startup(database)).expect("the server reads");
-        let mut greeting = Vec::new();
-        while greeting.last().is_none_or(|(tag, _)| *tag != backend::READY_FOR_QUERY) {
-            greeting.push(read_frame(&mut upstream).expect("the server greets"));
+        let mut greeting: Vec<Vec<u8>> = Vec::new();
+        while greeting.last().is_none_or(|message| message[0] != backend::READY_FOR_QUERY) {
+            greeting.push(read_message(&upstream, false).expect("the server greets"));
         }
         let lent = Lent::default();
         let (to_clients, from_server) =
@@ -58,24 +59,14 @@ fn locked(lent: &Lent) -> MutexGuard<'_, Shared> {
     lent.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A message with its tag and header; none if the peer has gone.
-fn read_frame(from: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
-    let mut frame = vec![0; HEADER_BYTES];
-    from.read_exact(&mut frame).ok()?;
-    let header = FrameHeader::peek(&frame, u32::MAX)?.ok()?;
-    frame.resize(header.frame_len(), 0);
-    from.read_exact(&mut frame[HEADER_BYTES..]).ok()?;
-    Some((header.tag, frame))
-}
-
 /// Gives what the server says to the client that has the session, until its transaction is over.
-fn hand_out(mut server: TcpStream, lent: &Lent) {
-    while let Some((tag, frame)) = read_frame(&mut server) {
+fn hand_out(server: TcpStream, lent: &Lent) {
+    while let Some(frame) = read_message(&server, false) {
         let mut shared = locked(lent);
         let Some((_, client)) = &mut shared.holder else { continue };
         // It may have gone.
         let _ = client.write_all(&frame);
-        if tag == backend::READY_FOR_QUERY {
+        if frame[0] == backend::READY_FOR_QUERY {
             shared.owed = shared.owed.saturating_sub(1);
             if shared.owed == 0 && frame.last() == Some(&b'I') {
                 shared.holder = None;
@@ -86,33 +77,22 @@ fn hand_out(mut server: TcpStream, lent: &Lent) {
 }
 
 /// Greets a client with a key of its own and lends it the session for each transaction.
-fn serve(
-    number: usize,
-    mut client: TcpStream,
-    mut server: TcpStream,
-    greeting: &[(u8, Vec<u8>)],
-    lent: &Lent,
-) {
+fn serve(number: usize, mut client: TcpStream, mut server: TcpStream, greeting: &[Vec<u8>], lent: &Lent) {
     client.set_nodelay(true).expect("a TCP socket");
-    let mut length = [0; 4];
-    if client.read_exact(&mut length).is_err() {
+    if read_message(&client, true).is_none() {
         return;
     }
-    let mut packet = vec![0; u32::from_be_bytes(length) as usize - 4];
-    if client.read_exact(&mut packet).is_err() {
-        return;
-    }
-    for (tag, frame) in greeting {
+    for frame in greeting {
         let mut frame = frame.clone();
-        if *tag == backend::BACKEND_KEY_DATA {
+        if frame[0] == backend::BACKEND_KEY_DATA {
             frame[HEADER_BYTES..HEADER_BYTES + 4].copy_from_slice(&(number as u32 + 1).to_be_bytes());
         }
         if client.write_all(&frame).is_err() {
             return;
         }
     }
-    while let Some((tag, frame)) = read_frame(&mut client) {
-        if tag == frontend::TERMINATE {
+    while let Some(frame) = read_message(&client, false) {
+        if frame[0] == frontend::TERMINATE {
             return;
         }
         let mut shared = locked(lent);
@@ -122,7 +102,7 @@ fn serve(
         if shared.holder.is_none() {
             shared.holder = Some((number, client.try_clone().expect("a descriptor is left")));
         }
-        let is_answered = [frontend::QUERY, frontend::SYNC, frontend::FUNCTION_CALL].contains(&tag);
+        let is_answered = [frontend::QUERY, frontend::SYNC, frontend::FUNCTION_CALL].contains(&frame[0]);
         shared.owed += usize::from(is_answered);
         if server.write_all(&frame).is_err() {
             return;

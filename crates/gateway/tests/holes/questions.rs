@@ -3,14 +3,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onetrip_gateway::{Gateway, ListenAddress};
+use onetrip_gateway::Gateway;
 use onetrip_wire::pg::backend;
 
 use super::harmless::reads_ahead;
 use super::messages::shown;
 use super::stage::{DISTANCES_MS, Hole, Session, Stage, VERSIONS, administer, gateway_at, server};
-use crate::common::client::{Endpoint, PATIENCE, RawClient};
+use crate::common::client::{PATIENCE, RawClient};
 use crate::common::messages::*;
+use crate::common::server::endpoint_of;
 
 const REPORTS: (&str, &str) = (
     "options",
@@ -229,8 +230,7 @@ fn what_the_server_says_of_a_statement_comes_with_its_answer() {
 
 /// Trips of a transaction that reads, in a session of its own.
 fn trips_of_first(gateway: &Gateway, database: &str) -> u64 {
-    let ListenAddress::Tcp(address) = gateway.address() else { panic!("it listens at a port") };
-    let mut client = RawClient::session(&Endpoint::Tcp(*address), database);
+    let mut client = RawClient::session(&endpoint_of(gateway), database);
     let before = gateway.common().tally.counts().work_trips;
     for text in ["BEGIN", "SELECT id FROM first WHERE id = 1", "COMMIT"] {
         client.query(text);

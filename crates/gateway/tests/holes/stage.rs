@@ -9,14 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onetrip_gateway::{Common, Gateway, GatewayConfig, ListenAddress, Remedies};
+use onetrip_gateway::{Common, Gateway, GatewayConfig, Remedies};
 use onetrip_link::LinkSpec;
 use onetrip_wire::pg::backend;
 
 use super::messages::{shown, values};
 use crate::common::client::{Endpoint, PATIENCE, RawClient};
 use crate::common::messages::*;
-use crate::common::server::{Server, config};
+use crate::common::server::{Server, config, endpoint_of};
 use crate::common::transcript::Message;
 
 /// Versions of the server.
@@ -102,8 +102,7 @@ impl Stage {
     }
 
     pub(crate) fn through(gateway: &Gateway, path: &Path<'_>, distance: Duration) -> Self {
-        let ListenAddress::Tcp(address) = gateway.address() else { panic!("it listens at a port") };
-        let (endpoint, common) = (Endpoint::Tcp(*address), Some(gateway.common()));
+        let (endpoint, common) = (endpoint_of(gateway), Some(gateway.common()));
         Self { endpoint, common, distance: Some(distance), ..Self::direct(path) }
     }
 
