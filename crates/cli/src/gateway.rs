@@ -40,7 +40,6 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     signals.wait_through_hangups(|| say("SIGHUP: there is nothing to read anew; SIGTERM stops"))?;
     let is_urgent = drain(&gateway, options.drain, &mut signals);
     signals.exit_on_signal(ExitCode::FAILED.code());
-    let common = gateway.common();
     let outcome = if is_urgent { gateway.stop_within(Duration::ZERO) } else { gateway.stop() };
     learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());

@@ -77,7 +77,6 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         None => Led::default(),
     };
     let ended = supervise(options, &mut redirect, &gateway, lead)?;
-    let common = gateway.common();
     let outcome = gateway.stop();
     say_endless(&common);
     learned.keep(&common);
