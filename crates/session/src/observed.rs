@@ -44,10 +44,7 @@ impl Session {
         input: &[u8],
         is_cut: bool,
     ) -> Result<Observed, SessionError> {
-        self.is_cut = is_cut && !is_whole(input);
-        let verdict = self.handle_client(now, input);
-        self.is_cut = false;
-        self.watched(verdict)
+        self.observe(Self::handle_client, now, input, is_cut)
     }
 
     /// The same for a message of the server.
@@ -61,10 +58,7 @@ impl Session {
         input: &[u8],
         is_cut: bool,
     ) -> Result<Observed, SessionError> {
-        self.is_cut = is_cut && !is_whole(input);
-        let verdict = self.handle_server(now, input);
-        self.is_cut = false;
-        self.watched(verdict)
+        self.observe(Self::handle_server, now, input, is_cut)
     }
 
     /// The client had not received the last reply when it sent what is booked next: that shares the trip.
@@ -156,8 +150,17 @@ impl Session {
         self.config.common.tally.opened();
     }
 
-    /// What a verdict means to someone who cannot change anything.
-    fn watched(&mut self, verdict: Result<Verdict, SessionError>) -> Result<Observed, SessionError> {
+    /// What `handle` makes of the message at the front of `input`, as someone sees it who cannot change anything.
+    fn observe(
+        &mut self,
+        handle: fn(&mut Self, Moment, &[u8]) -> Result<Verdict, SessionError>,
+        now: Moment,
+        input: &[u8],
+        is_cut: bool,
+    ) -> Result<Observed, SessionError> {
+        self.is_cut = is_cut && !is_whole(input);
+        let verdict = handle(self, now, input);
+        self.is_cut = false;
         self.to_client.clear();
         self.to_server.clear();
         Ok(match verdict? {
