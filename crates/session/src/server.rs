@@ -269,9 +269,7 @@ impl Session {
         }
         self.lobs.setting.ran(due.unit, due.statement, complete.tag);
         self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
-        if let Some(template) = self.template_of(due) {
-            self.statement_succeeded(template as u32);
-        }
+        self.statement_succeeded(due);
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
             return self.units.cut_ended(due.unit, Some(rows));
@@ -294,8 +292,8 @@ impl Session {
             self.cursors.unit_failed(due.unit);
         }
         let failure = failure(body);
-        if let (Outcome::Failed(code), Some(template)) = (failure, self.template_of(due)) {
-            self.statement_failed(template as u32, &code);
+        if let Outcome::Failed(sqlstate) = failure {
+            self.statement_failed(due, &sqlstate);
         }
         if failure == Outcome::Failed(*b"0A000") {
             self.forget_statements(now);
@@ -375,7 +373,7 @@ impl Session {
     }
 
     /// The template of the statement that a message is about.
-    fn template_of(&mut self, due: Due) -> Option<usize> {
+    pub(crate) fn template_of(&mut self, due: Due) -> Option<usize> {
         let template = self.statement_mut(due.unit, due.statement?)?.template as usize;
         (template != 0).then_some(template)
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use onetrip_ledger::{Moment, TransactionStatus};
 
 use super::transaction::Isolation;
+use crate::reply_queue::Due;
 use crate::session::Session;
 
 /// A statement that has collided so often in a row is told; and again each time that ten times as many have.
@@ -49,7 +50,7 @@ impl fmt::Display for Endless {
 pub(crate) struct Raised {
     is_raised: bool,
     /// The template that has collided last, and how often in a row.
-    collided: Option<(u32, u64)>,
+    collided: Option<(usize, u64)>,
     /// The unit that was told to run for long.
     told: Option<u64>,
     endless: VecDeque<Endless>,
@@ -61,11 +62,8 @@ impl Raised {
         self.is_raised = true;
     }
 
-    /// A statement has failed.
-    fn fails(&mut self, template: u32, sqlstate: &[u8]) -> Option<Endless> {
-        if !matches!(sqlstate, b"23505" | b"40001") {
-            return None;
-        }
+    /// A statement has collided with what another transaction has written.
+    fn collides(&mut self, template: usize) -> Option<Endless> {
         let before = self.collided.filter(|(last, _)| *last == template).map_or(0, |(_, times)| times);
         let times = before + 1;
         self.collided = Some((template, times));
@@ -77,7 +75,7 @@ impl Raised {
     }
 
     /// A statement has succeeded.
-    fn succeeds(&mut self, template: u32) {
+    fn succeeds(&mut self, template: usize) {
         self.collided.take_if(|(last, _)| *last == template);
     }
 }
@@ -98,18 +96,25 @@ impl Session {
         self.raised.is_raised && self.transaction.isolation != Isolation::ReadCommitted
     }
 
-    /// A statement of this template has failed.
-    pub(crate) fn statement_failed(&mut self, template: u32, sqlstate: &[u8]) {
-        if self.has_raised_level() {
-            if let Some(endless) = self.raised.fails(template, sqlstate) {
-                self.tells_endless(endless);
-            }
+    /// What this message is about has failed.
+    pub(crate) fn statement_failed(&mut self, due: Due, sqlstate: &[u8]) {
+        if !self.has_raised_level() || !matches!(sqlstate, b"23505" | b"40001") {
+            return;
+        }
+        let Some(template) = self.template_of(due) else { return };
+        if let Some(endless) = self.raised.collides(template) {
+            self.tells_endless(endless);
         }
     }
 
-    /// A statement of this template has succeeded.
-    pub(crate) fn statement_succeeded(&mut self, template: u32) {
-        self.raised.succeeds(template);
+    /// What this message is about has succeeded.
+    pub(crate) fn statement_succeeded(&mut self, due: Due) {
+        if self.raised.collided.is_none() {
+            return;
+        }
+        if let Some(template) = self.template_of(due) {
+            self.raised.succeeds(template);
+        }
     }
 
     /// When the oldest statement under way has run for long.
@@ -140,17 +145,15 @@ mod tests {
     #[test]
     fn a_statement_that_collides_again_and_again_is_told_at_powers_of_ten() {
         let mut raised = Raised::default();
-        let told = |raised: &mut Raised, times| {
-            (0..times).filter_map(|_| raised.fails(7, b"23505")).collect::<Vec<_>>()
-        };
+        let told =
+            |raised: &mut Raised, times| (0..times).filter_map(|_| raised.collides(7)).collect::<Vec<_>>();
         assert_eq!(told(&mut raised, 99), [Endless::Collides(10)]);
         assert_eq!(told(&mut raised, 1), [Endless::Collides(100)]);
         raised.succeeds(8);
-        assert_eq!(raised.fails(7, b"22012"), None);
         assert_eq!(raised.collided, Some((7, 100)));
         raised.succeeds(7);
         assert_eq!(told(&mut raised, 9), []);
-        raised.fails(8, b"40001");
+        raised.collides(8);
         assert_eq!(told(&mut raised, 9), [], "another statement has collided between");
     }
 }
