@@ -223,8 +223,11 @@ impl Session {
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
         self.last_serial += 1;
-        let (serial, span) = (self.last_serial, self.span());
-        let parsed_at = self.facts.changes().mark();
+        let serial = self.last_serial;
+        let (span, parsed_at) = match self.needs_facts() {
+            true => (self.span(), self.facts.changes().mark()),
+            false => Default::default(),
+        };
         let literals = self.parameters.hashes();
         let set = |prepared: &mut Prepared| {
             prepared.set(serial, text, types, literals);

@@ -63,26 +63,21 @@ pub(crate) struct Mark {
 impl Changes {
     /// This moment.
     pub(crate) fn mark(&self) -> Mark {
-        let epoch = self.epoch();
-        Mark { epoch, texts: self.lock().texts }
+        let mut state = self.lock();
+        Mark { epoch: state.epoch_now(), texts: state.texts }
     }
 
     /// Whether nothing has changed since. Where no function acts, only texts can have changed anything.
     pub(crate) fn is_as_at(&self, mark: Mark) -> bool {
-        let is_same_epoch = self.epoch() == mark.epoch;
-        let state = self.lock();
+        let mut state = self.lock();
+        let is_same_epoch = state.epoch_now() == mark.epoch;
         let is_plain = state.acts.is_some_and(|(acts, _)| acts == Acts::default());
         is_same_epoch || is_plain && state.defining == 0 && state.texts == mark.texts
     }
 
     /// What is learnt of the catalogue now holds until this is another.
     pub(crate) fn epoch(&self) -> u64 {
-        let mut state = self.lock();
-        if state.is_changing() {
-            // What is learnt now may be over at any moment: each epoch is over when the next one asks.
-            state.epoch += 1;
-        }
-        state.epoch
+        self.lock().epoch_now()
     }
 
     /// A transaction begins to do what may change the catalogue: until it is over nothing that is known is relied on, as
@@ -118,9 +113,7 @@ impl Changes {
         }
         let mut state = self.lock();
         state.doubted += 1;
-        for doubt in
-            [Doubt::Called, Doubt::Written, Doubt::Read].into_iter().filter(|one| doubts[*one as usize])
-        {
+        for doubt in Doubt::ALL.into_iter().filter(|one| doubts[*one as usize]) {
             state.doubts[doubt as usize] -= 1;
             match state.acts {
                 // It may have made other functions, and triggers.
@@ -166,11 +159,19 @@ impl Changes {
 }
 
 impl State {
+    fn epoch_now(&mut self) -> u64 {
+        if self.is_changing() {
+            // What is learnt now may be over at any moment: each epoch is over when the next one asks.
+            self.epoch += 1;
+        }
+        self.epoch
+    }
+
     fn is_changing(&self) -> bool {
         let acts_now = |doubt: Doubt| {
             self.doubts[doubt as usize] > 0 && self.acts.is_some_and(|(acts, _)| doubt.acts(acts))
         };
-        self.defining > 0 || [Doubt::Called, Doubt::Written, Doubt::Read].into_iter().any(acts_now)
+        self.defining > 0 || Doubt::ALL.into_iter().any(acts_now)
     }
 
     /// The text of a statement tells that it may change the catalogue.
@@ -182,6 +183,8 @@ impl State {
 }
 
 impl Doubt {
+    const ALL: [Self; 3] = [Self::Called, Self::Written, Self::Read];
+
     fn acts(self, acts: Acts) -> bool {
         match self {
             Self::Called => acts.called,
@@ -234,7 +237,7 @@ mod tests {
     fn where_no_function_acts_nothing_is_in_doubt() {
         let (changes, mut doubts) = (told(NOTHING), Doubts::default());
         let before = changes.epoch();
-        for doubt in [Doubt::Called, Doubt::Written, Doubt::Read] {
+        for doubt in Doubt::ALL {
             changes.doubt(doubt, &mut doubts);
         }
         changes.settle(&mut doubts);

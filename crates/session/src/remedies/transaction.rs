@@ -208,6 +208,7 @@ impl Session {
         if is_work && self.transaction.is_seen && self.facts.begins() {
             self.config.common.knowledge.session_begins(effect == Effect::Read);
         }
+        self.may_run_functions(now, effect, text);
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
                 self.transaction_begins(now, text.begins_safe);
@@ -224,20 +225,13 @@ impl Session {
                 self.loops.flush();
                 self.lobs.savepoint();
             }
-            Effect::Read => {
-                self.may_run_functions(now, effect, text);
-                self.reads(now, template);
-            }
+            Effect::Read => self.reads(now, template),
             Effect::Unknown | Effect::MayDefine => {
-                self.may_run_functions(now, effect, text);
                 self.transaction.level_changes();
                 self.forget(effect == Effect::MayDefine);
             }
             // What it runs has a snapshot, after which the level cannot change.
-            Effect::WritesRows => {
-                self.may_run_functions(now, effect, text);
-                self.forget(false);
-            }
+            Effect::WritesRows => self.forget(false),
         }
     }
 
@@ -251,13 +245,11 @@ impl Session {
             Effect::Read if self.facts.has_state() && self.only_reads(now, text.template) => return,
             Effect::Read if text.calls => Doubt::Called,
             Effect::Read => Doubt::Read,
-            Effect::Unknown
-                if matches!(text.kind, S::Set | S::Reset | S::CloseCursor | S::Prepare | S::Discard) =>
-            {
-                return;
-            }
-            Effect::Unknown if matches!(text.kind, S::Listen | S::Notify | S::Unlisten) => return,
-            Effect::Unknown => Doubt::Called,
+            Effect::Unknown => match text.kind {
+                S::Set | S::Reset | S::CloseCursor | S::Prepare | S::Discard => return,
+                S::Listen | S::Notify | S::Unlisten => return,
+                _ => Doubt::Called,
+            },
             _ => return,
         };
         self.doubt_functions(doubt);
@@ -283,9 +275,12 @@ impl Session {
     /// Where a text is parsed that is sent now; none where what it means may change at any time.
     pub(crate) fn span(&self) -> Option<Span> {
         let Transaction { begun_at, isolation, is_seen, .. } = self.transaction;
-        let (generation, epoch) = (self.facts.generation(), self.facts.changes().epoch());
         let is_one = is_seen && (isolation.is_snapshot() || isolation == Isolation::Unknown);
-        is_one.then_some(Span { begun_at, generation, epoch })
+        is_one.then(|| Span {
+            begun_at,
+            generation: self.facts.generation(),
+            epoch: self.facts.changes().epoch(),
+        })
     }
 
     /// The client begins a transaction.
