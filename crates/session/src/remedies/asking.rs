@@ -29,7 +29,7 @@ pub(crate) struct Surveying {
 impl Session {
     /// The server is ready and owes nothing: there is time for questions.
     pub(crate) fn inquire(&mut self, now: Moment) {
-        if !self.needs_facts() || self.facts.is_pooled() || self.inquiries.is_busy() || self.rests(now) {
+        if !self.may_inquire(now) {
             return;
         }
         let way = match self.status {
@@ -57,15 +57,15 @@ impl Session {
             && self.facts.lacks_state()
             && self.config.common.knowledge.begins_with_reads()
             && self.may_remedy(Remedy::Commit);
-        if !is_worth_it || !self.may_send_own() || self.inquiries.is_busy() || self.rests(now) {
-            return;
+        if is_worth_it && self.may_send_own() && self.may_inquire(now) {
+            self.facts.guess_state();
+            self.inquire(now);
         }
-        self.facts.guess_state();
-        let mut asked = Vec::new();
-        self.ask_about_session(Way::Between, &mut asked);
-        if !asked.is_empty() {
-            self.ask_all(now, Way::Between, asked);
-        }
+    }
+
+    /// Whether answers are of use, and questions are not too many already.
+    fn may_inquire(&self, now: Moment) -> bool {
+        self.needs_facts() && !self.facts.is_pooled() && !self.inquiries.is_busy() && !self.rests(now)
     }
 
     /// What is asked in a transaction of the program's tells of the session only if nothing in it may have changed that

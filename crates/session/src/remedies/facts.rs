@@ -259,7 +259,7 @@ impl Facts {
 
     /// Whether the server is to be asked for the session's state.
     pub(super) fn wants_state(&self) -> bool {
-        matches!(self.state, State::Unknown) && self.appetite.is_wanted
+        self.lacks_state() && self.appetite.is_wanted
     }
 
     /// Whether the server is to be asked for its settings, of a session whose state is known or asked for.
@@ -360,7 +360,7 @@ impl Facts {
 
     /// A trip could be removed if the session's state were known.
     pub(crate) fn miss_state(&mut self) {
-        if matches!(self.state, State::Unknown) {
+        if self.lacks_state() {
             self.appetite.miss();
         }
     }
@@ -372,7 +372,7 @@ impl Facts {
 
     /// What goes to the server now may be answered when it comes again, if the state is known then: this loses it.
     pub(crate) fn want_state_again(&mut self) {
-        if matches!(self.state, State::Known(_)) {
+        if self.has_state() {
             self.appetite.miss_beforehand();
         }
     }
@@ -380,7 +380,7 @@ impl Facts {
     /// A Parse could be answered if the settings were known, too; `beforehand` if what it prepares will lose them.
     pub(super) fn miss_settings(&mut self, beforehand: bool) {
         self.wants_settings = true;
-        if matches!(self.state, State::Unknown) {
+        if self.lacks_state() {
             if beforehand { self.appetite.miss_beforehand() } else { self.appetite.miss() }
         }
     }

@@ -17,9 +17,7 @@ use std::time::Duration;
 
 use onetrip_ledger::Moment;
 use onetrip_sql::purity::{Lookup, SessionQuestion};
-use onetrip_wire::pg::{
-    Bind, DataRow, Execute, Formats, HEADER_BYTES, Parse, StatementOrPortal, Values, backend, frame, frontend,
-};
+use onetrip_wire::pg::{DataRow, HEADER_BYTES, Values, backend, frame, frontend};
 
 use super::Rule;
 use super::asking::PARTS_OF_TIME;
@@ -152,8 +150,7 @@ impl Session {
 
     /// Asks these questions together, in a transaction or a savepoint of the session's own.
     pub(super) fn ask_all(&mut self, now: Moment, way: Way, asked: Vec<Asked>) {
-        let name = self.inquiries.name.clone();
-        let savepoint = String::from_utf8_lossy(&name).into_owned();
+        let savepoint = String::from_utf8_lossy(&self.inquiries.name).into_owned();
         let (begin, ends) = match way {
             Way::Within => (
                 format!("SAVEPOINT {savepoint}"),
@@ -174,7 +171,7 @@ impl Session {
         for text in &ends {
             self.put_question(FRAME, text, None);
         }
-        self.put_closes(FRAME, &name);
+        self.put_closes(inquiry_due(FRAME, Expect::Close));
         self.end_group(now, way, questions, 2);
     }
 
@@ -194,45 +191,17 @@ impl Session {
 
     /// One statement of a group, by the session's private name.
     fn put_question(&mut self, number: u16, text: &str, parameter: Option<&str>) {
-        let name = self.inquiries.name.clone();
         let values = parameter.map(|parameter| {
             let length = (parameter.len() as u32).to_be_bytes();
             [&[0, 1][..], &length, parameter.as_bytes()].concat()
         });
-        // A statement of this name may be there, and a portal of it: an error leaves both until the end of the group, and
-        // a Bind that fails for that would leave the program's transaction failed.
-        self.put_closes(number, &name);
-        let out = &mut self.to_server;
-        Parse::untyped(&name, text.as_bytes()).encode(out);
-        Bind {
-            portal: &name,
-            statement: &name,
-            parameter_formats: Formats::of_codes(&[]),
-            parameters: Values::decode(values.as_deref().unwrap_or(&[0, 0])).unwrap_or_default(),
-            result_formats: Formats::of_codes(&[]),
-        }
-        .encode(out);
-        Execute { portal: &name, row_limit: None }.encode(out);
-        for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
-            self.owe_inquiry(number, expect);
-        }
-    }
-
-    /// Closes the portal and the statement of this name, whether they are there or not.
-    fn put_closes(&mut self, number: u16, name: &[u8]) {
-        for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
-            object.encode(frontend::CLOSE, &mut self.to_server);
-            self.owe_inquiry(number, Expect::Close);
-        }
+        let parameters = values.as_deref().map(|values| Values::decode(values).unwrap_or_default());
+        self.put_own(inquiry_due(number, Expect::Execute), text.as_bytes(), parameters.unwrap_or_default());
     }
 
     fn put_inquiry_sync(&mut self) {
         frame(&mut self.to_server, frontend::SYNC, |_| ());
-        self.owe_inquiry(FRAME, Expect::Sync);
-    }
-
-    fn owe_inquiry(&mut self, number: u16, expect: Expect) {
-        self.queue.sent(Due { statement: Some(number), ..Due::own(Owner::Inquiry, expect) });
+        self.queue.sent(inquiry_due(FRAME, Expect::Sync));
     }
 
     /// The server answers a message of a question's group.
@@ -305,4 +274,9 @@ impl Session {
         self.group_answered(now, group.way, group.has_failed);
         Ok(())
     }
+}
+
+/// A message of a group, about the question of this number.
+fn inquiry_due(number: u16, expect: Expect) -> Due {
+    Due { statement: Some(number), ..Due::own(Owner::Inquiry, expect) }
 }

@@ -3,7 +3,7 @@
 
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::{
-    Bind, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, backend,
+    Bind, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, Values, backend,
     encode_ready_for_query, frame, frontend,
 };
 
@@ -19,24 +19,36 @@ impl Session {
 
     /// Runs a statement of the session's own by its private name, without a Sync; how many replies are owed for it.
     pub(super) fn put_own_statement(&mut self, owner: Owner, text: &[u8]) -> usize {
-        use Expect::{Close, Parse as Parsed};
+        let due = Due::own(owner, Expect::Execute);
+        self.put_own(due, text, Values::default()) + self.put_closes(due)
+    }
+
+    /// The same, with parameters as text and without the Closes behind it. Each message is owed a reply as `due` says, of
+    /// its own kind.
+    pub(super) fn put_own(&mut self, due: Due, text: &[u8], parameters: Values<'_>) -> usize {
+        // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
+        let closes = self.put_closes(due);
         let Self { inquiries, to_server: out, queue, .. } = self;
         let name = inquiries.name();
-        let close = |out: &mut Vec<u8>| {
-            StatementOrPortal::Portal(name).encode(frontend::CLOSE, out);
-            StatementOrPortal::Statement(name).encode(frontend::CLOSE, out);
-        };
-        // An error may have left them, and a Parse that fails for that would end the program's transaction.
-        close(out);
         Parse::untyped(name, text).encode(out);
-        Bind::without_parameters(name, name).encode(out);
+        Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
         Execute { portal: name, row_limit: None }.encode(out);
-        close(out);
-        let expected = [Close, Close, Parsed, Expect::Bind, Expect::Execute, Close, Close];
+        let expected = [Expect::Parse, Expect::Bind, Expect::Execute];
         for expect in expected {
-            queue.sent(Due::own(owner, expect));
+            queue.sent(Due { expect, ..due });
         }
-        expected.len()
+        closes + expected.len()
+    }
+
+    /// Closes the session's own portal and statement, whether they are there or not.
+    pub(super) fn put_closes(&mut self, due: Due) -> usize {
+        let Self { inquiries, to_server: out, queue, .. } = self;
+        let name = inquiries.name();
+        for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
+            object.encode(frontend::CLOSE, out);
+            queue.sent(Due { expect: Expect::Close, ..due });
+        }
+        2
     }
 
     /// What `read` makes of the text of the statement, or of the simple query, that a unit runs and does nothing else:
