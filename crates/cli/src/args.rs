@@ -374,12 +374,12 @@ pub(crate) struct WatchOptions {
     /// alone, never about what a program reads.
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Remedies")]
     pub(crate) lob_prefetch: Vec<LobPrefetch>,
-    /// Keep what was learnt about loops in this file: the next run removes them from their first statement on
+    /// Keep what was learnt about loops in this file, so that the next run removes their trips from the start
     ///
-    /// It is read at the start, made if it is not there, and written at the end, together with what other runs have
-    /// written meanwhile. It says which statement takes its values from which result, by hashes of their texts; it holds
-    /// neither texts nor values, and never an answer: with a wrong one, statements are run ahead in vain. Without it
-    /// nothing is lost but some trips, so it may be deleted at any time. At most 1 MiB. It is of use with --remedies exact.
+    /// onetrip reads the file at the start and writes it at the end. It creates a file that does not exist, and keeps what
+    /// other runs have written meanwhile. The file says which statement takes its values from which result. It holds
+    /// hashes of statements, and neither texts nor values nor answers. A wrong file makes no answer wrong: onetrip then
+    /// runs statements ahead in vain. You may delete it at any time. It has at most 1 MiB. Use it with --remedies exact.
     #[arg(long, value_name = "FILE", help_heading = "Remedies")]
     pub(crate) learned: Option<PathBuf>,
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
