@@ -122,11 +122,18 @@ fn a_transaction_of_another_level_is_ended_by_the_server() {
 }
 
 #[test]
+fn a_comment_is_no_part_of_an_end() {
+    assert!(
+        with(Server::default(), &["BEGIN /* why */", READ]).is_answered(&query("/* why */ COMMIT -- so"))
+    );
+}
+
+#[test]
 fn an_end_that_is_more_than_that_or_comes_too_early_is_left_to_the_server() {
     for text in [
         "COMMIT AND CHAIN",
         "COMMIT; SELECT 1",
-        "/* why */ COMMIT",
+        "/*+ Set(jit off) */ COMMIT",
         "PREPARE TRANSACTION 'x'",
         "ROLLBACK TO a",
     ] {

@@ -1,5 +1,7 @@
 //! The scanner's buffers, and what it found.
 
+use std::ops::Range;
+
 use crate::facts::{Facts, Name, SettingValue};
 use crate::kind::StatementKind;
 use crate::lists::{Atom, List};
@@ -167,6 +169,23 @@ impl<'a> Lifted<'a> {
     pub fn comments(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let text = self.text;
         self.lifter.comments.iter().map(move |span| span.of(text))
+    }
+
+    /// Where the insides of the text's comments are, if a server can make nothing of them: two texts that are equal but for
+    /// these mean the same. Empty where a comment may be a hint for a planner (`/*+ … */`), is not closed, is not ASCII (a
+    /// server checks encodings everywhere), or is one of [`COMMENTS_MAX`] or more.
+    pub fn idle_comments(&self) -> impl ExactSizeIterator<Item = Range<usize>> + use<'a> {
+        let (text, comments) = (self.text, &self.lifter.comments);
+        let is_idle = |comment: &Span| {
+            let (before, behind) = (&text[..comment.start as usize], &text[comment.end as usize..]);
+            let body = comment.of(text);
+            (before.ends_with(b"--") || behind.starts_with(b"*/"))
+                && body.is_ascii()
+                && !body.starts_with(b"+")
+        };
+        let are_idle = comments.len() < COMMENTS_MAX && comments.iter().all(is_idle);
+        let idle = if are_idle { &comments[..] } else { &[] };
+        idle.iter().map(|comment| comment.start as usize..comment.end as usize)
     }
 
     fn name_at(&self, span: Span) -> Name<'a> {

@@ -98,6 +98,38 @@ fn comments_vanish_and_nest() {
     assert_eq!(lifted.comments().collect::<Vec<_>>(), [&b"a"[..], b" b ", b"c"]);
 }
 
+/// The text without the insides of its idle comments.
+fn without_comments(text: &[u8]) -> String {
+    let mut bytes = text.to_vec();
+    let comments: Vec<_> = Lifter::new().lift(text, true).idle_comments().collect();
+    for range in comments.into_iter().rev() {
+        bytes.drain(range);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn comments_are_idle_unless_a_server_may_look_into_them() {
+    for (text, without) in [
+        ("/* a */ SELECT '/* b */' -- c\n, \"--d\" --e", "/**/ SELECT '/* b */' --\n, \"--d\" --"),
+        ("SELECT 1 /* a /* b */ c */", "SELECT 1 /**/"),
+        ("SELECT 'a' --x\n 'b' /*y*/", "SELECT 'a' --x\n 'b' /**/"),
+        ("SELECT $$--x$$ /**/", "SELECT $$--x$$ /**/"),
+    ] {
+        assert_eq!(without_comments(text.as_bytes()), without);
+    }
+    for text in [
+        "SELECT 1 /*+ SeqScan(t) */ /* a */",
+        "SELECT 1 /* \u{e9} */",
+        "SELECT 1 /* a",
+        "SELECT 1 /* a *",
+        "SELECT 1 /* /* a */",
+        &"SELECT 1 /* a */".repeat(16),
+    ] {
+        assert_eq!(without_comments(text.as_bytes()), text, "nothing of it is idle");
+    }
+}
+
 #[test]
 fn unterminated_tokens_leak_nothing() {
     assert_templates(&[

@@ -1,5 +1,8 @@
 //! The statements that no server refuses where they are in place (rules B1, B5 and B10).
 
+use std::borrow::Cow;
+
+use memchr::{memchr2_iter, memmem};
 use onetrip_sql::StatementKind;
 
 use super::Rule;
@@ -57,12 +60,8 @@ pub(crate) fn control(text: &[u8]) -> Option<Control> {
 /// What CommandComplete says to a statement that ends the transaction and begins no other (COMMIT, ROLLBACK of the
 /// manual); `None` for anything else.
 pub(crate) fn end(text: &[u8]) -> Option<&'static [u8]> {
-    if text.len() > LENGTH_MAX
-        || !ENDS.iter().any(|(verb, _)| first_word(text).eq_ignore_ascii_case(verb.as_bytes()))
-    {
-        return None;
-    }
-    let text = std::str::from_utf8(text).ok()?.trim_matches(is_space);
+    let text = without_comments(text, |verb| ENDS.iter().any(|(known, _)| verb == known.as_bytes()))?;
+    let text = text.trim_matches(is_space);
     let text = text.strip_suffix(';').unwrap_or(text).to_ascii_uppercase();
     let words: Vec<&str> = words(&text).collect();
     let verb = match words.as_slice() {
@@ -84,12 +83,8 @@ pub(crate) fn is_end_tag(tag: &[u8]) -> bool {
 
 fn known(text: &[u8]) -> Option<Control> {
     // Nearly every text ends here, and nothing has been allocated.
-    if text.len() > LENGTH_MAX
-        || !VERBS.iter().any(|verb| first_word(text).eq_ignore_ascii_case(verb.as_bytes()))
-    {
-        return None;
-    }
-    let text = std::str::from_utf8(text).ok()?.trim_matches(is_space);
+    let text = without_comments(text, |verb| VERBS.iter().any(|known| verb == known.as_bytes()))?;
+    let text = text.trim_matches(is_space);
     let text = text.strip_suffix(';').unwrap_or(text);
     begin(text).or_else(|| savepoint(text))
 }
@@ -146,6 +141,69 @@ pub(crate) fn leaves_savepoints(kind: StatementKind) -> bool {
         || kind.is_read()
         || matches!(kind, S::With | S::Set | S::Declare | S::CloseCursor | S::Copy | S::Explain | S::Lock)
         || matches!(kind, S::Ddl | S::Maintenance | S::Deallocate)
+}
+
+/// The text with a blank for each comment, as a server's lexer reads it; `None` where `is_verb` does not know its first
+/// word, or a comment is one that a server may make something of. A comment's mark within quotes leaves a blank there,
+/// and no name that is known here has one.
+fn without_comments(text: &[u8], is_verb: impl Fn(&[u8]) -> bool) -> Option<Cow<'_, str>> {
+    let start = blanks_end(text)?;
+    let mut upper = [0; 16];
+    let verb = first_word(&text[start..]);
+    let upper = upper.get_mut(..verb.len())?;
+    upper.copy_from_slice(verb);
+    upper.make_ascii_uppercase();
+    if !is_verb(upper) {
+        return None;
+    }
+    let mut rest = &text[start..];
+    let mut plain = Vec::new();
+    while let Some(comment) = memchr2_iter(b'-', b'/', rest).find(|at| is_comment(&rest[*at..])) {
+        plain.extend_from_slice(&rest[..comment]);
+        plain.push(b' ');
+        rest = &rest[comment..];
+        rest = &rest[comment_end(rest)?..];
+        if plain.len() > LENGTH_MAX {
+            return None;
+        }
+    }
+    let text = match plain.is_empty() {
+        true => Cow::Borrowed(std::str::from_utf8(rest).ok()?),
+        false => {
+            plain.extend_from_slice(rest);
+            Cow::Owned(String::from_utf8(plain).ok()?)
+        }
+    };
+    Some(text).filter(|text| text.len() <= LENGTH_MAX)
+}
+
+/// Where the blanks and comments end that a text begins with.
+fn blanks_end(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        match rest.first() {
+            Some(byte) if is_space(char::from(*byte)) => at += 1,
+            Some(b'-' | b'/') if is_comment(rest) => at += comment_end(rest)?,
+            _ => return Some(at),
+        }
+    }
+}
+
+fn is_comment(text: &[u8]) -> bool {
+    text.starts_with(b"--") || text.starts_with(b"/*")
+}
+
+/// Where the comment ends that `text` begins with: one that is closed, nests none, is ASCII (a server checks encodings
+/// everywhere) and no hint for a planner.
+fn comment_end(text: &[u8]) -> Option<usize> {
+    let end = match text.starts_with(b"--") {
+        true => text.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(text.len()),
+        false => memmem::find(text.get(2..)?, b"*/")? + 4,
+    };
+    let body = &text[2..end];
+    let is_idle = body.is_ascii() && !body.starts_with(b"+") && memmem::find(body, b"/*").is_none();
+    is_idle.then_some(end)
 }
 
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
@@ -280,14 +338,43 @@ mod tests {
     }
 
     #[test]
+    fn comments_are_blanks() {
+        for text in [
+            "BEGIN -- now",
+            "/* app */ BEGIN",
+            "-- a\nBEGIN",
+            "BEGIN/**/WORK;/* route='/a',traceparent='00-1' */",
+            "/*a*/ /*b*/BEGIN--c\r--d",
+        ] {
+            assert_eq!(needs_primary(text), Some(false), "{text}");
+        }
+        let long = format!("BEGIN /* {} */", "x".repeat(10_000));
+        assert_eq!(needs_primary(&long), Some(false), "a comment counts for nothing");
+        assert_eq!(end(b"COMMIT/* route */"), Some(&b"COMMIT"[..]));
+        assert_eq!(end(b"/* route */ROLLBACK -- all"), Some(&b"ROLLBACK"[..]));
+        assert_eq!(end(b"COMMIT /* route */ AND CHAIN"), None);
+        let saved = Some(Kind::Savepoint(b"a1".to_vec()));
+        assert_eq!(control(b"SAVEPOINT/* x */\"a1\"").map(|control| control.kind), saved);
+        for text in
+            ["SAVEPOINT \"a1/* x */\"", "SAVEPOINT \"a1--\"", "SAVEPOINT \"/**/a1\"", "SAVEPOINT \"a--\n1\""]
+        {
+            assert_eq!(control(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
     fn anything_else_is_not() {
         for text in [
             "",
             ";",
             "BEGIN;;",
             "BEGIN; SELECT 1",
-            "BEGIN -- now",
-            "/* app */ BEGIN",
+            "BEGIN /* now",
+            "/* a /* b */ BEGIN */",
+            "BEGIN /*+ Set(jit off) */",
+            "BEGIN /* \u{e9}t\u{e9} */",
+            "-- BEGIN",
+            "BEGIN/",
             "BEGIN READ",
             "BEGIN ,READ ONLY",
             "BEGIN READ ONLY,",

@@ -195,7 +195,7 @@ impl Session {
                 if own.is_none() && !prepared.contains(&guess.template) {
                     prepared.push(guess.template);
                     let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
-                    self.put_parse(&statement, text, &types);
+                    self.put_parse(&statement, &text.bytes, &types);
                 }
                 let values = encoded_values(guess);
                 self.put_run(&portal, &statement, (parameter_codes, &values, result_codes), *describes);

@@ -1,11 +1,13 @@
 //! What a program asks for, in bytes that are equal only if the answers may be.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use memchr::memmem;
 use onetrip_ledger::Moment;
 use onetrip_loops::{Column, Form, Guess, Template, Value};
 use onetrip_sql::purity::is_harmless_parameter_type;
@@ -45,10 +47,10 @@ pub(super) struct Example {
 #[derive(Debug, Clone)]
 pub(crate) enum Way {
     /// A simple query; the latest text, and where its literals are.
-    Simple { text: Vec<u8>, literals: SmallVec<[(Range<usize>, Form); 8]> },
+    Simple { text: Commented, literals: SmallVec<[(Range<usize>, Form); 8]> },
     /// An extended group.
     Extended {
-        text: Vec<u8>,
+        text: Commented,
         types: SmallVec<[Oid; 8]>,
         /// Format codes of parameters and results, as Bind has them.
         parameter_codes: Vec<u8>,
@@ -60,6 +62,16 @@ pub(crate) enum Way {
     /// A `lo_open` in this mode.
     Object { mode: i32 },
 }
+
+/// A text that the program has sent, and where in it are comments of which no server can make anything.
+#[derive(Debug, Clone)]
+pub(crate) struct Commented {
+    pub(super) bytes: Vec<u8>,
+    comments: SmallVec<[Range<usize>; 2]>,
+}
+
+/// Other bytes at a place of a text.
+type Change<'v> = (Range<usize>, &'v [u8]);
 
 /// A prepared statement of the program's. It keeps what its Parse made of literals, types and tables: its answers are not
 /// those of another with the same text.
@@ -117,7 +129,7 @@ impl Examples {
         let id = self.list.len() as u32;
         let key = self.hasher.hash_one(name);
         let kin = match &way {
-            Way::Extended { text, .. } => self.hasher.hash_one(text),
+            Way::Extended { text, .. } => self.hasher.hash_one(text.key()),
             Way::Simple { .. } | Way::Object { .. } => key,
         };
         let guessed = Template { id, key, kin };
@@ -155,8 +167,19 @@ impl Examples {
             return None;
         }
         let name = [b"Q", lifted.template()].concat();
-        let example = self.place(&name, template, Way::Simple { text: text.to_vec(), literals })?;
-        Some(Request { example, key: simple_key(text), values, begins: false, names: false })
+        let commented = Commented { bytes: text.to_vec(), comments: lifted.idle_comments().collect() };
+        let key = simple_key(&commented.key());
+        let example = self.place(&name, template, Way::Simple { text: commented, literals })?;
+        Some(Request { example, key, values, begins: false, names: false })
+    }
+
+    fn commented(&mut self, text: &[u8]) -> Commented {
+        let may_have = memmem::find(text, b"/*").is_some() || memmem::find(text, b"--").is_some();
+        let comments = match may_have {
+            true => self.lifter.lift(text, true).idle_comments().collect(),
+            false => SmallVec::new(),
+        };
+        Commented { bytes: text.to_vec(), comments }
     }
 
     /// An extended group that binds `bind` to a statement with this text; `types` are those that its Parse declares,
@@ -187,7 +210,7 @@ impl Examples {
             values.push(Value { bytes, form });
         }
         let way = Way::Extended {
-            text: text.to_vec(),
+            text: self.commented(text),
             types,
             parameter_codes: bind.parameter_formats.codes().to_vec(),
             result_codes: bind.result_formats.codes().to_vec(),
@@ -237,7 +260,7 @@ impl Way {
             Self::Extended { text, types, parameter_codes, result_codes, describes, prepared: _ } => {
                 out.push(b'E');
                 out.push(u8::from(*describes));
-                put_bytes(out, text);
+                put_bytes(out, &text.key());
                 out.extend_from_slice(&(types.len() as u32).to_be_bytes());
                 types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
                 put_bytes(out, parameter_codes);
@@ -257,7 +280,13 @@ impl Way {
     /// The request that a guess stands for: what it is kept under.
     pub(super) fn key_of(&self, guess: &Guess<'_>) -> Option<Vec<u8>> {
         match self {
-            Self::Simple { .. } => self.text_of(guess).map(|text| simple_key(&text)),
+            Self::Simple { text, literals } => {
+                let no_comments = text.comments.iter().cloned().map(|comment| (comment, &b""[..]));
+                let mut changes = values_at(literals, guess)?;
+                changes.extend(no_comments);
+                changes.sort_unstable_by_key(|(range, _)| range.start);
+                text.with(changes).map(|text| simple_key(&text))
+            }
             Self::Object { .. } => {
                 let mut key = Vec::new();
                 self.put_name(&mut key);
@@ -277,19 +306,39 @@ impl Way {
     /// The text of a guess at a simple query.
     pub(super) fn text_of(&self, guess: &Guess<'_>) -> Option<Vec<u8>> {
         let Self::Simple { text, literals } = self else { return None };
-        if literals.len() != guess.values().len() {
-            return None;
+        text.with(values_at(literals, guess)?)
+    }
+}
+
+impl Commented {
+    /// The text without what comments say: it means what the text does to any server.
+    fn key(&self) -> Cow<'_, [u8]> {
+        let emptied = || self.with(self.comments.iter().cloned().map(|comment| (comment, &b""[..])));
+        match self.comments.is_empty() {
+            true => Cow::Borrowed(&self.bytes),
+            false => emptied().map_or(Cow::Borrowed(&self.bytes), Cow::Owned),
         }
-        let mut out = Vec::with_capacity(text.len() + 16);
+    }
+
+    /// The text with other bytes at these places, which are in order.
+    fn with<'v>(&self, changes: impl IntoIterator<Item = Change<'v>>) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(self.bytes.len() + 16);
         let mut copied = 0;
-        for ((range, _), value) in literals.iter().zip(guess.values()) {
-            out.extend_from_slice(text.get(copied..range.start)?);
-            out.extend_from_slice(value.bytes?);
+        for (range, bytes) in changes {
+            out.extend_from_slice(self.bytes.get(copied..range.start)?);
+            out.extend_from_slice(bytes);
             copied = range.end;
         }
-        out.extend_from_slice(text.get(copied..)?);
+        out.extend_from_slice(self.bytes.get(copied..)?);
         Some(out)
     }
+}
+
+/// The values of a guess, each where its literal is.
+fn values_at<'g>(literals: &[(Range<usize>, Form)], guess: &Guess<'g>) -> Option<SmallVec<[Change<'g>; 8]>> {
+    (literals.len() == guess.values().len()).then_some(())?;
+    let places = literals.iter().zip(guess.values());
+    places.map(|((range, _), value)| Some((range.clone(), value.bytes?))).collect()
 }
 
 fn simple_key(text: &[u8]) -> Vec<u8> {
