@@ -18,7 +18,8 @@ use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::Session;
 use crate::statements::{Prepared, Text};
 
-/// How often the server is asked for it after the doubt was in the way.
+/// How often the server is asked for it, at most, after the doubt was in the way: once the first time, and twice as often
+/// each time that it is in the way again. A program that prepares once and then writes has no use for more.
 const NAMES_ASKED_MAX: u8 = 8;
 /// Longest name that the server does not cut, in bytes.
 const NAME_BYTES_MAX: usize = 63;
@@ -52,6 +53,8 @@ struct Names {
     lost: bool,
     /// How often the server is still to be asked: the doubt was in the way.
     wanted: u8,
+    /// How often it was in the way.
+    missed: u8,
     /// The server was asked, and nothing that may make one was sent since.
     asked: bool,
     /// DEALLOCATE that the server has not answered: units, and names.
@@ -77,6 +80,15 @@ fn is_watched(due: &Due) -> bool {
 /// Whether what is booked goes to the server for its reply to be learned from.
 fn is_sent_as_it_is(owner: Owner) -> bool {
     matches!(owner, Owner::Client | Owner::Statements)
+}
+
+impl Names {
+    /// A trip was not removed because of the doubt.
+    fn miss(&mut self) {
+        let times = 1_u8.checked_shl(u32::from(self.missed)).unwrap_or(NAMES_ASKED_MAX);
+        self.wanted = times.min(NAMES_ASKED_MAX);
+        self.missed = self.missed.saturating_add(1);
+    }
 }
 
 impl Watching {
@@ -116,7 +128,7 @@ impl Watching {
 
     /// The client names its statements.
     pub(crate) fn names_used(&mut self) {
-        self.names.wanted = NAMES_ASKED_MAX;
+        self.names.wanted = self.names.wanted.max(1);
     }
 
     /// No statement is left.
@@ -172,7 +184,7 @@ impl Session {
         }
         let names = &mut self.watching.names;
         if names.doubted {
-            names.wanted = NAMES_ASKED_MAX;
+            names.miss();
         }
         let is_sure = !names.doubted && !names.lost && self.prepared.has_room();
         is_sure && self.prepared.get(name).is_none()
