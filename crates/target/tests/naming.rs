@@ -237,7 +237,7 @@ fn what_leads_elsewhere_is_named() {
 fn the_gateway_asks_for_as_much_tls_as_the_program_would() {
     let sslmode = |upstream, variables: &[(&str, &str)]| {
         let environment = Environment::with_variables(variables.iter().copied());
-        let conninfo = Upstream::find(upstream, &[], &environment).unwrap().conninfo;
+        let conninfo = Upstream::find_for_program(upstream, &[], &environment).unwrap().conninfo;
         (conninfo.sslmode, conninfo.sslrootcert)
     };
     let root = |file: &str| Some(RootCertificates::File(file.into()));

@@ -22,7 +22,7 @@ fn turn(
     named: &[&str],
 ) -> Result<(Upstream, Redirect), LaunchError> {
     let named: Vec<_> = named.iter().map(|name| (*name).to_owned()).collect();
-    let upstream = Upstream::find(upstream, &named, environment)?;
+    let upstream = Upstream::find_for_program(upstream, &named, environment)?;
     let gateway: SocketAddr = GATEWAY.parse().unwrap();
     let options = RedirectOptions { gateway, url_variables: &named, sslmode: SslMode::Disable };
     let redirect = redirect(environment, &upstream, &options)?;

@@ -34,25 +34,12 @@ pub struct Upstream {
 
 impl Upstream {
     /// Finds the database: `--upstream`, else the first variable of `--env`, else PG* variables or a service with an
-    /// address, else DATABASE_URL, else the one server that other variables name, else libpq's defaults. Of TLS it asks
-    /// for as much as any variable that names the same server, unless `--upstream` says how much.
+    /// address, else DATABASE_URL, else the one server that other variables name, else libpq's defaults.
     ///
     /// # Errors
     /// Text that cannot be understood, a variable of `--env` that is not set, or variables that name different servers
     /// where nothing else says which is meant.
     pub fn find(
-        explicit: Option<&str>,
-        url_variables: &[String],
-        environment: &Environment,
-    ) -> Result<Self, LaunchError> {
-        let mut found = Self::find_named(explicit, url_variables, environment)?;
-        if !explicit.is_some_and(|text| says_tls(text, &found.written)) {
-            found.ask_for_tls_as(environment);
-        }
-        Ok(found)
-    }
-
-    fn find_named(
         explicit: Option<&str>,
         url_variables: &[String],
         environment: &Environment,
@@ -79,6 +66,23 @@ impl Upstream {
         let conninfo = Conninfo::from_environment(environment).map_err(LaunchError::Upstream)?;
         let source = if has_address { Source::Environment } else { Source::Defaults };
         Ok(Self { conninfo, source, written: Settings::default() })
+    }
+
+    /// The same for a program whose environment is turned towards the gateway: of TLS, the gateway asks for as much as any
+    /// variable that names the same server, unless `--upstream` says how much.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn find_for_program(
+        explicit: Option<&str>,
+        url_variables: &[String],
+        environment: &Environment,
+    ) -> Result<Self, LaunchError> {
+        let mut found = Self::find(explicit, url_variables, environment)?;
+        if !explicit.is_some_and(|text| says_tls(text, &found.written)) {
+            found.ask_for_tls_as(url_variables, environment);
+        }
+        Ok(found)
     }
 
     /// The server that variables of any name mean, where all that mean PostgreSQL for certain mean the same.
@@ -118,10 +122,11 @@ impl Upstream {
     }
 
     /// The program's own leg will be plain, so that what its settings demand of TLS becomes a demand of ours.
-    fn ask_for_tls_as(&mut self, environment: &Environment) {
+    fn ask_for_tls_as(&mut self, url_variables: &[String], environment: &Environment) {
         let own = Conninfo::from_environment(environment).ok();
-        let texts = Self::of_texts(environment).map(|(_, found)| found.conninfo);
-        for theirs in own.into_iter().chain(texts) {
+        let named = url_variables.iter().filter_map(|variable| Self::of_variable(variable, environment).ok());
+        let texts = named.chain(Self::of_texts(environment).map(|(_, found)| found));
+        for theirs in own.into_iter().chain(texts.map(|found| found.conninfo)) {
             let is_stricter = theirs.sslmode.requires_tls() && theirs.sslmode > self.conninfo.sslmode;
             if !is_stricter || !self.is_meant_by(&theirs) {
                 continue;
