@@ -81,7 +81,8 @@ found something, 91 when that could not be judged (no session was opened, a scop
 records are missing), and 125 when onetrip itself failed.
 
 Without --upstream the database is taken from --env, the PG* variables, DATABASE_URL, or from other
-variables if all that name a PostgreSQL server name the same.")]
+variables if all that name a PostgreSQL server name the same; where they differ, nothing is started.
+The gateway asks the database for as much TLS as these variables do, unless --upstream says how much.")]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
     #[arg(long, value_name = "URL")]

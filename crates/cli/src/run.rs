@@ -1,17 +1,18 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use onetrip_gateway::{Gateway, GatewayConfig, Leader, ListenAddress};
 use onetrip_report::{Redirected, RunInfo};
-use onetrip_target::intercept::{Count, Destination, InterceptError, Lead, is_available};
+use onetrip_target::intercept::{InterceptError, Lead, Seen, is_available};
 use onetrip_target::launch::{
     ChildExit, Gateways, LaunchError, Preload, Program, Redirect, RedirectOptions, Source, Upstream,
-    connections_of, lead_to_first, lead_to_known, redirect,
+    connections_of, lead_to_first, lead_to_known, leads_to, redirect,
 };
 use onetrip_target::{Conninfo, Environment, Host, SslMode};
 use tempfile::TempDir;
@@ -33,8 +34,11 @@ use crate::stop::survive_file_limits;
 const SOCKET: &str = ".s.PGSQL.5432";
 /// Places that are named where none of them was the gateway.
 const PLACES_SHOWN: usize = 8;
-/// How often it is looked where a program is connected.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often it is looked where a program is connected: at first, since many are short, and later on.
+const LOOK_EVERY: RangeInclusive<Duration> = Duration::from_millis(5)..=Duration::from_millis(200);
+/// Within these bounds, a look every fiftieth of the time that the program has run, and a twentieth of the time for looking.
+const LOOKS: u32 = 50;
+const LOOK_SHARE: u32 = 20;
 /// Words of a command line whose names go into the trace: `poetry run python app.py`.
 const NAMED_WORDS: usize = 4;
 
@@ -43,7 +47,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
     let environment = Environment::of_this_process();
-    let upstream = Upstream::find(options.upstream.as_deref(), &options.url_variables, &environment)?;
+    let upstream =
+        Upstream::find_for_program(options.upstream.as_deref(), &options.url_variables, &environment)?;
     check_upstream(&upstream.conninfo)?;
     let sockets = options.redirect.map(|_| tempfile::Builder::new().prefix("onetrip-").tempdir());
     let sockets = sockets.transpose().context("no directory for a socket")?;
@@ -82,7 +87,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());
     let analysis = outcome.analyzer.finish(&judge.mutes);
-    let how = how_to_connect(&redirect, &address.to_string(), &ended.places);
+    let database = (!is_open).then_some(&upstream.conninfo);
+    let how = how_to_connect(&redirect, &address.to_string(), &ended.places, database);
     let preloaded = preload.map(|_| Redirected { by: "preload", connections: None });
     let run = ended.describe(options, &redirect, preloaded, outcome.trace_error);
     let subject = Subject {
@@ -315,14 +321,15 @@ fn supervise(
     })
 }
 
-/// While no client has come, looks now and then where the program is connected.
+/// While no client has come, looks now and then where the program is connected. The shortest connections are missed.
 async fn look(program: Option<u32>, gateway: &Gateway, places: &mut BTreeSet<SocketAddr>) {
     let Some(program) = program else { return pending().await };
-    while gateway.accepted() == 0 {
-        if places.len() < PLACES_SHOWN {
-            places.extend(connections_of(program));
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
+    let begun = Instant::now();
+    while gateway.accepted() == 0 && places.len() < PLACES_SHOWN {
+        let looked = Instant::now();
+        places.extend(connections_of(program));
+        let pause = (begun.elapsed() / LOOKS).max(looked.elapsed() * LOOK_SHARE);
+        tokio::time::sleep(pause.clamp(*LOOK_EVERY.start(), *LOOK_EVERY.end())).await;
     }
     pending().await
 }
@@ -330,7 +337,7 @@ async fn look(program: Option<u32>, gateway: &Gateway, places: &mut BTreeSet<Soc
 /// Where a program connected, as far as is known.
 enum Places {
     /// All places, for each connection was asked about.
-    Led(BTreeMap<Destination, Count>),
+    Led(Seen),
     /// Those that were seen now and then.
     Seen(BTreeSet<SocketAddr>),
 }
@@ -338,9 +345,9 @@ enum Places {
 impl Places {
     fn redirected(&self) -> Option<Redirected> {
         match self {
-            Self::Led(all) => Some(Redirected {
+            Self::Led(seen) => Some(Redirected {
                 by: "seccomp",
-                connections: Some(all.values().map(|count| count.led).sum()),
+                connections: Some(seen.places.values().map(|count| count.led).sum()),
             }),
             Self::Seen(_) => None,
         }
@@ -348,18 +355,29 @@ impl Places {
 
     fn names(&self) -> Vec<String> {
         match self {
-            Self::Led(all) => all.keys().take(PLACES_SHOWN).map(ToString::to_string).collect(),
+            Self::Led(seen) => seen.places.keys().take(PLACES_SHOWN).map(ToString::to_string).collect(),
             Self::Seen(some) => some.iter().take(PLACES_SHOWN).map(ToString::to_string).collect(),
         }
     }
 }
 
-fn how_to_connect(redirect: &Redirect, gateway: &str, places: &Places) -> String {
+fn how_to_connect(
+    redirect: &Redirect,
+    gateway: &str,
+    places: &Places,
+    database: Option<&Conninfo>,
+) -> String {
     let names = places.names();
     match (places, names.as_slice()) {
+        (Places::Led(Seen { has_io_uring: true, .. }), []) => {
+            return format!(
+                "The program uses io_uring, whose connections cannot be led or seen. If that is how it connects, put \
+                 the gateway's address into its settings (here it was {gateway}; --listen makes it a fixed one)."
+            );
+        }
         (Places::Led(_), []) => return "The program connected to nothing at all.".to_owned(),
-        (Places::Led(all), names) => {
-            let led = all.iter().filter(|(_, count)| count.led > 0);
+        (Places::Led(seen), names) => {
+            let led = seen.places.iter().filter(|(_, count)| count.led > 0);
             let led: Vec<String> = led.map(|(place, _)| place.to_string()).take(PLACES_SHOWN).collect();
             if !led.is_empty() {
                 return format!(
@@ -373,7 +391,16 @@ fn how_to_connect(redirect: &Redirect, gateway: &str, places: &Places) -> String
             );
         }
         (Places::Seen(_), []) => {}
-        (Places::Seen(_), names) => {
+        (Places::Seen(some), names) => {
+            let leads_there =
+                |place: &&SocketAddr| database.is_some_and(|database| leads_to(**place, database));
+            if let Some(place) = some.iter().find(leads_there) {
+                return format!(
+                    "The program was connected to {place}, which is the database, past the gateway: its address stands \
+                     in a file, in its code or among its arguments. Add --redirect, which leads there whatever its \
+                     settings say."
+                );
+            }
             let names = names.join(", ");
             return format!(
                 "The program was connected to {names}. If one of these is the database, run it with --upstream \

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use onetrip_target::launch::{Redirect, RedirectOptions, Upstream, redirect};
-use onetrip_target::{Environment, SslMode};
+use onetrip_target::{Environment, RootCertificates, SslMode};
 
 const DATABASE: &str = "postgres://ada@db.example:5433/shop";
 
@@ -44,7 +44,7 @@ fn every_notation_that_names_the_database_is_pointed_at_the_gateway() {
         ("jdbc:postgresql://db.example:5433/shop?user=u", "jdbc:postgresql://127.0.0.1:6432/shop?user=u"),
         (
             "r2dbc:pool:postgresql://db.example:5433/shop?sslMode=VERIFY_FULL",
-            "r2dbc:pool:postgresql://127.0.0.1:6432/shop?sslMode=VERIFY_FULL",
+            "r2dbc:pool:postgresql://127.0.0.1:6432/shop?sslMode=disable",
         ),
         (
             "r2dbc:postgresql://db.example:5433/shop?sslMode=require",
@@ -172,12 +172,92 @@ fn the_one_server_that_variables_name_is_the_database() {
     assert_eq!(address(&[("DB_HOST", "db.example"), ("DB_PORT", "5432")]), "db.example:5432");
     assert_eq!(address(&[("POSTGRES_HOST", "db.example"), ("POSTGRES_PORT", "6000")]), "db.example:6000");
     assert_eq!(address(&[("PGHOST", "here"), ("SHOP_DB", "postgres://db.example:5433/shop")]), "here:5432");
-    // A pair at an odd port may be anything, and of two databases neither is guessed.
+    // A pair at an odd port may be anything.
     assert_eq!(address(&[("APP_HOST", "db.example"), ("APP_PORT", "6000")]), "localhost:5432");
-    assert_eq!(
-        address(&[("A", "postgres://a.example/shop"), ("B", "postgres://b.example/shop")]),
-        "localhost:5432"
-    );
+    // Two databases of one server.
+    let both = [("A", "postgres://db.example/shop"), ("B", "jdbc:postgresql://DB.example/stock")];
+    assert_eq!(address(&both), "db.example:5432");
+}
+
+#[test]
+fn of_two_servers_neither_is_guessed() {
+    let find = |upstream, named: &[&str], variables: &[(&str, &str)]| {
+        let named: Vec<_> = named.iter().map(|name| (*name).to_owned()).collect();
+        Upstream::find(upstream, &named, &Environment::with_variables(variables.iter().copied()))
+    };
+    let (shop, stock) =
+        (("SHOP", "postgres://a.example/shop"), ("STOCK", "postgres://u:s3cret@b.example/stock"));
+    for (other, address) in [
+        (stock, "b.example:5432"),
+        (("STOCK", "postgres://a.example:5433/shop"), "a.example:5433"),
+        (("STOCK", "Host=b.example;Username=u;Database=shop"), "b.example:5432"),
+        (("STOCK", "postgres:///stock?host=/run/pg"), "/run/pg/.s.PGSQL.5432"),
+    ] {
+        let said = find(None, &[], &[shop, other]).unwrap_err().to_string();
+        let wanted = format!(
+            "SHOP leads to a.example:5432, STOCK leads to {address}: give the database that is meant"
+        );
+        assert!(said.starts_with(&wanted) && said.contains("--upstream"), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+    let pair = [shop, ("DB_HOST", "c.example"), ("DB_PORT", "5432")];
+    assert!(find(None, &[], &pair).unwrap_err().to_string().contains("DB_HOST leads to c.example:5432"));
+    // Whatever says which one is meant.
+    let address = |upstream, named: &[&str], more: &[(&str, &str)]| {
+        find(upstream, named, &[&[shop, stock], more].concat()).unwrap().conninfo.address()
+    };
+    assert_eq!(address(Some("b.example:5432"), &[], &[]), "b.example:5432");
+    assert_eq!(address(None, &["STOCK"], &[]), "b.example:5432");
+    assert_eq!(address(None, &[], &[("PGHOST", "c.example")]), "c.example:5432");
+    assert_eq!(address(None, &[], &[("DATABASE_URL", "postgres://d.example/x")]), "d.example:5432");
+}
+
+#[test]
+fn what_leads_elsewhere_is_named() {
+    let variables = [
+        ("DATABASE_URL", "postgres://db.example:5433/shop"),
+        ("REPLICA", "postgres://u:s3cret@replica.example/shop"),
+        ("BROKEN", "postgres://u:s3cr@t@db.example:5433/shop"),
+        ("BROKEN_TOO", "postgresql://u:s3cr%t@db.example:5433/shop"),
+        ("CACHE", "redis://cache.example:6379/0"),
+        ("LISTEN", "127.0.0.1:8000"),
+        ("LABELS", "service=shop"),
+        ("EMPTY", ""),
+    ];
+    let (_, redirect) = turned(&variables, None);
+    let left: Vec<_> = redirect.untouched.iter().map(ToString::to_string).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(left[0].starts_with("BROKEN left as it is: the host is not a host name"), "{left:?}");
+    assert!(left[1].starts_with("BROKEN_TOO left as it is: \"%\" at byte 19"), "{left:?}");
+    assert!(!left.concat().contains("s3c"), "{left:?}");
+    assert_eq!(left[2], "REPLICA left as it is: it leads to replica.example:5432, not to db.example:5433");
+}
+
+#[test]
+fn the_gateway_asks_for_as_much_tls_as_the_program_would() {
+    let sslmode = |upstream, variables: &[(&str, &str)]| {
+        let environment = Environment::with_variables(variables.iter().copied());
+        let conninfo = Upstream::find_for_program(upstream, &[], &environment).unwrap().conninfo;
+        (conninfo.sslmode, conninfo.sslrootcert)
+    };
+    let root = |file: &str| Some(RootCertificates::File(file.into()));
+    let plain = ("DATABASE_URL", DATABASE);
+    let strict = ("JOBS", "postgres://db.example:5433/jobs?sslmode=verify-full&sslrootcert=/ca.pem");
+    assert_eq!(sslmode(None, &[plain]), (SslMode::Prefer, None));
+    assert_eq!(sslmode(None, &[plain, strict]), (SslMode::VerifyFull, root("/ca.pem")));
+    assert_eq!(sslmode(Some("db.example:5433"), &[strict]), (SslMode::VerifyFull, root("/ca.pem")));
+    let dotnet = ("JOBS", "Host=db.example;Port=5433;Username=u;SSL Mode=VerifyCA");
+    assert_eq!(sslmode(None, &[plain, dotnet]).0, SslMode::VerifyCa);
+    let pg = [("PGHOST", "db.example"), ("PGPORT", "5433"), ("PGSSLMODE", "require")];
+    assert_eq!(sslmode(Some("jdbc:postgresql://db.example:5433/x"), &pg).0, SslMode::Require);
+    // Not for another server, nor against what was said.
+    let other = ("JOBS", "postgres://other.example/jobs?sslmode=verify-full");
+    assert_eq!(sslmode(None, &[plain, other]), (SslMode::Prefer, None));
+    for said in
+        ["postgres://db.example:5433/?sslmode=disable", "jdbc:postgresql://db.example:5433/?sslmode=disable"]
+    {
+        assert_eq!(sslmode(Some(said), &[strict]), (SslMode::Disable, None));
+    }
 }
 
 #[test]

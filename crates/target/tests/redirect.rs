@@ -22,7 +22,7 @@ fn turn(
     named: &[&str],
 ) -> Result<(Upstream, Redirect), LaunchError> {
     let named: Vec<_> = named.iter().map(|name| (*name).to_owned()).collect();
-    let upstream = Upstream::find(upstream, &named, environment)?;
+    let upstream = Upstream::find_for_program(upstream, &named, environment)?;
     let gateway: SocketAddr = GATEWAY.parse().unwrap();
     let options = RedirectOptions { gateway, url_variables: &named, sslmode: SslMode::Disable };
     let redirect = redirect(environment, &upstream, &options)?;
@@ -278,6 +278,15 @@ fn a_text_is_turned_with_an_eye_on_what_fills_its_gaps() {
     environment.set("PGSERVICEFILE", &file);
     let redirect = turned(&environment, None, &["DSN"]);
     assert_eq!(changes(&redirect), ["DSN=host=127.0.0.1 port=6432 sslmode=disable service=shop dbname=x"]);
+    // A URL with a service is PostgreSQL's whatever its variable is called; a word of that name is anything.
+    let mut environment = self::environment(&[("X", "postgres://?service=shop"), ("LABELS", "service=shop")]);
+    environment.set("PGSERVICEFILE", &file);
+    let (upstream, redirect) = turn(&environment, None, &[]).unwrap();
+    assert_eq!(
+        (upstream.conninfo.address().as_str(), upstream.conninfo.sslmode),
+        ("db:5432", SslMode::Require)
+    );
+    assert_eq!(changes(&redirect), ["X=postgres://127.0.0.1:6432?service=shop&sslmode=disable"]);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! A seccomp filter turns each `connect` into a question, which a thread of ours answers: either the call goes on, or
 //! the same socket is connected to the gateway. It works for static binaries, too, for it is the kernel that asks.
 //! A filter stays as long as its processes: for those that outlive us a process of ours stays, which lets all calls go on.
-//! Not covered: 32-bit programs, io_uring, and TCP's fast open, which connect without `connect`.
+//! Not covered: 32-bit programs, io_uring, and TCP's fast open, which connect without `connect`. Of io_uring it is known
+//! at least that it is used.
 
 mod sys;
 
@@ -27,7 +28,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use tokio::process::Command;
 
-use sys::{Question, Reply};
+use sys::{Call, Question, Reply};
 
 /// `struct sockaddr_un`, the longest address that is looked at.
 const ADDRESS_BYTES_MAX: usize = 110;
@@ -59,6 +60,15 @@ pub struct Count {
     pub connects: u64,
     /// Those that were led to the gateway.
     pub led: u64,
+}
+
+/// What a program did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Where it connected.
+    pub places: BTreeMap<Destination, Count>,
+    /// It uses io_uring, by which it may have connected unseen.
+    pub has_io_uring: bool,
 }
 
 /// Says where a connection goes instead; `None` leaves it as it is.
@@ -93,7 +103,7 @@ pub struct Interception {
 pub struct Interceptor {
     thread: JoinHandle<()>,
     stop: OwnedFd,
-    seen: Arc<Mutex<BTreeMap<Destination, Count>>>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 /// Whether this system lets a program's connections be intercepted.
@@ -162,15 +172,10 @@ impl Interception {
 }
 
 impl Interceptor {
-    /// Where the program connected so far.
-    pub fn seen(&self) -> BTreeMap<Destination, Count> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Stops leading. What still runs of the program connects where it says from now on: a process that we leave behind
     /// lets it, and ends with the last of them.
-    pub fn stop(self) -> BTreeMap<Destination, Count> {
-        let seen = self.seen();
+    pub fn stop(self) -> Seen {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
         drop(self.stop);
         // A panic of that thread has been printed.
         let _ = self.thread.join();
@@ -182,7 +187,7 @@ struct Answering {
     listener: OwnedFd,
     stopped: OwnedFd,
     lead: Lead,
-    seen: Arc<Mutex<BTreeMap<Destination, Count>>>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 impl Answering {
@@ -220,6 +225,10 @@ impl Answering {
 
     /// `None` where the call is not ours to change, or cannot be looked at.
     fn decide(&mut self, question: &Question) -> Option<Reply> {
+        if question.call != Call::Connect {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).has_io_uring = true;
+            return None;
+        }
         let address = read_address(question)?;
         let destination = destination(&address)?;
         if !sys::is_asked(self.listener.as_fd(), question) {
@@ -236,7 +245,7 @@ impl Answering {
     }
 
     fn remember(&self, destination: Destination, led: bool) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = &mut self.seen.lock().unwrap_or_else(PoisonError::into_inner).places;
         if seen.len() < DESTINATIONS_MAX || seen.contains_key(&destination) {
             let count = seen.entry(destination).or_default();
             count.connects += 1;

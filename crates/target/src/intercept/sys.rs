@@ -26,10 +26,19 @@ const CLOSED_MAX: i32 = 65_536;
 const FAILED: &[u8] = b"F";
 const DONE: &[u8] = b"D";
 
-/// One `connect` that waits for an answer.
+/// What is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Connect,
+    /// `io_uring_setup`: what is done by the ring is not asked about.
+    IoUring,
+}
+
+/// One call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
     id: u64,
+    pub(super) call: Call,
     /// The thread that asks.
     pub(super) thread: u32,
     /// Its file descriptor.
@@ -40,7 +49,7 @@ pub(super) struct Question {
     pub(super) length: u64,
 }
 
-/// What becomes of a `connect`.
+/// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// The program's own call goes on.
@@ -89,7 +98,7 @@ fn send(channel: &OwnedFd, message: &[u8], listener: Option<&OwnedFd>) -> io::Re
     Ok(())
 }
 
-/// Makes every later `connect` of this process and its children a question.
+/// Makes every later `connect` and `io_uring_setup` of this process and its children a question.
 fn install() -> io::Result<OwnedFd> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -98,9 +107,10 @@ fn install() -> io::Result<OwnedFd> {
     // Other calling conventions of the same machine (32 bits, x32) have other numbers and pass.
     let filter = [
         step(LOAD, 0, 0, 4),
-        step(IF_EQUAL, 0, 3, ARCHITECTURE),
+        step(IF_EQUAL, 0, 4, ARCHITECTURE),
         step(LOAD, 0, 0, 0),
-        step(IF_EQUAL, 0, 1, libc::SYS_connect as u32),
+        step(IF_EQUAL, 1, 0, libc::SYS_connect as u32),
+        step(IF_EQUAL, 0, 1, libc::SYS_io_uring_setup as u32),
         step(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
         step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
@@ -144,7 +154,9 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> io::Result<Question> {
         return Err(io::Error::last_os_error());
     }
     let [fd, address, length, ..] = question.data.args;
-    Ok(Question { id: question.id, thread: question.pid, fd: fd as i32, address, length })
+    let is_ring = i64::from(question.data.nr) == libc::SYS_io_uring_setup;
+    let call = if is_ring { Call::IoUring } else { Call::Connect };
+    Ok(Question { id: question.id, call, thread: question.pid, fd: fd as i32, address, length })
 }
 
 /// Whether the thread still waits. What was read of its memory was its own only if it does.

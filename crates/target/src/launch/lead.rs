@@ -29,6 +29,11 @@ pub fn lead_to_known(upstream: &Conninfo, gateways: Gateways) -> Lead {
     Box::new(move |destination| known.is_meant(destination).then(|| gateways.for_a(destination)))
 }
 
+/// Whether one of these servers is at an address.
+pub fn leads_to(address: SocketAddr, upstream: &Conninfo) -> bool {
+    Known::new(upstream.clone()).is_known(&Destination::Tcp(address))
+}
+
 /// Leads connections to the first server that looks like a database's, which is said to `taken`.
 pub fn lead_to_first(gateways: Gateways, taken: impl FnOnce(Host) -> bool + Send + 'static) -> Lead {
     let mut taken = Some(taken);

@@ -12,7 +12,7 @@ mod upstream;
 use std::io;
 
 pub use connections::connections_of;
-pub use lead::{Gateways, lead_to_first, lead_to_known};
+pub use lead::{Gateways, lead_to_first, lead_to_known, leads_to};
 pub use preload::Preload;
 pub use program::{ChildExit, Program};
 pub use redirect::{Change, Redirect, RedirectOptions, Untouched, redirect};
@@ -57,6 +57,20 @@ pub enum LaunchError {
         address: String,
         /// Where the gateway leads.
         upstream: String,
+    },
+    /// Variables name different servers, and nothing says which is meant.
+    #[error(
+        "{variable} leads to {address}, {other} leads to {other_address}: give the database that is meant, by --upstream HOST:PORT (`onetrip ping` takes it as its argument)"
+    )]
+    Several {
+        /// A variable.
+        variable: String,
+        /// Where it leads.
+        address: String,
+        /// A variable that leads elsewhere.
+        other: String,
+        /// Where that leads.
+        other_address: String,
     },
     /// The copy of the password file cannot be written.
     #[error("cannot make a password file for the gateway's address")]

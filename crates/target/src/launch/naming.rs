@@ -1,7 +1,7 @@
 //! Which values in an environment name a PostgreSQL server, and which variables name one together.
 //!
 //! Only what spells out both host and port counts, or leaves the port out where nothing else than PostgreSQL can be
-//! meant: a value that names something else must stay as it is.
+//! meant, or names a service in a URL: a value that names something else must stay as it is.
 
 use crate::settings::{is_keyword, is_libpq_variable};
 use crate::written::{Format, Written};
@@ -12,6 +12,8 @@ const VALUE_BYTES_MAX: usize = 4096;
 /// Ends of the names of variables that hold a host, in capitals; a name and its address may stand together.
 const HOST_ENDS: [&str; 7] = ["HOSTNAME", "HOSTADDR", "HOST", "SERVER", "ADDRESS", "ADDR", "IP"];
 const PORT_END: &str = "PORT";
+/// What begins so is meant for PostgreSQL, whatever is wrong with the rest.
+const URLS: [&str; 3] = ["postgres://", "postgresql://", "jdbc:postgresql:"];
 
 /// How sure it is that text names a PostgreSQL server, and no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,11 +31,16 @@ pub(super) fn naming(text: &str) -> Naming {
     if text.len() > VALUE_BYTES_MAX {
         return Naming::Nothing;
     }
-    let Ok(written) = Written::parse(text) else { return Naming::Nothing };
+    let Ok(written) = Written::parse(text) else {
+        // Its mistake is worth a word.
+        let is_url = URLS.iter().any(|begin| text.starts_with(begin));
+        return if is_url { Naming::Postgres } else { Naming::Nothing };
+    };
     let has = |keyword: &str| written.get(keyword).is_some_and(|value| !value.is_empty());
     let has_host = has("host") || has("hostaddr");
     match written.format {
         Format::Url | Format::Jdbc if has_host => Naming::Postgres,
+        Format::Url if has("service") => Naming::Postgres,
         Format::KeywordValue if has_host && (has("port") || has("dbname")) => {
             let all_known = written.entries.iter().all(|entry| is_keyword(&entry.keyword));
             if all_known { Naming::Postgres } else { Naming::Nothing }

@@ -192,9 +192,8 @@ impl Work<'_> {
             Ok(conninfo) if self.is_turned(DATABASE_URL, &conninfo) => {
                 return self.turn_text(DATABASE_URL, text, &conninfo);
             }
-            Ok(conninfo) => {
-                format!("it leads to {}, not to {}", conninfo.address(), self.upstream.conninfo.address())
-            }
+            Ok(conninfo) => self.leads_elsewhere(&conninfo),
+            Err(ConninfoError::Empty) => return Ok(()),
             Err(error) if is_another_database(&error) => "it is not PostgreSQL's".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -207,15 +206,27 @@ impl Work<'_> {
         for (variable, text) in naming::others(self.environment) {
             let is_done =
                 variable == DATABASE_URL || self.options.url_variables.iter().any(|name| name == variable);
-            if is_done || naming(text) == Naming::Nothing {
+            let naming = naming(text);
+            if is_done || naming == Naming::Nothing {
                 continue;
             }
-            let parsed = Conninfo::parse(text, self.environment).ok();
-            if let Some(conninfo) = parsed.filter(|conninfo| self.upstream.is_meant_by(conninfo)) {
-                self.turn_text(variable, text, &conninfo)?;
+            let reason = match Conninfo::parse(text, self.environment) {
+                Ok(conninfo) if self.upstream.is_meant_by(&conninfo) => {
+                    self.turn_text(variable, text, &conninfo)?;
+                    continue;
+                }
+                Ok(conninfo) => self.leads_elsewhere(&conninfo),
+                Err(error) => error.to_string(),
+            };
+            if naming == Naming::Postgres {
+                self.result.untouched.push(Untouched { what: variable.to_owned(), reason });
             }
         }
         Ok(())
+    }
+
+    fn leads_elsewhere(&self, conninfo: &Conninfo) -> String {
+        format!("it leads to {}, not to {}", conninfo.address(), self.upstream.conninfo.address())
     }
 
     /// Host and port in variables of their own.

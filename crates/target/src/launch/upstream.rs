@@ -2,6 +2,7 @@
 
 use super::naming::{self, Naming, Pair, naming};
 use super::{DATABASE_URL, LaunchError};
+use crate::written::{Format, Place, Written};
 use crate::{Conninfo, ConninfoError, Environment, Settings};
 
 /// Variables that say where the server is; user and database alone do not.
@@ -36,7 +37,8 @@ impl Upstream {
     /// address, else DATABASE_URL, else the one server that other variables name, else libpq's defaults.
     ///
     /// # Errors
-    /// Text that cannot be understood, or a variable of `--env` that is not set.
+    /// Text that cannot be understood, a variable of `--env` that is not set, or variables that name different servers
+    /// where nothing else says which is meant.
     pub fn find(
         explicit: Option<&str>,
         url_variables: &[String],
@@ -56,33 +58,86 @@ impl Upstream {
                 found => return found,
             }
         }
-        if let Some(found) = (!has_address).then(|| Self::only_one_named(environment)).flatten() {
-            return Ok(found);
+        if !has_address {
+            if let Some(found) = Self::only_one_named(environment)? {
+                return Ok(found);
+            }
         }
         let conninfo = Conninfo::from_environment(environment).map_err(LaunchError::Upstream)?;
         let source = if has_address { Source::Environment } else { Source::Defaults };
         Ok(Self { conninfo, source, written: Settings::default() })
     }
 
+    /// The same for a program whose environment is turned towards the gateway: of TLS, the gateway asks for as much as any
+    /// variable that names the same server, unless `--upstream` says how much.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn find_for_program(
+        explicit: Option<&str>,
+        url_variables: &[String],
+        environment: &Environment,
+    ) -> Result<Self, LaunchError> {
+        let mut found = Self::find(explicit, url_variables, environment)?;
+        if !explicit.is_some_and(|text| says_tls(text, &found.written)) {
+            found.ask_for_tls_as(url_variables, environment);
+        }
+        Ok(found)
+    }
+
     /// The server that variables of any name mean, where all that mean PostgreSQL for certain mean the same.
-    fn only_one_named(environment: &Environment) -> Option<Self> {
-        let texts = naming::others(environment).filter(|(_, text)| naming(text) == Naming::Postgres);
-        let texts = texts.filter_map(|(variable, text)| {
-            Self::of_text(text, Source::Variable(variable.to_owned()), environment).ok()
-        });
+    fn only_one_named(environment: &Environment) -> Result<Option<Self>, LaunchError> {
         let pairs = naming::pairs(environment).into_iter().filter(Pair::is_postgres);
         let pairs = pairs.filter_map(|pair| {
             let mut settings = Settings::default();
             settings.set("host", pair.server.name());
             settings.set("port", pair.server.port.to_string());
             let conninfo = Conninfo::complete(settings.clone(), environment).ok()?;
-            let source = Source::Variable(pair.hosts.first()?.clone());
-            Some(Self { conninfo, source, written: settings })
+            Some((
+                pair.hosts.into_iter().next()?,
+                Self { conninfo, source: Source::Defaults, written: settings },
+            ))
         });
         // Texts first: they know more, such as sslmode.
-        let mut found = texts.chain(pairs);
-        let first = found.next()?;
-        found.all(|other| first.is_meant_by(&other.conninfo)).then_some(first)
+        let mut found = Self::of_texts(environment).chain(pairs);
+        let Some((variable, first)) = found.next() else { return Ok(None) };
+        match found.find(|(_, other)| !first.is_meant_by(&other.conninfo)) {
+            Some((other, elsewhere)) => Err(LaunchError::Several {
+                variable,
+                address: first.conninfo.address(),
+                other,
+                other_address: elsewhere.conninfo.address(),
+            }),
+            None => Ok(Some(Self { source: Source::Variable(variable), ..first })),
+        }
+    }
+
+    /// The databases that texts in variables name for certain.
+    fn of_texts(environment: &Environment) -> impl Iterator<Item = (String, Self)> {
+        let texts = naming::others(environment).filter(|(_, text)| naming(text) == Naming::Postgres);
+        texts.filter_map(|(variable, text)| {
+            let found = Self::of_text(text, Source::Variable(variable.to_owned()), environment).ok()?;
+            Some((variable.to_owned(), found))
+        })
+    }
+
+    /// The program's own leg will be plain, so that what its settings demand of TLS becomes a demand of ours.
+    fn ask_for_tls_as(&mut self, url_variables: &[String], environment: &Environment) {
+        let own = Conninfo::from_environment(environment).ok();
+        let named = url_variables.iter().filter_map(|variable| Self::of_variable(variable, environment).ok());
+        let texts = named.chain(Self::of_texts(environment).map(|(_, found)| found));
+        for theirs in own.into_iter().chain(texts.map(|found| found.conninfo)) {
+            let is_stricter = theirs.sslmode.requires_tls() && theirs.sslmode > self.conninfo.sslmode;
+            if !is_stricter || !self.is_meant_by(&theirs) {
+                continue;
+            }
+            for (keyword, value) in theirs.extra.iter().filter(|(keyword, _)| keyword.starts_with("ssl")) {
+                self.conninfo.extra.set(keyword, value);
+            }
+            let Conninfo { sslmode, sslrootcert, sslcert, sslkey, sslsni, .. } = theirs;
+            self.conninfo =
+                Conninfo { sslmode, sslrootcert, sslcert, sslkey, sslsni, ..self.conninfo.clone() };
+        }
     }
 
     fn of_variable(variable: &str, environment: &Environment) -> Result<Self, LaunchError> {
@@ -107,6 +162,17 @@ impl Upstream {
     pub(super) fn is_meant_by(&self, conninfo: &Conninfo) -> bool {
         let ours = &self.conninfo.hosts;
         conninfo.hosts.iter().any(|host| ours.iter().any(|own| own.is_same_server(host)))
+    }
+}
+
+/// Whether connection text says how much TLS, by itself or by its service. A JDBC URL implies a mode, which nobody said.
+fn says_tls(text: &str, settings: &Settings) -> bool {
+    let is_about_tls = |keyword: &str| keyword.starts_with("ssl");
+    match Written::parse(text) {
+        Ok(Written { format: Format::Jdbc, entries, .. }) => {
+            entries.iter().any(|entry| is_about_tls(&entry.keyword) && !matches!(entry.place, Place::Address))
+        }
+        _ => settings.iter().any(|(keyword, _)| is_about_tls(keyword)),
     }
 }
 

@@ -128,14 +128,15 @@ impl Written {
 /// Makes an entry of a `keyword=value` pair; `ssl=…` of libpq, JDBC, node and SQLAlchemy is the `sslmode` it stands
 /// for, which is `when_true` for a bare yes.
 fn pair(keyword: &str, value: String, whole: Range<usize>, bytes: Range<usize>, when_true: &str) -> Entry {
+    let r2dbc = |word: &str| word.to_ascii_lowercase().replace('_', "-");
     let sslmode =
         |value: &str, place| Entry { keyword: "sslmode".to_owned(), value: value.to_owned(), place };
     match (keyword, value.as_str()) {
         ("ssl", "true" | "1" | "") => sslmode(when_true, Place::Alias(whole)),
         ("ssl", word) if word.parse::<SslMode>().is_ok() => sslmode(word, Place::Pair(bytes)),
         // R2DBC's and node's own spelling.
-        ("sslMode", word) if word.to_ascii_lowercase().parse::<SslMode>().is_ok() => {
-            sslmode(&word.to_ascii_lowercase(), Place::Pair(bytes))
+        ("sslMode", word) if r2dbc(word).parse::<SslMode>().is_ok() => {
+            sslmode(&r2dbc(word), Place::Pair(bytes))
         }
         ("requiressl", "1") => sslmode("require", Place::Alias(whole)),
         ("requiressl", _) => sslmode("prefer", Place::Alias(whole)),
