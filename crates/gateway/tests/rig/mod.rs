@@ -22,9 +22,12 @@ pub(crate) mod compare;
 pub(crate) mod families;
 pub(crate) mod family;
 pub(crate) mod lane;
+pub(crate) mod perturb;
 pub(crate) mod prove;
+pub(crate) mod regress;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod smith;
 pub(crate) mod state;
 
 pub(crate) use onetrip_model::{asked, random, script, shrink, step};
