@@ -14,8 +14,8 @@ use onetrip_ledger::{Mutes, Remedy};
 use onetrip_wire::pg::backend;
 use rig::compare::{Masked, difference};
 use rig::family::{self, FAMILIES};
-use rig::regress;
 use rig::prove::{Source, prove, prove_of};
+use rig::regress;
 use rig::run::{DEADLOCK_TIMEOUT, Outcome, Seen, Taken};
 use rig::schema;
 use rig::shrink::cut_down;
@@ -55,7 +55,9 @@ fn queries_over_the_catalogue(version: &str) {
     println!("functions, operators, tables: {:?}", smith.size());
     let program = |seed| (0, family::SMITH.of_queries(seed, &smith));
     let rows = &[family::SMITH];
-    prove_of(&server, &Source { rows, program: Box::new(program), template: None, masked_max: 0.02 }, QUERIES);
+    let source =
+        Source { rows, program: Box::new(program), template: None, masked_max: 0.02, has_minima: false };
+    prove_of(&server, &source, QUERIES);
 }
 
 #[test]
@@ -70,7 +72,8 @@ fn random_queries_see_the_same_on_postgresql_18() {
 
 /// PostgreSQL's own regression files.
 fn regression_files(version: &str) {
-    let directory = std::env::var(regress::DIRECTORY).unwrap_or_else(|_| panic!("{} names a directory", regress::DIRECTORY));
+    let directory = std::env::var(regress::DIRECTORY)
+        .unwrap_or_else(|_| panic!("{} names a directory", regress::DIRECTORY));
     let (setup, files) = regress::read(std::path::Path::new(&directory));
     let server = rig_server(version);
     server.psql("postgres", "CREATE DATABASE rig_template");
@@ -82,8 +85,8 @@ fn regression_files(version: &str) {
     println!("{} files", files.len());
     let program = |seed: u64| (0, regress::program(seed, &files[seed as usize % files.len()]));
     let rows = &[family::REGRESS];
-    let source =
-        Source { rows, program: Box::new(program), template: Some("rig_template"), masked_max: 0.02 };
+    let template = Some("rig_template");
+    let source = Source { rows, program: Box::new(program), template, masked_max: 0.02, has_minima: false };
     prove_of(&server, &source, files.len() as u64);
 }
 

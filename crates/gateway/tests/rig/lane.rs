@@ -40,7 +40,15 @@ impl Lane {
         client.await_count(backend::READY_FOR_QUERY, 1);
         let start = client.len();
         let endpoint = endpoint.clone();
-        Self { client, endpoint, process: 0, start, asked: Asked::to_be_let_in(), is_blocked: false, failed: 0 }
+        Self {
+            client,
+            endpoint,
+            process: 0,
+            start,
+            asked: Asked::to_be_let_in(),
+            is_blocked: false,
+            failed: 0,
+        }
     }
 
     /// Sends a step.

@@ -69,7 +69,8 @@ impl Served {
             let never: BTreeSet<&str> = never.iter().copied().collect();
             let texts: BTreeSet<&str> = texts.into_iter().collect();
             for text in texts {
-                let template = String::from_utf8_lossy(lifter.lift(text.as_bytes(), true).template()).into_owned();
+                let template =
+                    String::from_utf8_lossy(lifter.lift(text.as_bytes(), true).template()).into_owned();
                 let (count, is_never) = (self.count(remedy, &template), never.contains(text));
                 let note = if is_never { " (never)" } else { "" };
                 table.push_str(&format!("{:<10} {count:>7}{note} {template}\n", remedy.to_string()));

@@ -216,7 +216,8 @@ pub(crate) fn perturb(random: &mut Random, program: Program) -> Program {
     }
     let (reloads, defines) = (random.one_in(60), random.one_in(2));
     let sessions = program.sessions;
-    let mut state = Perturbing { random, sessions, flushed: vec![false; sessions], lock: None, steps: Vec::new() };
+    let mut state =
+        Perturbing { random, sessions, flushed: vec![false; sessions], lock: None, steps: Vec::new() };
     let timed: Vec<bool> = (0..sessions)
         .map(|session| {
             program.steps.iter().any(|step| step.session == session && step.shown.contains("timeout"))
@@ -238,7 +239,8 @@ pub(crate) fn perturb(random: &mut Random, program: Program) -> Program {
 pub(crate) fn perturb_gently(random: &mut Random, program: Program) -> Program {
     let density = random.pick(&[0, 10, 25, 60]);
     let sessions = program.sessions;
-    let mut state = Perturbing { random, sessions, flushed: vec![false; sessions], lock: None, steps: Vec::new() };
+    let mut state =
+        Perturbing { random, sessions, flushed: vec![false; sessions], lock: None, steps: Vec::new() };
     for step in program.steps {
         if density > 0 && state.random.one_in(density) {
             match state.random.below(6) {
@@ -312,7 +314,12 @@ impl Perturbing<'_> {
             }
             18 => self.steps.push(Step::aside(session, Aside::Cancels)),
             _ => {
-                let text = self.random.pick(&["SELECT moves()", "SELECT name FROM pg_cursors ORDER BY name", "SELECT 1", ""]);
+                let text = self.random.pick(&[
+                    "SELECT moves()",
+                    "SELECT name FROM pg_cursors ORDER BY name",
+                    "SELECT 1",
+                    "",
+                ]);
                 self.own(session, text);
             }
         }

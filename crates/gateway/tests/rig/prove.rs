@@ -1,8 +1,9 @@
 //! Many programs, on a few databases at once.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 
@@ -12,6 +13,7 @@ use onetrip_wire::pg::backend;
 
 use super::compare::{Masked, difference};
 use super::family::{FAMILIES, Row, of_seed};
+use super::minima::{self, Served};
 use super::perturb::RELOADS;
 use super::run::{Outcome, Place, Seen, Taken, run};
 use super::shrink::cut_down;
@@ -55,7 +57,11 @@ impl Wanted {
         let from = number("ONETRIP_FROM").unwrap_or_else(slice_of_commit);
         let all = from..from + number("ONETRIP_PROGRAMS").unwrap_or(programs);
         let seeds = seed.map_or(all, |seed| seed..seed + 1);
-        println!("programs {seeds:?}; ONETRIP_FROM={} ONETRIP_PROGRAMS={} runs them again", seeds.start, seeds.end - seeds.start);
+        println!(
+            "programs {seeds:?}; ONETRIP_FROM={} ONETRIP_PROGRAMS={} runs them again",
+            seeds.start,
+            seeds.end - seeds.start
+        );
         let failures_max = number("ONETRIP_FAILURES").unwrap_or(1) as usize;
         let text = std::env::var("ONETRIP_REMEDIES").ok();
         let remedies =
@@ -125,6 +131,8 @@ pub(crate) struct Source<'a> {
     pub(crate) template: Option<&'a str>,
     /// Of all steps, how many two direct runs may disagree on.
     pub(crate) masked_max: f64,
+    /// Whether its shapes are those of the table of minima.
+    pub(crate) has_minima: bool,
 }
 
 impl Source<'_> {
@@ -135,7 +143,13 @@ impl Source<'_> {
             let place = FAMILIES.iter().position(|other| other.name == row.name).expect("it is one");
             (place, row.perturbed(seed))
         };
-        Source { rows: &FAMILIES, program: Box::new(program), template: None, masked_max: MASKED_SHARE_MAX }
+        Source {
+            rows: &FAMILIES,
+            program: Box::new(program),
+            template: None,
+            masked_max: MASKED_SHARE_MAX,
+            has_minima: true,
+        }
     }
 }
 
@@ -153,20 +167,24 @@ pub(crate) fn prove(server: &Server, programs: u64) {
 /// Runs programs; panics at the first that a gateway with remedies changes, and where too little was removed.
 pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
     let wanted = Wanted::read(programs);
-    let gateways: Vec<RunningGateway> = source.rows.iter().map(|row| gateway(server, row, &wanted)).collect();
+    let traces = tempfile::tempdir().expect("a directory");
+    let gateways: Vec<RunningGateway> =
+        source.rows.iter().map(|row| gateway(server, row, &wanted, traces.path())).collect();
     let endpoints: Vec<Endpoint> = gateways.iter().map(RunningGateway::endpoint).collect();
     let next = AtomicU64::new(wanted.seeds.start);
     let counts = Mutex::new(vec![Count::default(); source.rows.len()]);
     let failures = Mutex::new(Vec::new());
     let (serializable, reloads) = (RwLock::new(()), RwLock::new(()));
     server.psql("postgres", &schema::create_role());
+    // Before any program changes the configuration.
+    let benches: Vec<Bench<'_>> =
+        (0..WORKERS).map(|worker| Bench::set_up(server, worker, source.template)).collect();
     thread::scope(|scope| {
-        for worker in 0..WORKERS {
+        for bench in &benches {
             let (next, counts, failures) = (&next, &counts, &failures);
             let (serializable, reloads) = (&serializable, &reloads);
             let (endpoints, wanted) = (&endpoints, &wanted);
             scope.spawn(move || {
-                let bench = Bench::set_up(server, worker, source.template);
                 loop {
                     let seed = next.fetch_add(1, Ordering::SeqCst);
                     let has_failed = failures.lock().expect("no panic").len() >= wanted.failures_max;
@@ -193,7 +211,7 @@ pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
     });
     let failures = failures.into_inner().expect("no panic");
     let is_special = wanted.is_special || !failures.is_empty();
-    judge(source, gateways, &counts.into_inner().expect("no panic"), is_special);
+    judge(source, gateways, &traces, &counts.into_inner().expect("no panic"), is_special);
     assert!(failures.is_empty(), "{} programs differ:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -223,9 +241,8 @@ impl<'a> Turn<'a> {
     /// A transaction that is deferrable waits for all serializable ones of the server, those of other databases, too; and a
     /// configuration is all sessions'.
     fn take(serializable: &'a RwLock<()>, reloads: &'a RwLock<()>, program: &Program) -> Self {
-        let says = |word: &str| {
-            program.steps.iter().any(|step| step.shown.to_ascii_uppercase().contains(word))
-        };
+        let says =
+            |word: &str| program.steps.iter().any(|step| step.shown.to_ascii_uppercase().contains(word));
         let configuration = match says(&RELOADS.to_ascii_uppercase()) {
             true => Share::alone(reloads),
             false => Share::with_others(reloads),
@@ -239,20 +256,29 @@ impl<'a> Turn<'a> {
     }
 }
 
-fn gateway(server: &Server, row: &Row, wanted: &Wanted) -> RunningGateway {
+fn gateway(server: &Server, row: &Row, wanted: &Wanted, traces: &Path) -> RunningGateway {
     let config = config(server.upstream());
     let (remedies, verify) = (wanted.remedies.clone(), wanted.verify);
-    RunningGateway::start(GatewayConfig { remedies, verify, link: Some(row.link()), ..config })
+    let (link, trace) = (Some(row.link()), Some(traces.join(row.name)));
+    RunningGateway::start(GatewayConfig { remedies, verify, link, trace, ..config })
 }
 
 /// Shows what was counted, and panics if it is not enough.
-fn judge(source: &Source<'_>, gateways: Vec<RunningGateway>, counts: &[Count], is_special: bool) {
+fn judge(
+    source: &Source<'_>,
+    gateways: Vec<RunningGateway>,
+    traces: &tempfile::TempDir,
+    counts: &[Count],
+    is_special: bool,
+) {
     let mut short = Vec::new();
     let mut totals: BTreeMap<Remedy, u64> = BTreeMap::new();
+    let mut served = Served::default();
     // In fewer programs one or the other may be missing by chance.
     let is_large = !is_special && counts.iter().map(|count| count.programs).sum::<u64>() >= LARGE;
     for ((row, gateway), count) in source.rows.iter().zip(gateways).zip(counts) {
         let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
+        served.add(&traces.path().join(row.name));
         assert_eq!(summary.differed, 0, "{}: wrong answers: {:?}", row.name, summary.differences);
         let removed: BTreeMap<Remedy, u64> = summary.removed;
         println!(
@@ -269,8 +295,18 @@ fn judge(source: &Source<'_>, gateways: Vec<RunningGateway>, counts: &[Count], i
             }
         }
     }
-    let nothing = totals.iter().filter(|(_, removed)| **removed == 0 && !is_special);
-    short.extend(nothing.map(|(remedy, _)| format!("{remedy} has removed nothing")));
+    let (programs, removed) =
+        (counts.iter().map(|count| count.programs).sum::<u64>(), totals.values().sum::<u64>());
+    if removed < 2 * programs && !is_special {
+        short.push(format!("{removed} trips were removed from {programs} programs"));
+    }
+    if source.has_minima {
+        let is_whole = !is_special && programs >= minima::PROGRAMS_MIN;
+        let (table, wrong) = served.table(is_whole);
+        println!("{table}");
+        // What must never be served must not be by any run.
+        short.extend(wrong);
+    }
     let (steps, masked) =
         counts.iter().fold((0, 0), |sum, count| (sum.0 + count.steps, sum.1 + count.masked));
     println!("{masked} of {steps} steps are masked: two direct runs disagree");
@@ -297,6 +333,8 @@ impl<'a> Bench<'a> {
             server.psql(name, &schema::create());
         }
         let [direct, through] = names;
+        // What is made anew for each run may have one name.
+        let through = if template.is_some() { direct.clone() } else { through };
         Self { server, template, direct, through }
     }
 

@@ -17,20 +17,96 @@ pub(crate) const DIRECTORY: &str = "ONETRIP_REGRESS";
 
 /// What is all databases', needs files of the server's machine, waits by the clock, or tells numbers that no two runs share.
 const EXCLUDED: [&str; 62] = [
-    "tablespace", "create role", "create user", "create group", "drop role", "drop user", "drop group", "alter role", "alter user",
-    "create database", "alter database", "drop database", "alter system", "pg_reload_conf", "subscription", "publication",
-    "copy ", "load ", "pg_sleep", "checkpoint", "replication", "pg_stat", "pg_ls_", "pg_read", "lo_import", "lo_export", "dblink",
-    "language c", "as :", ":'", "pg_terminate", "pg_cancel", "pg_backend_pid", "session authorization", "set role", "_xact_id",
-    "txid_", "ctid", "xmin", "xmax", "oid,", "random()", "gen_random", "clock_timestamp", "now()", "current_timestamp", "timeofday",
-    "pg_wal", "pg_current_", "pg_backup", "event trigger", "security label", "prepare transaction", "commit prepared",
-    "rollback prepared", "pg_relation_size", "pg_size", "explain", "infinite_recurse", "tableoid", "listen", "notify",
+    "tablespace",
+    "create role",
+    "create user",
+    "create group",
+    "drop role",
+    "drop user",
+    "drop group",
+    "alter role",
+    "alter user",
+    "create database",
+    "alter database",
+    "drop database",
+    "alter system",
+    "pg_reload_conf",
+    "subscription",
+    "publication",
+    "copy ",
+    "load ",
+    "pg_sleep",
+    "checkpoint",
+    "replication",
+    "pg_stat",
+    "pg_ls_",
+    "pg_read",
+    "lo_import",
+    "lo_export",
+    "dblink",
+    "language c",
+    "as :",
+    ":'",
+    "pg_terminate",
+    "pg_cancel",
+    "pg_backend_pid",
+    "session authorization",
+    "set role",
+    "_xact_id",
+    "txid_",
+    "ctid",
+    "xmin",
+    "xmax",
+    "oid,",
+    "random()",
+    "gen_random",
+    "clock_timestamp",
+    "now()",
+    "current_timestamp",
+    "timeofday",
+    "pg_wal",
+    "pg_current_",
+    "pg_backup",
+    "event trigger",
+    "security label",
+    "prepare transaction",
+    "commit prepared",
+    "rollback prepared",
+    "pg_relation_size",
+    "pg_size",
+    "explain",
+    "infinite_recurse",
+    "tableoid",
+    "listen",
+    "notify",
 ];
 
 /// Files that are about what a database's programs share with others, or that take very long.
 const LEFT_OUT: [&str; 24] = [
-    "test_setup", "tablespace", "publication", "subscription", "stats", "vacuum", "vacuum_parallel", "write_parallel", "infinite_recurse",
-    "event_trigger", "copy", "copy2", "collate.windows.win1252", "password", "dbsize", "sysviews", "select_parallel", "psql", "async",
-    "random", "security_label", "create_am", "index_including_gist", "join_hash",
+    "test_setup",
+    "tablespace",
+    "publication",
+    "subscription",
+    "stats",
+    "vacuum",
+    "vacuum_parallel",
+    "write_parallel",
+    "infinite_recurse",
+    "event_trigger",
+    "copy",
+    "copy2",
+    "collate.windows.win1252",
+    "password",
+    "dbsize",
+    "sysviews",
+    "select_parallel",
+    "psql",
+    "async",
+    "random",
+    "security_label",
+    "create_am",
+    "index_including_gist",
+    "join_hash",
 ];
 
 /// Tables that the files' own preparation fills from files of the server's machine.
@@ -70,7 +146,8 @@ pub(crate) fn read(directory: &Path) -> (Vec<String>, Vec<File>) {
 fn file(path: &Path) -> File {
     let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
     let bytes = std::fs::read(path).expect("it can be read");
-    let statements = split(&String::from_utf8_lossy(&bytes)).into_iter().filter(|text| is_usable(text)).collect();
+    let statements =
+        split(&String::from_utf8_lossy(&bytes)).into_iter().filter(|text| is_usable(text)).collect();
     File { name, statements }
 }
 
@@ -193,7 +270,9 @@ pub(crate) fn program(seed: u64, file: &File) -> Program {
             }
             3 if is_select => pieces(&mut script, random, text),
             4 => named(&mut script, random, text),
-            5 => script.send([run_unnamed(text), sync()].concat(), Wait::Ready(1), format!("extended {text}")),
+            5 => {
+                script.send([run_unnamed(text), sync()].concat(), Wait::Ready(1), format!("extended {text}"))
+            }
             _ => script.simple(text),
         }
         if left > 0 {

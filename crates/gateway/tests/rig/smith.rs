@@ -147,7 +147,8 @@ impl Smith {
                 format!("{} AS c{number}", build.expression(kind, depth))
             })
             .collect();
-        let from: Vec<String> = tables.iter().map(|(alias, table)| format!("public.{} {alias}", table.name)).collect();
+        let from: Vec<String> =
+            tables.iter().map(|(alias, table)| format!("public.{} {alias}", table.name)).collect();
         let mut conditions = Vec::new();
         if is_parameterised {
             let key = build.scope.iter().find(|(_, kind)| matches!(TYPES[*kind].0, "integer" | "bigint"));
@@ -157,8 +158,11 @@ impl Smith {
         if build.random.one_in(3) {
             conditions.push(build.expression(0, 1));
         }
-        let condition =
-            if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+        let condition = if conditions.is_empty() {
+            String::new()
+        } else {
+            format!(" WHERE {}", conditions.join(" AND "))
+        };
         let order = match build.random.below(4) {
             0 => String::new(),
             1 => format!(" ORDER BY {}, {}", build.scope[0].0, build.scope[build.scope.len() - 1].0),
@@ -191,8 +195,11 @@ impl Build<'_> {
             0..=3 => self.call(kind, depth),
             4..=6 => self.operation(kind, depth),
             7 => {
-                let (condition, one, two) =
-                    (self.expression(0, depth - 1), self.expression(kind, depth - 1), self.expression(kind, 0));
+                let (condition, one, two) = (
+                    self.expression(0, depth - 1),
+                    self.expression(kind, depth - 1),
+                    self.expression(kind, 0),
+                );
                 format!("CASE WHEN {condition} THEN {one} ELSE {two} END")
             }
             8 => format!("coalesce({}, {})", self.expression(kind, depth - 1), self.literal(kind)),
@@ -202,7 +209,10 @@ impl Build<'_> {
                     table.columns.iter().filter(|(_, of)| *of == kind).map(|(name, _)| name).collect();
                 match of_kind.first() {
                     None => self.expression(kind, depth - 1),
-                    Some(name) => format!("(SELECT max(x.\"{name}\"::text)::{} FROM public.{} x)", TYPES[kind].0, table.name),
+                    Some(name) => format!(
+                        "(SELECT max(x.\"{name}\"::text)::{} FROM public.{} x)",
+                        TYPES[kind].0, table.name
+                    ),
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::common::{SNAPSHOTS, USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// Reads with one parameter, an int.
-const READS: [&str; 34] = [
+pub(crate) const READS: [&str; 34] = [
     "SELECT id, v FROM m WHERE id = $1",
     "SELECT id, at, day, b, span, x FROM m WHERE id = $1",
     "SELECT count(*) FROM m WHERE at >= '01/02/2024 00:00' AND id > $1",
@@ -47,7 +47,7 @@ const READS: [&str; 34] = [
 ];
 
 /// Results that are read in pieces.
-const RESULTS: [&str; 26] = [
+pub(crate) const RESULTS: [&str; 26] = [
     "SELECT id, v FROM m ORDER BY id",
     "SELECT id, v FROM m",
     "SELECT id, note FROM m WHERE v > 0",
@@ -75,6 +75,12 @@ const RESULTS: [&str; 26] = [
     "SELECT c.id, c.val FROM c ORDER BY c.id",
     "SELECT id, v, t FROM n ORDER BY id",
 ];
+
+/// Reads that no remedy may keep.
+pub(crate) const READS_NEVER: [&str; 1] = ["SELECT vol($1), calm($1)"];
+
+/// Results that no remedy may read ahead.
+pub(crate) const RESULTS_NEVER: [&str; 2] = ["SELECT id, vol(id) FROM m", "SELECT id, 100 / v FROM m"];
 
 /// A few transactions, and work beside them; one session in four writes instead.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
@@ -113,9 +119,10 @@ pub(crate) fn write_of(script: &mut Script, random: &mut Random, reads: &[&str],
 fn again(script: &mut Script, random: &mut Random, texts: &[&str], manner: Manner) {
     let statement = Statement::new(random.pick(texts), &[Value::Int(random.pick(&[3, 7, 11, 19, 30]))]);
     let manner = if random.one_in(4) { Manner::any(random) } else { manner };
-    for _ in 0..random.within(2..6) {
+    let restlessness = random.pick(&[4, 1000, 1000]);
+    for _ in 0..random.within(3..9) {
         script.run(&statement, manner);
-        if random.one_in(6) {
+        if random.one_in(restlessness) {
             interruption(script, random);
         }
     }
@@ -125,9 +132,10 @@ fn again(script: &mut Script, random: &mut Random, texts: &[&str], manner: Manne
 fn walk(script: &mut Script, random: &mut Random, texts: &[&str], manner: Manner) {
     script.run(&Statement::new("SELECT id, v, note FROM m ORDER BY id", &[]), manner);
     let text = random.pick(texts);
-    for id in 1..random.within(5..14) {
+    let restlessness = random.pick(&[6, 1000, 1000]);
+    for id in 1..random.within(8..24) {
         script.run(&Statement::new(text, &[Value::Int(id as i64)]), manner);
-        if random.one_in(12) {
+        if random.one_in(restlessness) {
             interruption(script, random);
         }
     }
@@ -147,14 +155,14 @@ fn cursor(script: &mut Script, random: &mut Random, results: &[&str]) {
     let text = format!("DECLARE {name} {how} FOR {}", random.pick(results));
     script.any(random, &text);
     let rows = random.pick(&[1, 2, 5, 5, 10]);
-    let is_plain = random.one_in(3);
-    for _ in 0..random.within(3..9) {
+    let (is_plain, restlessness) = (random.one_in(2), random.pick(&[5, 1000, 1000]));
+    for _ in 0..random.within(3..12) {
         if is_plain || random.below(3) > 0 {
             script.simple(&format!("FETCH {rows} FROM {name}"));
         } else {
             fetch(script, random, name, rows);
         }
-        if random.one_in(8) {
+        if random.one_in(restlessness) {
             interruption(script, random);
         }
     }
@@ -210,12 +218,17 @@ fn portal(script: &mut Script, random: &mut Random, results: &[&str]) {
     let describe = if random.below(3) > 0 { describe_portal(name) } else { Vec::new() };
     let opened = [bind_all(name, source, &statement, manner), describe, execute(name, rows), sync()];
     script.send(opened.concat(), Wait::Ready(1), format!("open {name} of {source}, {rows} rows"));
-    for _ in 0..random.within(2..9) {
-        if random.one_in(6) {
+    let restlessness = random.pick(&[5, 1000, 1000]);
+    for _ in 0..random.within(2..12) {
+        if random.one_in(restlessness) {
             interruption(script, random);
         }
         let rows = if random.one_in(8) { 3 } else { rows };
-        script.send([execute(name, rows), sync()].concat(), Wait::Ready(1), format!("fetch {rows} of {name}"));
+        script.send(
+            [execute(name, rows), sync()].concat(),
+            Wait::Ready(1),
+            format!("fetch {rows} of {name}"),
+        );
     }
     if random.one_in(2) {
         script.send([close_portal(name), sync()].concat(), Wait::Ready(1), format!("close {name}"));
