@@ -13,14 +13,19 @@ use common::transcript::{Message, Transcript};
 use onetrip_ledger::{Mutes, Remedy};
 use onetrip_wire::pg::backend;
 use rig::compare::{Masked, difference};
-use rig::family::FAMILIES;
-use rig::prove::prove;
+use rig::family::{self, FAMILIES};
+use rig::prove::{Source, prove, prove_of};
+use rig::regress;
 use rig::run::{DEADLOCK_TIMEOUT, Outcome, Seen, Taken};
+use rig::schema;
 use rig::shrink::cut_down;
+use rig::smith::Smith;
 use rig::step::Program;
 
 /// Programs of the short form.
 const PROGRAMS: u64 = 90;
+/// The same of random queries.
+const QUERIES: u64 = 12;
 
 fn stop(gateway: RunningGateway) -> onetrip_ledger::Summary {
     gateway.stop().analyzer.finish(&Mutes::default()).summary
@@ -38,6 +43,63 @@ fn programs_see_the_same_on_postgresql_15() {
 #[test]
 fn programs_see_the_same_on_postgresql_18() {
     prove(&rig_server("18"), PROGRAMS);
+}
+
+/// Random queries over the catalogue of this server.
+fn queries_over_the_catalogue(version: &str) {
+    let server = rig_server(version);
+    server.psql("postgres", &schema::create_role());
+    server.psql("postgres", "CREATE DATABASE rig_catalogue");
+    server.psql("rig_catalogue", &schema::create());
+    let smith = Smith::of(&server, "rig_catalogue");
+    println!("functions, operators, tables: {:?}", smith.size());
+    let program = |seed| (0, family::SMITH.of_queries(seed, &smith));
+    let rows = &[family::SMITH];
+    let source =
+        Source { rows, program: Box::new(program), template: None, masked_max: 0.02, has_minima: false };
+    prove_of(&server, &source, QUERIES);
+}
+
+#[test]
+fn random_queries_see_the_same_on_postgresql_15() {
+    queries_over_the_catalogue("15");
+}
+
+#[test]
+fn random_queries_see_the_same_on_postgresql_18() {
+    queries_over_the_catalogue("18");
+}
+
+/// PostgreSQL's own regression files.
+fn regression_files(version: &str) {
+    let directory = std::env::var(regress::DIRECTORY)
+        .unwrap_or_else(|_| panic!("{} names a directory", regress::DIRECTORY));
+    let (setup, files) = regress::read(std::path::Path::new(&directory));
+    let server = rig_server(version);
+    server.psql("postgres", "CREATE DATABASE rig_template");
+    {
+        let mut client = RawClient::session(&server.direct(), "rig_template");
+        setup.iter().for_each(|text| drop(client.query(text)));
+    }
+    server.psql("rig_template", regress::FILLED);
+    println!("{} files", files.len());
+    let program = |seed: u64| (0, regress::program(seed, &files[seed as usize % files.len()]));
+    let rows = &[family::REGRESS];
+    let template = Some("rig_template");
+    let source = Source { rows, program: Box::new(program), template, masked_max: 0.02, has_minima: false };
+    prove_of(&server, &source, files.len() as u64);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL's regression files: ONETRIP_REGRESS"]
+fn regression_files_see_the_same_on_postgresql_15() {
+    regression_files("15");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL's regression files: ONETRIP_REGRESS"]
+fn regression_files_see_the_same_on_postgresql_18() {
+    regression_files("18");
 }
 
 /// What a session gets that goes on after its backend was ended between BEGIN and the first statement.

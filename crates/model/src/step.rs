@@ -23,13 +23,15 @@ pub struct Step {
     pub shown: String,
 }
 
-/// What happens to a server that no client asked for. Only the model's can be told to the message.
+/// What happens beside a program's messages. Only the model's server can be told to the message when its own happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aside {
     /// Its configuration is read anew, and a parameter has another value.
     Configures(&'static str, &'static str),
     /// It cannot roll back to the next savepoint whose name begins so.
     Refuses(&'static str),
+    /// The session's client asks for whatever runs to be cancelled; the model's never do.
+    Cancels,
 }
 
 impl Step {
@@ -93,7 +95,24 @@ pub struct Program {
 impl Program {
     /// Whether tables may not be as they were created when it is over.
     pub fn changes_schema(&self) -> bool {
-        const CHANGES: [&str; 5] = ["ALTER ", "DROP ", "CREATE INDEX", "CREATE OR REPLACE", "CREATE TABLE "];
+        const CHANGES: [&str; 16] = [
+            "ALTER ",
+            "DROP ",
+            "CREATE INDEX",
+            "CREATE OR REPLACE",
+            "CREATE TABLE ",
+            "CREATE VIEW",
+            "CREATE RULE",
+            "CREATE POLICY",
+            "CREATE TRIGGER",
+            "CREATE FUNCTION",
+            "CREATE OPERATOR",
+            "CREATE TYPE",
+            "INTO other.",
+            "REVOKE ",
+            "GRANT ",
+            "CLUSTER ",
+        ];
         let changes = |step: &Step| CHANGES.iter().any(|word| step.shown.contains(word));
         self.steps.iter().any(changes)
     }

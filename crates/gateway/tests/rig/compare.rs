@@ -103,6 +103,7 @@ pub(crate) fn blotted_messages(messages: &[Message]) -> Vec<Message> {
                 without_numbers(&without_process_ids(&message.body))
             }
             backend::ROW_DESCRIPTION => without_tables(&message.body),
+            backend::PARAMETER_DESCRIPTION => without_types(&message.body),
             _ => message.body.clone(),
         };
         Message { tag: message.tag, body }
@@ -127,20 +128,37 @@ fn without_numbers(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A RowDescription whose columns say that they are of a table, but not of which: the number of a table that was made
-/// anew is another.
+/// Objects of users have numbers from here on.
+const USERS: u32 = 16384;
+
+/// A number of an object, as it is if it is the server's.
+fn without_number(number: &mut [u8]) {
+    let is_users = <[u8; 4]>::try_from(&*number).is_ok_and(|bytes| u32::from_be_bytes(bytes) >= USERS);
+    if is_users {
+        number.copy_from_slice(b"user");
+    }
+}
+
+/// A RowDescription whose columns say that they are of a table, or of a type of a user, but not of which: the numbers of what
+/// was made anew are others.
 fn without_tables(body: &[u8]) -> Vec<u8> {
     let mut out = body.to_vec();
     let mut at = 2;
     while at < out.len() {
         let Some(name) = out[at..].iter().position(|byte| *byte == 0) else { break };
         at += name + 1;
-        let Some(table) = out.get_mut(at..at + 4) else { break };
-        let is_user = u32::from_be_bytes([table[0], table[1], table[2], table[3]]) >= 16384;
-        if is_user {
-            table.copy_from_slice(b"user");
+        for number in [at, at + 6] {
+            let Some(number) = out.get_mut(number..number + 4) else { return out };
+            without_number(number);
         }
         at += 18;
     }
+    out
+}
+
+/// A ParameterDescription that does not say which of the users' types a parameter is.
+fn without_types(body: &[u8]) -> Vec<u8> {
+    let mut out = body.to_vec();
+    out.get_mut(2..).unwrap_or_default().chunks_exact_mut(4).for_each(without_number);
     out
 }

@@ -5,10 +5,12 @@ use std::time::Duration;
 use onetrip_link::LinkSpec;
 
 use super::families::{
-    begins, commits, common, cursors, lobs, loops, portals, settings, statements, timeouts,
+    begins, commits, common, cursors, lobs, loops, meanings, portals, settings, statements, timeouts,
 };
+use super::perturb::perturb;
 use super::random::Random;
 use super::script::{Script, interleave};
+use super::smith::Smith;
 use super::step::Program;
 
 /// A kind of programs, named after what it may break.
@@ -27,6 +29,8 @@ pub(crate) enum Family {
     Timeouts,
     /// One session changes tables all the time.
     Storms,
+    /// What settings, views, roles and types make of a text.
+    Meanings,
     /// Every session is of another family.
     Mixed,
 }
@@ -46,7 +50,7 @@ pub(crate) struct Row {
 }
 
 /// Remedies that are not named in a row may remove nothing there.
-pub(crate) const FAMILIES: [Row; 11] = [
+pub(crate) const FAMILIES: [Row; 12] = [
     Row { removed_min: &[("begin", 2.0)], ..row(Family::Begins, "begins", 3, 1) },
     // Short: where a program's tables are made anew, the catalogue is read again after a second, and few last that long.
     Row { removed_min: &[("begin", 0.5), ("loops", 0.1)], ..row(Family::Loops, "loops", 4, 4) },
@@ -65,8 +69,18 @@ pub(crate) const FAMILIES: [Row; 11] = [
     Row { removed_min: &[("begin", 0.5), ("lobs", 20.0)], ..row(Family::Lobs, "lobs", 3, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Timeouts, "timeouts", 1, 1) },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Storms, "storms", 2, 1) },
+    Row {
+        removed_min: &[("begin", 0.5), ("cursors", 0.1), ("repeats", 0.1)],
+        ..row(Family::Meanings, "meanings", 6, 2)
+    },
     Row { removed_min: &[("begin", 0.5)], ..row(Family::Mixed, "mixed", 2, 1) },
 ];
+
+/// Random queries over the catalogue.
+pub(crate) const SMITH: Row = Row { removed_min: &[("begin", 0.5)], ..row(Family::Meanings, "smith", 1, 2) };
+
+/// PostgreSQL's own statements.
+pub(crate) const REGRESS: Row = Row { removed_min: &[("begin", 0.5)], ..row(Family::Mixed, "regress", 1, 1) };
 
 const fn row(family: Family, name: &'static str, weight: usize, rtt_ms: u64) -> Row {
     let (rtt, jitter) = (Duration::from_millis(rtt_ms), Duration::ZERO);
@@ -76,6 +90,29 @@ const fn row(family: Family, name: &'static str, weight: usize, rtt_ms: u64) -> 
 impl Row {
     pub(crate) fn link(&self) -> LinkSpec {
         LinkSpec { jitter: self.jitter, ..LinkSpec::with_rtt(self.rtt) }
+    }
+
+    /// The program of a seed, with what nobody expects between its steps.
+    pub(crate) fn perturbed(&self, seed: u64) -> Program {
+        perturb(&mut Random::new(seed ^ 0xd0b7_0000_0000), self.program(seed))
+    }
+
+    /// A program of random queries.
+    pub(crate) fn of_queries(&self, seed: u64, smith: &Smith) -> Program {
+        let random = &mut Random::new(seed ^ 0x5317_0000_0000);
+        let reads: Vec<String> = (0..4).map(|_| smith.query(random, true)).collect();
+        let results: Vec<String> = (0..4).map(|_| smith.query(random, false)).collect();
+        let (reads, results): (Vec<&str>, Vec<&str>) =
+            (reads.iter().map(String::as_str).collect(), results.iter().map(String::as_str).collect());
+        let sessions = random.within(1..3);
+        let scripts = (0..sessions).map(|session| {
+            let mut script = Script::new(session);
+            meanings::write_of(&mut script, random, &reads, &results);
+            script
+        });
+        let scripts: Vec<Script> = scripts.collect();
+        let program = interleave(random, scripts);
+        perturb(random, program)
     }
 
     /// The program of a seed.
@@ -115,6 +152,7 @@ pub(crate) fn script(family: Family, random: &mut Random, mut script: Script, se
         Family::Lobs => lobs::write(&mut script, random),
         Family::Commits => commits::write(&mut script, random, sessions),
         Family::Settings => settings::write(&mut script, random),
+        Family::Meanings => meanings::write(&mut script, random),
     }
     script
 }

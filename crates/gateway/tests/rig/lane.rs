@@ -10,10 +10,14 @@ use crate::common::client::{Endpoint, RawClient};
 use crate::common::messages::startup_with;
 use crate::common::transcript::{Message, Transcript};
 
+/// Longest time until a cancel request was taken.
+const CANCEL_TAKEN_WITHIN: Duration = Duration::from_secs(2);
+
 /// A connection, and what it waits for.
 #[derive(Debug)]
 pub(crate) struct Lane {
     client: RawClient,
+    endpoint: Endpoint,
     /// The server's process, as the server says it.
     pub(crate) process: i32,
     /// Messages that had come before the last step was sent.
@@ -35,7 +39,16 @@ impl Lane {
         ]));
         client.await_count(backend::READY_FOR_QUERY, 1);
         let start = client.len();
-        Self { client, process: 0, start, asked: Asked::to_be_let_in(), is_blocked: false, failed: 0 }
+        let endpoint = endpoint.clone();
+        Self {
+            client,
+            endpoint,
+            process: 0,
+            start,
+            asked: Asked::to_be_let_in(),
+            is_blocked: false,
+            failed: 0,
+        }
     }
 
     /// Sends a step.
@@ -76,9 +89,12 @@ impl Lane {
         self.failed = if has_failed { self.failed + 1 } else { 0 };
     }
 
-    /// Whom to cancel.
-    pub(crate) fn cancel_request(&self) -> Vec<u8> {
-        self.client.cancel_request()
+    /// Asks for whatever it runs to be cancelled, and waits until the request was taken: the server has sent its signal
+    /// before it hangs up.
+    pub(crate) fn cancel(&self) {
+        let mut client = RawClient::connect(&self.endpoint);
+        client.send(&self.client.cancel_request());
+        client.ends_within(CANCEL_TAKEN_WITHIN);
     }
 
     pub(crate) fn has_ended(&self) -> bool {

@@ -1,6 +1,8 @@
 //! Many programs, on a few databases at once.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
@@ -11,17 +13,22 @@ use onetrip_wire::pg::backend;
 
 use super::compare::{Masked, difference};
 use super::family::{FAMILIES, Row, of_seed};
+use super::minima::{self, Served};
+use super::perturb::RELOADS;
 use super::run::{Outcome, Place, Seen, Taken, run};
 use super::shrink::cut_down;
 use super::step::Program;
 use super::{schema, state};
 use crate::common::client::{Endpoint, RawClient};
-use crate::common::server::{RunningGateway, Server, config};
+use crate::common::server::{RunningGateway, Server, config, repository};
 
 /// Programs that run at once, each on databases of its own.
 const WORKERS: usize = 4;
 /// Of all steps, how many two direct runs may disagree on.
-const MASKED_SHARE_MAX: f64 = 0.01;
+const MASKED_SHARE_MAX: f64 = 0.005;
+
+/// Programs of a run from which on each family must have removed its least.
+const LARGE: u64 = 1000;
 
 /// How often a program is run again directly whose runs disagree on more than a tenth of its steps.
 const DIRECT_RETRIES: usize = 3;
@@ -32,7 +39,8 @@ const DIRECT_CHANCES: usize = 6;
 /// What was asked for in the environment.
 struct Wanted {
     seeds: std::ops::Range<u64>,
-    row: Option<&'static Row>,
+    /// Programs that differ until no more are tried.
+    failures_max: usize,
     remedies: Remedies,
     verify: Option<Verify>,
     /// Whether to be content with what was removed, whatever it is.
@@ -46,20 +54,35 @@ impl Wanted {
             Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text}: a number is needed")))
         };
         let seed = number("ONETRIP_SEED");
-        let from = number("ONETRIP_FROM").unwrap_or(0);
+        let from = number("ONETRIP_FROM").unwrap_or_else(slice_of_commit);
         let all = from..from + number("ONETRIP_PROGRAMS").unwrap_or(programs);
         let seeds = seed.map_or(all, |seed| seed..seed + 1);
-        let name = std::env::var("ONETRIP_FAMILY").ok();
-        let find =
-            |name: &String| FAMILIES.iter().find(|row| row.name == name).expect("ONETRIP_FAMILY is one");
+        println!(
+            "programs {seeds:?}; ONETRIP_FROM={} ONETRIP_PROGRAMS={} runs them again",
+            seeds.start,
+            seeds.end - seeds.start
+        );
+        let failures_max = number("ONETRIP_FAILURES").unwrap_or(1) as usize;
         let text = std::env::var("ONETRIP_REMEDIES").ok();
         let remedies =
             text.as_ref().map_or_else(Remedies::exact, |text| text.parse().expect("ONETRIP_REMEDIES are"));
         let verify = std::env::var("ONETRIP_VERIFY").ok();
-        let verify = verify.map(|text| text.parse().expect("ONETRIP_VERIFY is 1/n"));
+        let verify = match verify.as_deref() {
+            Some("none") => None,
+            text => Some(text.unwrap_or("1/2").parse().expect("ONETRIP_VERIFY is 1/n, or none")),
+        };
         let is_special = seed.is_some() || text.is_some();
-        Self { seeds, row: name.as_ref().map(find), remedies, verify, is_special }
+        Self { seeds, failures_max, remedies, verify, is_special }
     }
+}
+
+/// The first program of a commit: each commit runs others, and the same ones again.
+fn slice_of_commit() -> u64 {
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(repository()).output();
+    let hash = git.ok().filter(|done| done.status.success()).map(|done| done.stdout).unwrap_or_default();
+    let digits = String::from_utf8_lossy(&hash[..hash.len().min(6)]).into_owned();
+    // What is no checkout has no commit.
+    1000 * u64::from_str_radix(&digits, 16).unwrap_or(0)
 }
 
 /// Counts of one family.
@@ -98,85 +121,164 @@ impl Count {
     }
 }
 
-/// Runs programs; panics at the first that a gateway with remedies changes, and where too little was removed.
+/// Where programs come from.
+pub(crate) struct Source<'a> {
+    /// Kinds of programs; each has a gateway of its own.
+    pub(crate) rows: &'a [Row],
+    /// The kind and the program of a seed.
+    pub(crate) program: Box<dyn Fn(u64) -> (usize, Program) + Sync + 'a>,
+    /// Each run has a database of its own, made from this one; otherwise those with the rig's tables are used again.
+    pub(crate) template: Option<&'a str>,
+    /// Of all steps, how many two direct runs may disagree on.
+    pub(crate) masked_max: f64,
+    /// Whether its shapes are those of the table of minima.
+    pub(crate) has_minima: bool,
+}
+
+impl Source<'_> {
+    /// The rig's own families.
+    fn families() -> Self {
+        let program = |seed| {
+            let row = row_wanted().unwrap_or_else(|| of_seed(seed));
+            let place = FAMILIES.iter().position(|other| other.name == row.name).expect("it is one");
+            (place, row.perturbed(seed))
+        };
+        Source {
+            rows: &FAMILIES,
+            program: Box::new(program),
+            template: None,
+            masked_max: MASKED_SHARE_MAX,
+            has_minima: true,
+        }
+    }
+}
+
+/// The family that is asked for.
+fn row_wanted() -> Option<&'static Row> {
+    let name = std::env::var("ONETRIP_FAMILY").ok()?;
+    Some(FAMILIES.iter().find(|row| row.name == name).expect("ONETRIP_FAMILY is one"))
+}
+
+/// Runs programs of the rig's families.
 pub(crate) fn prove(server: &Server, programs: u64) {
+    prove_of(server, &Source::families(), programs);
+}
+
+/// Runs programs; panics at the first that a gateway with remedies changes, and where too little was removed.
+pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
     let wanted = Wanted::read(programs);
-    let gateways: Vec<RunningGateway> = FAMILIES.iter().map(|row| gateway(server, row, &wanted)).collect();
+    let traces = tempfile::tempdir().expect("a directory");
+    let gateways: Vec<RunningGateway> =
+        source.rows.iter().map(|row| gateway(server, row, &wanted, traces.path())).collect();
     let endpoints: Vec<Endpoint> = gateways.iter().map(RunningGateway::endpoint).collect();
     let next = AtomicU64::new(wanted.seeds.start);
-    let counts = Mutex::new(vec![Count::default(); FAMILIES.len()]);
-    let failure = Mutex::new(None);
-    let serializable = RwLock::new(());
+    let counts = Mutex::new(vec![Count::default(); source.rows.len()]);
+    let failures = Mutex::new(Vec::new());
+    let (serializable, reloads) = (RwLock::new(()), RwLock::new(()));
+    server.psql("postgres", &schema::create_role());
+    // Before any program changes the configuration.
+    let benches: Vec<Bench<'_>> =
+        (0..WORKERS).map(|worker| Bench::set_up(server, worker, source.template)).collect();
     thread::scope(|scope| {
-        for worker in 0..WORKERS {
-            let (next, counts, failure, serializable) = (&next, &counts, &failure, &serializable);
+        for bench in &benches {
+            let (next, counts, failures) = (&next, &counts, &failures);
+            let (serializable, reloads) = (&serializable, &reloads);
             let (endpoints, wanted) = (&endpoints, &wanted);
             scope.spawn(move || {
-                let bench = Bench::set_up(server, worker);
                 loop {
                     let seed = next.fetch_add(1, Ordering::SeqCst);
-                    let is_over = seed >= wanted.seeds.end || failure.lock().expect("no panic").is_some();
-                    if is_over {
+                    let has_failed = failures.lock().expect("no panic").len() >= wanted.failures_max;
+                    if seed >= wanted.seeds.end || has_failed {
                         break;
                     }
-                    let is_single = wanted.seeds.end - wanted.seeds.start == 1;
-                    let row = wanted.row.unwrap_or_else(|| of_seed(seed));
-                    let place = FAMILIES.iter().position(|other| other.name == row.name).expect("it is one");
-                    let program = row.program(seed);
-                    if is_single {
-                        println!("{}:\n{}", row.name, program.shown());
+                    let (place, program) = (source.program)(seed);
+                    let name = source.rows[place].name;
+                    if wanted.seeds.end - wanted.seeds.start == 1 {
+                        println!("{name}:\n{}", program.shown());
                     }
-                    let _alone = Turn::take(serializable, &program);
+                    let _alone = Turn::take(serializable, reloads, &program);
                     match bench.try_program(&program, &endpoints[place]) {
                         Ok(count) => counts.lock().expect("no panic")[place].add(count),
                         Err(found) => {
-                            let named = format!("ONETRIP_FAMILY={} ONETRIP_SEED={seed}: {found}", row.name);
-                            failure.lock().expect("no panic").get_or_insert(named);
+                            let named = format!("ONETRIP_FAMILY={name} ONETRIP_SEED={seed}: {found}");
+                            println!("DIFFERENT: {named}");
+                            failures.lock().expect("no panic").push(named);
                         }
                     }
                 }
             });
         }
     });
-    if let Some(failure) = failure.into_inner().expect("no panic") {
-        panic!("{failure}");
-    }
-    judge(gateways, &counts.into_inner().expect("no panic"), wanted.is_special);
+    let failures = failures.into_inner().expect("no panic");
+    let is_special = wanted.is_special || !failures.is_empty();
+    judge(source, gateways, &traces, &counts.into_inner().expect("no panic"), is_special);
+    assert!(failures.is_empty(), "{} programs differ:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A transaction that is deferrable waits for all serializable ones of the server, those of other databases, too.
-enum Turn<'a> {
-    Deferrable(RwLockWriteGuard<'a, ()>),
-    Serializable(RwLockReadGuard<'a, ()>),
-    Neither,
+/// What a program shares with those of other databases of its server, or does not.
+struct Turn<'a> {
+    _serializable: Share<'a>,
+    _configuration: Share<'a>,
+}
+
+enum Share<'a> {
+    Alone(RwLockWriteGuard<'a, ()>),
+    WithOthers(RwLockReadGuard<'a, ()>),
+    Nothing,
+}
+
+impl<'a> Share<'a> {
+    fn alone(lock: &'a RwLock<()>) -> Self {
+        Self::Alone(lock.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with_others(lock: &'a RwLock<()>) -> Self {
+        Self::WithOthers(lock.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl<'a> Turn<'a> {
-    fn take(lock: &'a RwLock<()>, program: &Program) -> Self {
-        let says = |word: &str| program.steps.iter().any(|step| step.shown.contains(word));
-        match () {
-            () if says("DEFERRABLE") => {
-                Self::Deferrable(lock.write().unwrap_or_else(PoisonError::into_inner))
-            }
-            () if says("SERIALIZABLE") => {
-                Self::Serializable(lock.read().unwrap_or_else(PoisonError::into_inner))
-            }
-            () => Self::Neither,
-        }
+    /// A transaction that is deferrable waits for all serializable ones of the server, those of other databases, too; and a
+    /// configuration is all sessions'.
+    fn take(serializable: &'a RwLock<()>, reloads: &'a RwLock<()>, program: &Program) -> Self {
+        let says =
+            |word: &str| program.steps.iter().any(|step| step.shown.to_ascii_uppercase().contains(word));
+        let configuration = match says(&RELOADS.to_ascii_uppercase()) {
+            true => Share::alone(reloads),
+            false => Share::with_others(reloads),
+        };
+        let serializable = match () {
+            () if says("DEFERRABLE") => Share::alone(serializable),
+            () if says("SERIALIZABLE") => Share::with_others(serializable),
+            () => Share::Nothing,
+        };
+        Self { _serializable: serializable, _configuration: configuration }
     }
 }
 
-fn gateway(server: &Server, row: &Row, wanted: &Wanted) -> RunningGateway {
+fn gateway(server: &Server, row: &Row, wanted: &Wanted, traces: &Path) -> RunningGateway {
     let config = config(server.upstream());
     let (remedies, verify) = (wanted.remedies.clone(), wanted.verify);
-    RunningGateway::start(GatewayConfig { remedies, verify, link: Some(row.link()), ..config })
+    let (link, trace) = (Some(row.link()), Some(traces.join(row.name)));
+    RunningGateway::start(GatewayConfig { remedies, verify, link, trace, ..config })
 }
 
 /// Shows what was counted, and panics if it is not enough.
-fn judge(gateways: Vec<RunningGateway>, counts: &[Count], is_special: bool) {
+fn judge(
+    source: &Source<'_>,
+    gateways: Vec<RunningGateway>,
+    traces: &tempfile::TempDir,
+    counts: &[Count],
+    is_special: bool,
+) {
     let mut short = Vec::new();
-    for ((row, gateway), count) in FAMILIES.iter().zip(gateways).zip(counts) {
+    let mut totals: BTreeMap<Remedy, u64> = BTreeMap::new();
+    let mut served = Served::default();
+    // In fewer programs one or the other may be missing by chance.
+    let is_large = !is_special && counts.iter().map(|count| count.programs).sum::<u64>() >= LARGE;
+    for ((row, gateway), count) in source.rows.iter().zip(gateways).zip(counts) {
         let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
+        served.add(&traces.path().join(row.name));
         assert_eq!(summary.differed, 0, "{}: wrong answers: {:?}", row.name, summary.differences);
         let removed: BTreeMap<Remedy, u64> = summary.removed;
         println!(
@@ -187,16 +289,30 @@ fn judge(gateways: Vec<RunningGateway>, counts: &[Count], is_special: bool) {
             let Ok(remedy) = name.parse::<Remedy>() else { continue };
             let (is, least) =
                 (removed.get(&remedy).copied().unwrap_or(0), per_program * count.programs as f64);
-            if (is as f64) < least && !is_special {
+            *totals.entry(remedy).or_default() += is;
+            if (is as f64) < least && is_large {
                 short.push(format!("{}: {name} removed {is}, and {least} is the least", row.name));
             }
         }
     }
+    let (programs, removed) =
+        (counts.iter().map(|count| count.programs).sum::<u64>(), totals.values().sum::<u64>());
+    if removed < 2 * programs && !is_special {
+        short.push(format!("{removed} trips were removed from {programs} programs"));
+    }
+    if source.has_minima {
+        let is_whole = !is_special && programs >= minima::PROGRAMS_MIN;
+        let (table, wrong) = served.table(is_whole);
+        println!("{table}");
+        // What must never be served must not be by any run.
+        short.extend(wrong);
+    }
     let (steps, masked) =
         counts.iter().fold((0, 0), |sum, count| (sum.0 + count.steps, sum.1 + count.masked));
+    println!("{masked} of {steps} steps are masked: two direct runs disagree");
     assert!(short.is_empty(), "{}", short.join("\n"));
     assert!(
-        masked as f64 <= MASKED_SHARE_MAX * steps as f64 || is_special,
+        masked as f64 <= source.masked_max * steps as f64 || is_special,
         "{masked} of {steps} steps are masked"
     );
 }
@@ -204,19 +320,22 @@ fn judge(gateways: Vec<RunningGateway>, counts: &[Count], is_special: bool) {
 /// Two databases: one that is only reached directly, one that is only reached through gateways.
 struct Bench<'a> {
     server: &'a Server,
+    template: Option<&'a str>,
     direct: String,
     through: String,
 }
 
 impl<'a> Bench<'a> {
-    fn set_up(server: &'a Server, worker: usize) -> Self {
+    fn set_up(server: &'a Server, worker: usize, template: Option<&'a str>) -> Self {
         let names = ["direct", "through"].map(|kind| format!("rig_{kind}_{worker}"));
-        for name in &names {
+        for name in names.iter().filter(|_| template.is_none()) {
             server.psql("postgres", &format!("CREATE DATABASE {name}"));
             server.psql(name, &schema::create());
         }
         let [direct, through] = names;
-        Self { server, direct, through }
+        // What is made anew for each run may have one name.
+        let through = if template.is_some() { direct.clone() } else { through };
+        Self { server, template, direct, through }
     }
 
     /// What was counted, or how the gateway differs from the server.
@@ -268,7 +387,18 @@ impl<'a> Bench<'a> {
         let direct = self.server.direct();
         let is_through = expected.is_some();
         let database = if is_through { &self.through } else { &self.direct };
+        if let Some(template) = self.template {
+            self.server.psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
+            self.server.psql("postgres", &format!("CREATE DATABASE {database} TEMPLATE {template}"));
+        }
         let seen = run(program, &Place { endpoint, direct: &direct, database }, expected);
+        if program.steps.iter().any(|step| step.shown.contains(RELOADS)) {
+            self.server.psql("postgres", "ALTER SYSTEM RESET ALL");
+            self.server.psql("postgres", "SELECT pg_reload_conf(), pg_sleep(0.1)");
+        }
+        if self.template.is_some() {
+            return seen;
+        }
         // What changes tables goes the way of the program; contents alone are no business of a gateway's.
         let (reset, by) = match program.changes_schema() {
             true => (schema::create(), endpoint),

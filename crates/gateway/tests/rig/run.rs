@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 pub(crate) use super::asked::Outcome;
 use super::lane::Lane;
 use super::state::{self, Observer, State};
-use super::step::{Patience, Program, Step, Wait};
+use super::step::{Aside, Patience, Program, Step, Wait};
 use crate::common::client::Endpoint;
 use crate::common::messages::{query, sync, terminate};
 use crate::common::transcript::Message;
@@ -82,6 +82,8 @@ impl Run {
     fn open(program: &Program, place: &Place<'_>) -> Self {
         let lane = |number| Lane::open(place.endpoint, place.database, &format!("rig_{number}"));
         let mut lanes: Vec<Lane> = (0..program.sessions).map(lane).collect();
+        // The neighbour, who does not use the gateway.
+        lanes.push(Lane::open(place.direct, place.database, &format!("rig_{}", program.sessions)));
         let mut observer = Observer::open(place.direct, place.database);
         for (number, lane) in lanes.iter_mut().enumerate() {
             lane.process = observer.process(&format!("rig_{number}"));
@@ -101,6 +103,11 @@ impl Run {
         };
         if let Some(outcome) = skipped {
             self.note(step, outcome, None);
+            return;
+        }
+        if let Some(Aside::Cancels) = step.aside {
+            lane.cancel();
+            self.note(step, Outcome::Done, None);
             return;
         }
         let before = lane.status();

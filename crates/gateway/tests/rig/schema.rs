@@ -41,6 +41,14 @@ fn place(parent: i64) -> i64 {
     PARENTS.iter().position(|id| *id == parent).unwrap_or(0) as i64
 }
 
+/// The role that may read, and not all; it is the server's.
+pub(crate) const ROLE: &str = "rig_reader";
+
+/// Makes the role, if it is not there.
+pub(crate) fn create_role() -> String {
+    format!("DO $$BEGIN CREATE ROLE {ROLE}; EXCEPTION WHEN duplicate_object THEN NULL; END$$")
+}
+
 /// Makes everything anew.
 pub(crate) fn create() -> String {
     format!("{CREATE}{}", fill())
@@ -48,7 +56,7 @@ pub(crate) fn create() -> String {
 
 /// Gives tables and sequences that were only written to their first contents.
 pub(crate) fn refill() -> String {
-    format!("TRUNCATE r, p, c, d, w, f, n, e, l, log, other.p RESTART IDENTITY; {}", fill())
+    format!("TRUNCATE r, p, c, d, w, f, n, e, l, m, log, other.p RESTART IDENTITY; {}", fill())
 }
 
 fn fill() -> String {
@@ -83,6 +91,11 @@ fn fill() -> String {
             date '2024-03-01' + id, id / 7::float8, decode(lpad(to_hex(id), 4, '0'), 'hex')
             FROM generate_series(1, {NUMBERS}) id;
         INSERT INTO e SELECT id, id * 2 FROM generate_series(1, 5) id;
+        INSERT INTO m SELECT id, (ARRAY['sad', 'ok', 'happy'])[1 + id % 3]::mood, id, (id - 31) * (id + 1),
+            timestamptz '2024-03-09 20:00:00+00' + id * interval '7 hours', date '2024-01-20' + id,
+            decode(lpad(to_hex(id), 4, '0'), 'hex'), CASE WHEN id % 4 > 0 THEN 'note ' || id END,
+            id * interval '11 hours', id / 3::float8, (ARRAY['onetrip', 'rig_reader'])[1 + id % 2]
+            FROM generate_series(1, {NUMBERS}) id;
         INSERT INTO other.p SELECT 'k' || id, id FROM generate_series(1, 3) id;
         SELECT setval('sq', 1, false);"
     )
@@ -117,4 +130,32 @@ const CREATE: &str = "
     CREATE FUNCTION zone(z text) RETURNS text LANGUAGE plpgsql AS
         'BEGIN PERFORM set_config(''TimeZone'', z, false); RETURN z; END';
     CREATE VIEW effects AS SELECT id, side(id) AS did FROM p;
+    CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+    CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+    CREATE TABLE m (id int PRIMARY KEY, mood mood NOT NULL, pos positive NOT NULL, v int NOT NULL,
+        at timestamptz NOT NULL, day date NOT NULL, b bytea NOT NULL, note text, span interval NOT NULL,
+        x float8 NOT NULL, owner name NOT NULL);
+    CREATE VIEW zoned AS SELECT id, to_char(at, 'HH24:MI') AS s FROM m;
+    CREATE VIEW told AS SELECT id, at::text AS a, span::text AS s, b::text AS b, x::text AS x FROM m;
+    CREATE VIEW mine AS SELECT id, note FROM m WHERE owner = current_user;
+    CREATE VIEW risky AS SELECT id, 100 / v AS q FROM m;
+    CREATE VIEW flat AS SELECT id, v FROM m;
+    CREATE VIEW late AS SELECT id, at FROM m WHERE at > day + 30;
+    CREATE FUNCTION imm(i int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT i + 1';
+    CREATE FUNCTION stab(i int) RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM m WHERE id < i';
+    CREATE FUNCTION vol(i int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT v FROM m WHERE id = i';
+    CREATE FUNCTION shifty(i int) RETURNS int LANGUAGE plpgsql STABLE AS
+        'BEGIN PERFORM set_config(''DateStyle'', ''SQL, DMY'', false); RETURN i; END';
+    CREATE FUNCTION shouts() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN RAISE NOTICE ''% of %'', TG_OP, TG_TABLE_NAME; PERFORM set_config(''TimeZone'', ''Asia/Tokyo'', true); RETURN NEW; END';
+    CREATE TRIGGER shout BEFORE UPDATE ON m FOR EACH ROW WHEN (NEW.v = -7) EXECUTE FUNCTION shouts();
+    CREATE TABLE other.e (id int PRIMARY KEY, v int NOT NULL);
+    CREATE TABLE secret (id int PRIMARY KEY, owner name NOT NULL);
+    INSERT INTO secret SELECT id, (ARRAY['onetrip', 'rig_reader'])[1 + id % 2] FROM generate_series(1, 20) id;
+    ALTER TABLE secret ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY own ON secret USING (owner = current_user);
+    GRANT USAGE ON SCHEMA public, other TO rig_reader;
+    GRANT SELECT, UPDATE, INSERT ON ALL TABLES IN SCHEMA public TO rig_reader;
+    GRANT SELECT ON other.p TO rig_reader;
+    REVOKE ALL ON d FROM rig_reader;
 ";

@@ -300,6 +300,7 @@ impl Simulation {
         match aside {
             Aside::Configures(name, value) => self.server.configure(name, value),
             Aside::Refuses(beginning) => self.server.refuse_rollback_to(beginning),
+            Aside::Cancels => {}
         }
         self.note(step, Outcome::Done, None);
         // Sessions are told of their configuration with the end of the next thing that their server does.

@@ -21,6 +21,13 @@ const BEGINS: [&str; 14] = [
     "BEGIN WORK READ ONLY,,DEFERRABLE",
 ];
 
+/// Texts that begin, or end a savepoint, and are answered early.
+pub(crate) const SHAPES: [&str; 6] =
+    ["BEGIN", "begin;", "START TRANSACTION", "BEGIN READ ONLY", "SAVEPOINT s1", "RELEASE s1"];
+
+/// Those that wait for the server.
+pub(crate) const NEVER: [&str; 0] = [];
+
 const ENDS: [&str; 6] = ["COMMIT", "ROLLBACK", "END", "COMMIT AND CHAIN", "ABORT", "ROLLBACK AND CHAIN"];
 
 /// Statements that wait for no other session: each writes rows of its own.

@@ -5,7 +5,7 @@ use super::super::script::Script;
 use super::common::{USUAL, begin, interruption, writer};
 
 /// What is read, plainly and otherwise.
-const QUERIES: [&str; 14] = [
+pub(crate) const QUERIES: [&str; 14] = [
     "SELECT id, v FROM n ORDER BY id",
     "SELECT id, v FROM n ORDER BY id",
     "SELECT id, t FROM n WHERE v > 50",
@@ -21,6 +21,10 @@ const QUERIES: [&str; 14] = [
     "SELECT id, calm(id) FROM n ORDER BY id",
     "SELECT generate_series(1, 25)",
 ];
+
+/// Those of them that may not be read ahead.
+pub(crate) const NEVER: [&str; 2] =
+    ["SELECT side(id) FROM n WHERE id <= 25", "SELECT nextval('sq'), id FROM n"];
 
 const DECLARES: [&str; 9] = [
     "DECLARE @ CURSOR FOR",

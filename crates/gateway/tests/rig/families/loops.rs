@@ -45,6 +45,20 @@ const BODIES: [Body; 16] = [
     Body::Failing,
 ];
 
+/// Bodies of loops, and what they must not be.
+pub(crate) const SHAPES: [&str; 7] = [
+    "SELECT id, val FROM c WHERE pid = $1 ORDER BY id",
+    "SELECT note FROM d WHERE pid = $1 ORDER BY note",
+    "SELECT val, amount, pid FROM c WHERE id = $1",
+    "SELECT name FROM p WHERE id = $1",
+    "SELECT name FROM p WHERE id >= $1 AND grp = $2 ORDER BY id LIMIT 2",
+    "SELECT side($1)",
+    "SELECT did FROM effects WHERE id = $1",
+];
+
+/// Those that may not be run unasked.
+pub(crate) const NEVER: [&str; 2] = ["SELECT side($1)", "SELECT did FROM effects WHERE id = $1"];
+
 /// A few transactions with loops; one session in three writes instead.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
     if script.session() > 0 && random.one_in(2) {

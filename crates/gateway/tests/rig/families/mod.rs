@@ -6,6 +6,7 @@ pub(crate) mod common;
 pub(crate) mod cursors;
 pub(crate) mod lobs;
 pub(crate) mod loops;
+pub(crate) mod meanings;
 pub(crate) mod portals;
 pub(crate) mod settings;
 pub(crate) mod statements;

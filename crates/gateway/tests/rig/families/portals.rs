@@ -7,7 +7,7 @@ use super::common::{USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// What is read, plainly and otherwise.
-const QUERIES: [&str; 20] = [
+pub(crate) const QUERIES: [&str; 20] = [
     "SELECT id, v FROM n ORDER BY id",
     "SELECT id, v, t FROM n WHERE id > 5 ORDER BY id",
     "SELECT id, name FROM p ORDER BY id",
@@ -29,6 +29,10 @@ const QUERIES: [&str; 20] = [
     "UPDATE n SET v = v + 1 WHERE id < 15 RETURNING id, v",
     "SELECT c::text, ref::regclass FROM c CROSS JOIN (SELECT 1259 AS ref) x ORDER BY id",
 ];
+
+/// Those of them that may not be read ahead.
+pub(crate) const NEVER: [&str; 2] =
+    ["SELECT side(id) FROM n WHERE id <= 20", "SELECT nextval('sq'), id FROM n"];
 
 /// What each of a program's fetches asks for, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

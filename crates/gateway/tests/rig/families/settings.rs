@@ -6,7 +6,7 @@ use super::super::script::{Manner, Script, Statement, Value};
 use super::common::{USUAL, begin, interruption, writer};
 
 /// What comes again and again.
-const SETTINGS: [&str; 20] = [
+pub(crate) const SETTINGS: [&str; 20] = [
     "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
     "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
     "DISCARD ALL",
@@ -28,6 +28,9 @@ const SETTINGS: [&str; 20] = [
     "SET work_mem = '1kB'",
     "SET jit = off",
 ];
+
+/// Those of them that wait for the server.
+pub(crate) const NEVER: [&str; 0] = [];
 
 /// What shows a setting, or changes one where it is not looked for.
 const BETWEEN: [&str; 13] = [

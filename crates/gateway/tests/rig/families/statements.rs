@@ -7,7 +7,7 @@ use super::common::{USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// What is prepared; the same texts again and again, so that they are known.
-const TEXTS: [&str; 18] = [
+pub(crate) const TEXTS: [&str; 18] = [
     "SELECT id, name FROM p WHERE id = $1",
     "SELECT id, name FROM p WHERE id = $1",
     "SELECT * FROM e WHERE id = $1",
@@ -27,6 +27,9 @@ const TEXTS: [&str; 18] = [
     "BEGIN",
     "SELECT id FROM p; SELECT $1",
 ];
+
+/// Those of them that the server has to prepare.
+pub(crate) const NEVER: [&str; 1] = ["SELEKT $1"];
 
 /// What changes the answers of statements that were prepared before.
 const CHANGES: [&str; 7] = [

@@ -1,0 +1,119 @@
+//! Which shapes of statements were answered by which remedy: a shape that is generated and never served has tested
+//! nothing, and one that must not be served and was is a hole.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use onetrip_ledger::trace::{Records, decode_block};
+use onetrip_ledger::{Record, Remedy, TraceError, TraceReader};
+use onetrip_sql::Lifter;
+
+use super::families::{begins, cursors, loops, meanings, portals, settings, statements};
+
+/// Programs from which on each shape must have been served; fewer may leave one out by chance.
+pub(crate) const PROGRAMS_MIN: u64 = 2500;
+
+/// What was answered by each remedy, by template: a FETCH or Execute of a cursor counts for what it reads.
+#[derive(Debug, Default)]
+pub(crate) struct Served(BTreeMap<Remedy, BTreeMap<String, u64>>);
+
+impl Served {
+    /// Adds what a trace tells.
+    pub(crate) fn add(&mut self, path: &Path) {
+        let mut reader = TraceReader::open(path).expect("the gateway has written it");
+        let mut records = Records::default();
+        let mut streams: HashMap<u32, Stream> = HashMap::new();
+        while let Some(block) = reader.next_block().expect("it can be read") {
+            let stream = streams.entry(block.stream).or_default();
+            let each = |record: Record<'_>| -> Result<(), TraceError> {
+                self.record(stream, record);
+                Ok(())
+            };
+            decode_block(&mut records, block.stream, block.payload, each).expect("its records are whole");
+        }
+    }
+
+    fn record(&mut self, stream: &mut Stream, record: Record<'_>) {
+        match record {
+            Record::Template { id, text } => {
+                stream.templates.insert(id, String::from_utf8_lossy(text).into_owned());
+            }
+            Record::Exchange(exchange) => {
+                let texts = exchange.statements.iter().filter_map(|one| stream.templates.get(&one.template));
+                let texts: Vec<String> = texts.cloned().collect();
+                for text in &texts {
+                    if let Some((name, query)) = declared(text) {
+                        stream.cursors.insert(name, query);
+                    }
+                }
+                let Some(remedy) = exchange.remedy else { return };
+                let served = self.0.entry(remedy).or_default();
+                for text in texts {
+                    let query = fetched(&text).and_then(|name| stream.cursors.get(name)).cloned();
+                    *served.entry(query.unwrap_or(text)).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&self, remedy: Remedy, template: &str) -> u64 {
+        self.0.get(&remedy).and_then(|served| served.get(template)).copied().unwrap_or(0)
+    }
+
+    /// The table, and what is wrong with it.
+    pub(crate) fn table(&self, is_whole: bool) -> (String, Vec<String>) {
+        let (mut table, mut wrong) = (String::new(), Vec::new());
+        let mut lifter = Lifter::new();
+        for (remedy, texts, never) in shapes() {
+            let never: BTreeSet<&str> = never.iter().copied().collect();
+            let texts: BTreeSet<&str> = texts.into_iter().collect();
+            for text in texts {
+                let template =
+                    String::from_utf8_lossy(lifter.lift(text.as_bytes(), true).template()).into_owned();
+                let (count, is_never) = (self.count(remedy, &template), never.contains(text));
+                let note = if is_never { " (never)" } else { "" };
+                table.push_str(&format!("{:<10} {count:>7}{note} {template}\n", remedy.to_string()));
+                match (is_never, count) {
+                    (true, 1..) => wrong.push(format!("{remedy} has served {count}: {template}")),
+                    (false, 0) if is_whole => wrong.push(format!("{remedy} has never served: {template}")),
+                    _ => {}
+                }
+            }
+        }
+        (table, wrong)
+    }
+}
+
+/// What is known of one session.
+#[derive(Debug, Default)]
+struct Stream {
+    templates: HashMap<u32, String>,
+    /// Queries of cursors of SQL, by name.
+    cursors: HashMap<String, String>,
+}
+
+fn declared(text: &str) -> Option<(String, String)> {
+    let rest = text.strip_prefix("DECLARE ")?;
+    let (name, _) = rest.split_once(' ')?;
+    let (_, query) = rest.split_once(" FOR ")?;
+    Some((name.to_owned(), query.to_owned()))
+}
+
+fn fetched(text: &str) -> Option<&str> {
+    text.strip_prefix("FETCH ")?.rsplit(' ').next()
+}
+
+/// Shapes that are generated, by remedy; and those of them that it must leave alone.
+fn shapes() -> Vec<(Remedy, Vec<&'static str>, Vec<&'static str>)> {
+    let results = [&cursors::QUERIES[..], &portals::QUERIES, &meanings::RESULTS].concat();
+    let results_never = [&cursors::NEVER[..], &portals::NEVER, &meanings::RESULTS_NEVER].concat();
+    vec![
+        (Remedy::Begin, begins::SHAPES.to_vec(), begins::NEVER.to_vec()),
+        (Remedy::Loops, loops::SHAPES.to_vec(), loops::NEVER.to_vec()),
+        (Remedy::Repeats, meanings::READS.to_vec(), meanings::READS_NEVER.to_vec()),
+        (Remedy::Statements, statements::TEXTS.to_vec(), statements::NEVER.to_vec()),
+        (Remedy::Cursors, results, results_never),
+        (Remedy::Chatter, settings::SETTINGS.to_vec(), settings::NEVER.to_vec()),
+    ]
+}
