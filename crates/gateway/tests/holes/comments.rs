@@ -3,7 +3,6 @@
 use super::harmless::{run_named, serves_loop};
 use super::messages::{INT4, parse_typed};
 use super::stage::{Hole, Session, Stage};
-use crate::common::messages::*;
 
 const KEYS: &str = "SELECT id FROM keys ORDER BY id";
 
