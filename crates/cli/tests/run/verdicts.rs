@@ -227,6 +227,25 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
+/// Waits until it comes true, however busy the machine is.
+#[track_caller]
+fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_true() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Whether the server is busy with a statement of which this is a part.
+fn is_running(part: &str) -> bool {
+    let question = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%{part}%' AND pid <> pg_backend_pid()"
+    );
+    let done = psql(Command::new("psql"), SERVER.0).args(["-qAtc", &question]).output().unwrap();
+    text(&done.stdout).trim().parse::<u32>().is_ok_and(|count| count > 0)
+}
+
 #[test]
 fn a_hangup_changes_nothing_and_a_stop_lets_statements_end() {
     let (child, port, _lines) = gateway(&["--drain", "20s"]);
@@ -237,8 +256,8 @@ fn a_hangup_changes_nothing_and_a_stop_lets_statements_end() {
     };
     signal(&child, "HUP");
     assert!(client("SELECT 1").wait_with_output().unwrap().status.success());
-    let slow = client("SELECT pg_sleep(1.5), 'answered'");
-    std::thread::sleep(Duration::from_millis(700));
+    let slow = client("SELECT pg_sleep(2.25), 'answered'");
+    wait_until("the statement runs", || is_running("pg_sleep(2.25)"));
     signal(&child, "TERM");
     let answer = slow.wait_with_output().unwrap();
     assert_eq!(text(&answer.stdout), "|answered\n", "{}", text(&answer.stderr));
@@ -251,11 +270,13 @@ fn a_hangup_changes_nothing_and_a_stop_lets_statements_end() {
 fn a_second_signal_ends_at_once_and_who_waits_is_told_why() {
     let (child, port, _lines) = gateway(&["--drain", "600s"]);
     let mut client = psql(Command::new("psql"), port.parse().unwrap());
-    client.args(["-qAtc", "SELECT pg_sleep(600)"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    client.args(["-qAtc", "SELECT pg_sleep(600.25)"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let client = client.spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    wait_until("the statement runs", || is_running("pg_sleep(600.25)"));
     signal(&child, "TERM");
-    std::thread::sleep(Duration::from_millis(700));
+    // Two signals that come before the first is heeded are one.
+    let address = format!("127.0.0.1:{port}");
+    wait_until("nobody is let in", || std::net::TcpStream::connect(&address).is_err());
     signal(&child, "TERM");
     let told = client.wait_with_output().unwrap();
     assert!(
