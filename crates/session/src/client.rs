@@ -208,6 +208,7 @@ impl Session {
             && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
+        self.prepares_beside_cursors(name, &text);
         match parse {
             None => text.effect = Effect::MayDefine, // a text that is not whole
             Some(parse) if parse.parameter_oids().all(is_harmless_parameter_type) => {}

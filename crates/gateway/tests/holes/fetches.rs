@@ -155,6 +155,71 @@ fn a_cursor_that_is_ahead_is_found_by_whatever_comes_next() {
     Hole { name: "touched", setup: SETUP, programs: &programs }.assert_shut();
 }
 
+#[test]
+fn what_execute_of_sql_runs_finds_the_place_of_its_cursor() {
+    const UPDATE: &str = "UPDATE fetched SET id = -id WHERE CURRENT OF c RETURNING id";
+    fn prepared(program: &mut Session<'_>, text: &str) {
+        program.exchange("Parse", &[parse("by_name", text), sync()].concat());
+    }
+    let ahead = |text: &'static str| {
+        move |stage: &Stage| {
+            let mut program = stage.session("program");
+            reads_ahead(&mut program, SELECT);
+            program.says_all(&["BEGIN", &format!("DECLARE c CURSOR FOR {SELECT}"), FETCH, FETCH]);
+            stage.thinks();
+            prepared(&mut program, text);
+            program.says_all(&["EXECUTE by_name", FETCH, "FETCH RELATIVE 0 FROM c", "ROLLBACK"]);
+        }
+    };
+    let before = |text: &'static str| {
+        move |stage: &Stage| {
+            let mut program = stage.session("program");
+            reads_ahead(&mut program, SELECT);
+            program.says_all(&["BEGIN", &format!("DECLARE c CURSOR FOR {SELECT}")]);
+            prepared(&mut program, text);
+            for _ in 0..3 {
+                program.says(FETCH);
+                stage.thinks();
+            }
+            program.says_all(&["EXECUTE by_name", FETCH, "FETCH RELATIVE 0 FROM c", "ROLLBACK"]);
+        }
+    };
+    let programs: [Program<'_>; 4] = [
+        ("UPDATE prepared before", &before(UPDATE)),
+        ("UPDATE prepared behind", &ahead(UPDATE)),
+        ("FETCH prepared before", &before("FETCH 5 FROM c")),
+        ("FETCH prepared behind", &ahead("FETCH 5 FROM c")),
+    ];
+    Hole { name: "executed", setup: SETUP, programs: &programs }.assert_shut();
+}
+
+#[test]
+fn rows_that_execute_has_read_of_a_cursor_of_sql_count() {
+    let then = |last: &'static str| {
+        move |stage: &Stage| {
+            let mut program = stage.session("program");
+            reads_ahead(&mut program, SELECT);
+            program.says_all(&["BEGIN", &format!("DECLARE c CURSOR FOR {SELECT}")]);
+            program.exchange("Execute", &[execute("c", 3), sync()].concat());
+            for _ in 0..3 {
+                program.says(FETCH);
+                stage.thinks();
+            }
+            match last {
+                "" => drop(program.exchange("Execute", &[execute("c", 1), sync()].concat())),
+                last => drop(program.says(last)),
+            }
+            program.says_all(&[FETCH, "ROLLBACK"]);
+        }
+    };
+    let programs: [Program<'_>; 3] = [
+        ("Execute again", &then("")),
+        ("FETCH RELATIVE 0", &then("FETCH RELATIVE 0 FROM c")),
+        ("CURRENT OF", &then("UPDATE fetched SET id = -id WHERE CURRENT OF c RETURNING id")),
+    ];
+    Hole { name: "counted", setup: SETUP, programs: &programs }.assert_shut();
+}
+
 /// lo_open and loread, by their numbers.
 const LO_OPEN: u32 = 952;
 const LOREAD: u32 = 954;

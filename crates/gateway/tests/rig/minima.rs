@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use onetrip_ledger::trace::{Records, decode_block};
-use onetrip_ledger::{Record, Remedy, TraceError, TraceReader};
+use onetrip_ledger::{Outcome, Record, Remedy, Statement, TraceError, TraceReader};
 use onetrip_sql::Lifter;
 
 use super::families::{begins, cursors, loops, meanings, portals, settings, statements};
@@ -39,13 +39,11 @@ impl Served {
                 stream.templates.insert(id, String::from_utf8_lossy(text).into_owned());
             }
             Record::Exchange(exchange) => {
-                let texts = exchange.statements.iter().filter_map(|one| stream.templates.get(&one.template));
-                let texts: Vec<String> = texts.cloned().collect();
-                for text in &texts {
-                    if let Some((name, query)) = declared(text) {
-                        stream.cursors.insert(name, query);
-                    }
-                }
+                let text = |one: &Statement| stream.templates.get(&one.template).cloned();
+                let made = exchange.statements.iter().filter(|one| one.outcome == Outcome::Done);
+                let made: Vec<_> = made.filter_map(text).filter_map(|text| declared(&text)).collect();
+                let texts: Vec<String> = exchange.statements.iter().filter_map(text).collect();
+                stream.cursors.extend(made);
                 let Some(remedy) = exchange.remedy else { return };
                 let served = self.0.entry(remedy).or_default();
                 for text in texts {

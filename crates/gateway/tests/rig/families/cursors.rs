@@ -23,8 +23,15 @@ pub(crate) const QUERIES: [&str; 14] = [
 ];
 
 /// Those of them that may not be read ahead.
-pub(crate) const NEVER: [&str; 2] =
-    ["SELECT side(id) FROM n WHERE id <= 25", "SELECT nextval('sq'), id FROM n"];
+pub(crate) const NEVER: [&str; 7] = [
+    "SELECT id, look(id) FROM n ORDER BY id",
+    "SELECT side(id) FROM n WHERE id <= 25",
+    "SELECT id, 100 / (25 - id) FROM n",
+    "SELECT id, v FROM n FOR UPDATE",
+    "SELECT nextval('sq'), id FROM n",
+    "SELECT id, calm(id) FROM n ORDER BY id",
+    "SELECT generate_series(1, 25)",
+];
 
 const DECLARES: [&str; 9] = [
     "DECLARE @ CURSOR FOR",

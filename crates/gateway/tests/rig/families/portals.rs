@@ -31,8 +31,23 @@ pub(crate) const QUERIES: [&str; 20] = [
 ];
 
 /// Those of them that may not be read ahead.
-pub(crate) const NEVER: [&str; 2] =
-    ["SELECT side(id) FROM n WHERE id <= 20", "SELECT nextval('sq'), id FROM n"];
+pub(crate) const NEVER: [&str; 14] = [
+    "SELECT id, look(id) FROM n ORDER BY id",
+    "SELECT id, calm(id) FROM n ORDER BY id",
+    "SELECT side(id) FROM n WHERE id <= 20",
+    "SELECT id, noisy(id) FROM n WHERE id <= 12",
+    "SELECT id, 100 / (25 - id) FROM n",
+    "SELECT id, 100 / (25 - id) FROM n ORDER BY id",
+    "SELECT id, v FROM n ORDER BY id FOR UPDATE",
+    "SELECT nextval('sq'), id FROM n",
+    "SELECT id, current_setting('DateStyle') FROM n ORDER BY id",
+    "SELECT id, current_user FROM n ORDER BY id",
+    "SELECT generate_series(1, 30)",
+    // Its first piece is all of it.
+    "SELECT id FROM n WHERE false",
+    "UPDATE n SET v = v + 1 WHERE id < 15 RETURNING id, v",
+    "SELECT c::text, ref::regclass FROM c CROSS JOIN (SELECT 1259 AS ref) x ORDER BY id",
+];
 
 /// What each of a program's fetches asks for, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

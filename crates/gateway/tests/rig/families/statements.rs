@@ -29,7 +29,12 @@ pub(crate) const TEXTS: [&str; 18] = [
 ];
 
 /// Those of them that the server has to prepare.
-pub(crate) const NEVER: [&str; 1] = ["SELEKT $1"];
+pub(crate) const NEVER: [&str; 4] = [
+    "SELEKT $1",
+    "SELECT no_such_column FROM p WHERE id = $1",
+    "SELECT id FROM nowhere WHERE id = $1",
+    "SELECT id FROM p; SELECT $1",
+];
 
 /// What changes the answers of statements that were prepared before.
 const CHANGES: [&str; 7] = [

@@ -4,7 +4,7 @@
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::purity::SessionQuestion;
 use onetrip_sql::{Lifted, StatementKind};
-use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, frontend};
+use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend};
 
 use super::{Kind, Native, sql};
 use crate::remedies::facts::Verdict;
@@ -110,6 +110,15 @@ impl Session {
         text.effect
     }
 
+    /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made.
+    pub(crate) fn prepares_beside_cursors(&mut self, name: &[u8], text: &Text) {
+        let depends = matches!(
+            text.cursor.as_deref(),
+            Some(CursorUse::Fetches(..) | CursorUse::Moves(_) | CursorUse::MovesAny)
+        );
+        self.cursors.is_off |= depends && !name.is_empty() && Rule::Place.is_kept();
+    }
+
     /// What FETCH and CLOSE of this cursor do, if that is known: they run its query, which does nothing but read or is not
     /// proven to (a function of it may write, or open a large object).
     fn effect_of_cursor(&mut self, now: Moment, name: &[u8]) -> Option<Effect> {
@@ -205,6 +214,7 @@ impl Session {
         let names = match header.tag {
             frontend::EXECUTE => self.names_in_execute(body),
             frontend::QUERY => self.names_in_query(body),
+            frontend::PARSE => self.names_in_parse(body),
             _ => return Ok(Place::Good),
         };
         // What is under way may fail, and the transaction with it.
@@ -256,6 +266,16 @@ impl Session {
         portal
             .and_then(|portal| portal.text.cursor.as_ref())
             .map_or_else(Vec::new, |used| self.named_by(used, true))
+    }
+
+    /// EXECUTE of SQL may run what is prepared with a name, and does not name the cursor.
+    fn names_in_parse(&mut self, body: &[u8]) -> Vec<Box<[u8]>> {
+        let Some(parse) = Parse::decode(body).ok().filter(|parse| !parse.statement.is_empty()) else {
+            return Vec::new();
+        };
+        let lifted = self.lifter.lift(parse.text, self.standard_strings);
+        let Some((used, _)) = cursor_use(&lifted, parse.text) else { return Vec::new() };
+        self.named_by(&used, true)
     }
 
     fn names_in_query(&mut self, body: &[u8]) -> Vec<Box<[u8]>> {

@@ -311,6 +311,8 @@ impl Session {
                 reader.pieces += 1;
                 self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: 0 });
             }
+            // What an Execute reads of a cursor of SQL is not counted: where it stands is not known from then on.
+            reader.is_barred |= Rule::Place.is_kept() && matches!(reader.kind, Kind::Cursor { .. });
             return;
         }
         // The unnamed portal may be what another remedy believes it to be.
