@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::client::{Endpoint, PATIENCE, RawClient};
+use common::client::{PATIENCE, RawClient};
 use common::messages::*;
 use common::process;
 use common::server::{RunningGateway, Server, config, conninfo, endpoint_of};

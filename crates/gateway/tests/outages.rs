@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::client::{Endpoint, PATIENCE, RawClient};
+use common::client::{PATIENCE, RawClient};
 use common::messages::*;
 use common::server::{RunningGateway, Server, config, endpoint_of};
 use common::stub::Stub;
