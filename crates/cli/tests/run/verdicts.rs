@@ -230,7 +230,7 @@ fn signal(child: &Child, name: &str) {
 /// Waits until it comes true, however busy the machine is.
 #[track_caller]
 fn wait_until(what: &str, is_true: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while !is_true() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::sleep(Duration::from_millis(50));
