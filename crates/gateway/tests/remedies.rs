@@ -23,9 +23,9 @@ use rig::smith::Smith;
 use rig::step::Program;
 
 /// Programs of the short form.
-const PROGRAMS: u64 = 90;
+const PROGRAMS: u64 = 70;
 /// The same of random queries.
-const QUERIES: u64 = 12;
+const QUERIES: u64 = 8;
 
 fn stop(gateway: RunningGateway) -> onetrip_ledger::Summary {
     gateway.stop().analyzer.finish(&Mutes::default()).summary

@@ -184,7 +184,18 @@ fn what_execute_of_sql_runs_finds_the_place_of_its_cursor() {
             program.says_all(&["EXECUTE by_name", FETCH, "FETCH RELATIVE 0 FROM c", "ROLLBACK"]);
         }
     };
-    let programs: [Program<'_>; 4] = [
+    let another = |stage: &Stage| {
+        let mut program = stage.session("program");
+        reads_ahead(&mut program, SELECT);
+        program.says_all(&["BEGIN", &format!("DECLARE c CURSOR FOR {SELECT}"), FETCH, FETCH]);
+        stage.thinks();
+        let texts = ["CLOSE c", "DECLARE c CURSOR FOR SELECT id + 1000 FROM fetched"];
+        let both = [parse("closes", texts[0]), parse("declares", texts[1]), sync()].concat();
+        program.exchange("Parse", &both);
+        program.says_all(&["EXECUTE closes", "EXECUTE declares", FETCH, FETCH, "ROLLBACK"]);
+    };
+    let programs: [Program<'_>; 5] = [
+        ("another of that name", &another),
         ("UPDATE prepared before", &before(UPDATE)),
         ("UPDATE prepared behind", &ahead(UPDATE)),
         ("FETCH prepared before", &before("FETCH 5 FROM c")),

@@ -91,11 +91,14 @@ struct Stream {
     cursors: HashMap<String, String>,
 }
 
+/// Name and query of a cursor. One WITH HOLD is stored when its transaction ends, so that it may be read ahead whatever its
+/// query computes: it counts for no shape.
 fn declared(text: &str) -> Option<(String, String)> {
     let rest = text.strip_prefix("DECLARE ")?;
     let (name, _) = rest.split_once(' ')?;
-    let (_, query) = rest.split_once(" FOR ")?;
-    Some((name.to_owned(), query.to_owned()))
+    let (how, query) = rest.split_once(" FOR ")?;
+    let query = if how.contains("WITH HOLD") { format!("held: {query}") } else { query.to_owned() };
+    Some((name.to_owned(), query))
 }
 
 fn fetched(text: &str) -> Option<&str> {

@@ -112,11 +112,7 @@ impl Session {
 
     /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made.
     pub(crate) fn prepares_beside_cursors(&mut self, name: &[u8], text: &Text) {
-        let depends = matches!(
-            text.cursor.as_deref(),
-            Some(CursorUse::Fetches(..) | CursorUse::Moves(_) | CursorUse::MovesAny)
-        );
-        self.cursors.is_off |= depends && !name.is_empty() && Rule::Place.is_kept();
+        self.cursors.is_off |= text.cursor.is_some() && !name.is_empty() && Rule::Place.is_kept();
     }
 
     /// What FETCH and CLOSE of this cursor do, if that is known: they run its query, which does nothing but read or is not
@@ -275,6 +271,11 @@ impl Session {
         };
         let lifted = self.lifter.lift(parse.text, self.standard_strings);
         let Some((used, _)) = cursor_use(&lifted, parse.text) else { return Vec::new() };
+        let used = match used {
+            // Another one may have the name when it is asked for.
+            CursorUse::Closes(name) | CursorUse::Declares { name, .. } => CursorUse::Fetches(name, 1),
+            used => used,
+        };
         self.named_by(&used, true)
     }
 
