@@ -89,11 +89,16 @@ impl Lane {
         self.failed = if has_failed { self.failed + 1 } else { 0 };
     }
 
+    /// Whom to cancel.
+    pub(crate) fn cancel_request(&self) -> Vec<u8> {
+        self.client.cancel_request()
+    }
+
     /// Asks for whatever it runs to be cancelled, and waits until the request was taken: the server has sent its signal
     /// before it hangs up.
     pub(crate) fn cancel(&self) {
         let mut client = RawClient::connect(&self.endpoint);
-        client.send(&self.client.cancel_request());
+        client.send(&self.cancel_request());
         client.ends_within(CANCEL_TAKEN_WITHIN);
     }
 
