@@ -46,12 +46,14 @@ pub(crate) const ROLE: &str = "rig_reader";
 
 /// Makes the role, if it is not there.
 pub(crate) fn create_role() -> String {
-    format!("DO $$BEGIN CREATE ROLE {ROLE}; EXCEPTION WHEN duplicate_object THEN NULL; END$$")
+    format!(
+        "DO $$BEGIN CREATE ROLE {ROLE}; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END$$"
+    )
 }
 
 /// Makes everything anew.
 pub(crate) fn create() -> String {
-    format!("{CREATE}{}", fill())
+    format!("{};{CREATE}{}", create_role(), fill())
 }
 
 /// Gives tables and sequences that were only written to their first contents.
