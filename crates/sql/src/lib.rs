@@ -43,7 +43,7 @@ mod words;
 
 pub use facts::{Facts, FetchCount, FetchDirection, Name, PARTS_MAX, SettingValue};
 pub use kind::StatementKind;
-pub use lifter::{COMMENTS_MAX, LITERALS_MAX, Lifted, Lifter, Parameter};
+pub use lifter::{COMMENTS_MAX, LITERALS_MAX, Lifted, Lifter, Parameter, is_idle_comment};
 pub use literal::{Literal, LiteralKind};
 pub use shape::{EqualityKey, Shape};
 pub use template::{CUT_MARK, Span, TEMPLATE_BYTES_MAX};

@@ -99,6 +99,12 @@ impl Lifter {
     }
 }
 
+/// Whether a server can make nothing of the inside of a comment: it is no hint for a planner (`/*+ … */`), and is ASCII, for
+/// a server checks encodings everywhere.
+pub fn is_idle_comment(body: &[u8]) -> bool {
+    body.is_ascii() && !body.starts_with(b"+")
+}
+
 /// What [`Lifter::lift`] found in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifted<'a> {
@@ -172,16 +178,14 @@ impl<'a> Lifted<'a> {
     }
 
     /// Where the insides of the text's comments are, if a server can make nothing of them: two texts that are equal but for
-    /// these mean the same. Empty where a comment may be a hint for a planner (`/*+ … */`), is not closed, is not ASCII (a
-    /// server checks encodings everywhere), or is one of [`COMMENTS_MAX`] or more.
+    /// these mean the same. Empty where a comment is not idle ([`is_idle_comment`]), is not closed, or is one of
+    /// [`COMMENTS_MAX`] or more.
     pub fn idle_comments(&self) -> impl ExactSizeIterator<Item = Range<usize>> + use<'a> {
         let (text, comments) = (self.text, &self.lifter.comments);
         let is_idle = |comment: &Span| {
             let (before, behind) = (&text[..comment.start as usize], &text[comment.end as usize..]);
             let body = comment.of(text);
-            (before.ends_with(b"--") || behind.starts_with(b"*/"))
-                && body.is_ascii()
-                && !body.starts_with(b"+")
+            (before.ends_with(b"--") || behind.starts_with(b"*/")) && is_idle_comment(body)
         };
         let are_idle = comments.len() < COMMENTS_MAX && comments.iter().all(is_idle);
         let idle = if are_idle { &comments[..] } else { &[] };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use memchr::{memchr2_iter, memmem};
-use onetrip_sql::StatementKind;
+use onetrip_sql::{StatementKind, is_idle_comment};
 
 use super::Rule;
 
@@ -194,16 +194,14 @@ fn is_comment(text: &[u8]) -> bool {
     text.starts_with(b"--") || text.starts_with(b"/*")
 }
 
-/// Where the comment ends that `text` begins with: one that is closed, nests none, is ASCII (a server checks encodings
-/// everywhere) and no hint for a planner.
+/// Where the comment ends that `text` begins with: one that is closed, nests none, and is idle.
 fn comment_end(text: &[u8]) -> Option<usize> {
     let end = match text.starts_with(b"--") {
         true => text.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(text.len()),
         false => memmem::find(text.get(2..)?, b"*/")? + 4,
     };
     let body = &text[2..end];
-    let is_idle = body.is_ascii() && !body.starts_with(b"+") && memmem::find(body, b"/*").is_none();
-    is_idle.then_some(end)
+    (is_idle_comment(body) && memmem::find(body, b"/*").is_none()).then_some(end)
 }
 
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
