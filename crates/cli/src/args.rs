@@ -379,8 +379,9 @@ pub(crate) struct WatchOptions {
     ///
     /// onetrip reads the file at the start and writes it at the end. It creates a file that does not exist, and keeps what
     /// other runs have written meanwhile. The file says which statement takes its values from which result. It holds
-    /// hashes of statements, and neither texts nor values nor answers. A wrong file makes no answer wrong: onetrip then
-    /// runs statements ahead in vain. You may delete it at any time. It has at most 1 MiB. Use it with --remedies exact.
+    /// hashes of statements, and neither texts nor values nor answers. A wrong file cannot make an answer wrong, but it
+    /// makes onetrip send statements that nobody needs. You may delete the file at any time. It never exceeds 1 MiB. The
+    /// option has an effect only with --remedies exact.
     #[arg(long, value_name = "FILE", help_heading = "Remedies")]
     pub(crate) learned: Option<PathBuf>,
     /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
