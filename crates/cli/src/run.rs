@@ -355,10 +355,42 @@ impl Places {
 
     fn names(&self) -> Vec<String> {
         match self {
-            Self::Led(seen) => seen.places.keys().take(PLACES_SHOWN).map(ToString::to_string).collect(),
+            Self::Led(seen) => {
+                let places = seen.places.keys().filter(|place| !place.is_of_the_system());
+                places.take(PLACES_SHOWN).map(ToString::to_string).collect()
+            }
             Self::Seen(some) => some.iter().take(PLACES_SHOWN).map(ToString::to_string).collect(),
         }
     }
+}
+
+/// What to say where all connections were asked about, and none began a session.
+fn how_to_lead(seen: &Seen, names: &[String], gateway: &str) -> String {
+    let led = seen.places.iter().filter(|(_, count)| count.led > 0);
+    let led: Vec<String> = led.map(|(place, _)| place.to_string()).take(PLACES_SHOWN).collect();
+    if !led.is_empty() {
+        return format!(
+            "The program's connections to {} were led to the gateway, but none of them began a session.",
+            led.join(", ")
+        );
+    }
+    let mut said = Vec::new();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        said.push(format!(
+            "The program connected to {names}. If one of these is the database, name it with --upstream."
+        ));
+    }
+    if seen.has_io_uring {
+        said.push(format!(
+            "The program uses io_uring, whose connections cannot be led or seen. If that is how it connects, put the \
+             gateway's address into its settings (here it was {gateway}; --listen makes it a fixed one)."
+        ));
+    }
+    if said.is_empty() {
+        said.push("The program connected to nothing at all.".to_owned());
+    }
+    said.join(" ")
 }
 
 fn how_to_connect(
@@ -369,27 +401,7 @@ fn how_to_connect(
 ) -> String {
     let names = places.names();
     match (places, names.as_slice()) {
-        (Places::Led(Seen { has_io_uring: true, .. }), []) => {
-            return format!(
-                "The program uses io_uring, whose connections cannot be led or seen. If that is how it connects, put \
-                 the gateway's address into its settings (here it was {gateway}; --listen makes it a fixed one)."
-            );
-        }
-        (Places::Led(_), []) => return "The program connected to nothing at all.".to_owned(),
-        (Places::Led(seen), names) => {
-            let led = seen.places.iter().filter(|(_, count)| count.led > 0);
-            let led: Vec<String> = led.map(|(place, _)| place.to_string()).take(PLACES_SHOWN).collect();
-            if !led.is_empty() {
-                return format!(
-                    "The program's connections to {} were led to the gateway, but none of them began a session.",
-                    led.join(", ")
-                );
-            }
-            let names = names.join(", ");
-            return format!(
-                "The program connected to {names}. If one of these is the database, name it with --upstream."
-            );
-        }
+        (Places::Led(seen), names) => return how_to_lead(seen, names, gateway),
         (Places::Seen(_), []) => {}
         (Places::Seen(some), names) => {
             let leads_there =

@@ -250,14 +250,29 @@ fn a_program_that_reached_no_database_is_told_where_it_went() {
     assert!(report.contains(&other.to_string()), "{report}");
 }
 
+/// A call of io_uring. The number is the same on all machines that seccomp is used on here. Whether the kernel allows
+/// rings is its own matter.
+const RING: &str = "import ctypes; ctypes.CDLL(None).syscall(425, 8, ctypes.create_string_buffer(120))";
+
 #[test]
 fn a_program_that_may_have_connected_unseen_is_told_so() {
-    // The number is the same on all machines that seccomp is used on here. Whether the kernel allows rings is its own matter.
-    let script = "import ctypes; ctypes.CDLL(None).syscall(425, 8, ctypes.create_string_buffer(120))";
+    let upstream = format!("127.0.0.1:{}", SERVER.0);
+    let alone = text(&redirected(&upstream, &["python3", "-c", RING]).stderr);
+    assert!(alone.contains("The program uses io_uring"), "{alone}");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let connects = format!("import socket; socket.socket().connect_ex(('127.0.0.1', {}))", other.port());
+    let both = text(&redirected(&upstream, &["python3", "-c", &format!("{RING}; {connects}")]).stderr);
+    assert!(both.contains("The program uses io_uring") && both.contains(&other.to_string()), "{both}");
+    let nothing = text(&redirected(&upstream, &["true"]).stderr);
+    assert!(nothing.contains("connected to nothing at all"), "{nothing}");
+}
+
+#[test]
+fn what_the_c_library_asks_the_system_is_no_database() {
+    let script = "import socket
+for path in ['/var/run/nscd/socket', '/run/systemd/userdb/io.systemd.DynamicUser', '/dev/log']:
+    socket.socket(socket.AF_UNIX).connect_ex(path)";
     let done = redirected(&format!("127.0.0.1:{}", SERVER.0), &["python3", "-c", script]);
-    let report = text(&done.stderr);
-    assert!(done.status.success() && report.contains("The program uses io_uring"), "{report}");
-    let done = redirected(&format!("127.0.0.1:{}", SERVER.0), &["true"]);
     assert!(text(&done.stderr).contains("connected to nothing at all"), "{}", text(&done.stderr));
 }
 

@@ -44,6 +44,20 @@ pub enum Destination {
     Unix(PathBuf),
 }
 
+/// Where the C library and others ask the system for names, users and logs, whatever the program does.
+const SYSTEM_SOCKETS: [&str; 6] =
+    ["/run/nscd/", "/run/systemd/", "/run/dbus/", "/run/avahi-daemon/", "/var/lib/sss/", "/dev/log"];
+
+impl Destination {
+    /// Whether it is a service of the system that the C library itself asks, which is never a database.
+    pub fn is_of_the_system(&self) -> bool {
+        let Self::Unix(path) = self else { return false };
+        let path = path.to_string_lossy();
+        let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(&path);
+        SYSTEM_SOCKETS.iter().any(|system| path.starts_with(system))
+    }
+}
+
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
