@@ -1,7 +1,7 @@
 //! Which shapes of statements were answered by which remedy: a shape that is generated and never served has tested
 //! nothing, and one that must not be served and was is a hole.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use onetrip_ledger::trace::{Records, decode_block};
@@ -12,6 +12,24 @@ use super::families::{begins, cursors, loops, meanings, portals, settings, state
 
 /// Programs from which on each shape must have been served; fewer may leave one out by chance.
 pub(crate) const PROGRAMS_MIN: u64 = 2500;
+
+/// A text that programs send, and what the remedy that it is for makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) text: &'static str,
+    /// Whether the remedy answers it, where the program lets it; otherwise it must never do so.
+    is_served: bool,
+}
+
+/// A text that the remedy answers.
+pub(crate) const fn served(text: &'static str) -> Shape {
+    Shape { text, is_served: true }
+}
+
+/// A text that the remedy must leave alone.
+pub(crate) const fn never(text: &'static str) -> Shape {
+    Shape { text, is_served: false }
+}
 
 /// What was answered by each remedy, by template: a FETCH or Execute of a cursor counts for what it reads.
 #[derive(Debug, Default)]
@@ -63,18 +81,17 @@ impl Served {
     pub(crate) fn table(&self, is_whole: bool) -> (String, Vec<String>) {
         let (mut table, mut wrong) = (String::new(), Vec::new());
         let mut lifter = Lifter::new();
-        for (remedy, texts, never) in shapes() {
-            let never: BTreeSet<&str> = never.iter().copied().collect();
-            let texts: BTreeSet<&str> = texts.into_iter().collect();
-            for text in texts {
+        for (remedy, shapes) in shapes() {
+            let shapes: BTreeMap<&str, Shape> = shapes.into_iter().map(|shape| (shape.text, shape)).collect();
+            for Shape { text, is_served } in shapes.into_values() {
                 let template =
                     String::from_utf8_lossy(lifter.lift(text.as_bytes(), true).template()).into_owned();
-                let (count, is_never) = (self.count(remedy, &template), never.contains(text));
-                let note = if is_never { " (never)" } else { "" };
+                let count = self.count(remedy, &template);
+                let note = if is_served { "" } else { " (never)" };
                 table.push_str(&format!("{:<10} {count:>7}{note} {template}\n", remedy.to_string()));
-                match (is_never, count) {
-                    (true, 1..) => wrong.push(format!("{remedy} has served {count}: {template}")),
-                    (false, 0) if is_whole => wrong.push(format!("{remedy} has never served: {template}")),
+                match (is_served, count) {
+                    (false, 1..) => wrong.push(format!("{remedy} has served {count}: {template}")),
+                    (true, 0) if is_whole => wrong.push(format!("{remedy} has never served: {template}")),
                     _ => {}
                 }
             }
@@ -105,16 +122,14 @@ fn fetched(text: &str) -> Option<&str> {
     text.strip_prefix("FETCH ")?.rsplit(' ').next()
 }
 
-/// Shapes that are generated, by remedy; and those of them that it must leave alone.
-fn shapes() -> Vec<(Remedy, Vec<&'static str>, Vec<&'static str>)> {
-    let results = [&cursors::QUERIES[..], &portals::QUERIES, &meanings::RESULTS].concat();
-    let results_never = [&cursors::NEVER[..], &portals::NEVER, &meanings::RESULTS_NEVER].concat();
+/// Shapes that are generated, by remedy.
+fn shapes() -> Vec<(Remedy, Vec<Shape>)> {
     vec![
-        (Remedy::Begin, begins::SHAPES.to_vec(), begins::NEVER.to_vec()),
-        (Remedy::Loops, loops::SHAPES.to_vec(), loops::NEVER.to_vec()),
-        (Remedy::Repeats, meanings::READS.to_vec(), meanings::READS_NEVER.to_vec()),
-        (Remedy::Statements, statements::TEXTS.to_vec(), statements::NEVER.to_vec()),
-        (Remedy::Cursors, results, results_never),
-        (Remedy::Chatter, settings::SETTINGS.to_vec(), settings::NEVER.to_vec()),
+        (Remedy::Begin, begins::SHAPES.to_vec()),
+        (Remedy::Loops, loops::SHAPES.to_vec()),
+        (Remedy::Repeats, meanings::READS.to_vec()),
+        (Remedy::Statements, statements::TEXTS.to_vec()),
+        (Remedy::Cursors, [&cursors::QUERIES[..], &portals::QUERIES, &meanings::RESULTS].concat()),
+        (Remedy::Chatter, settings::SETTINGS.to_vec()),
     ]
 }

@@ -1,5 +1,6 @@
 //! BEGIN and its kin, in every spelling, place and protocol form.
 
+use super::super::minima::{Shape, served};
 use super::super::random::Random;
 use super::super::script::Script;
 
@@ -22,11 +23,14 @@ const BEGINS: [&str; 14] = [
 ];
 
 /// Texts that begin, or end a savepoint, and are answered early.
-pub(crate) const SHAPES: [&str; 6] =
-    ["BEGIN", "begin;", "START TRANSACTION", "BEGIN READ ONLY", "SAVEPOINT s1", "RELEASE s1"];
-
-/// Those that wait for the server.
-pub(crate) const NEVER: [&str; 0] = [];
+pub(crate) const SHAPES: [Shape; 6] = [
+    served("BEGIN"),
+    served("begin;"),
+    served("START TRANSACTION"),
+    served("BEGIN READ ONLY"),
+    served("SAVEPOINT s1"),
+    served("RELEASE s1"),
+];
 
 const ENDS: [&str; 6] = ["COMMIT", "ROLLBACK", "END", "COMMIT AND CHAIN", "ABORT", "ROLLBACK AND CHAIN"];
 

@@ -1,36 +1,26 @@
 //! Cursors of SQL: DECLARE, FETCH, MOVE, CLOSE.
 
+use super::super::minima::{Shape, never, served};
 use super::super::random::Random;
 use super::super::script::Script;
 use super::common::{USUAL, begin, interruption, writer};
 
 /// What is read, plainly and otherwise.
-pub(crate) const QUERIES: [&str; 14] = [
-    "SELECT id, v FROM n ORDER BY id",
-    "SELECT id, v FROM n ORDER BY id",
-    "SELECT id, t FROM n WHERE v > 50",
-    "SELECT id, v, t FROM n",
-    "SELECT id, name FROM p ORDER BY name",
-    "SELECT at, day, x FROM n ORDER BY id",
-    "SELECT id, look(id) FROM n ORDER BY id",
-    "SELECT side(id) FROM n WHERE id <= 25",
-    "SELECT id, 100 / (25 - id) FROM n",
-    "SELECT id, v FROM n FOR UPDATE",
-    "SELECT nextval('sq'), id FROM n",
-    "SELECT c.id, p.name FROM c JOIN p ON p.id = c.pid ORDER BY c.id",
-    "SELECT id, calm(id) FROM n ORDER BY id",
-    "SELECT generate_series(1, 25)",
-];
-
-/// Those of them that may not be read ahead.
-pub(crate) const NEVER: [&str; 7] = [
-    "SELECT id, look(id) FROM n ORDER BY id",
-    "SELECT side(id) FROM n WHERE id <= 25",
-    "SELECT id, 100 / (25 - id) FROM n",
-    "SELECT id, v FROM n FOR UPDATE",
-    "SELECT nextval('sq'), id FROM n",
-    "SELECT id, calm(id) FROM n ORDER BY id",
-    "SELECT generate_series(1, 25)",
+pub(crate) const QUERIES: [Shape; 14] = [
+    served("SELECT id, v FROM n ORDER BY id"),
+    served("SELECT id, v FROM n ORDER BY id"),
+    served("SELECT id, t FROM n WHERE v > 50"),
+    served("SELECT id, v, t FROM n"),
+    served("SELECT id, name FROM p ORDER BY name"),
+    served("SELECT at, day, x FROM n ORDER BY id"),
+    never("SELECT id, look(id) FROM n ORDER BY id"),
+    never("SELECT side(id) FROM n WHERE id <= 25"),
+    never("SELECT id, 100 / (25 - id) FROM n"),
+    never("SELECT id, v FROM n FOR UPDATE"),
+    never("SELECT nextval('sq'), id FROM n"),
+    served("SELECT c.id, p.name FROM c JOIN p ON p.id = c.pid ORDER BY c.id"),
+    never("SELECT id, calm(id) FROM n ORDER BY id"),
+    never("SELECT generate_series(1, 25)"),
 ];
 
 const DECLARES: [&str; 9] = [
@@ -79,7 +69,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
 /// As Django reads: NO SCROLL, pieces of one size by simple queries, CLOSE; in a transaction of its own or held beyond it.
 fn as_django(script: &mut Script, random: &mut Random) {
     let held = random.pick(&["", "", "WITH HOLD "]);
-    script.simple(&format!("DECLARE {DRIVERS} NO SCROLL CURSOR {held}FOR {}", random.pick(&QUERIES)));
+    script.simple(&format!("DECLARE {DRIVERS} NO SCROLL CURSOR {held}FOR {}", random.pick(&QUERIES).text));
     let rows = random.pick(&[1, 3, 5, 10]);
     let interrupts = random.pick(&[0, 0, 4]);
     for piece in 0..random.within(3..12) {
@@ -98,7 +88,7 @@ fn cursor(script: &mut Script, random: &mut Random) {
     let name = random.pick(&NAMES);
     let plain = name.contains("django").then_some("DECLARE @ CURSOR FOR");
     let declare = plain.unwrap_or_else(|| random.pick(&DECLARES)).replace('@', name);
-    let text = format!("{declare} {}", random.pick(&QUERIES));
+    let text = format!("{declare} {}", random.pick(&QUERIES).text);
     script.any(random, &text);
     let other = random.one_in(5).then(|| random.pick(&NAMES));
     if let Some(other) = other {

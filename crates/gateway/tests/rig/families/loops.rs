@@ -1,5 +1,6 @@
 //! N+1 loops: a result, then statements by the values of its rows; and whatever may come between.
 
+use super::super::minima::{Shape, never, served};
 use super::super::random::Random;
 use super::super::schema::{GROUPS, PARENTS, children, group, reference};
 use super::super::script::{Manner, Script, Statement, Value};
@@ -46,18 +47,15 @@ const BODIES: [Body; 16] = [
 ];
 
 /// Bodies of loops, and what they must not be.
-pub(crate) const SHAPES: [&str; 7] = [
-    "SELECT id, val FROM c WHERE pid = $1 ORDER BY id",
-    "SELECT note FROM d WHERE pid = $1 ORDER BY note",
-    "SELECT val, amount, pid FROM c WHERE id = $1",
-    "SELECT name FROM p WHERE id = $1",
-    "SELECT name FROM p WHERE id >= $1 AND grp = $2 ORDER BY id LIMIT 2",
-    "SELECT side($1)",
-    "SELECT did FROM effects WHERE id = $1",
+pub(crate) const SHAPES: [Shape; 7] = [
+    served("SELECT id, val FROM c WHERE pid = $1 ORDER BY id"),
+    served("SELECT note FROM d WHERE pid = $1 ORDER BY note"),
+    served("SELECT val, amount, pid FROM c WHERE id = $1"),
+    served("SELECT name FROM p WHERE id = $1"),
+    served("SELECT name FROM p WHERE id >= $1 AND grp = $2 ORDER BY id LIMIT 2"),
+    never("SELECT side($1)"),
+    never("SELECT did FROM effects WHERE id = $1"),
 ];
-
-/// Those that may not be run unasked.
-pub(crate) const NEVER: [&str; 2] = ["SELECT side($1)", "SELECT did FROM effects WHERE id = $1"];
 
 /// A few transactions with loops; one session in three writes instead.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {

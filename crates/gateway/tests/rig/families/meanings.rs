@@ -2,6 +2,7 @@
 //! casts, domains, enums, functions of all classes, comments; prepared once and run under other settings, in loops, in
 //! pieces, by cursors of SQL and by portals, in texts and in binary, and with an error amid what may be read ahead.
 
+use super::super::minima::{Shape, never, served};
 use super::super::random::Random;
 use super::super::script::{Form, INT4, Manner, Script, Statement, Value, bind_all, parse_typed};
 use super::super::step::Wait;
@@ -9,107 +10,76 @@ use super::common::{SNAPSHOTS, USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// Reads with one parameter, an int.
-pub(crate) const READS: [&str; 34] = [
-    "SELECT id, v FROM m WHERE id = $1",
-    "SELECT id, at, day, b, span, x FROM m WHERE id = $1",
-    "SELECT count(*) FROM m WHERE at >= '01/02/2024 00:00' AND id > $1",
-    "SELECT count(*) FROM m WHERE at >= '2024-03-11 00:00' AND id > $1",
-    "SELECT count(*) FROM m WHERE day = '02/03/2024' AND id > $1",
-    "SELECT at < 'now' FROM m WHERE id = $1",
-    "SELECT id, 'a\\nb', b = '\\x0003' FROM m WHERE id = $1",
-    "SELECT id FROM m WHERE note = NULL AND id > $1",
-    "SELECT id FROM m WHERE at > day AND id > $1 ORDER BY id",
-    "SELECT id FROM m WHERE coalesce(at, day) < '2024-03-12 00:00+00' AND id > $1 ORDER BY id",
-    "SELECT s FROM zoned WHERE id = $1",
-    "SELECT a, s, b, x FROM told WHERE id = $1",
-    "SELECT note FROM mine WHERE id > $1 ORDER BY id",
-    "SELECT id FROM secret WHERE id > $1 ORDER BY id",
-    "SELECT q FROM risky WHERE id = $1",
-    "SELECT id, v FROM flat WHERE id = $1",
-    "SELECT id FROM late WHERE id > $1 ORDER BY id",
-    "SELECT id FROM k WHERE mood = 'ok' AND id > $1 ORDER BY id",
-    "SELECT id, mood, pos FROM k WHERE mood > 'sad' AND id > $1 ORDER BY mood, id",
-    "SELECT $1::positive",
-    "SELECT imm($1)",
-    "SELECT stab($1), id FROM m WHERE id = 3",
-    "SELECT vol($1), calm($1)",
-    "SELECT id, name, grp FROM p WHERE id = $1",
-    "SELECT note FROM d WHERE pid = $1 ORDER BY note",
-    "SELECT id, v FROM m WHERE id = $1 /* a comment */",
-    "SELECT /* another */ id, v FROM m WHERE id = $1 -- and one more",
-    "SELECT id, note FROM m WHERE note LIKE 'note\\_%' AND id = $1",
-    "SELECT m.id, c.val FROM m LEFT JOIN c ON c.pid = m.id WHERE m.id = $1 ORDER BY c.id",
-    "SELECT v FROM m WHERE id = $1 UNION ALL SELECT v FROM e WHERE id = $1",
-    "WITH x AS (SELECT id, v FROM m WHERE id > $1) SELECT count(*), sum(v) FROM x",
-    "SELECT id, row_number() OVER (ORDER BY v) FROM m WHERE id > $1 ORDER BY id",
-    "SELECT lower(note), length(note), id % 3 FROM m WHERE id = $1",
-    "SELECT 100 / v FROM m WHERE id = $1",
+pub(crate) const READS: [Shape; 34] = [
+    served("SELECT id, v FROM m WHERE id = $1"),
+    served("SELECT id, at, day, b, span, x FROM m WHERE id = $1"),
+    served("SELECT count(*) FROM m WHERE at >= '01/02/2024 00:00' AND id > $1"),
+    served("SELECT count(*) FROM m WHERE at >= '2024-03-11 00:00' AND id > $1"),
+    served("SELECT count(*) FROM m WHERE day = '02/03/2024' AND id > $1"),
+    served("SELECT at < 'now' FROM m WHERE id = $1"),
+    served("SELECT id, 'a\\nb', b = '\\x0003' FROM m WHERE id = $1"),
+    served("SELECT id FROM m WHERE note = NULL AND id > $1"),
+    served("SELECT id FROM m WHERE at > day AND id > $1 ORDER BY id"),
+    served("SELECT id FROM m WHERE coalesce(at, day) < '2024-03-12 00:00+00' AND id > $1 ORDER BY id"),
+    served("SELECT s FROM zoned WHERE id = $1"),
+    served("SELECT a, s, b, x FROM told WHERE id = $1"),
+    served("SELECT note FROM mine WHERE id > $1 ORDER BY id"),
+    never("SELECT id FROM secret WHERE id > $1 ORDER BY id"),
+    served("SELECT q FROM risky WHERE id = $1"),
+    served("SELECT id, v FROM flat WHERE id = $1"),
+    served("SELECT id FROM late WHERE id > $1 ORDER BY id"),
+    served("SELECT id FROM k WHERE mood = 'ok' AND id > $1 ORDER BY id"),
+    served("SELECT id, mood, pos FROM k WHERE mood > 'sad' AND id > $1 ORDER BY mood, id"),
+    never("SELECT $1::positive"),
+    never("SELECT imm($1)"),
+    never("SELECT stab($1), id FROM m WHERE id = 3"),
+    never("SELECT vol($1), calm($1)"),
+    served("SELECT id, name, grp FROM p WHERE id = $1"),
+    served("SELECT note FROM d WHERE pid = $1 ORDER BY note"),
+    served("SELECT id, v FROM m WHERE id = $1 /* a comment */"),
+    served("SELECT /* another */ id, v FROM m WHERE id = $1 -- and one more"),
+    served("SELECT id, note FROM m WHERE note LIKE 'note\\_%' AND id = $1"),
+    served("SELECT m.id, c.val FROM m LEFT JOIN c ON c.pid = m.id WHERE m.id = $1 ORDER BY c.id"),
+    served("SELECT v FROM m WHERE id = $1 UNION ALL SELECT v FROM e WHERE id = $1"),
+    served("WITH x AS (SELECT id, v FROM m WHERE id > $1) SELECT count(*), sum(v) FROM x"),
+    served("SELECT id, row_number() OVER (ORDER BY v) FROM m WHERE id > $1 ORDER BY id"),
+    served("SELECT lower(note), length(note), id % 3 FROM m WHERE id = $1"),
+    served("SELECT 100 / v FROM m WHERE id = $1"),
 ];
 
 /// Results that are read in pieces.
-pub(crate) const RESULTS: [&str; 26] = [
-    "SELECT id, v FROM m ORDER BY id",
-    "SELECT id, v FROM m",
-    "SELECT id, note FROM m WHERE v > 0",
-    "SELECT id, mood FROM k ORDER BY id",
-    "SELECT id, pos FROM k ORDER BY id",
-    "SELECT id, at, day FROM m ORDER BY id",
-    "SELECT id, b, span, x FROM m ORDER BY id",
-    "SELECT id, s FROM zoned",
-    "SELECT id, a, s, b, x FROM told",
-    "SELECT id, note FROM mine",
-    "SELECT id FROM secret",
-    "SELECT id, q FROM risky",
-    "SELECT id, 100 / v FROM m",
-    "SELECT id, 1 / v FROM m ORDER BY id",
-    "SELECT id FROM m WHERE 100 / v < 1000",
-    "SELECT id, v FROM flat",
-    "SELECT id FROM late",
-    "SELECT id FROM m WHERE at > day + 10",
-    "SELECT id FROM m WHERE coalesce(at, day) < '2024-03-17 00:00+00'",
-    "SELECT id, CASE WHEN v > 0 THEN at ELSE day END FROM m",
-    "SELECT id, imm(id), stab(id) FROM m",
-    "SELECT id, vol(id) FROM m",
-    "SELECT id, note::varchar(3), v::text FROM m",
-    "SELECT id, v::numeric / 7 FROM m ORDER BY id",
-    "SELECT c.id, c.val FROM c ORDER BY c.id",
-    "SELECT id, v, t FROM n ORDER BY id",
-];
-
-/// Reads that no remedy may keep: of functions of users, under a policy, or of types of users.
-pub(crate) const READS_NEVER: [&str; 5] = [
-    "SELECT vol($1), calm($1)",
-    "SELECT imm($1)",
-    "SELECT stab($1), id FROM m WHERE id = 3",
-    "SELECT id FROM secret WHERE id > $1 ORDER BY id",
-    "SELECT $1::positive",
-];
-
-/// Results that no remedy may read ahead: reading them may fail, or a setting, a role or a clock shapes them.
-pub(crate) const RESULTS_NEVER: [&str; 18] = [
-    "SELECT id, mood FROM k ORDER BY id",
-    "SELECT id, s FROM zoned",
-    "SELECT id, a, s, b, x FROM told",
-    "SELECT id, note FROM mine",
-    "SELECT id FROM secret",
-    "SELECT id, q FROM risky",
-    "SELECT id, 100 / v FROM m",
-    "SELECT id, 1 / v FROM m ORDER BY id",
-    "SELECT id FROM m WHERE 100 / v < 1000",
-    "SELECT id FROM late",
-    "SELECT id FROM m WHERE at > day + 10",
-    "SELECT id FROM m WHERE coalesce(at, day) < '2024-03-17 00:00+00'",
-    "SELECT id, CASE WHEN v > 0 THEN at ELSE day END FROM m",
-    "SELECT id, imm(id), stab(id) FROM m",
-    "SELECT id, vol(id) FROM m",
-    "SELECT id, note::varchar(3), v::text FROM m",
-    "SELECT id, v::numeric / 7 FROM m ORDER BY id",
-    "SELECT id, pos FROM k ORDER BY id",
+pub(crate) const RESULTS: [Shape; 26] = [
+    served("SELECT id, v FROM m ORDER BY id"),
+    served("SELECT id, v FROM m"),
+    served("SELECT id, note FROM m WHERE v > 0"),
+    never("SELECT id, mood FROM k ORDER BY id"),
+    never("SELECT id, pos FROM k ORDER BY id"),
+    served("SELECT id, at, day FROM m ORDER BY id"),
+    served("SELECT id, b, span, x FROM m ORDER BY id"),
+    never("SELECT id, s FROM zoned"),
+    never("SELECT id, a, s, b, x FROM told"),
+    never("SELECT id, note FROM mine"),
+    never("SELECT id FROM secret"),
+    never("SELECT id, q FROM risky"),
+    never("SELECT id, 100 / v FROM m"),
+    never("SELECT id, 1 / v FROM m ORDER BY id"),
+    never("SELECT id FROM m WHERE 100 / v < 1000"),
+    served("SELECT id, v FROM flat"),
+    never("SELECT id FROM late"),
+    never("SELECT id FROM m WHERE at > day + 10"),
+    never("SELECT id FROM m WHERE coalesce(at, day) < '2024-03-17 00:00+00'"),
+    never("SELECT id, CASE WHEN v > 0 THEN at ELSE day END FROM m"),
+    never("SELECT id, imm(id), stab(id) FROM m"),
+    never("SELECT id, vol(id) FROM m"),
+    never("SELECT id, note::varchar(3), v::text FROM m"),
+    never("SELECT id, v::numeric / 7 FROM m ORDER BY id"),
+    served("SELECT c.id, c.val FROM c ORDER BY c.id"),
+    served("SELECT id, v, t FROM n ORDER BY id"),
 ];
 
 /// A few transactions, and work beside them; one session in four writes instead.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
-    write_of(script, random, &READS, &RESULTS);
+    write_of(script, random, &READS.map(|shape| shape.text), &RESULTS.map(|shape| shape.text));
 }
 
 /// The same with these reads, each of which may have an int as its parameter, and results.

@@ -1,5 +1,6 @@
 //! Portals that are read a few rows at a time.
 
+use super::super::minima::{Shape, never, served};
 use super::super::random::Random;
 use super::super::script::{Manner, Script, Statement, Value, bind_all, parse_typed};
 use super::super::step::Wait;
@@ -7,46 +8,28 @@ use super::common::{USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// What is read, plainly and otherwise.
-pub(crate) const QUERIES: [&str; 20] = [
-    "SELECT id, v FROM n ORDER BY id",
-    "SELECT id, v, t FROM n WHERE id > 5 ORDER BY id",
-    "SELECT id, name FROM p ORDER BY id",
-    "SELECT n.id, c.val FROM n JOIN c ON c.pid = n.id ORDER BY n.id, c.id",
-    "SELECT at, day FROM n ORDER BY id",
-    "SELECT x, b FROM n ORDER BY id",
-    "SELECT id, look(id) FROM n ORDER BY id",
-    "SELECT id, calm(id) FROM n ORDER BY id",
-    "SELECT side(id) FROM n WHERE id <= 20",
-    "SELECT id, noisy(id) FROM n WHERE id <= 12",
-    "SELECT id, 100 / (25 - id) FROM n",
-    "SELECT id, 100 / (25 - id) FROM n ORDER BY id",
-    "SELECT id, v FROM n ORDER BY id FOR UPDATE",
-    "SELECT nextval('sq'), id FROM n",
-    "SELECT id, current_setting('DateStyle') FROM n ORDER BY id",
-    "SELECT id, current_user FROM n ORDER BY id",
-    "SELECT generate_series(1, 30)",
-    "SELECT id FROM n WHERE false",
-    "UPDATE n SET v = v + 1 WHERE id < 15 RETURNING id, v",
-    "SELECT c::text, ref::regclass FROM c CROSS JOIN (SELECT 1259 AS ref) x ORDER BY id",
-];
-
-/// Those of them that may not be read ahead.
-pub(crate) const NEVER: [&str; 14] = [
-    "SELECT id, look(id) FROM n ORDER BY id",
-    "SELECT id, calm(id) FROM n ORDER BY id",
-    "SELECT side(id) FROM n WHERE id <= 20",
-    "SELECT id, noisy(id) FROM n WHERE id <= 12",
-    "SELECT id, 100 / (25 - id) FROM n",
-    "SELECT id, 100 / (25 - id) FROM n ORDER BY id",
-    "SELECT id, v FROM n ORDER BY id FOR UPDATE",
-    "SELECT nextval('sq'), id FROM n",
-    "SELECT id, current_setting('DateStyle') FROM n ORDER BY id",
-    "SELECT id, current_user FROM n ORDER BY id",
-    "SELECT generate_series(1, 30)",
+pub(crate) const QUERIES: [Shape; 20] = [
+    served("SELECT id, v FROM n ORDER BY id"),
+    served("SELECT id, v, t FROM n WHERE id > 5 ORDER BY id"),
+    served("SELECT id, name FROM p ORDER BY id"),
+    served("SELECT n.id, c.val FROM n JOIN c ON c.pid = n.id ORDER BY n.id, c.id"),
+    served("SELECT at, day FROM n ORDER BY id"),
+    served("SELECT x, b FROM n ORDER BY id"),
+    never("SELECT id, look(id) FROM n ORDER BY id"),
+    never("SELECT id, calm(id) FROM n ORDER BY id"),
+    never("SELECT side(id) FROM n WHERE id <= 20"),
+    never("SELECT id, noisy(id) FROM n WHERE id <= 12"),
+    never("SELECT id, 100 / (25 - id) FROM n"),
+    never("SELECT id, 100 / (25 - id) FROM n ORDER BY id"),
+    never("SELECT id, v FROM n ORDER BY id FOR UPDATE"),
+    never("SELECT nextval('sq'), id FROM n"),
+    never("SELECT id, current_setting('DateStyle') FROM n ORDER BY id"),
+    never("SELECT id, current_user FROM n ORDER BY id"),
+    never("SELECT generate_series(1, 30)"),
     // Its first piece is all of it.
-    "SELECT id FROM n WHERE false",
-    "UPDATE n SET v = v + 1 WHERE id < 15 RETURNING id, v",
-    "SELECT c::text, ref::regclass FROM c CROSS JOIN (SELECT 1259 AS ref) x ORDER BY id",
+    never("SELECT id FROM n WHERE false"),
+    never("UPDATE n SET v = v + 1 WHERE id < 15 RETURNING id, v"),
+    never("SELECT c::text, ref::regclass FROM c CROSS JOIN (SELECT 1259 AS ref) x ORDER BY id"),
 ];
 
 /// What each of a program's fetches asks for, and how.
@@ -112,7 +95,7 @@ fn open(script: &mut Script, random: &mut Random, portal: &str, rows: u32, asks:
     let parameterised = Statement::new("SELECT id, v FROM n WHERE id > $1 ORDER BY id", &[Value::Int(2)]);
     let statement = match random.below(4) {
         0 => parameterised,
-        _ => Statement::new(random.pick(&QUERIES), &[]),
+        _ => Statement::new(random.pick(&QUERIES).text, &[]),
     };
     let manner =
         Manner { is_binary: random.one_in(4), declared: Some(super::super::script::INT8), ..Manner::SIMPLE };

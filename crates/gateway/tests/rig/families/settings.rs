@@ -1,36 +1,34 @@
 //! Programs that set and reset their sessions again and again, as pools do, and what makes that another thing.
 
+use super::super::minima::{Shape, served};
 use super::super::random::Random;
 use super::super::schema::PARENTS;
 use super::super::script::{Manner, Script, Statement, Value};
 use super::common::{USUAL, begin, interruption, writer};
 
 /// What comes again and again.
-pub(crate) const SETTINGS: [&str; 20] = [
-    "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
-    "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
-    "DISCARD ALL",
-    "RESET ALL",
-    "SET statement_timeout = 30000",
-    "SET statement_timeout TO DEFAULT",
-    "SET TIME ZONE 'Asia/Tokyo'",
-    "RESET timezone",
-    "SET DateStyle = 'German'",
-    "SET search_path = other, public",
-    "SET search_path TO public",
-    "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-    "SET default_transaction_isolation = 'read committed'",
-    "SET extra_float_digits = -3",
-    "SET bytea_output = 'escape'",
-    "SHOW TimeZone",
-    "SHOW search_path",
-    "SET client_min_messages = notice",
-    "SET work_mem = '1kB'",
-    "SET jit = off",
+pub(crate) const SETTINGS: [Shape; 20] = [
+    served("SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;"),
+    served("SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;"),
+    served("DISCARD ALL"),
+    served("RESET ALL"),
+    served("SET statement_timeout = 30000"),
+    served("SET statement_timeout TO DEFAULT"),
+    served("SET TIME ZONE 'Asia/Tokyo'"),
+    served("RESET timezone"),
+    served("SET DateStyle = 'German'"),
+    served("SET search_path = other, public"),
+    served("SET search_path TO public"),
+    served("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ"),
+    served("SET default_transaction_isolation = 'read committed'"),
+    served("SET extra_float_digits = -3"),
+    served("SET bytea_output = 'escape'"),
+    served("SHOW TimeZone"),
+    served("SHOW search_path"),
+    served("SET client_min_messages = notice"),
+    served("SET work_mem = '1kB'"),
+    served("SET jit = off"),
 ];
-
-/// Those of them that wait for the server.
-pub(crate) const NEVER: [&str; 0] = [];
 
 /// What shows a setting, or changes one where it is not looked for.
 const BETWEEN: [&str; 13] = [
@@ -54,11 +52,11 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
     if script.session() > 0 && random.one_in(5) {
         return writer(script, random, 8);
     }
-    let usual: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(&SETTINGS)).collect();
+    let usual: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(&SETTINGS).text).collect();
     let restlessness = random.pick(&[3, 6, 1000]);
     for _ in 0..random.within(3..8) {
         for text in &usual {
-            let text = if random.one_in(8) { random.pick(&SETTINGS) } else { *text };
+            let text = if random.one_in(8) { random.pick(&SETTINGS).text } else { *text };
             set(script, random, text);
         }
         work(script, random, restlessness);

@@ -1,5 +1,6 @@
 //! Prepared statements: what is parsed and described once and run later, while names and tables change.
 
+use super::super::minima::{Shape, never, served};
 use super::super::random::Random;
 use super::super::script::{Form, INT4, INT8, Manner, Script, Statement, Value};
 use super::super::step::Wait;
@@ -7,33 +8,25 @@ use super::common::{USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// What is prepared; the same texts again and again, so that they are known.
-pub(crate) const TEXTS: [&str; 18] = [
-    "SELECT id, name FROM p WHERE id = $1",
-    "SELECT id, name FROM p WHERE id = $1",
-    "SELECT * FROM e WHERE id = $1",
-    "SELECT * FROM e WHERE v > $1 ORDER BY id",
-    "SELECT * FROM p WHERE grp = $1 ORDER BY id",
-    "SELECT val FROM c WHERE pid = $1 ORDER BY id",
-    "SELECT $1",
-    "SELECT $1 + 1",
-    "SELECT side($1)",
-    "INSERT INTO log (what) VALUES ($1) RETURNING id",
-    "UPDATE e SET v = v WHERE id = $1",
-    "SELECT count(*) FROM c WHERE pid <> $1",
-    "SELECT 1 / $1::int",
-    "SELECT no_such_column FROM p WHERE id = $1",
-    "SELECT id FROM nowhere WHERE id = $1",
-    "SELEKT $1",
-    "BEGIN",
-    "SELECT id FROM p; SELECT $1",
-];
-
-/// Those of them that the server has to prepare.
-pub(crate) const NEVER: [&str; 4] = [
-    "SELEKT $1",
-    "SELECT no_such_column FROM p WHERE id = $1",
-    "SELECT id FROM nowhere WHERE id = $1",
-    "SELECT id FROM p; SELECT $1",
+pub(crate) const TEXTS: [Shape; 18] = [
+    served("SELECT id, name FROM p WHERE id = $1"),
+    served("SELECT id, name FROM p WHERE id = $1"),
+    served("SELECT * FROM e WHERE id = $1"),
+    served("SELECT * FROM e WHERE v > $1 ORDER BY id"),
+    served("SELECT * FROM p WHERE grp = $1 ORDER BY id"),
+    served("SELECT val FROM c WHERE pid = $1 ORDER BY id"),
+    served("SELECT $1"),
+    served("SELECT $1 + 1"),
+    served("SELECT side($1)"),
+    served("INSERT INTO log (what) VALUES ($1) RETURNING id"),
+    served("UPDATE e SET v = v WHERE id = $1"),
+    served("SELECT count(*) FROM c WHERE pid <> $1"),
+    served("SELECT 1 / $1::int"),
+    never("SELECT no_such_column FROM p WHERE id = $1"),
+    never("SELECT id FROM nowhere WHERE id = $1"),
+    never("SELEKT $1"),
+    served("BEGIN"),
+    never("SELECT id FROM p; SELECT $1"),
 ];
 
 /// What changes the answers of statements that were prepared before.
@@ -58,7 +51,7 @@ pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
         return writer(script, random, 3);
     }
     let choice = if script.is_calm() { &TEXTS[..GOOD] } else { &TEXTS[..] };
-    let texts: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(choice)).collect();
+    let texts: Vec<&str> = (0..random.within(1..4)).map(|_| random.pick(choice).text).collect();
     let is_plain = script.is_calm() && random.below(3) > 0;
     for _ in 0..random.within(1..5) {
         begin(script, random, &USUAL);
