@@ -1,5 +1,7 @@
-//! The rules under which a trip may be removed: each is code in one place, and can be left out of a build to see that
+//! The rules under which a trip may be removed: each is code in one place, and can be left out to see that
 //! its test notices.
+
+use std::sync::LazyLock;
 
 /// A rule of safety. `docs/safety.md` is made from these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,7 +248,7 @@ impl Rule {
                 "Only when nothing has come behind it. A client that pipelines does not wait for the answer, so that no trip is saved, and counts stay right."
             }
             Self::Asynchronous => {
-                "What the server says unasked before it has taken the BEGIN is kept: parameter changes and notices until the next ReadyForQuery, notifications until the transaction is over, where a server that took the BEGIN first would have put them. After a notification the session's BEGINs wait, and where it is told what the server logs (`client_min_messages` at LOG or a DEBUG level, as its texts and options tell, or a notice of these levels)."
+                "What the server says unasked before it has taken the BEGIN is kept: parameter changes and notices until the next ReadyForQuery, notifications until the transaction is over, where a server that took the BEGIN first would have put them. So are parameters that change while the server answers anything for which the program does not wait. After a notification the session's BEGINs wait, and where it is told what the server logs (`client_min_messages` at LOG or a DEBUG level, as its texts and options tell, or a notice of these levels)."
             }
             Self::Standby => {
                 "READ WRITE and SERIALIZABLE only where the server reports in_hot_standby=off (PostgreSQL 14 and later): a standby refuses them."
@@ -282,13 +284,13 @@ impl Rule {
                 "Should the end fail after all, the program gets the server's own FATAL, or one that tells what happened, and the session ends. What the server said before the COMMIT came is passed on instead of an answer."
             }
             Self::OneBackend => {
-                "And only where the server says, with the session's state, that the process which serves the session is the one that its BackendKeyData named. Elsewhere a pooler stands between: the session has no server session of its own, and what the server says of one holds for no other. Remedies that depend on the session's state are off for the rest of the session (this rule holds for them all)."
+                "And only where the server says, with the session's state, that the process which serves the session is the one that its BackendKeyData named. Elsewhere a pooler stands between: the session has no server session of its own, and what the server says of one holds for no other. Remedies that depend on the session's state are off for the rest of the session, and for all that the gateway opens later (this rule holds for them all). Until one session of the gateway has found that it is alone, what its program sends waits while the server is asked: a pooler may not see that something is behind the question."
             }
             Self::Snapshot => {
                 "Reads are answered from memory only in a transaction whose BEGIN was seen, whose level the server has told to be REPEATABLE READ (or SERIALIZABLE, as in C1: such a snapshot is safe, and no record is kept of what it reads), that has not failed, and in which a statement has succeeded, so that its snapshot is taken. Behind AND CHAIN the server is asked again: a failure takes the level back that BEGIN has set, and the transaction that is chained to it has the session's own. The answer is of the same session and transaction, and to a request that is the same byte for byte, but for what its comments say. A comment counts if it is a hint (`/*+`), is not ASCII (the server checks its encoding), or is not closed."
             }
             Self::Pure => {
-                "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object. An answer belongs to a statement, not to a text: a prepared statement keeps what its Parse made of literals, types and tables. So a run of one is answered only by an earlier run of the same one, and what is run ahead of it binds the program's own; and its proof, which is its text's, counts only where the relations that the text names are those that its Parse found; a text counts as the same only where it was parsed in the same transaction, with nothing sent since that may change what it means."
+                "Only statements that the catalogue proves to do nothing but read (above), and that the program itself has run in this transaction before, so that their locks are held and their privileges proven; and only in a session whose state is known (rule C2), so that no name in them can mean a temporary object. The system columns xmax, cmin and cmax are not of the snapshot: a statement that names one is not proven. An answer belongs to a statement, not to a text: a prepared statement keeps what its Parse made of literals, types and tables. So a run of one is answered only by an earlier run of the same one, and what is run ahead of it binds the program's own; and its proof, which is its text's, counts only where the relations that the text names are those that its Parse found; a text counts as the same only where it was parsed in the same transaction, with nothing sent since that may change what it means."
             }
             Self::Flush => {
                 "Whatever goes to the server and is not such a read, SHOW, DEALLOCATE or an empty query, a SAVEPOINT included, and every parameter that changes, throws away all that was read ahead, and what is still under way is dropped when it comes."
@@ -321,7 +323,7 @@ impl Rule {
                 "Where the server describes a statement otherwise than was told (other columns; a table that was made anew with the same ones is run, as PostgreSQL does), or refuses it, the unit that runs it fails with what PostgreSQL says to a statement whose result changed between Parse and Bind (0A000), or with the server's own error; inside a transaction the server's transaction is made to fail before the program is told. A later unit that runs the statement goes behind a Parse that makes it again. Where the program goes on with something else and cannot be told, the session ends."
             }
             Self::SameKey => {
-                "A Parse is answered only if the server has accepted the same text with the same types within 60 s, and has described it if that is asked. Both must have been in the same place: the same database (not only its name), role, search path and settings that a Parse or its reply may depend on. The server has told the place at most 2 s ago, and the session's state is known (rule C2). Since the server accepted the text, no session has sent a statement that may change a catalogue or lock a table (DDL, SELECT INTO, LOCK), and none is in this transaction. A function of a user may do so too: it is known what functions may do, and no statement was sent since that may run one which does. A statement may run it by its name, or unasked where it reads or writes rows (a trigger, a default, a view, an operator). An answer with the types put in (rule S5) confirms nothing. After a 0A000 all that is known of the place is dropped; after another description, what was known of the statement."
+                "A Parse is answered only if the server has accepted the same text with the same types within 60 s, and has described it if that is asked. Both must have been in the same place: the same database (not only its name), role, search path and settings that a Parse or its reply may depend on. The server has told the place at most 2 s ago, and the session's state is known (rule C2). Since the server accepted the text, no session has sent a statement that may change a catalogue or lock a table (DDL, SELECT INTO, LOCK, a write that names a table of the catalogue), and none is in this transaction. A function of a user may do so too: it is known what functions may do, and no statement was sent since that may run one which does. A statement may run it by its name, or unasked where it reads or writes rows (a trigger, a default, a view, an operator). An answer with the types put in (rule S5) confirms nothing. After a 0A000 all that is known of the place is dropped; after another description, what was known of the statement."
             }
             Self::FreeName => {
                 "Only where the Parse cannot be refused because of its name: it is the unnamed statement, or the session has no statement of that name, and has run nothing that may have made one by SQL (PREPARE, also in a function) since it was opened or the server was asked, and no Close of it was skipped behind an error."
@@ -339,16 +341,16 @@ impl Rule {
                 "Only results of statements that are proven to do nothing but read the snapshot (section Purity), in a session whose state is known: no row locks, no function of a user. And only where nothing was sent, by this session or by others, since the result was opened that may have changed what its names mean. The rows of such a portal are fixed when it is opened, whatever the session writes meanwhile."
             }
             Self::Shape => {
-                "Only where no setting shapes what is read later, and reading it cannot fail. Rows are computed when they are fetched; so the query, and the views under it, may hold nothing but columns, constants and parameters, compared in ways that look at no setting, and its clauses may not compute either. The types of columns are looked up, those of parameters are what Parse declares; a comparison of two types is refused. And each column's type is written alike under all settings (numbers, text, boolean, uuid, json; in binary also floats, dates, times and bytea). client_encoding is watched: after a change, what was read ahead is not given out, and the session ends if the program goes on with it."
+                "Only where no setting shapes what is read later, and reading it cannot fail. Rows are computed when they are fetched; so the query, and the views under it, may hold nothing but columns, constants and parameters, compared in ways that look at no setting, and its clauses may not compute either. The types of columns are looked up, those of parameters are what Parse declares; a comparison of two types is refused. And each column's type is written alike under all settings (numbers, text, boolean, uuid, json; in binary also floats, dates, times and bytea). Where the encodings of program and database differ, characters are converted, and that may fail: then no column may hold any. client_encoding is watched: after a change, what was read ahead is not given out, and the session ends if the program goes on with it."
             }
             Self::Place => {
-                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, by simple query or by Execute, MOVE, WHERE CURRENT OF, Execute of a cursor of SQL. Before one of these, a cursor of SQL is moved back to where the program believes it to be; so one is read ahead only if the server says that it goes backward, or if it is one that a driver declares for itself (Django: its name, and NO SCROLL). A program that names a portal of the protocol, or such a cursor of its driver, in one of these statements after it was read ahead ends its session. After a PREPARE of such a statement, or a Parse of it with a name, nothing is read ahead: EXECUTE may run it. Nor is a cursor of SQL of which an Execute has read something that was not read ahead."
+                "Where the server's portal stands is no secret to statements that name it: FETCH in other forms, by simple query or by Execute, MOVE, WHERE CURRENT OF anywhere in a statement, Execute of a cursor of SQL; and to those that run a text which may name it (DO that builds statements, `cursor_to_xml`, `query_to_xml`, `ts_stat`, `ts_rewrite`). Before one of these, a cursor of SQL is moved back to where the program believes it to be; so one is read ahead only if the server says that it goes backward, or if it is one that a driver declares for itself (Django: its name, and NO SCROLL). A program that names a portal of the protocol, or such a cursor of its driver, in one of these statements after it was read ahead ends its session. After a PREPARE of such a statement, or a Parse of it with a name, nothing is read ahead: EXECUTE may run it. Nor is a cursor of SQL of which an Execute has read something that was not read ahead."
             }
             Self::Serializable => {
                 "In a transaction only at READ COMMITTED or REPEATABLE READ, as the server says it, or SERIALIZABLE as in C1: elsewhere at SERIALIZABLE rows that were read ahead are rows read. A cursor WITH HOLD is stored when its transaction ends, and its level does not matter."
             }
             Self::Shield => {
-                "In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, without a statement_timeout, each with its Sync, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and what fails leaves the transaction as it was. A piece that fails all the same (a cancel by another session, a server that runs out of memory) has ended its portal: when the program comes to it, the server is asked for it, so that the program's transaction fails too, with the error as it was."
+                "Only in a session that surely has no statement_timeout: a piece that one ends has ended its portal, and another one may be in force when the program asks for the piece. In a transaction, pieces are read behind a SAVEPOINT of a name that no program can guess, each with its Sync, and the savepoint is rolled back to and released whatever comes: a portal keeps its place, and what fails leaves the transaction as it was. A piece that fails all the same (a cancel by another session, a server that runs out of memory) has ended its portal: when the program comes to it, the server is asked for it, so that the program's transaction fails too, with the error as it was."
             }
             Self::Bounds => {
                 "No more rows ahead than twice those that the program has got, and 2,048, or 16,384 where all columns are short; of these no more in memory than 1 MiB for the session, the rest in a temporary file, and delivered as fast as the program takes them. Where a piece takes more than a quarter of a round trip, no more than keep the path busy for four, and one where it takes four by itself. A result of which one piece is read costs nothing."
@@ -360,7 +362,7 @@ impl Rule {
                 "Should a message of the session's own fail, or the transaction be in another state than the program believes, the program gets a FATAL 08006 that tells it, and the session ends."
             }
             Self::Functions => {
-                "Only in a database none of whose functions has a word in its source without which it cannot open, move or close a cursor (cursor, fetch, move, open, close, CURRENT OF): it could know one by a fixed name."
+                "Only in a database without code of users that could find a cursor: a function that has a word in its source without which it cannot (cursor, fetch, move, open, close, CURRENT OF, EXECUTE) or is of a language that is not read here, a rule with CURRENT OF, and whatever is stored as an expression (views, defaults, checks, policies, operators and so on) over one of the server's functions that read a cursor or run a text. Where a catalogue has changed since a result was opened, code may be new: before a statement that may run it, a cursor of SQL is moved back; where the change may have made such code, a portal of the protocol that is ahead ends its session."
             }
             Self::Neutral => {
                 "Only outside of transactions, from PostgreSQL 14 on, and only a unit that is byte for byte one that the server has run in this session without a notice or an error, since when nothing was sent but reads that the catalogue proves (above), transaction control, SHOW and DEALLOCATE, in a session whose state is known (rule C2) and that has a server session of its own (rule C5), or housekeeping of other parameters. It holds nothing but SET and RESET of parameters that every role may set and whose check looks at nothing else, SET SESSION CHARACTERISTICS, RESET ALL, DISCARD ALL, CLOSE ALL, UNLISTEN *, pg_advisory_unlock_all(), and SHOW (rule K3). It is sent to the server all the same."
@@ -461,11 +463,14 @@ impl Rule {
         }
     }
 
-    /// Whether this build keeps it. `ONETRIP_WITHOUT_RULE=B6 cargo test` builds without one; nothing else does.
+    /// Whether it is kept. A build that was made with `ONETRIP_MUTANTS` set leaves out the one that `ONETRIP_WITHOUT_RULE`
+    /// names when it starts; no other build can.
     pub fn is_kept(self) -> bool {
-        match option_env!("ONETRIP_WITHOUT_RULE") {
-            None => true,
-            Some(name) => name != self.name(),
-        }
+        static WITHOUT: LazyLock<Option<String>> = LazyLock::new(|| {
+            let name = std::env::var("ONETRIP_WITHOUT_RULE").ok()?;
+            assert!(Rule::ALL.iter().any(|rule| rule.name() == name), "no rule is named {name}");
+            Some(name)
+        });
+        option_env!("ONETRIP_MUTANTS").is_none() || WITHOUT.as_deref() != Some(self.name())
     }
 }
