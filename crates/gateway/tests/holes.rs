@@ -5,6 +5,7 @@
 
 mod common;
 mod holes {
+    mod code;
     mod comments;
     mod cursors;
     mod definitions;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
 use onetrip_sql::StatementKind;
-use onetrip_sql::purity::{is_harmless_parameter_type, may_call};
+use onetrip_sql::purity::{is_harmless_parameter_type, may_call, names_catalogue};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
@@ -10,7 +10,7 @@ use onetrip_wire::pg::{
 
 use crate::remedies::{
     Arrived, Change, Doubt, Effect, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints,
-    of_comments, sets_prefetch_alone,
+    makes_cursor_code, of_comments, sets_prefetch_alone,
 };
 use crate::reply_queue::{Due, Expect, Owner};
 use crate::scopes::Scopes;
@@ -136,6 +136,7 @@ impl Session {
             frontend::FUNCTION_CALL => {
                 if !self.lob_call_sent() {
                     self.doubt_functions(Doubt::Called);
+                    self.code_runs_beside_cursors();
                     self.forget(false);
                 }
                 self.function_call(now, body, is_whole);
@@ -155,7 +156,7 @@ impl Session {
         self.loops.forget_unseen();
         let (unit, statement, mut text) = self.open_query(now, text.unwrap_or(body));
         if !is_whole {
-            text.effect = Effect::MayDefine;
+            (text.effect, text.makes_cursor_code) = (Effect::MayDefine, true);
         }
         self.begin.runs(text.leaves_savepoints, false);
         self.deallocates(unit, &text);
@@ -210,7 +211,8 @@ impl Session {
         let mut text = self.read_text(text);
         self.prepares_beside_cursors(name, &text);
         match parse {
-            None => text.effect = Effect::MayDefine, // a text that is not whole
+            // A text that is not whole.
+            None => (text.effect, text.makes_cursor_code) = (Effect::MayDefine, true),
             Some(parse) if parse.parameter_oids().all(is_harmless_parameter_type) => {}
             Some(_) => {
                 text.effect = text.effect.max(Effect::Unknown);
@@ -416,7 +418,8 @@ impl Session {
     pub(crate) fn read_text(&mut self, text: &[u8]) -> Text {
         if self.is_cut {
             self.parameters.clear();
-            return Text { effect: Effect::MayDefine, ..Text::default() }; // how it goes on was not captured
+            // How it goes on was not captured.
+            return Text { effect: Effect::MayDefine, makes_cursor_code: true, ..Text::default() };
         }
         let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
         let lifted = lifter.lift(text, self.standard_strings);
@@ -429,9 +432,13 @@ impl Session {
         let template = names.template(lifted.template(), stream);
         let has_lobs = self.config.remedies.has(Remedy::Lobs);
         let is_of_session = has_lobs && sets_prefetch_alone(&lifted);
+        use StatementKind as S;
         let effect = match lifted.kind() {
             _ if is_of_session => Effect::Nothing,
             _ if lifted.facts().into => Effect::MayDefine,
+            _ if lifted.facts().writes && names_catalogue(lifted.template()) => Effect::MayDefine,
+            S::Copy if names_catalogue(lifted.template()) => Effect::MayDefine,
+            S::Select | S::With if lifted.facts().writes => Effect::WritesRows,
             kind => Effect::of(kind),
         };
         if effect == Effect::Read && !self.config.remedies.is_none() {
@@ -445,7 +452,9 @@ impl Session {
         let calls = may_run && may_call(lifted.template());
         let prefetch = has_lobs.then(|| of_comments(&lifted)).flatten();
         let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
-        let used = cursor_use(&lifted, text).filter(|_| self.config.remedies.has(Remedy::Cursors));
+        let has_cursors = self.config.remedies.has(Remedy::Cursors);
+        let used = has_cursors.then(|| cursor_use(&lifted, text)).flatten();
+        let makes_cursor_code = has_cursors && effect == Effect::MayDefine && makes_cursor_code(text);
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
         }
@@ -461,6 +470,7 @@ impl Session {
             kind: lifted.kind(),
             begins_safe: effect == Effect::Begin && begins_safe(text),
             cursor: used.map(|(used, _)| Arc::new(used)),
+            makes_cursor_code,
             deallocates: deallocated(&lifted),
             has_harmless_types: true,
             prefetch,

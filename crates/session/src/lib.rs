@@ -18,6 +18,7 @@
 
 mod canonical;
 mod client;
+mod encodings;
 mod functions;
 mod names;
 mod observed;

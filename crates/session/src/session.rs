@@ -9,6 +9,7 @@ use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error, fronten
 use smallvec::SmallVec;
 
 use crate::canonical::Values;
+use crate::encodings::Encodings;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
@@ -209,8 +210,7 @@ pub struct Session {
     pub(crate) raised: Raised,
     /// Who takes the replies to what is being booked.
     pub(crate) owner: Owner,
-    /// Whether the client's encoding is UTF-8.
-    pub(crate) is_utf8: bool,
+    pub(crate) encodings: Encodings,
     /// The client has sent messages of an extended group, and not the Sync that ends it: a Sync of the session's own would
     /// end it for the server. A Query does not end it as long as an error may have the server skip that, too.
     pub(crate) in_group: bool,
@@ -313,7 +313,7 @@ impl Session {
             ends_unconfirmed: VecDeque::new(),
             raised: Raised::default(),
             owner: Owner::Client,
-            is_utf8: false,
+            encodings: Encodings::default(),
             in_group: false,
             begins_unit_alone: false,
             is_ending: false,

@@ -275,6 +275,7 @@ impl Session {
         self.loops.flush();
         if let Ok(changed) = ParameterStatus::decode(body) {
             self.cursors.setting_changed(changed.name);
+            self.encodings.reported(changed.name, changed.value);
         }
         match ParameterStatus::decode(body) {
             Ok(ParameterStatus { name: b"standard_conforming_strings", value }) => {
@@ -283,7 +284,6 @@ impl Session {
             Ok(ParameterStatus { name: b"application_name", value }) => {
                 self.scopes.application(value, &mut self.names, &mut self.stream);
             }
-            Ok(ParameterStatus { name: b"client_encoding", value }) => self.is_utf8 = value == b"UTF8",
             Ok(ParameterStatus { name: b"in_hot_standby", value }) => self.begin.set_standby(value != b"off"),
             Ok(_) => {}
             Err(_) => self.undecoded += 1,

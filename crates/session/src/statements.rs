@@ -46,6 +46,8 @@ pub(crate) struct Text {
     pub(crate) begins_safe: bool,
     /// What it has to do with cursors.
     pub(crate) cursor: Option<Arc<CursorUse>>,
+    /// It may make code that finds cursors.
+    pub(crate) makes_cursor_code: bool,
     /// The prepared statement that it takes away, if it is DEALLOCATE of one.
     pub(crate) deallocates: Option<Arc<[u8]>>,
     /// How much of the objects that it delivers is read ahead, if its comment says so.

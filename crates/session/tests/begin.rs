@@ -143,6 +143,17 @@ fn what_the_server_says_unasked_keeps_its_place() {
     assert!(pair.session.to_client().starts_with(b"E"), "and the client is told");
 }
 
+/// What the server says before it ends the session is not kept: there is no later answer that it could come with.
+#[test]
+fn the_last_words_of_a_server_are_passed_on() {
+    let mut pair = primary();
+    pair.told(&query("BEGIN"));
+    let zone = parameter("TimeZone", "UTC");
+    let crash = message(b'N', b"SWARNING\0VWARNING\0C57P02\0Mterminating connection\0\0");
+    let said = pair.server(&[zone.clone(), crash.clone()].concat()).unwrap();
+    assert_eq!(said, [zone, crash].concat());
+}
+
 /// B5.
 #[test]
 fn a_standby_is_asked_before_it_writes() {

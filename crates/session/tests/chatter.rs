@@ -172,6 +172,21 @@ fn a_parameter_that_was_not_set_is_shown_by_the_server() {
     assert!(!is_answered(&[set, show]) && is_answered(&[set, show, show]));
 }
 
+/// The configuration has changed, and the server's answer to what was answered early says so.
+#[test]
+fn a_parameter_that_changes_behind_an_answer_comes_with_the_next_one() {
+    let mut wire = with(Server::default(), &[READ, RESET]);
+    assert!(wire.is_answered(&query(RESET)));
+    let sent = wire.pair.client(b"").unwrap();
+    assert_eq!(sent, query(RESET));
+    let changed = message(b'S', b"TimeZone\0UTC\0");
+    let said = [complete("SELECT 1"), changed.clone(), ready(b'I')].concat();
+    assert_eq!(wire.pair.server(&said).unwrap(), b"", "the program waits for nothing");
+    wire.pair.client(&query("SELECT 2")).unwrap();
+    let next = wire.pair.server(&[complete("SELECT 1"), ready(b'I')].concat()).unwrap();
+    assert_eq!(next, [complete("SELECT 1"), changed, ready(b'I')].concat());
+}
+
 /// K4.
 #[test]
 fn another_answer_ends_the_session() {

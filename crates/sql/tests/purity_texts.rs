@@ -89,6 +89,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("SELECT JSON_VALUE(a, '$') FROM t", "it uses an SQL/JSON construct"),
     ("SELECT a IS JSON FROM t", "it uses an SQL/JSON construct"),
     ("VALUES (DEFAULT)", "it uses DEFAULT"),
+    ("SELECT xmax FROM t", "it uses a system column that tells what others do to a row"),
+    ("SELECT 1 FROM t AS x WHERE x.cmax = 0", "it uses a system column that tells what others do to a row"),
     ("SELECT ('s').nextval", "it uses a field of an expression"),
     ("SELECT (t).a FROM t", "it uses a field of an expression"),
     ("SELECT (f(1)).a", "it uses a field of an expression"),

@@ -276,3 +276,59 @@ fn an_answer_from_memory_does_not_replace_the_portal_that_the_program_has_bound(
     }
     .assert_shut();
 }
+
+/// A character that the program's encoding does not have ends the piece that it is in, and no other. Only what is stored is
+/// read ahead where characters are converted.
+fn without_a_character(stage: &Stage) {
+    const FETCH: &str = "FETCH FORWARD 5 FROM c";
+    let mut program = stage.session_with("program", &[("client_encoding", "LATIN1")]);
+    program.settles("held cursor of numbers", |program| {
+        program.says_all(&["BEGIN", "SELECT id FROM written WHERE id = 1", "COMMIT"]);
+        program.says("DECLARE c CURSOR WITH HOLD FOR SELECT id FROM written");
+        for _ in 0..4 {
+            program.says(FETCH);
+            program.stage.thinks();
+        }
+        let is_told = program.is_told(FETCH);
+        program.says("CLOSE c");
+        is_told
+    });
+    program.says_all(&["BEGIN", "SELECT id FROM written WHERE id = 1", "COMMIT"]);
+    program.says("DECLARE c CURSOR WITH HOLD FOR SELECT id, v FROM written ORDER BY id");
+    for _ in 0..6 {
+        program.says(FETCH);
+        stage.thinks();
+    }
+    program.says_all(&["FETCH BACKWARD 3 FROM c", "MOVE 1 FROM c", FETCH, FETCH, FETCH, FETCH, "SELECT 1"]);
+}
+
+#[test]
+fn a_character_that_cannot_be_converted_fails_where_it_is_read() {
+    let setup = "CREATE TABLE written (id int PRIMARY KEY, v text); \
+         INSERT INTO written SELECT g, CASE g WHEN 45 THEN chr(8364) ELSE 'x' END FROM generate_series(1, 80) AS g; ANALYZE written";
+    Hole { name: "characters", setup, programs: &[("held", &without_a_character)] }.assert_shut();
+}
+
+/// A column that is computed when it is read (PostgreSQL 18; stored before), behind a view.
+#[test]
+fn a_column_that_is_computed_behind_a_view_is_not_read_ahead() {
+    let setup = "DO $$ DECLARE kind text := CASE WHEN current_setting('server_version_num')::int >= 180000 THEN 'VIRTUAL' ELSE 'STORED' END; \
+         BEGIN EXECUTE 'CREATE TABLE computed (id int PRIMARY KEY, f float8, g text GENERATED ALWAYS AS (f::text) ' || kind || ')'; END $$; \
+         INSERT INTO computed (id, f) SELECT g, 0.1::float8 + 0.2 FROM generate_series(1, 80) AS g; ANALYZE computed; \
+         CREATE VIEW over_computed AS SELECT id, g FROM computed; CREATE VIEW over_view AS SELECT id, g FROM over_computed; \
+         CREATE TABLE plain (id int PRIMARY KEY); INSERT INTO plain SELECT generate_series(1, 80); ANALYZE plain";
+    let over = |view: &'static str| {
+        move |stage: &Stage| {
+            let mut program = stage.session("program");
+            reads_ahead(&mut program, "SELECT id FROM plain");
+            program.says_all(&["BEGIN", &format!("DECLARE c CURSOR FOR SELECT id, g FROM {view}")]);
+            for _ in 0..4 {
+                program.says("FETCH FORWARD 10 FROM c");
+                stage.thinks();
+            }
+            program.says_all(&["SET LOCAL extra_float_digits = 0", "FETCH FORWARD 10 FROM c", "ROLLBACK"]);
+        }
+    };
+    let (one, two) = (over("over_computed"), over("over_view"));
+    Hole { name: "computed", setup, programs: &[("a view", &one), ("a view over it", &two)] }.assert_shut();
+}

@@ -24,10 +24,11 @@ const COUNT: &str = "SELECT count(*) FROM chosen";
 const ROW: &str = "SELECT * FROM chosen WHERE id = 3";
 
 /// How a session has the table changed.
-const WAYS: [(&str, &[&str]); 7] = [
+const WAYS: [(&str, &[&str]); 8] = [
     ("SELECT", &["SELECT remakes()"]),
     ("SELECT in a transaction", &["BEGIN", "SELECT remakes()", "COMMIT"]),
     ("INSERT", &["INSERT INTO asks VALUES (1)"]),
+    ("INSERT within WITH", &["WITH x AS (INSERT INTO asks VALUES (1) RETURNING id) SELECT count(*) FROM x"]),
     ("INSERT of a call", &["INSERT INTO done VALUES (remakes())"]),
     ("INSERT, deferred", &["BEGIN", "INSERT INTO asks_late VALUES (1)", "COMMIT"]),
     ("COPY", &["COPY done FROM PROGRAM 'true'", "COPY asks FROM PROGRAM 'echo 1'"]),
@@ -134,4 +135,90 @@ fn what_a_view_defines_is_there_for_all_sessions() {
     };
     let setup = format!("{SETUP}; CREATE VIEW asked AS SELECT remake()");
     Hole { name: "acting_views", setup: &setup, programs: &[("a view", &program)] }.assert_shut();
+}
+
+/// The catalogue is written like any other table.
+#[test]
+fn what_is_written_into_the_catalogue_is_there_for_all_sessions() {
+    const COLUMN: &str =
+        "UPDATE pg_attribute SET attname = 'named' WHERE attrelid = 'public.chosen'::regclass AND attnum = 2";
+    const SCHEMA: &str =
+        "UPDATE pg_class SET relnamespace = 'first'::regnamespace WHERE oid = 'later.chosen'::regclass";
+    let renamed = |stage: &Stage| described(stage, &[COLUMN], true);
+    let moved = |stage: &Stage| {
+        let (mut program, mut other) = (stage.session_with("program", &[FIRST]), stage.session("other"));
+        other.says(
+            "CREATE VIEW later.chosen AS SELECT id, v, nextval('public.counted') AS n FROM public.chosen",
+        );
+        serves_repeat(&mut program, ROW);
+        other.says(SCHEMA);
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        for _ in 0..3 {
+            program.says("SELECT 1");
+            stage.thinks();
+            program.says(ROW);
+            stage.thinks();
+        }
+        program.says_all(&["COMMIT", "SELECT last_value FROM counted"]);
+    };
+    let in_function = |stage: &Stage| {
+        let (mut program, mut other) = (stage.session_with("program", &[FIRST]), stage.session("other"));
+        tells_parse(&mut program, BY_ID);
+        prepares(&mut program);
+        runs(&mut program);
+        stage.thinks();
+        other.says("SELECT renames()");
+        program.says("BEGIN");
+        stage.thinks();
+        prepares(&mut program);
+        program.says_all(&["SELECT 1", "ROLLBACK"]);
+    };
+    // No function of a user is there that may act unasked.
+    let plain = "CREATE SCHEMA first; CREATE SCHEMA later; CREATE SEQUENCE counted; \
+         CREATE TABLE chosen (id int, v int); INSERT INTO chosen SELECT g, g FROM generate_series(1, 30) AS g; ANALYZE chosen";
+    let programs: [(&str, &Program); 2] = [("a column", &renamed), ("a schema", &moved)];
+    Hole { name: "catalogues", setup: plain, programs: &programs }.assert_shut();
+    let setup = format!(
+        "{plain}; CREATE FUNCTION renames() RETURNS void LANGUAGE sql AS \
+         $$UPDATE pg_catalog.pg_attribute SET attname = 'again' WHERE attrelid = 'public.chosen'::regclass AND attnum = 2$$"
+    );
+    Hole { name: "writers", setup: &setup, programs: &[("in a function", &in_function)] }.assert_shut();
+}
+
+/// Functions of the server run texts that nobody sees before.
+#[test]
+fn what_a_text_that_is_run_defines_is_there_for_all_sessions() {
+    const REMAKE: &str = "CREATE SCHEMA first; CREATE SEQUENCE counted; \
+         CREATE TABLE chosen (id int, v int); INSERT INTO chosen SELECT g, g FROM generate_series(1, 30) AS g; ANALYZE chosen; \
+         CREATE FUNCTION remake() RETURNS int LANGUAGE plpgsql AS $$BEGIN \
+         CREATE VIEW first.chosen AS SELECT id, 'view'::text AS v, nextval('public.counted') AS n FROM public.chosen; RETURN 1; END$$";
+    const BY: [(&str, &str, &str); 4] = [
+        (
+            "text_in_trigger",
+            "CREATE TABLE asks (id int); CREATE FUNCTION runs() RETURNS trigger LANGUAGE plpgsql AS \
+             $$BEGIN PERFORM query_to_xml('SELECT public.rema' || 'ke()', true, true, ''); RETURN NULL; END$$; \
+             CREATE TRIGGER t AFTER INSERT ON asks FOR EACH ROW EXECUTE FUNCTION runs()",
+            "INSERT INTO asks VALUES (1)",
+        ),
+        (
+            "text_in_default",
+            "CREATE TABLE asks (id int, v text DEFAULT query_to_xml('SELECT public.remake()', true, true, '')::text)",
+            "INSERT INTO asks (id) VALUES (1)",
+        ),
+        (
+            "text_in_check",
+            "CREATE TABLE asks (id int CHECK (query_to_xml('SELECT public.remake()', true, true, '') IS NOT NULL))",
+            "INSERT INTO asks VALUES (1)",
+        ),
+        (
+            "text_in_view",
+            "CREATE VIEW asks AS SELECT query_to_xml('SELECT public.remake()', true, true, '')::text AS v",
+            "SELECT * FROM asks",
+        ),
+    ];
+    for (name, code, change) in BY {
+        let program = |stage: &Stage| described(stage, &[change], true);
+        let setup = format!("{REMAKE}; {code}");
+        Hole { name, setup: &setup, programs: &[(name, &program)] }.assert_shut();
+    }
 }

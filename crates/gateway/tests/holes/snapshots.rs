@@ -2,7 +2,7 @@
 
 use super::harmless::{reads_ahead, run_named, serves_loop, serves_named_repeat, serves_repeat};
 use super::messages::{INT4, parse_typed};
-use super::stage::{Hole, Stage, rows};
+use super::stage::{Hole, Session, Stage, rows};
 use crate::common::messages::*;
 
 const LEVELS: &str = "CREATE TABLE keys (id int PRIMARY KEY); CREATE TABLE found (id int PRIMARY KEY, v int); \
@@ -332,4 +332,66 @@ fn counts(stage: &Stage) {
 #[test]
 fn only_the_counters_of_a_prepared_statement_tell_that_runs_are_missing() {
     Hole { name: "counters", setup: COUNTERS, programs: &[("a loop", &counts)] }.assert_shut();
+}
+
+/// Another session updates and locks rows that are read again and again, and looped over.
+fn marked(stage: &Stage) {
+    let (mut program, mut other) = (stage.session("program"), stage.elsewhere("other"));
+    serves_repeat(&mut program, "SELECT v FROM found WHERE id = 1");
+    serves_loop(&mut program, "SELECT id FROM keys ORDER BY id", "SELECT v FROM found WHERE id = $1", false);
+    let mut lines = stage.take_seen();
+    // Numbers of transactions are other ones in each run; whether there is one is not.
+    let is_marked = |program: &mut Session<'_>, id: &str, column: &str| {
+        let told = rows(&program.says(&format!("SELECT {column} FROM found WHERE id = {id}")));
+        format!("{column} of {id} told: {}", told.iter().any(|row| row[0] != "0"))
+    };
+    for column in ["xmax", "cmax"] {
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        lines.push(is_marked(&mut program, "1", column));
+        stage.thinks();
+        lines.push(is_marked(&mut program, "1", column));
+        other.says_all(&[
+            "BEGIN",
+            "DELETE FROM keys WHERE id < 0",
+            "UPDATE found SET v = 9 WHERE id = 1",
+            "COMMIT",
+        ]);
+        lines.push(is_marked(&mut program, "1", column));
+        program.says("COMMIT");
+    }
+    other.says_all(&["CREATE VIEW told AS SELECT id, xmax AS mark FROM found"]);
+    for value in [8, 9] {
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        for _ in 0..3 {
+            let told = rows(&program.says("SELECT mark FROM told WHERE id = 2"));
+            lines.push(format!("mark told: {}", told.iter().any(|row| row[0] != "0")));
+            stage.thinks();
+        }
+        other.says(&format!("UPDATE found SET v = {value} WHERE id = 2"));
+        let told = rows(&program.says("SELECT mark FROM told WHERE id = 2"));
+        lines.push(format!("mark told: {}", told.iter().any(|row| row[0] != "0")));
+        program.says("COMMIT");
+    }
+    for round in 0..3 {
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        stage.thinks();
+        for (place, id) in program.column("SELECT id FROM keys ORDER BY id").iter().enumerate() {
+            if place == 10 {
+                other.says_all(&[
+                    "BEGIN",
+                    &format!("SELECT id FROM found WHERE id > {} FOR UPDATE", 12 + round),
+                ]);
+            }
+            lines.push(is_marked(&mut program, id, "xmax"));
+        }
+        program.says("COMMIT");
+        other.says("ROLLBACK");
+    }
+    drop(stage.take_seen());
+    lines.into_iter().for_each(|line| stage.note(line));
+}
+
+#[test]
+fn what_others_do_to_a_row_is_told_by_the_server() {
+    Hole { name: "marks", setup: LEVELS, programs: &[("xmax and cmax", &marked)] }.assert_shut();
 }

@@ -165,6 +165,7 @@ impl Connection {
         for (name, value) in [
             ("in_hot_standby", "off"),
             ("client_encoding", "UTF8"),
+            ("server_encoding", "UTF8"),
             ("standard_conforming_strings", "on"),
             ("integer_datetimes", "on"),
             ("server_version", "15.0"),

@@ -7,10 +7,11 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
 use onetrip_wire::pg::Values;
 
+use super::Rule;
 use super::changes::ActsAsked;
 use super::facts::Known;
 use super::inquiry::{Asked, Question, Way};
-use super::knowledge::Stamp;
+use super::knowledge::{Backends, Stamp};
 use crate::session::Session;
 
 /// Questions take one part in so many of a session's time on the server, at most, beside a burst.
@@ -56,11 +57,21 @@ impl Session {
         let is_worth_it = self.facts.is_new()
             && self.facts.lacks_state()
             && self.config.common.knowledge.begins_with_reads()
+            && self.config.common.knowledge.backends() == Backends::Own
             && self.may_remedy(Remedy::Commit);
         if is_worth_it && self.may_send_own() && self.may_inquire(now) {
             self.facts.guess_state();
             self.inquire(now);
         }
+    }
+
+    /// Whether a question is under way that may find a pooler. What comes behind it waits: a pooler may take its end for
+    /// the end of all that was sent, and give the server to somebody else, if a group that only Flush ends is behind it
+    /// (PgBouncer 1.18 in transaction mode).
+    pub(super) fn may_find_a_pooler(&self) -> bool {
+        self.inquiries.is_busy()
+            && self.config.common.knowledge.backends() == Backends::Unknown
+            && Rule::OneBackend.is_kept()
     }
 
     /// Whether answers are of use, and questions are not too many already.
@@ -156,9 +167,12 @@ impl Session {
     fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 4], is_untimed: bool) {
         let [role, is_special, identity, pid] = rest;
         let served_by = self.backend_key.as_ref().map(|key| key.process_id.to_string());
-        if served_by.is_none_or(|served_by| served_by.as_bytes() != pid) && super::Rule::OneBackend.is_kept()
-        {
-            return self.facts.pooler_found();
+        let is_own = served_by.is_some_and(|served_by| served_by.as_bytes() == pid);
+        if Rule::OneBackend.is_kept() {
+            self.config.common.knowledge.backend_told(is_own);
+            if !is_own {
+                return self.facts.pooler_found();
+            }
         }
         let schemas = path.and_then(|path| std::str::from_utf8(path).ok()).and_then(elements);
         let known = Known {

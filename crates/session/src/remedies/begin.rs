@@ -22,7 +22,6 @@ use onetrip_wire::pg::{
 };
 
 use super::grammar::Kind;
-use super::inquiry::Inquiries;
 use super::{Rule, grammar};
 use crate::reply_queue::{Due, Expect, Owner, Reply};
 use crate::session::{Session, SessionError, Verdict};
@@ -154,7 +153,7 @@ impl EarlyBegin {
 impl Session {
     /// Whether the next message from the client has to wait for the server.
     pub(crate) fn is_held_back(&self) -> bool {
-        self.begin.holds_back() && !self.units.is_open()
+        (self.begin.holds_back() || self.may_find_a_pooler()) && !self.units.is_open()
     }
 
     /// Answers the message at the front of `input` if it is a BEGIN that can be.
@@ -339,14 +338,23 @@ impl Session {
             self.begin.hears_log |= severity.is_some_and(|said| said == b"LOG" || said.starts_with(b"DEBUG"));
         }
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
-        if Inquiries::is_next(self.queue.front()) && !is_notification {
-            return self.keep_from_question(tag, message);
+        let of_whom = self.queue.front().map_or(Owner::Client, |due| due.owner);
+        if tag == backend::PARAMETER_STATUS && of_whom != Owner::Client {
+            return self.keep_parameter(message);
+        }
+        if tag == backend::NOTICE_RESPONSE && of_whom == Owner::Inquiry {
+            return Ok(Verdict::Replace(message.len())); // it is about the question, and nobody's (rule K2)
         }
         if tag == backend::NOTICE_RESPONSE && self.keep_notice(message)? {
             return Ok(Verdict::Replace(message.len()));
         }
         if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {
             return Ok(Verdict::Forward(message.len()));
+        }
+        if tag == backend::NOTICE_RESPONSE && is_last_word(message) {
+            self.to_client.append(&mut self.begin.until_ready);
+            self.to_client.extend_from_slice(message);
+            return Ok(Verdict::Replace(message.len()));
         }
         let kept = if is_notification { &mut self.begin.until_idle } else { &mut self.begin.until_ready };
         if kept.len() + message.len() > KEPT_BYTES_MAX {
@@ -357,12 +365,9 @@ impl Session {
         Ok(Verdict::Replace(message.len()))
     }
 
-    /// Something that the server says while it answers a question of the session's. A notice is about the question, and
-    /// nobody's (rule K2); a parameter that changed is the program's to know with its next answer.
-    fn keep_from_question(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
-        if tag != backend::PARAMETER_STATUS {
-            return Ok(Verdict::Replace(message.len()));
-        }
+    /// A parameter that changed while the server answers what the program does not wait for is the program's to know with
+    /// its next answer: the server reports parameters just ahead of ReadyForQuery (`ReportChangedGUCOptions`).
+    fn keep_parameter(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
         if self.begin.until_ready.len() + message.len() > KEPT_BYTES_MAX {
             self.refuse("53000", "too many parameters changed while nothing was asked for", None);
             return Err(SessionError::TooMuchKept);
@@ -385,4 +390,10 @@ impl Session {
         self.to_client.extend_from_slice(ready);
         Verdict::Replace(ready.len())
     }
+}
+
+/// Whether the server ends the session behind this notice: it says so when another of its processes has crashed (57P02).
+fn is_last_word(notice: &[u8]) -> bool {
+    let code = ErrorResponse::decode(&notice[HEADER_BYTES..]).ok().and_then(|notice| notice.field(b'C'));
+    code.is_some_and(|code| code.starts_with(b"57P"))
 }

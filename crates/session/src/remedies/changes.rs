@@ -22,6 +22,8 @@ struct State {
     defining: u64,
     /// How often a text told so.
     texts: u64,
+    /// How often one told that it may make code which finds cursors (rule R9).
+    code: u64,
     /// Sessions in whose transactions a function of a user may have run, by [`Doubt`].
     doubts: [u64; 3],
     /// How often such a transaction was over.
@@ -78,6 +80,16 @@ impl Changes {
     /// What is learnt of the catalogue now holds until this is another.
     pub(crate) fn epoch(&self) -> u64 {
         self.lock().epoch_now()
+    }
+
+    /// How often a text was sent that may have made code which finds cursors.
+    pub(crate) fn code(&self) -> u64 {
+        self.lock().code
+    }
+
+    /// Such a text is sent.
+    pub(crate) fn code_made(&self) {
+        self.lock().code += 1;
     }
 
     /// A transaction begins to do what may change the catalogue: until it is over nothing that is known is relied on, as

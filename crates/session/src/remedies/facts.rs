@@ -11,7 +11,7 @@ use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, ObjectName, P
 use onetrip_wire::pg::Oid;
 
 use super::changes::Changes;
-use super::knowledge::{Database, Knowledge, Stamp};
+use super::knowledge::{Backends, Database, Knowledge, Stamp};
 use crate::session::Session;
 
 /// Templates that may wait for their proof; with more, none is proven.
@@ -51,6 +51,8 @@ pub(crate) struct Facts {
     /// The last state that was told, whatever was sent since it was asked for.
     last_told: Option<Known>,
     wants_settings: bool,
+    /// The session has told that it has no statement_timeout, and nothing was sent since that may set one.
+    has_no_limit: bool,
     /// A statement has run in a transaction.
     has_begun: bool,
     /// Templates that were sent and are not yet proven to only read.
@@ -209,6 +211,9 @@ impl Facts {
     pub(crate) fn set_database(&mut self, name: &[u8], knowledge: &Knowledge) {
         self.database_name = name.to_vec();
         self.changes = knowledge.changes_of(name);
+        if knowledge.backends() == Backends::Pooled {
+            self.pooler_found();
+        }
     }
 
     /// The name by which the session has asked for its database.
@@ -278,6 +283,7 @@ impl Facts {
         self.last_told = Some(known.clone());
         if self.is_state_awaited() {
             self.appetite.answered();
+            self.has_no_limit = known.is_untimed;
             self.state = State::Known(known);
         }
     }
@@ -309,6 +315,16 @@ impl Facts {
             self.place = Some(place.clone());
         }
         Some(place)
+    }
+
+    /// Something is sent that may set a statement_timeout.
+    pub(super) fn limit_may_change(&mut self) {
+        self.has_no_limit = false;
+    }
+
+    /// Whether the session has no statement_timeout, but for one that a configuration brings which was read anew.
+    pub(super) fn has_no_limit(&self) -> bool {
+        self.has_no_limit
     }
 
     /// Whether the session surely has no statement_timeout.
@@ -640,7 +656,7 @@ impl Session {
 
     /// The same, or whether that is still open.
     pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
-        match self.standard_strings && self.is_utf8 {
+        match self.standard_strings && self.encodings.is_utf8() {
             true => self.facts.verdict(now, template),
             false => Verdict::MayAct,
         }

@@ -134,11 +134,6 @@ impl Inquiries {
     pub(super) fn spent(&self, now: Moment, parts: u32) -> Duration {
         self.spent.saturating_sub(Duration::from_nanos(now.since(self.spent_at)) / parts)
     }
-
-    /// Whether what the server says unasked belongs to a question: it stays here.
-    pub(super) fn is_next(front: Option<Due>) -> bool {
-        front.is_some_and(|due| due.owner == Owner::Inquiry)
-    }
 }
 
 impl Session {

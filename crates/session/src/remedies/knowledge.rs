@@ -1,7 +1,7 @@
 //! What the sessions of one gateway know together of its databases.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,19 @@ pub struct Knowledge {
     changes: Mutex<HashMap<Vec<u8>, Arc<Changes>, RandomState>>,
     /// The last session that has begun a transaction has begun its first with a read.
     begins_with_reads: AtomicBool,
+    /// A [`Backends`].
+    backends: AtomicU8,
+}
+
+/// Whom the gateway's sessions talk to (rule C5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backends {
+    /// No session has asked.
+    Unknown,
+    /// Each session that has asked has a process of the server for itself.
+    Own,
+    /// One found that a pooler stands between.
+    Pooled,
 }
 
 /// What is known of one database.
@@ -61,6 +74,21 @@ impl Knowledge {
     /// Whether the next session is likely to begin with a transaction that reads.
     pub(super) fn begins_with_reads(&self) -> bool {
         self.begins_with_reads.load(Ordering::Relaxed)
+    }
+
+    /// A session has asked whether it has a process of the server for itself. One that has not speaks for all.
+    pub(super) fn backend_told(&self, is_own: bool) {
+        let told = if is_own { Backends::Own } else { Backends::Pooled } as u8;
+        self.backends.fetch_max(told, Ordering::Relaxed);
+    }
+
+    /// What the sessions have found.
+    pub(crate) fn backends(&self) -> Backends {
+        match self.backends.load(Ordering::Relaxed) {
+            0 => Backends::Unknown,
+            1 => Backends::Own,
+            _ => Backends::Pooled,
+        }
     }
 
     /// Changes of this database's catalogue; those of databases without number are told together.

@@ -37,7 +37,7 @@ pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use changes::{Doubt, Mark};
 pub(crate) use chatter::Chatter;
-pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use};
+pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use, makes_cursor_code};
 pub use cursors::{Overflow, Spill, Spilled};
 pub(crate) use facts::Facts;
 pub use fence::Fence;

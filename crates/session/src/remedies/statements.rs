@@ -266,7 +266,7 @@ impl Session {
 
     /// Whether the server surely reads a text as it did for the sessions that asked.
     pub(super) fn is_read_as_told(&self) -> bool {
-        self.standard_strings && self.is_utf8 && !self.transaction.may_define
+        self.standard_strings && self.encodings.is_utf8() && !self.transaction.may_define
     }
 
     /// Whether the statement does nothing but read, with parameters of these types (rule S1).

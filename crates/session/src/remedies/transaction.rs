@@ -209,6 +209,16 @@ impl Session {
             self.config.common.knowledge.session_begins(effect == Effect::Read);
         }
         self.may_run_functions(now, effect, text);
+        let may_set_limit = match effect {
+            Effect::Unknown => !matches!(text.kind, StatementKind::CloseCursor | StatementKind::Prepare),
+            Effect::MayDefine => true,
+            Effect::WritesRows => text.calls,
+            Effect::Read => text.calls && !(self.facts.has_state() && self.only_reads(now, text.template)),
+            _ => false,
+        };
+        if may_set_limit {
+            self.facts.limit_may_change();
+        }
         match effect {
             Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
                 self.transaction_begins(now, text.begins_safe);
@@ -229,6 +239,9 @@ impl Session {
             Effect::Unknown | Effect::MayDefine => {
                 self.transaction.level_changes();
                 self.forget(effect == Effect::MayDefine);
+                if text.makes_cursor_code {
+                    self.facts.changes().code_made();
+                }
             }
             // What it runs has a snapshot, after which the level cannot change.
             Effect::WritesRows => self.forget(false),

@@ -230,7 +230,7 @@ impl Session {
         if !self.may_remedy(Remedy::Statements)
             || !is_sent_as_it_is(self.owner)
             || !self.standard_strings
-            || !self.is_utf8
+            || !self.encodings.is_utf8()
             || self.transaction.may_define
         {
             return;

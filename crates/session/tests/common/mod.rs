@@ -126,7 +126,7 @@ impl Pair {
         pair.client(packet).expect("a good packet");
         pair.session.path_measured(Moment(0), 13_000, 13_000);
         let standby = in_hot_standby.map(|value| parameter("in_hot_standby", value)).unwrap_or_default();
-        let encoding = parameter("client_encoding", "UTF8");
+        let encoding = [parameter("client_encoding", "UTF8"), parameter("server_encoding", "UTF8")].concat();
         let key = message(b'K', &[&PROCESS_ID.to_be_bytes()[..], b"real"].concat());
         let welcome = [message(b'R', &[0; 4]), standby, encoding, key, ready(b'I')].concat();
         pair.server(&welcome).expect("good messages");

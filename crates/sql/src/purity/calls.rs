@@ -115,6 +115,37 @@ pub fn may_call(template: &[u8]) -> bool {
     false
 }
 
+/// Whether a statement names a table of the system's catalogue, or a schema that may hold one, so that it may write there.
+/// What is called is none, nor is a schema in front of what is called.
+///
+/// ```
+/// use onetrip_sql::purity::names_catalogue;
+///
+/// assert!(names_catalogue(b"UPDATE pg_catalog . PG_CLASS SET relname = $1"));
+/// assert!(!names_catalogue(b"INSERT INTO pgbench_history SELECT pg_catalog.pg_backend_pid()"));
+/// ```
+pub fn names_catalogue(template: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii();
+    let mut from = 0;
+    while let Some(at) = memchr::memchr2(b'p', b'P', &template[from..]).map(|at| from + at) {
+        from = at + 1;
+        let is_begin = at == 0 || !is_part(&template[at - 1]);
+        let length = template[at..].iter().take_while(|byte| is_part(byte)).count();
+        let (word, rest) = template[at..].split_at(length);
+        let is_reserved = word.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(b"pg_"));
+        if !is_begin || !is_reserved {
+            continue;
+        }
+        from = at + length;
+        let rest = rest.strip_prefix(b"\"").unwrap_or(rest).trim_ascii_start();
+        if !(rest.starts_with(b"(") || rest.starts_with(b".")) {
+            return true;
+        }
+    }
+    // What is written by code points is not read here.
+    memchr::memmem::find(template, b"&\"").is_some()
+}
+
 /// The name at the end of a text, with its schema, and what is in front of it.
 fn split_name(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_end();

@@ -52,6 +52,12 @@ impl Walk {
 
     /// `c`, `t.c`, `s.t.c`, `t.*`. The last part of several may be a function of the row.
     fn column(&mut self, column: &ColumnRef) -> Step {
+        let last = column.fields.last().filter(|last| !matches!(last.node, Some(NodeEnum::AStar(_))));
+        if let Some(last) = last {
+            if NOT_OF_THE_SNAPSHOT.contains(&name_part(last)?) {
+                return Err(Impure::Construct("a system column that tells what others do to a row"));
+            }
+        }
         if let [_, .., last] = column.fields.as_slice() {
             if !matches!(last.node, Some(NodeEnum::AStar(_))) {
                 self.needs.fields.insert(name_part(last)?.into());
@@ -245,6 +251,9 @@ fn construct_name(node: &NodeEnum) -> &'static str {
         _ => "a construct that is not known to be harmless",
     }
 }
+
+/// System columns that are not of the snapshot: who locks, updates or deletes a row is written into the row as it is.
+const NOT_OF_THE_SNAPSHOT: [&str; 3] = ["xmax", "cmin", "cmax"];
 
 /// Functions that give the transaction's time, or compute with it.
 pub(super) const CLOCK_FUNCTIONS: [&str; 4] = ["age", "now", "timezone", "transaction_timestamp"];

@@ -29,6 +29,18 @@ pub enum Lookup {
     Locks,
 }
 
+/// A statement behind what `stored.sql` tells, as the table `stored`.
+macro_rules! with_stored {
+    ($file:literal) => {
+        concat!(
+            "WITH RECURSIVE stored (runs) AS MATERIALIZED (SELECT\n",
+            include_str!("lookups/stored.sql"),
+            "),\n",
+            include_str!($file)
+        )
+    };
+}
+
 /// A lookup and what it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -50,8 +62,8 @@ impl Lookup {
             Self::Types => include_str!("lookups/types.sql"),
             Self::Views => include_str!("lookups/views.sql"),
             Self::Columns => include_str!("lookups/columns.sql"),
-            Self::Cursors => include_str!("lookups/cursors.sql"),
-            Self::Locks => include_str!("lookups/locks.sql"),
+            Self::Cursors => with_stored!("lookups/cursors.sql"),
+            Self::Locks => with_stored!("lookups/locks.sql"),
         }
     }
 

@@ -40,7 +40,7 @@ mod survey;
 mod views;
 mod walk;
 
-pub use calls::may_call;
+pub use calls::{may_call, names_catalogue};
 pub use catalogue::{Catalogue, Pure};
 pub use facts::{Acts, Column, Columns};
 pub use impure::Impure;

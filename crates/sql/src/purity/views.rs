@@ -182,8 +182,9 @@ fn has_enum(relation: &Relation, judge: &Judge<'_>) -> bool {
 }
 
 /// Nodes that plain queries have.
-const PLAIN_LABELS: [&str; 48] = [
+const PLAIN_LABELS: [&str; 49] = [
     "QUERY",
+    "COMPUTED",
     "RANGETBLENTRY",
     "RTE",
     "RTEPERMISSIONINFO",

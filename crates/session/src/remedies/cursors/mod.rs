@@ -34,7 +34,7 @@ use smallvec::SmallVec;
 
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
-pub(crate) use names::{CursorUse, Place, cursor_use};
+pub(crate) use names::{CursorUse, Place, cursor_use, makes_cursor_code};
 pub use overflow::{Overflow, Spill, Spilled};
 use replies::Awaited;
 
@@ -186,6 +186,8 @@ struct Opened {
     generation: u64,
     /// Of the catalogue.
     epoch: u64,
+    /// How often a text was sent that may have made code which finds cursors.
+    code: u64,
 }
 
 /// Whether each row of a result is the same whenever it is read, and reading it cannot fail (rules R1 and R2).

@@ -15,10 +15,22 @@ use crate::statements::Text;
 
 /// Cursors that a driver names, and no program does: with NO SCROLL.
 const DRIVERS_NAMES: [&[u8]; 1] = [b"_django_curs_"];
-/// Functions of the server that read a cursor by its name.
-const XML: [&[u8]; 2] = [b"cursor_to_xml", b"cursor_to_xmlschema"];
+/// Functions of the server that read a cursor by its name, or run a text that may.
+const RUNNERS: [&[u8]; 7] = [
+    b"cursor_to_xml",
+    b"cursor_to_xmlschema",
+    b"query_to_xml",
+    b"query_to_xmlschema",
+    b"query_to_xml_and_xmlschema",
+    b"ts_rewrite",
+    b"ts_stat",
+];
 /// Words without which no text opens, moves or closes a cursor, or acts where one stands.
-const WORDS: [&[u8]; 6] = [b"current", b"fetch", b"move", b"open", b"close", b"declare"];
+const WORDS: [&[u8]; 6] = [b"close", b"current", b"declare", b"fetch", b"move", b"open"];
+/// Words without which a block of code has all that it does in its text.
+const BUILDERS: [&[u8]; 2] = [b"execute", b"language"];
+/// Words without which no text makes code that has none of the above: it comes from a file, or from code that runs.
+const MAKERS: [&[u8]; 3] = [b"call", b"do", b"extension"];
 
 /// What a statement's text has to do with cursors.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,11 +61,14 @@ pub(crate) enum Place {
 /// Looks for cursors in a text; with DECLARE, also for its query.
 pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(CursorUse, Option<&'a str>)> {
     use StatementKind as S;
-    let name = || lifted.name().map(|name| name.folded().collect());
-    let moves = || (CursorUse::Moves(text.into()), None);
-    if words(text).any(|word| XML.iter().any(|function| word.eq_ignore_ascii_case(function))) {
-        return Some((CursorUse::MovesAny, None)); // its name may be a parameter
+    let name = || lifted.name().map(|name| name.folded().take(sql::NAME_BYTES_MAX).collect());
+    let found = Found::in_text(text);
+    // The name may be a parameter, or be put together.
+    let is_hidden = found.builders && matches!(lifted.kind(), S::Do | S::Multi);
+    if found.runners || is_hidden {
+        return Some((CursorUse::MovesAny, None));
     }
+    let moves = || (CursorUse::Moves(text.into()), None);
     match lifted.kind() {
         S::Declare => {
             let sql::Declare { name, is_held, no_scroll, query } = sql::declare(text)?;
@@ -67,9 +82,40 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
             None => Some(moves()),
         },
         S::Move => Some(moves()),
-        S::Select | S::Values | S::Insert | S::Show | S::Savepoint | S::Release | S::RollbackTo => None,
-        S::Begin | S::Commit | S::Rollback | S::Empty | S::Set | S::Reset => None,
-        _ => has_current_of(text).then(moves),
+        _ => found.words.then(moves),
+    }
+}
+
+/// Whether a text that changes the catalogue may make code that opens, moves or closes cursors, or acts where one stands.
+pub(crate) fn makes_cursor_code(text: &[u8]) -> bool {
+    let Found { words, runners, builders, makers } = Found::in_text(text);
+    words || runners || builders || makers
+}
+
+/// Words of a text, in comments and literals too: these may be run.
+#[derive(Debug, Default)]
+struct Found {
+    words: bool,
+    runners: bool,
+    builders: bool,
+    makers: bool,
+}
+
+impl Found {
+    fn in_text(text: &[u8]) -> Self {
+        // What is written by code points (`U&"..."`) is not read here.
+        let is_escaped = memchr::memmem::find(text, b"&\"").is_some();
+        let mut found = Self { runners: is_escaped, ..Self::default() };
+        for word in words(text) {
+            let is_one = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+            if matches!(word[0] | 0x20, b'c' | b'd' | b'e' | b'f' | b'l' | b'm' | b'o' | b'q' | b't') {
+                found.words |= is_one(&WORDS);
+                found.runners |= is_one(&RUNNERS);
+                found.builders |= is_one(&BUILDERS);
+                found.makers |= is_one(&MAKERS);
+            }
+        }
+        found
     }
 }
 
@@ -85,6 +131,9 @@ impl Session {
         if !self.may_remedy(Remedy::Cursors) {
             return text.effect;
         }
+        if may_run_code(text.kind) {
+            self.code_runs_beside_cursors();
+        }
         match text.cursor.as_deref() {
             Some(CursorUse::Declares { .. }) => return self.declares(now, unit, text, types),
             Some(CursorUse::Closes(name)) => {
@@ -97,17 +146,26 @@ impl Session {
                 self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: u64::from(*rows) });
                 return self.effect_of_cursor(now, name).unwrap_or(text.effect);
             }
-            Some(CursorUse::Moves(moved)) => {
-                self.cursors.is_off |= text.kind == StatementKind::Prepare;
-                self.cursors.loses_place(|name| mentions(moved, name));
-            }
+            Some(CursorUse::Moves(moved)) => self.cursors.loses_place(|name| mentions(moved, name)),
             Some(CursorUse::MovesAny) => self.cursors.loses_place(|_| true),
             None => {}
         }
+        self.cursors.is_off |= text.kind == StatementKind::Prepare && text.cursor.is_some();
         if !self.cursors.readers.is_empty() && !self.keeps_portals(now, text) {
             self.cursors.doubt();
         }
         text.effect
+    }
+
+    /// Code of users may run that was made since a result was opened: from then on it is not known where that stands.
+    pub(crate) fn code_runs_beside_cursors(&mut self) {
+        if self.cursors.readers.is_empty() || !Rule::Functions.is_kept() {
+            return;
+        }
+        let now = self.opened();
+        for reader in self.cursors.readers.values_mut().filter(|reader| reader.opened.epoch != now.epoch) {
+            reader.is_barred = true;
+        }
     }
 
     /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made.
@@ -207,12 +265,16 @@ impl Session {
             return Ok(Place::Good);
         }
         let body = &input[HEADER_BYTES..header.frame_len().min(input.len())];
-        let names = match header.tag {
+        let (mut names, runs) = match header.tag {
             frontend::EXECUTE => self.names_in_execute(body),
             frontend::QUERY => self.names_in_query(body),
-            frontend::PARSE => self.names_in_parse(body),
+            frontend::PARSE => (self.names_in_parse(body), None),
+            frontend::FUNCTION_CALL => (Vec::new(), Some(StatementKind::Call)),
             _ => return Ok(Place::Good),
         };
+        if runs.is_some_and(may_run_code) && Rule::Functions.is_kept() {
+            self.opened_before_changes(&mut names)?;
+        }
         // What is under way may fail, and the transaction with it.
         let is_uncertain = self.units.unanswered() > 0 && self.may_send_own();
         let mut place = Place::Good;
@@ -249,19 +311,43 @@ impl Session {
         Ok(place)
     }
 
-    fn names_in_execute(&self, body: &[u8]) -> Vec<Box<[u8]>> {
-        let Ok(execute) = Execute::decode(body) else { return Vec::new() };
+    /// Code of users may run, and the catalogue is not what it was when a result was opened: such code may be new, and find
+    /// a cursor. One that can be put back is; the others cannot be found by code that was there.
+    ///
+    /// # Errors
+    ///
+    /// The session ends where new code may find one that cannot be put back.
+    fn opened_before_changes(&mut self, names: &mut Vec<Box<[u8]>>) -> Result<(), SessionError> {
+        let now = self.opened();
+        let mut may_be_found = false;
+        let ahead = self.cursors.readers.iter().filter(|(_, reader)| reader.is_ahead());
+        for (name, reader) in ahead.filter(|(_, reader)| reader.opened.epoch != now.epoch) {
+            match reader.kind {
+                Kind::Cursor { can_move: true, .. } => names.push(name.clone()),
+                _ => may_be_found |= !reader.is_over && reader.opened.code != now.code,
+            }
+        }
+        match may_be_found {
+            true => Err(self.cursors_broke("a function that is new may ask where it stands")),
+            false => Ok(()),
+        }
+    }
+
+    fn names_in_execute(&self, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
+        let Ok(execute) = Execute::decode(body) else { return Default::default() };
         // A cursor of SQL is a portal by its name: an Execute of it reads on where the server's portal stands.
         let depends = |reader: &super::Reader| {
             reader.is_ahead() && (reader.is_stale || matches!(reader.kind, Kind::Cursor { .. }))
         };
         if self.cursors.readers.get(execute.portal).is_some_and(depends) {
-            return vec![execute.portal.into()];
+            return (vec![execute.portal.into()], None);
         }
-        let portal = self.portals.get(execute.portal);
-        portal
-            .and_then(|portal| portal.text.cursor.as_ref())
-            .map_or_else(Vec::new, |used| self.named_by(used, true))
+        let Some(portal) = self.portals.get(execute.portal) else {
+            // Nothing is known of it.
+            return (Vec::new(), Some(StatementKind::Other));
+        };
+        let used = portal.text.cursor.as_ref();
+        (used.map_or_else(Vec::new, |used| self.named_by(used, true)), Some(portal.text.kind))
     }
 
     /// EXECUTE of SQL may run what is prepared with a name, and does not name the cursor.
@@ -279,11 +365,12 @@ impl Session {
         self.named_by(&used, true)
     }
 
-    fn names_in_query(&mut self, body: &[u8]) -> Vec<Box<[u8]>> {
+    fn names_in_query(&mut self, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
         let lifted = self.lifter.lift(text, self.standard_strings);
-        let Some((used, _)) = cursor_use(&lifted, text) else { return Vec::new() };
-        self.named_by(&used, false)
+        let kind = lifted.kind();
+        let used = cursor_use(&lifted, text);
+        (used.map_or_else(Vec::new, |(used, _)| self.named_by(&used, false)), Some(kind))
     }
 
     /// The cursors ahead to whose place it matters.
@@ -303,18 +390,27 @@ impl Session {
     }
 }
 
-/// Whether `CURRENT OF`, FETCH, MOVE or the like stands in a text.
-fn has_current_of(text: &[u8]) -> bool {
-    words(text).any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+/// Whether a statement may run code of users: all but those that only direct the session.
+fn may_run_code(kind: StatementKind) -> bool {
+    use StatementKind as S;
+    let directs = matches!(kind, S::Begin | S::Savepoint | S::Release | S::RollbackTo | S::Rollback)
+        || matches!(kind, S::Show | S::Reset | S::Empty | S::Deallocate | S::Declare | S::CloseCursor)
+        || matches!(kind, S::Listen | S::Notify | S::Unlisten);
+    !directs
 }
 
-/// Whether a name stands in a text as a word, in quotes or not.
+/// Whether a name stands in a text as a word, in quotes or not. The server cuts what is longer than names can be.
 fn mentions(text: &[u8], name: &[u8]) -> bool {
+    let may_be_cut = name.len() >= sql::NAME_BYTES_MAX;
     let is_quoted = |quote: u8| {
-        let quoted = [&[quote], name, &[quote]].concat();
-        text.windows(quoted.len()).any(|part| part == quoted)
+        let end: &[u8] = if may_be_cut { b"" } else { &[quote] };
+        memchr::memmem::find(text, &[&[quote], name, end].concat()).is_some()
     };
-    words(text).any(|word| word.eq_ignore_ascii_case(name)) || is_quoted(b'"') || is_quoted(b'\'')
+    let is_it = |word: &[u8]| match may_be_cut {
+        true => word.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name)),
+        false => word.eq_ignore_ascii_case(name),
+    };
+    words(text).any(is_it) || is_quoted(b'"') || is_quoted(b'\'')
 }
 
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -343,6 +439,8 @@ mod tests {
             "SELECT 1; FETCH 1 FROM c",
             "DO $$ BEGIN FETCH c INTO x; END $$",
             "COMMIT; BEGIN; DECLARE c CURSOR FOR SELECT 1",
+            "WITH x AS (DELETE FROM t WHERE CURRENT OF c RETURNING id) SELECT * FROM x",
+            "INSERT INTO t SELECT run('MOVE 5 FROM c')",
         ] {
             assert!(moves(text, "c"), "{text}");
         }
@@ -350,5 +448,22 @@ mod tests {
         {
             assert!(!moves(text, "c"), "{text}");
         }
+        let long = "n".repeat(63);
+        assert!(moves(&format!("UPDATE t SET v = 0 WHERE CURRENT OF {long}zz"), &long));
+        let mut any = |text: &str| {
+            matches!(
+                cursor_use(&lifter.lift(text.as_bytes(), true), text.as_bytes()),
+                Some((CursorUse::MovesAny, _))
+            )
+        };
+        for text in [
+            "DO $$ BEGIN EXECUTE 'MO' || 'VE 5 FROM ' || 'c'; END $$",
+            "SELECT 1; do 'begin execute x; end'",
+            "SELECT Query_To_Xml($1, true, true, '')",
+            "SELECT u&\"cursor\\005Fto\\005Fxml\"($1)",
+        ] {
+            assert!(any(text), "{text}");
+        }
+        assert!(!any("DO $$ BEGIN PERFORM 1; END $$") && !any("SELECT open, close FROM prices"));
     }
 }

@@ -188,6 +188,10 @@ impl Session {
             }
             return is_safe;
         }
+        if !self.facts.has_no_limit() && Rule::Shield.is_kept() {
+            self.facts.miss_state();
+            return false;
+        }
         let level = self.transaction.isolation;
         self.transaction.wants_level |= level == Isolation::Unknown;
         (level.is_plain() || !Rule::Serializable.is_kept()) && self.judge(now, name)
@@ -344,7 +348,8 @@ impl Session {
 
     /// What holds for a result that is opened now.
     pub(super) fn opened(&self) -> Opened {
-        Opened { generation: self.facts.generation(), epoch: self.facts.changes().epoch() }
+        let changes = self.facts.changes();
+        Opened { generation: self.facts.generation(), epoch: changes.epoch(), code: changes.code() }
     }
 
     /// Whether each row of a result is the same whenever it is read, and reading it cannot fail. What that takes is
@@ -414,12 +419,13 @@ impl Session {
 
     /// Whether the columns of a result are written alike under all settings (rule R2).
     fn is_free_result(&mut self, name: &[u8]) -> bool {
+        let may_convert = self.encodings.may_convert();
         let Cursors { readers, described, .. } = &mut self.cursors;
         let Some(reader) = readers.get_mut(name) else { return false };
         if reader.columns.is_none() {
             reader.columns = described.get(&reader.statement).cloned();
         }
-        let is_free = |columns: &Columns| super::forms::is_free(&columns.types, &reader.formats);
+        let is_free = |columns: &Columns| super::forms::is_free(&columns.types, &reader.formats, may_convert);
         reader.columns.as_ref().is_some_and(is_free) || !Rule::Shape.is_kept()
     }
 }

@@ -7,7 +7,7 @@ use crate::remedies::grammar::is_space;
 /// Longest FETCH that is looked into, in bytes.
 const FETCH_BYTES_MAX: usize = 256;
 /// Longest name that the server does not cut, in bytes.
-const NAME_BYTES_MAX: usize = 63;
+pub(super) const NAME_BYTES_MAX: usize = 63;
 
 /// `DECLARE name [NO SCROLL] CURSOR [WITH HOLD] FOR query`.
 #[derive(Debug, PartialEq, Eq)]

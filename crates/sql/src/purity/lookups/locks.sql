@@ -1,10 +1,13 @@
 -- What functions of users may do besides reading and writing rows, as far as their sources tell: take a lock that conflicts
 -- with a reader's, or change the catalogue. Three answers: whether any may, and whether one may run where nobody calls it
 -- by name, as rows are written (triggers and defaults too) or read (views, policies, operators, casts, domains, indexes).
--- What one of these calls by name counts as well. A body of standard SQL (`BEGIN ATOMIC`) has no source, and holds no such
--- statement; what it calls is in pg_depend. The source of a function in C is its symbol. Other languages are not read.
-WITH RECURSIVE users AS MATERIALIZED (
-  SELECT p.oid, p.proname, pg_catalog.lower(p.proname::pg_catalog.text) AS name, p.prosrc, l.lanname::pg_catalog.text AS language,
+-- What one of these calls by name counts as well, and what runs a text or writes into the system's tables counts as
+-- changing the catalogue. A body of standard SQL (`BEGIN ATOMIC`) has no source, but a tree, which is searched for these
+-- two; what it calls is in pg_depend. Where any function acts, what is stored as an expression that runs a text (stored.sql) may come
+-- to it. The source of a function in C is its symbol. Other languages are not read.
+users AS MATERIALIZED (
+  SELECT p.oid, p.proname, pg_catalog.lower(p.proname::pg_catalog.text) AS name, p.prosrc,
+    pg_catalog.to_jsonb(p) OPERATOR(pg_catalog.->>) 'prosqlbody'::pg_catalog.text AS body, l.lanname::pg_catalog.text AS language,
     p.pronargs, p.proargtypes
   FROM pg_catalog.pg_proc AS p
   JOIN pg_catalog.pg_language AS l ON l.oid OPERATOR(pg_catalog.=) p.prolang
@@ -12,6 +15,14 @@ WITH RECURSIVE users AS MATERIALIZED (
 ), acting AS MATERIALIZED (
   SELECT u.oid FROM users AS u
   WHERE CASE
+    WHEN u.language OPERATOR(pg_catalog.=) ANY ('{sql,plpgsql,internal}'::pg_catalog.text[]) AND u.prosrc OPERATOR(pg_catalog.~*)
+      '[[:<:]]((cursor|query|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite)[[:>:]]|u&"'::pg_catalog.text THEN true
+    WHEN u.prosrc OPERATOR(pg_catalog.~*)
+      '[[:<:]](update|into|delete[[:space:]]+from)[[:space:]]+(only[[:space:]]+)?("?pg_catalog"?[[:space:]]*\.[[:space:]]*)?"?pg_'
+      ::pg_catalog.text THEN true
+    WHEN u.body OPERATOR(pg_catalog.~) ':funcid (292[3-9]|2930|293[3-8]|3685|3689|3690) '::pg_catalog.text THEN true
+    WHEN u.body OPERATOR(pg_catalog.~) ':resultRelation [1-9]'::pg_catalog.text
+      THEN u.body OPERATOR(pg_catalog.~) ':relid ([0-9]{1,4}|1[0-5][0-9]{3}) '::pg_catalog.text
     WHEN u.language OPERATOR(pg_catalog.=) 'internal'::pg_catalog.text THEN false
     WHEN u.language OPERATOR(pg_catalog.=) 'c'::pg_catalog.text
       THEN u.prosrc OPERATOR(pg_catalog.~*) '(create|alter|drop|truncate|execute|grant|revoke)'::pg_catalog.text
@@ -61,11 +72,13 @@ SELECT
   CASE WHEN s.length OPERATOR(pg_catalog.>) 500000::pg_catalog.int8 THEN true
     WHEN NOT EXISTS (SELECT FROM acting) THEN false
     WHEN s.length OPERATOR(pg_catalog.>) 30000::pg_catalog.int8 THEN true
+    WHEN (SELECT o.runs FROM stored AS o) THEN true
     ELSE EXISTS (SELECT FROM uncalled AS r JOIN acting AS a ON a.oid OPERATOR(pg_catalog.=) r.oid)
   END::pg_catalog.text,
   CASE WHEN s.length OPERATOR(pg_catalog.>) 500000::pg_catalog.int8 THEN true
     WHEN NOT EXISTS (SELECT FROM acting) THEN false
     WHEN s.length OPERATOR(pg_catalog.>) 30000::pg_catalog.int8 THEN true
+    WHEN (SELECT o.runs FROM stored AS o) THEN true
     ELSE EXISTS (SELECT FROM uncalled AS r JOIN acting AS a ON a.oid OPERATOR(pg_catalog.=) r.oid WHERE r.of_reads)
   END::pg_catalog.text
 FROM source AS s

@@ -81,6 +81,18 @@ SELECT 'n', NULL, NULL, pg_catalog.concat(labels.oid), labels.label
 FROM labels
 WHERE labels.label OPERATOR(pg_catalog.~) '^[A-Z]'::pg_catalog.text
 UNION ALL
+-- The same for columns that are not of the snapshot (xmax, cmax, cmin), and for tables with columns that are computed when
+-- they are read (PostgreSQL 18).
+SELECT 'n', NULL, NULL, pg_catalog.concat(trees.oid), 'SYSTEM_COLUMN'
+FROM trees
+WHERE trees.tree OPERATOR(pg_catalog.~) ':varattno -[345] '::pg_catalog.text
+UNION ALL
+SELECT DISTINCT 'n', NULL, NULL, pg_catalog.concat(ids.view), 'COMPUTED'
+FROM ids
+INNER JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) ids.id
+WHERE ids.name OPERATOR(pg_catalog.=) 'relid'::pg_catalog.text
+  AND a.attgenerated OPERATOR(pg_catalog.=) 'v'::pg_catalog."char"
+UNION ALL
 -- i: a field of it that holds an object id of a relation (relid) or a type, or the definitions of columns (funccoltypes).
 SELECT 'i', NULL, ids.name, pg_catalog.concat(ids.view), ids.value
 FROM ids
