@@ -222,3 +222,38 @@ fn what_a_text_that_is_run_defines_is_there_for_all_sessions() {
         Hole { name, setup: &setup, programs: &[(name, &program)] }.assert_shut();
     }
 }
+
+/// COMMIT runs deferred triggers, and what cursors WITH HOLD read.
+#[test]
+fn what_a_commit_runs_may_change_the_session() {
+    let setup = "CREATE SCHEMA first; CREATE TABLE chosen (id int, v int); INSERT INTO chosen SELECT g, g FROM generate_series(1, 30) AS g; \
+         CREATE TABLE first.chosen (id int, other text); INSERT INTO first.chosen VALUES (3, 'first'); \
+         CREATE TABLE asks (id int); CREATE FUNCTION moves_on() RETURNS int LANGUAGE plpgsql AS \
+         $$BEGIN PERFORM set_config('search_path', 'first, public', false); RETURN 1; END$$; \
+         CREATE FUNCTION moves_by_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.moves_on(); RETURN NULL; END'; \
+         CREATE CONSTRAINT TRIGGER t AFTER INSERT ON asks DEFERRABLE INITIALLY DEFERRED FOR EACH ROW \
+         EXECUTE FUNCTION moves_by_trigger(); ANALYZE chosen";
+    let behind = |change: &'static str| {
+        move |stage: &Stage| {
+            let mut program = stage.session("program");
+            tells_parse(&mut program, BY_ID);
+            serves_repeat(&mut program, ROW);
+            program.says_all(&["BEGIN", change]);
+            for _ in 0..4 {
+                prepares(&mut program);
+                runs(&mut program);
+                program.says_all(&[ROW, "SELECT 1"]);
+                stage.thinks();
+            }
+            program.says_all(&["COMMIT", "BEGIN"]);
+            prepares(&mut program);
+            runs(&mut program);
+            program.says_all(&["COMMIT", "BEGIN ISOLATION LEVEL REPEATABLE READ", ROW, ROW, "COMMIT"]);
+            program.says("SHOW search_path");
+        }
+    };
+    let deferred = behind("INSERT INTO asks VALUES (1)");
+    let held = behind("DECLARE c CURSOR WITH HOLD FOR SELECT moves_on()");
+    let programs: [(&str, &Program); 2] = [("a deferred trigger", &deferred), ("a held cursor", &held)];
+    Hole { name: "ends", setup, programs: &programs }.assert_shut();
+}

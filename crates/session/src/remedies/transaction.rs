@@ -226,6 +226,10 @@ impl Session {
             // Only a warning (25001), but its modes count (`BeginTransactionBlock` leaves that to `SET TRANSACTION`).
             Effect::Begin => self.level_changes(),
             Effect::End => {
+                // It runs deferred triggers, and the queries of cursors WITH HOLD.
+                if text.kind == StatementKind::Commit && !self.transaction.is_clean {
+                    self.forget(false);
+                }
                 self.transaction.end_sent(self.units.newest());
                 self.loops.transaction_ended(&self.config.common);
                 self.lobs.transaction_over();

@@ -213,6 +213,8 @@ impl Session {
             TransactionStatus::Active => !is_held,
             _ => false,
         };
+        // Its query runs again when the transaction ends.
+        self.transaction.is_clean &= !(*is_held && self.status == TransactionStatus::Active);
         if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
             return text.effect;
         }
