@@ -454,7 +454,10 @@ impl Session {
         let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
         let has_cursors = self.config.remedies.has(Remedy::Cursors);
         let used = has_cursors.then(|| cursor_use(&lifted, text)).flatten();
-        let makes_cursor_code = has_cursors && effect == Effect::MayDefine && makes_cursor_code(text);
+        // What is written into the catalogue may be a parameter.
+        let makes_cursor_code = has_cursors
+            && effect == Effect::MayDefine
+            && (lifted.facts().writes || lifted.kind() == S::Copy || makes_cursor_code(text));
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
         }

@@ -157,13 +157,14 @@ impl Session {
         text.effect
     }
 
-    /// Code of users may run that was made since a result was opened: from then on it is not known where that stands.
+    /// Code of users may run, and some may have been made since a result was opened: from then on it is not known where that
+    /// stands.
     pub(crate) fn code_runs_beside_cursors(&mut self) {
         if self.cursors.readers.is_empty() || !Rule::Functions.is_kept() {
             return;
         }
-        let now = self.opened();
-        for reader in self.cursors.readers.values_mut().filter(|reader| reader.opened.epoch != now.epoch) {
+        let code = self.facts.changes().code();
+        for reader in self.cursors.readers.values_mut().filter(|reader| reader.opened.code != code) {
             reader.is_barred = true;
         }
     }
@@ -313,20 +314,20 @@ impl Session {
         Ok(place)
     }
 
-    /// Code of users may run, and the catalogue is not what it was when a result was opened: such code may be new, and find
-    /// a cursor. One that can be put back is; the others cannot be found by code that was there.
+    /// Code of users may run, and some may have been made since a result was opened: it may find a cursor. One that can be
+    /// put back is.
     ///
     /// # Errors
     ///
     /// The session ends where new code may find one that cannot be put back.
     fn opened_before_changes(&mut self, names: &mut Vec<Box<[u8]>>) -> Result<(), SessionError> {
-        let now = self.opened();
+        let code = self.facts.changes().code();
         let mut may_be_found = false;
         let ahead = self.cursors.readers.iter().filter(|(_, reader)| reader.is_ahead());
-        for (name, reader) in ahead.filter(|(_, reader)| reader.opened.epoch != now.epoch) {
+        for (name, reader) in ahead.filter(|(_, reader)| reader.opened.code != code) {
             match reader.kind {
                 Kind::Cursor { can_move: true, .. } => names.push(name.clone()),
-                _ => may_be_found |= !reader.is_over && reader.opened.code != now.code,
+                _ => may_be_found |= !reader.is_over,
             }
         }
         match may_be_found {

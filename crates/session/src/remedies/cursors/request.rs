@@ -179,6 +179,9 @@ impl Session {
             return false;
         }
         if is_stored && !is_portal {
+            if Rule::Functions.is_kept() && self.facts.moves_cursors(now) != Some(false) {
+                return false;
+            }
             // Outside of a transaction there is no shield, and a time limit would end its portal for good.
             let is_shielded = self.status == TransactionStatus::Active;
             self.facts.renew_settings(now);
