@@ -1,5 +1,5 @@
 use onetrip_ledger::StreamEncoder;
-use onetrip_sql::sqlcommenter::Tags;
+use onetrip_sql::sqlcommenter::{Tags, trace_of};
 use onetrip_sql::{Lifted, StatementKind};
 
 use crate::canonical::Values;
@@ -46,7 +46,7 @@ impl Scopes {
         self.application = names.scope(&name[..name.len().min(LABEL_BYTES_MAX)], stream);
     }
 
-    /// The scope and the request that a statement's comments name; zeros for none.
+    /// The scope and the request that a statement's comments name; zeros for none. Spans of one trace are one request.
     pub(crate) fn of_comments(
         &mut self,
         lifted: &Lifted<'_>,
@@ -58,7 +58,9 @@ impl Scopes {
             return (0, 0);
         }
         let tags = Tags::find(lifted.comments());
-        let request = tags.traceparent.map_or(0, |trace| values.literal(trace.decode(&mut self.scratch)));
+        let request = tags.traceparent.map_or(0, |parent| {
+            trace_of(parent.decode(&mut self.scratch)).map_or(0, |trace| values.literal(trace))
+        });
         self.label.clear();
         let parts = match (tags.route, tags.controller, tags.action) {
             (Some(route), _, _) => [Some(route), None],

@@ -59,6 +59,19 @@ fn parse_describe_flush_is_one_trip_and_bind_execute_sync_the_next() {
 }
 
 #[test]
+fn spans_of_one_trace_are_one_request() {
+    let mut pair = Pair::serving();
+    for (trace, span) in [(7, 1), (7, 2), (8, 2)] {
+        let text = format!("SELECT 1 /*traceparent='00-{trace:032x}-{span:016x}-01'*/");
+        pair.turn(&[query(&text)], &[complete("SELECT 1"), ready(b'I')]);
+    }
+    let books = pair.books();
+    let queries = books.exchanges.iter().filter(|exchange| exchange.kind == UnitKind::Query);
+    let requests: Vec<u64> = queries.map(|exchange| exchange.request).collect();
+    assert!(requests[0] != 0 && requests[0] == requests[1] && requests[1] != requests[2], "{requests:?}");
+}
+
+#[test]
 fn a_sync_sent_before_the_server_asked_for_copy_data_owes_nothing() {
     let mut pair = Pair::serving();
     let copy = "COPY log FROM STDIN";

@@ -117,6 +117,23 @@ fn value(text: &[u8]) -> (TagText<'_>, &[u8]) {
     (TagText { bytes: &inside[..end], encoded: true }, rest)
 }
 
+/// What a `traceparent` says about the request: its trace id, which all spans of one request share
+/// ([W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header)). A text of another form counts as a
+/// whole; `None` for the trace id of zeros, which means none.
+pub fn trace_of(traceparent: &[u8]) -> Option<&[u8]> {
+    let mut fields = traceparent.trim_ascii().split(|byte| *byte == b'-');
+    let is_hex =
+        |field: &[u8], length: usize| field.len() == length && field.iter().all(u8::is_ascii_hexdigit);
+    match (fields.next(), fields.next(), fields.next()) {
+        (Some(version), Some(trace), Some(span))
+            if is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) =>
+        {
+            trace.iter().any(|digit| *digit != b'0').then_some(trace)
+        }
+        _ => Some(traceparent),
+    }
+}
+
 /// The tags that say where a statement comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tags<'a> {

@@ -1,7 +1,7 @@
 //! Tags in comments, as the usual frameworks write them.
 
 use onetrip_sql::Lifter;
-use onetrip_sql::sqlcommenter::{COMMENT_BYTES_MAX, TAGS_PER_COMMENT_MAX, Tags, tags};
+use onetrip_sql::sqlcommenter::{COMMENT_BYTES_MAX, TAGS_PER_COMMENT_MAX, Tags, tags, trace_of};
 
 fn pairs(comment: &str) -> Vec<(String, String)> {
     let decode = |text: onetrip_sql::sqlcommenter::TagText<'_>| {
@@ -81,4 +81,17 @@ fn the_known_tags_are_found_in_the_comments_of_a_statement() {
     assert_eq!(decoded(found.application).as_deref(), Some("Shop"));
     assert!(found.controller.is_none() && found.framework.is_none() && found.traceparent.is_none());
     assert!(Tags::find(lifter.lift(b"SELECT 1 /* x */", true).comments()).is_empty());
+}
+
+#[test]
+fn spans_of_one_trace_are_one_request() {
+    const TRACE: &[u8] = b"0af7651916cd43dd8448eb211c80319c";
+    assert_eq!(trace_of(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), Some(TRACE));
+    assert_eq!(trace_of(b"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00"), Some(TRACE));
+    // A later version may have more fields.
+    assert_eq!(trace_of(b"cc-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00-what"), Some(TRACE));
+    assert_eq!(trace_of(b"00-00000000000000000000000000000000-b7ad6b7169203331-01"), None);
+    for other in [&b""[..], b"00-1", b"request 7", b"00-0af7651916cd43dd8448eb211c80319c"] {
+        assert_eq!(trace_of(other), Some(other), "{}", String::from_utf8_lossy(other));
+    }
 }
