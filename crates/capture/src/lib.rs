@@ -15,6 +15,7 @@
 
 mod capture;
 mod connection;
+mod copying;
 pub mod file;
 mod fragments;
 pub mod link;

@@ -7,12 +7,15 @@
 //!      ^                                           |
 //!      |   the client has received all that the    |
 //!      +-- server said, and sends: a unit begins --+
+//!      |                                           |
+//!      +------ COPY data as text goes on ----------+
 //! ```
 
 use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_session::{Observed, Session, SessionConfig};
-use onetrip_wire::pg::{FrameHeader, frontend};
+use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend, frontend};
 
+use crate::copying::CopySearch;
 use crate::tcp::{Chunk, Way};
 
 /// ReadyForQuery, without its status.
@@ -37,6 +40,12 @@ pub(crate) struct Postgres {
     /// Books began or went on in the middle: a reply that nobody asked for means that they are wrong.
     is_doubtful: bool,
     unasked_before: u64,
+    /// COPY data of this form is under way, from whom.
+    copying: Option<Copying>,
+    /// What is lost is lost amid such data.
+    search: Option<CopySearch>,
+    /// A gap in the client's COPY data may hold its end.
+    is_copy_doubtful: bool,
     /// The server has said something since the client last did.
     is_answered: bool,
     server_at: Moment,
@@ -48,6 +57,31 @@ pub(crate) struct Postgres {
     pub(crate) is_encrypted: bool,
     asked_encryption: bool,
     is_cancel: bool,
+}
+
+/// COPY data that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Copying {
+    way: Way,
+    is_text: bool,
+}
+
+impl Copying {
+    /// What a message of the server says of it; `before` holds on where it says nothing.
+    fn of(message: &[u8], before: Option<Self>) -> Option<Self> {
+        let is_text = message.get(HEADER_BYTES) == Some(&0);
+        match message.first() {
+            Some(&backend::COPY_IN_RESPONSE) => Some(Self { way: Way::Up, is_text }),
+            Some(&backend::COPY_OUT_RESPONSE) => Some(Self { way: Way::Down, is_text }),
+            Some(
+                &backend::COPY_DATA
+                | &backend::NOTICE_RESPONSE
+                | &backend::NOTIFICATION_RESPONSE
+                | &backend::PARAMETER_STATUS,
+            ) => before,
+            _ => None,
+        }
+    }
 }
 
 /// The server's last bytes.
@@ -103,6 +137,12 @@ fn are_requests(mut bytes: &[u8]) -> bool {
     true
 }
 
+/// Whether bytes begin a message of a client, as far as they tell.
+fn begins_request(bytes: &[u8]) -> bool {
+    let Some(tag) = bytes.first() else { return false };
+    is_request(*tag) && FrameHeader::peek(bytes, LENGTH_PLAUSIBLE).is_none_or(|header| header.is_ok())
+}
+
 fn is_request(tag: u8) -> bool {
     use frontend::{BIND, CLOSE, DESCRIBE, EXECUTE, FLUSH, FUNCTION_CALL, PARSE, QUERY, SYNC, TERMINATE};
     matches!(
@@ -131,6 +171,9 @@ impl Postgres {
             lost_client: is_lost,
             is_doubtful: is_lost,
             unasked_before: 0,
+            copying: None,
+            search: None,
+            is_copy_doubtful: false,
             is_answered: false,
             server_at: Moment::default(),
             tail: Tail::default(),
@@ -148,7 +191,7 @@ impl Postgres {
         if self.is_lost {
             let has_all = !crate::tcp::is_after(server_next, acknowledged);
             let begins = match chunk {
-                Chunk::Known(bytes) => bytes.first().is_some_and(|tag| is_request(*tag)),
+                Chunk::Known(bytes) => begins_request(bytes),
                 Chunk::Unknown(_) => true,
             };
             let is_first = self.server_at == Moment::default();
@@ -167,12 +210,21 @@ impl Postgres {
         self.session.client_has_read(has_read);
         match chunk {
             Chunk::Known(bytes) if self.is_lost && self.lost_client => {
-                self.unknown_bytes += bytes.len() as u64;
-                self.session.miss_client(now, bytes.len() as u64);
+                let found = self.search(Way::Up, bytes);
+                let unknown = found.unwrap_or(bytes.len());
+                self.unknown_bytes += unknown as u64;
+                self.session.miss_client(now, unknown as u64);
+                if found.is_some() {
+                    self.session.find_client();
+                    self.is_copy_doubtful = true;
+                    self.find();
+                    self.feed(Way::Up, now, &bytes[unknown..]);
+                }
             }
             Chunk::Known(bytes) => self.feed(Way::Up, now, bytes),
             Chunk::Unknown(bytes) => self.miss(Way::Up, now, bytes),
         }
+        self.is_copy_doubtful &= self.session.is_copying_in();
     }
 
     /// The server sent something; `server_next` is the number of the byte after it.
@@ -183,8 +235,15 @@ impl Postgres {
             Chunk::Known(bytes) => {
                 self.tail.push(bytes);
                 if self.is_lost {
-                    self.unknown_bytes += bytes.len() as u64;
-                    self.session.miss_server(now, bytes.len() as u64);
+                    let found = self.search(Way::Down, bytes);
+                    let unknown = found.unwrap_or(bytes.len());
+                    self.unknown_bytes += unknown as u64;
+                    self.session.miss_server(now, unknown as u64);
+                    if found.is_some() {
+                        self.session.find_server();
+                        self.find();
+                        self.feed(Way::Down, now, &bytes[unknown..]);
+                    }
                 } else {
                     self.feed(Way::Down, now, bytes);
                 }
@@ -193,6 +252,11 @@ impl Postgres {
                 self.tail.known = 0;
                 self.miss(Way::Down, now, bytes);
             }
+        }
+        if self.is_copy_doubtful && !self.session.is_copying_in() {
+            // The server was done with the data before what we took for its end.
+            self.is_copy_doubtful = false;
+            self.lose_client();
         }
         if self.session.unanswered() == 0 {
             self.answered_until = Some(server_next);
@@ -203,9 +267,25 @@ impl Postgres {
         }
     }
 
-    /// Memory that is not needed between messages.
+    /// Whether it only asks to cancel what another session runs.
     pub(crate) fn is_cancel(&self) -> bool {
         self.is_cancel
+    }
+
+    /// Where in the bytes that came COPY data goes on, if that was what is lost.
+    fn search(&mut self, way: Way, bytes: &[u8]) -> Option<usize> {
+        let is_other = self.copying.is_none_or(|copying| copying.way != way);
+        if is_other || !self.session.owes_one_statement() {
+            self.search = None;
+        }
+        self.search.as_mut()?.push(bytes)
+    }
+
+    /// The framing is found again.
+    fn find(&mut self) {
+        self.search = None;
+        (self.is_lost, self.lost_client, self.is_doubtful) = (false, false, true);
+        self.unasked_before = self.session.unasked_replies();
     }
 
     /// All that was said is answered, and a unit begins.
@@ -213,12 +293,13 @@ impl Postgres {
         self.session.resume(self.server_at, !self.lost_client, self.tail.status());
         self.up.clear();
         self.down.clear();
-        (self.is_lost, self.lost_client, self.is_doubtful) = (false, false, true);
-        self.unasked_before = self.session.unasked_replies();
+        self.find();
+        (self.copying, self.is_copy_doubtful) = (None, false);
         self.answered_until = None;
     }
 
     fn lose_client(&mut self) {
+        self.search = None;
         self.is_lost = true;
         self.lost_client = true;
         self.unknown_bytes += self.up.len() as u64;
@@ -269,6 +350,9 @@ impl Postgres {
                     if std::mem::take(&mut self.asked_encryption) && matches!(rest[0], b'S' | b'G') {
                         self.is_encrypted = true;
                     }
+                    if !self.session.is_server_passing() {
+                        self.copying = Copying::of(rest, self.copying);
+                    }
                     self.session.observe_server(now, rest, is_cut)
                 }
             };
@@ -279,6 +363,7 @@ impl Postgres {
                 Err(_) => {
                     self.is_lost = true;
                     self.lost_client |= way == Way::Up;
+                    self.search = None;
                     break;
                 }
             }
@@ -289,6 +374,7 @@ impl Postgres {
     /// Bytes that were sent and are not known.
     fn miss(&mut self, way: Way, now: Moment, bytes: u64) {
         self.unknown_bytes += bytes;
+        let is_known = !self.is_lost;
         let waiting = std::mem::take(if way == Way::Up { &mut self.up } else { &mut self.down });
         if !waiting.is_empty() && !self.is_lost {
             let used = self.book(way, now, &waiting, true);
@@ -304,6 +390,15 @@ impl Postgres {
         if outside > 0 {
             self.is_lost = true;
             self.lost_client |= way == Way::Up;
+        }
+        if is_known && self.is_lost {
+            let is_copy = self.copying == Some(Copying { way, is_text: true });
+            let goes_on = way == Way::Down || self.session.is_copying_in();
+            self.search = (is_copy && goes_on).then(CopySearch::default);
+        }
+        match &mut self.search {
+            Some(search) if self.copying.is_some_and(|copying| copying.way == way) => search.miss(),
+            _ => self.search = None,
         }
     }
 }

@@ -155,6 +155,9 @@ struct Said {
     rtts: Vec<u64>,
     /// Templates by how often their text was sent.
     statements: BTreeMap<String, u64>,
+    /// Bytes that the capture missed, and those whose meaning is unknown; ours only.
+    missed_bytes: u64,
+    unknown_bytes: u64,
 }
 
 fn template(text: &str) -> String {
@@ -262,6 +265,7 @@ fn ours(file: &[u8], port: u16) -> Said {
         rest = &rest[count..];
     }
     let network = capture.finish(0, &mut |stream, block| book(stream, block, &mut said.statements));
+    (said.missed_bytes, said.unknown_bytes) = (network.capture.missed_bytes, network.capture.unknown_bytes);
     said.rtts =
         network.paths.iter().filter_map(|named| named.path.initial_rtt_ns).map(|rtt| rtt / 1_000).collect();
     said.rtts.sort_unstable();
@@ -325,6 +329,35 @@ fn of_frames_that_the_capture_missed_tshark_says_the_same() {
         let mut kept = packets.clone();
         kept.retain(|_| dice(&mut seed, 30) != 0);
         compare(&join(&header, &kept), *port, false);
+    }
+}
+
+#[test]
+fn after_gaps_in_copy_data_every_statement_is_known_that_tshark_knows() {
+    let Some((port, file)) = real() else { return };
+    let (header, packets) = split(file);
+    let whole = ours(file, *port);
+    // Only COPY data makes a client's segments so long.
+    let is_copy =
+        |packet: &Vec<u8>| packet.len() > 4_000 && packet[16 + 14 + 20 + 2..][..2] == port.to_be_bytes();
+    let places: Vec<usize> = (0..packets.len()).filter(|place| is_copy(&packets[*place])).collect();
+    assert!(places.len() > 10, "pgbench -i copies its rows");
+    for mut seed in 0..2 * SEEDS {
+        let first = places[dice(&mut seed, places.len() as u64 - 4) as usize];
+        let count = 1 + dice(&mut seed, 3) as usize;
+        let kept = [&packets[..first], &packets[first + count..]].concat();
+        let edited = join(&header, &kept);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("edited.pcap");
+        std::fs::write(&path, &edited).expect("room for a file");
+        let (theirs, ours) = (tshark(&path, *port), ours(&edited, *port));
+        assert!(ours.missed_bytes > 4_000, "{} packets from {first} on", count);
+        let unknown = ours.missed_bytes..ours.missed_bytes + 4_000;
+        assert!(unknown.contains(&ours.unknown_bytes), "{} of {}", ours.unknown_bytes, ours.missed_bytes);
+        assert_eq!(ours.statements, whole.statements, "none of them was in what is missing");
+        for (text, count) in &theirs.statements {
+            assert!(ours.statements.get(text).is_some_and(|known| known >= count), "{text}: {count} times");
+        }
     }
 }
 

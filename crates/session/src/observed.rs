@@ -73,7 +73,8 @@ impl Session {
         self.client_passing -= inside as usize;
         if bytes > inside {
             // Whatever it was, it begins or belongs to a unit.
-            self.units.open(now, UnitKind::Query);
+            let kind = if self.queue.is_copying_in() { UnitKind::CopyIn } else { UnitKind::Query };
+            self.units.open(now, kind);
         }
         self.units.bytes_sent(bytes as usize);
         bytes - inside
@@ -127,6 +128,29 @@ impl Session {
                 self.begin_unseen(now);
             }
         }
+    }
+
+    /// Whether the server reads COPY data.
+    pub fn is_copying_in(&self) -> bool {
+        self.queue.is_copying_in()
+    }
+
+    /// Whether one statement is all that the server has yet to answer: what is missing of its reply is missing there.
+    pub fn owes_one_statement(&self) -> bool {
+        self.queue.owes_one_statement()
+    }
+
+    /// After a gap in the COPY data of the client, its next byte begins a message. What is prepared is unknown: the gap may
+    /// hold more than data.
+    pub fn find_client(&mut self) {
+        self.client_passing = 0;
+        self.prepared.clear();
+    }
+
+    /// After a gap in the COPY data of the server, its next byte begins a message.
+    pub fn find_server(&mut self) {
+        (self.server_passing, self.server_dropping) = (0, false);
+        self.lost_results = false; // COPY data is no result that is compared
     }
 
     /// Units that were sent and not answered.
