@@ -11,12 +11,13 @@
 //!      +------ COPY data as text goes on ----------+
 //! ```
 
-use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
 use onetrip_session::{Observed, Session, SessionConfig};
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend, frontend};
 
 use crate::copying::CopySearch;
 use crate::tcp::{Chunk, Way};
+use crate::tls::{Closed, Tls};
 
 /// ReadyForQuery, without its status.
 const READY: [u8; 5] = *b"Z\0\0\0\x05";
@@ -55,6 +56,8 @@ pub(crate) struct Postgres {
     pub(crate) unknown_bytes: u64,
     /// The server has agreed to encryption: what comes is no more its protocol.
     pub(crate) is_encrypted: bool,
+    /// What opens it.
+    pub(crate) tls: Option<Box<Tls>>,
     asked_encryption: bool,
     is_cancel: bool,
 }
@@ -180,6 +183,7 @@ impl Postgres {
             answered_until: None,
             unknown_bytes: 0,
             is_encrypted: false,
+            tls: None,
             asked_encryption: false,
             is_cancel: false,
         }
@@ -187,7 +191,36 @@ impl Postgres {
 
     /// The client sent something, with an acknowledgement of what it had received; `server_next` is the number of the
     /// server's next byte.
-    pub(crate) fn client(&mut self, now: Moment, chunk: Chunk<'_>, acknowledged: u32, server_next: u32) {
+    ///
+    /// # Errors
+    ///
+    /// It is encrypted, and cannot be opened.
+    pub(crate) fn client(
+        &mut self,
+        now: Moment,
+        chunk: Chunk<'_>,
+        acknowledged: u32,
+        server_next: u32,
+    ) -> Result<(), Closed> {
+        let Some(mut tls) = self.tls.take() else {
+            self.client_said(now, chunk, acknowledged, server_next);
+            return Ok(());
+        };
+        if tls.is_opening() {
+            let has_read = !crate::tcp::is_after(server_next, acknowledged);
+            let (bytes, stream) = (chunk.bytes(), self.session.stream());
+            tls.handshake.client(now, bytes, UnitKind::Connect, 0, has_read, stream);
+        } else {
+            tls.handshake.settle(self.session.stream());
+        }
+        let taken = tls.take(Way::Up, chunk, &mut |plain| {
+            self.client_said(now, plain, acknowledged, server_next);
+        });
+        self.tls = Some(tls);
+        taken
+    }
+
+    fn client_said(&mut self, now: Moment, chunk: Chunk<'_>, acknowledged: u32, server_next: u32) {
         if self.is_lost {
             let has_all = !crate::tcp::is_after(server_next, acknowledged);
             let begins = match chunk {
@@ -228,7 +261,22 @@ impl Postgres {
     }
 
     /// The server sent something; `server_next` is the number of the byte after it.
-    pub(crate) fn server(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::client`].
+    pub(crate) fn server(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) -> Result<(), Closed> {
+        let Some(mut tls) = self.tls.take() else {
+            self.server_said(now, chunk, server_next);
+            return Ok(());
+        };
+        tls.handshake.server(now, chunk.bytes());
+        let taken = tls.take(Way::Down, chunk, &mut |plain| self.server_said(now, plain, server_next));
+        self.tls = Some(tls);
+        taken
+    }
+
+    fn server_said(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
         self.is_answered = true;
         self.server_at = now;
         match chunk {
