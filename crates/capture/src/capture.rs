@@ -204,12 +204,13 @@ impl Capture {
             true => (segment.source, segment.destination),
             false => (segment.destination, segment.source),
         };
-        if self.connections.get(&(low, high)).is_some_and(|known| known.is_replaced_by(segment)) {
+        let known = self.connections.get(&(low, high)).map(|known| known.is_replaced_by(segment));
+        if known == Some(true) {
             if let Some(mut old) = self.connections.remove(&(low, high)) {
                 self.end(&mut old, true, out);
             }
         }
-        if !self.connections.contains_key(&(low, high)) {
+        if known != Some(false) {
             let (client, server) = roles(segment, &self.config);
             let is_wanted = self.config.ports.is_empty() || self.config.ports.contains(&server.port);
             // A segment of a connection that is over, or a reset of one that never was.

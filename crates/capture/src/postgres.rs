@@ -388,6 +388,14 @@ impl Postgres {
         let mut used = 0;
         while used < input.len() && !self.is_encrypted && !self.is_cancel {
             let rest = &input[used..];
+            if way == Way::Down {
+                let rows = self.session.observe_rows(now, rest);
+                if rows > 0 {
+                    self.copying = None;
+                    used += rows;
+                    continue;
+                }
+            }
             let serving = self.session.is_serving();
             let observed = match way {
                 Way::Up => {

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{ACK, Dress, Talk, analyze, message, pcap, pcapng, query, read, ready, reply, runs};
+use common::{
+    ACK, Dress, Talk, analyze, described, message, pcap, pcapng, query, read, ready, reply, row, runs,
+};
 
 const CHILD: &str = "SELECT title FROM books WHERE author_id = ";
 
@@ -78,6 +80,28 @@ fn a_frame_that_the_capture_missed_is_unknown_and_the_books_go_on_at_the_next_tu
         let of_child = runs.iter().find(|(text, _)| text.starts_with(CHILD)).map(|(_, runs)| *runs);
         assert_eq!(of_child, Some(known), "{unknown}: {runs:?}");
         assert_eq!(summary.undecoded, 0);
+    }
+}
+
+#[test]
+fn rows_that_a_loop_walks_are_known_however_segments_cut_them() {
+    let all: Vec<u8> = (100..140).flat_map(|id| row(&id.to_string())).collect();
+    let end = [message(b'C', b"SELECT 40\0"), ready(b'I')].concat();
+    let authors = [described(), all, end].concat();
+    for segment in [usize::MAX, 500, 11, 1] {
+        let mut talk = Talk::default();
+        talk.log_in();
+        talk.client(&query("SELECT id FROM authors"));
+        let pieces: Vec<&[u8]> = authors.chunks(segment.min(authors.len())).collect();
+        pieces.into_iter().for_each(|piece| talk.server(piece));
+        for id in 100..140 {
+            talk.query(&format!("{CHILD}{id}"));
+        }
+        let (summary, _) = analyze(&talk.frames);
+        assert_eq!((summary.rows, summary.statements, summary.undecoded), (80, 41, 0), "{segment}");
+        let codes: Vec<_> = summary.findings.iter().map(|finding| finding.code.to_string()).collect();
+        assert_eq!(codes, ["OT001"], "{segment}");
+        assert_eq!(summary.findings[0].trips, 40, "{segment}");
     }
 }
 
