@@ -15,6 +15,10 @@ const VALUES_MAX: usize = 256 * 1024;
 /// share only.
 const VALUES_MAX_IN_ALL: usize = 4 << 20;
 
+/// Values that are looked through one by one: most results have none of those that are looked for, and an index for each takes
+/// longer to make.
+const SCANNED_MAX: usize = 4_096;
+
 /// Rows of an earlier result, as far as their columns may be keys.
 #[derive(Debug)]
 pub(super) struct ResultSet {
@@ -26,7 +30,7 @@ pub(super) struct ResultSet {
     pub(super) columns: Arc<[String]>,
     pub(super) width: usize,
     values: Vec<u32>,
-    /// Cells ordered by value, then position: made when the first loop looks.
+    /// Cells ordered by value, then position: made when the first loop looks, of a short result when one has found its value.
     index: OnceLock<Vec<(u32, u32)>>,
 }
 
@@ -40,7 +44,10 @@ impl ResultSet {
 
     /// Whether any cell has this value.
     pub(super) fn has(&self, value: u32) -> bool {
-        self.cells(value).next().is_some()
+        match self.values.len() <= SCANNED_MAX {
+            true => self.values.contains(&value),
+            false => self.cells(value).next().is_some(),
+        }
     }
 
     /// Whether the cell at `row` and `column` has this value.
