@@ -206,11 +206,11 @@ impl ReplyQueue {
     /// Whether all that is owed is for one statement: by a simple query, or by an Execute and the Sync after it.
     pub(crate) fn owes_one_statement(&self) -> bool {
         let mut due = self.due.iter().map(|due| due.expect);
-        match (due.next(), due.next(), due.next()) {
-            (Some(Expect::Query | Expect::Execute), None, None) => true,
-            (Some(Expect::Execute), Some(Expect::Sync), None) => true,
-            _ => false,
-        }
+        matches!(
+            (due.next(), due.next(), due.next()),
+            (Some(Expect::Query | Expect::Execute), None, None)
+                | (Some(Expect::Execute), Some(Expect::Sync), None)
+        )
     }
 
     /// Whether the server skips what comes, up to the next Sync.
