@@ -17,6 +17,7 @@ use crate::link::ip_packet;
 use crate::ports::is_service;
 use crate::segment::{Endpoint, Other, Segment};
 use crate::tcp::Marks;
+use crate::tls::KeyLog;
 
 /// PostgreSQL's port.
 const POSTGRES_PORT: u16 = 5432;
@@ -46,6 +47,8 @@ pub struct CaptureConfig {
     pub postgres_ports: Vec<u16>,
     /// Names of the program whose packets these are, empty where it is not known: some drivers are known by it.
     pub program: String,
+    /// Secrets of TLS sessions, as a program has written them.
+    pub keys: Option<Arc<KeyLog>>,
 }
 
 /// Turns the packets of one capture into records.
@@ -201,12 +204,13 @@ impl Capture {
             true => (segment.source, segment.destination),
             false => (segment.destination, segment.source),
         };
-        if self.connections.get(&(low, high)).is_some_and(|known| known.is_replaced_by(segment)) {
+        let known = self.connections.get(&(low, high)).map(|known| known.is_replaced_by(segment));
+        if known == Some(true) {
             if let Some(mut old) = self.connections.remove(&(low, high)) {
                 self.end(&mut old, true, out);
             }
         }
-        if !self.connections.contains_key(&(low, high)) {
+        if known != Some(false) {
             let (client, server) = roles(segment, &self.config);
             let is_wanted = self.config.ports.is_empty() || self.config.ports.contains(&server.port);
             // A segment of a connection that is over, or a reset of one that never was.
@@ -230,6 +234,7 @@ impl Capture {
             config: &self.session,
             is_postgres_port: port == POSTGRES_PORT || self.config.postgres_ports.contains(&port),
             base_ns: self.base_ns.unwrap_or_default(),
+            keys: self.config.keys.as_ref(),
         };
         if segment.length > 0 {
             if let Some(stream) = connection.stream().filter(|stream| stream.is_empty()) {

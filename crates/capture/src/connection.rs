@@ -1,5 +1,7 @@
 //! One TCP connection: its bytes in order, its conversation, what its segments tell.
 
+use std::sync::Arc;
+
 use onetrip_ledger::{Moment, StreamEncoder, UnitKind};
 use onetrip_session::SessionConfig;
 
@@ -7,7 +9,11 @@ use crate::ports::service_name;
 use crate::postgres::{Postgres, is_startup};
 use crate::segment::{Endpoint, Segment};
 use crate::tcp::{Chunk, Marks, Path, Stream, Watcher, Way, is_after};
+use crate::tls::{KeyLog, Tls};
 use crate::turns::Turns;
+
+/// What a session of PostgreSQL's is called whose bytes are encrypted.
+const OVER_TLS: &str = "postgresql over TLS";
 
 /// A connection, from its first segment that was captured.
 #[derive(Debug)]
@@ -62,6 +68,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) is_postgres_port: bool,
     /// Moment zero, in nanoseconds since 1970.
     pub(crate) base_ns: u64,
+    /// Secrets of TLS sessions.
+    pub(crate) keys: Option<&'a Arc<KeyLog>>,
 }
 
 /// What a segment came to.
@@ -261,6 +269,7 @@ impl Connection {
     /// What it speaks, for people.
     pub(crate) fn protocol(&self) -> String {
         match &self.dialogue {
+            Dialogue::Postgres(postgres) if postgres.tls.is_some() => OVER_TLS.into(),
             Dialogue::Postgres(_) => "postgresql".into(),
             Dialogue::Opaque(opaque) => opaque.label.clone(),
             Dialogue::Silent | Dialogue::Over => service_name(self.server.port),
@@ -289,8 +298,9 @@ impl Talk<'_, '_> {
         }
         match self.dialogue {
             Dialogue::Postgres(postgres) => {
-                postgres.client(now, chunk, self.acknowledged, server_next);
-                if postgres.is_cancel() && postgres.session.stream().is_empty() {
+                if postgres.client(now, chunk, self.acknowledged, server_next).is_err() {
+                    self.conceal(now);
+                } else if postgres.is_cancel() && postgres.session.stream().is_empty() {
                     *self.dialogue = Dialogue::Over;
                 }
             }
@@ -313,15 +323,33 @@ impl Talk<'_, '_> {
         }
         match self.dialogue {
             Dialogue::Postgres(postgres) => {
-                postgres.server(now, chunk, *next);
-                if postgres.is_encrypted {
-                    let stream = std::mem::take(postgres.session.stream());
-                    let label = format!("{} over TLS", "postgresql");
-                    *self.dialogue = Dialogue::Opaque(Box::new(Opaque::new(label, stream)));
+                let is_closed = postgres.server(now, chunk, *next).is_err();
+                match self.setting.keys.filter(|_| !is_closed && postgres.is_encrypted) {
+                    Some(keys) => {
+                        postgres.is_encrypted = false;
+                        postgres.tls = Some(Box::new(Tls::new(Arc::clone(keys))));
+                    }
+                    None if is_closed || postgres.is_encrypted => self.conceal(now),
+                    None => {}
                 }
             }
             Dialogue::Opaque(opaque) => opaque.turns.server(now, bytes),
             Dialogue::Silent | Dialogue::Over => {}
+        }
+    }
+
+    /// TLS that cannot be opened: what was the database's protocol is told by whose turn it is from here on.
+    fn conceal(&mut self, now: Moment) {
+        if let Dialogue::Postgres(postgres) = self.dialogue {
+            let stream = std::mem::take(postgres.session.stream());
+            let mut opaque = Opaque::new(OVER_TLS.into(), stream);
+            match postgres.tls.take().map(|tls| tls.into_unread()) {
+                // The session is not in the key log.
+                Some((hello, _)) if !hello.is_empty() => opaque.client(now, Chunk::Known(&hello), true),
+                Some((_, turns)) => opaque.turns = turns,
+                None => {}
+            }
+            *self.dialogue = Dialogue::Opaque(Box::new(opaque));
         }
     }
 
@@ -330,15 +358,20 @@ impl Talk<'_, '_> {
         let config = || self.setting.config.clone();
         let begins_session = matches!(first, Some(Chunk::Known(bytes)) if is_startup(bytes));
         let is_tls = matches!(first, Some(Chunk::Known([0x16, 3, ..])));
-        *self.dialogue = if begins_session {
-            Dialogue::Postgres(Box::new(Postgres::new(config())))
-        } else if self.setting.is_postgres_port && !is_tls {
-            Dialogue::Postgres(Box::new(Postgres::joined(config(), now)))
-        } else {
-            let service = service_name(self.server.port);
-            let label = if is_tls { format!("{service} over TLS") } else { service };
-            Dialogue::Opaque(Box::new(Opaque::new(label, StreamEncoder::default())))
-        };
+        *self.dialogue =
+            if let Some(keys) = self.setting.keys.filter(|_| is_tls && self.setting.is_postgres_port) {
+                let mut postgres = Postgres::new(config());
+                postgres.tls = Some(Box::new(Tls::new(Arc::clone(keys))));
+                Dialogue::Postgres(Box::new(postgres))
+            } else if begins_session {
+                Dialogue::Postgres(Box::new(Postgres::new(config())))
+            } else if self.setting.is_postgres_port && !is_tls {
+                Dialogue::Postgres(Box::new(Postgres::joined(config(), now)))
+            } else {
+                let service = service_name(self.server.port);
+                let label = if is_tls { format!("{service} over TLS") } else { service };
+                Dialogue::Opaque(Box::new(Opaque::new(label, StreamEncoder::default())))
+            };
     }
 }
 
@@ -349,9 +382,9 @@ impl Opaque {
     }
 
     fn client(&mut self, now: Moment, chunk: Chunk<'_>, has_read: bool) {
+        self.scope = 1;
         if !self.is_opened {
             self.is_opened = true;
-            self.scope = 1;
             self.stream.opened(now, []);
             self.stream.scope(1, self.label.as_bytes());
         }

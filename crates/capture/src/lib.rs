@@ -15,6 +15,7 @@
 
 mod capture;
 mod connection;
+mod copying;
 pub mod file;
 mod fragments;
 pub mod link;
@@ -23,8 +24,10 @@ mod postgres;
 pub mod segment;
 pub mod source;
 mod tcp;
+mod tls;
 mod turns;
 
 pub use capture::{Capture, CaptureConfig};
 pub use file::{CaptureFile, FileError, FileProblem, Interface, Packet};
 pub use tcp::Marks;
+pub use tls::{KeyLog, KeyLogError};

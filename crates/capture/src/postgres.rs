@@ -7,13 +7,17 @@
 //!      ^                                           |
 //!      |   the client has received all that the    |
 //!      +-- server said, and sends: a unit begins --+
+//!      |                                           |
+//!      +------ COPY data as text goes on ----------+
 //! ```
 
-use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
 use onetrip_session::{Observed, Session, SessionConfig};
-use onetrip_wire::pg::{FrameHeader, frontend};
+use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend, frontend};
 
+use crate::copying::CopySearch;
 use crate::tcp::{Chunk, Way};
+use crate::tls::{Closed, Tls};
 
 /// ReadyForQuery, without its status.
 const READY: [u8; 5] = *b"Z\0\0\0\x05";
@@ -37,6 +41,12 @@ pub(crate) struct Postgres {
     /// Books began or went on in the middle: a reply that nobody asked for means that they are wrong.
     is_doubtful: bool,
     unasked_before: u64,
+    /// COPY data of this form is under way, from whom.
+    copying: Option<Copying>,
+    /// What is lost is lost amid such data.
+    search: Option<CopySearch>,
+    /// A gap in the client's COPY data may hold its end.
+    is_copy_doubtful: bool,
     /// The server has said something since the client last did.
     is_answered: bool,
     server_at: Moment,
@@ -46,8 +56,35 @@ pub(crate) struct Postgres {
     pub(crate) unknown_bytes: u64,
     /// The server has agreed to encryption: what comes is no more its protocol.
     pub(crate) is_encrypted: bool,
+    /// What opens it.
+    pub(crate) tls: Option<Box<Tls>>,
     asked_encryption: bool,
     is_cancel: bool,
+}
+
+/// COPY data that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Copying {
+    way: Way,
+    is_text: bool,
+}
+
+impl Copying {
+    /// What a message of the server says of it; `before` holds on where it says nothing.
+    fn of(message: &[u8], before: Option<Self>) -> Option<Self> {
+        let is_text = message.get(HEADER_BYTES) == Some(&0);
+        match message.first() {
+            Some(&backend::COPY_IN_RESPONSE) => Some(Self { way: Way::Up, is_text }),
+            Some(&backend::COPY_OUT_RESPONSE) => Some(Self { way: Way::Down, is_text }),
+            Some(
+                &backend::COPY_DATA
+                | &backend::NOTICE_RESPONSE
+                | &backend::NOTIFICATION_RESPONSE
+                | &backend::PARAMETER_STATUS,
+            ) => before,
+            _ => None,
+        }
+    }
 }
 
 /// The server's last bytes.
@@ -103,6 +140,12 @@ fn are_requests(mut bytes: &[u8]) -> bool {
     true
 }
 
+/// Whether bytes begin a message of a client, as far as they tell.
+fn begins_request(bytes: &[u8]) -> bool {
+    let Some(tag) = bytes.first() else { return false };
+    is_request(*tag) && FrameHeader::peek(bytes, LENGTH_PLAUSIBLE).is_none_or(|header| header.is_ok())
+}
+
 fn is_request(tag: u8) -> bool {
     use frontend::{BIND, CLOSE, DESCRIBE, EXECUTE, FLUSH, FUNCTION_CALL, PARSE, QUERY, SYNC, TERMINATE};
     matches!(
@@ -131,12 +174,16 @@ impl Postgres {
             lost_client: is_lost,
             is_doubtful: is_lost,
             unasked_before: 0,
+            copying: None,
+            search: None,
+            is_copy_doubtful: false,
             is_answered: false,
             server_at: Moment::default(),
             tail: Tail::default(),
             answered_until: None,
             unknown_bytes: 0,
             is_encrypted: false,
+            tls: None,
             asked_encryption: false,
             is_cancel: false,
         }
@@ -144,11 +191,40 @@ impl Postgres {
 
     /// The client sent something, with an acknowledgement of what it had received; `server_next` is the number of the
     /// server's next byte.
-    pub(crate) fn client(&mut self, now: Moment, chunk: Chunk<'_>, acknowledged: u32, server_next: u32) {
+    ///
+    /// # Errors
+    ///
+    /// It is encrypted, and cannot be opened.
+    pub(crate) fn client(
+        &mut self,
+        now: Moment,
+        chunk: Chunk<'_>,
+        acknowledged: u32,
+        server_next: u32,
+    ) -> Result<(), Closed> {
+        let Some(mut tls) = self.tls.take() else {
+            self.client_said(now, chunk, acknowledged, server_next);
+            return Ok(());
+        };
+        if tls.is_opening() {
+            let has_read = !crate::tcp::is_after(server_next, acknowledged);
+            let (bytes, stream) = (chunk.bytes(), self.session.stream());
+            tls.handshake.client(now, bytes, UnitKind::Connect, 0, has_read, stream);
+        } else {
+            tls.handshake.settle(self.session.stream());
+        }
+        let taken = tls.take(Way::Up, chunk, &mut |plain| {
+            self.client_said(now, plain, acknowledged, server_next);
+        });
+        self.tls = Some(tls);
+        taken
+    }
+
+    fn client_said(&mut self, now: Moment, chunk: Chunk<'_>, acknowledged: u32, server_next: u32) {
         if self.is_lost {
             let has_all = !crate::tcp::is_after(server_next, acknowledged);
             let begins = match chunk {
-                Chunk::Known(bytes) => bytes.first().is_some_and(|tag| is_request(*tag)),
+                Chunk::Known(bytes) => begins_request(bytes),
                 Chunk::Unknown(_) => true,
             };
             let is_first = self.server_at == Moment::default();
@@ -167,24 +243,55 @@ impl Postgres {
         self.session.client_has_read(has_read);
         match chunk {
             Chunk::Known(bytes) if self.is_lost && self.lost_client => {
-                self.unknown_bytes += bytes.len() as u64;
-                self.session.miss_client(now, bytes.len() as u64);
+                let found = self.search(Way::Up, bytes);
+                let unknown = found.unwrap_or(bytes.len());
+                self.unknown_bytes += unknown as u64;
+                self.session.miss_client(now, unknown as u64);
+                if found.is_some() {
+                    self.session.find_client();
+                    self.is_copy_doubtful = true;
+                    self.find();
+                    self.feed(Way::Up, now, &bytes[unknown..]);
+                }
             }
             Chunk::Known(bytes) => self.feed(Way::Up, now, bytes),
             Chunk::Unknown(bytes) => self.miss(Way::Up, now, bytes),
         }
+        self.is_copy_doubtful &= self.session.is_copying_in();
     }
 
     /// The server sent something; `server_next` is the number of the byte after it.
-    pub(crate) fn server(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::client`].
+    pub(crate) fn server(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) -> Result<(), Closed> {
+        let Some(mut tls) = self.tls.take() else {
+            self.server_said(now, chunk, server_next);
+            return Ok(());
+        };
+        tls.handshake.server(now, chunk.bytes());
+        let taken = tls.take(Way::Down, chunk, &mut |plain| self.server_said(now, plain, server_next));
+        self.tls = Some(tls);
+        taken
+    }
+
+    fn server_said(&mut self, now: Moment, chunk: Chunk<'_>, server_next: u32) {
         self.is_answered = true;
         self.server_at = now;
         match chunk {
             Chunk::Known(bytes) => {
                 self.tail.push(bytes);
                 if self.is_lost {
-                    self.unknown_bytes += bytes.len() as u64;
-                    self.session.miss_server(now, bytes.len() as u64);
+                    let found = self.search(Way::Down, bytes);
+                    let unknown = found.unwrap_or(bytes.len());
+                    self.unknown_bytes += unknown as u64;
+                    self.session.miss_server(now, unknown as u64);
+                    if found.is_some() {
+                        self.session.find_server();
+                        self.find();
+                        self.feed(Way::Down, now, &bytes[unknown..]);
+                    }
                 } else {
                     self.feed(Way::Down, now, bytes);
                 }
@@ -193,6 +300,11 @@ impl Postgres {
                 self.tail.known = 0;
                 self.miss(Way::Down, now, bytes);
             }
+        }
+        if self.is_copy_doubtful && !self.session.is_copying_in() {
+            // The server was done with the data before what we took for its end.
+            self.is_copy_doubtful = false;
+            self.lose_client();
         }
         if self.session.unanswered() == 0 {
             self.answered_until = Some(server_next);
@@ -203,9 +315,25 @@ impl Postgres {
         }
     }
 
-    /// Memory that is not needed between messages.
+    /// Whether it only asks to cancel what another session runs.
     pub(crate) fn is_cancel(&self) -> bool {
         self.is_cancel
+    }
+
+    /// Where in the bytes that came COPY data goes on, if that was what is lost.
+    fn search(&mut self, way: Way, bytes: &[u8]) -> Option<usize> {
+        let is_other = self.copying.is_none_or(|copying| copying.way != way);
+        if is_other || !self.session.owes_one_statement() {
+            self.search = None;
+        }
+        self.search.as_mut()?.push(bytes)
+    }
+
+    /// The framing is found again.
+    fn find(&mut self) {
+        self.search = None;
+        (self.is_lost, self.lost_client, self.is_doubtful) = (false, false, true);
+        self.unasked_before = self.session.unasked_replies();
     }
 
     /// All that was said is answered, and a unit begins.
@@ -213,12 +341,13 @@ impl Postgres {
         self.session.resume(self.server_at, !self.lost_client, self.tail.status());
         self.up.clear();
         self.down.clear();
-        (self.is_lost, self.lost_client, self.is_doubtful) = (false, false, true);
-        self.unasked_before = self.session.unasked_replies();
+        self.find();
+        (self.copying, self.is_copy_doubtful) = (None, false);
         self.answered_until = None;
     }
 
     fn lose_client(&mut self) {
+        self.search = None;
         self.is_lost = true;
         self.lost_client = true;
         self.unknown_bytes += self.up.len() as u64;
@@ -259,6 +388,14 @@ impl Postgres {
         let mut used = 0;
         while used < input.len() && !self.is_encrypted && !self.is_cancel {
             let rest = &input[used..];
+            if way == Way::Down {
+                let rows = self.session.observe_rows(now, rest);
+                if rows > 0 {
+                    self.copying = None;
+                    used += rows;
+                    continue;
+                }
+            }
             let serving = self.session.is_serving();
             let observed = match way {
                 Way::Up => {
@@ -268,6 +405,9 @@ impl Postgres {
                 Way::Down => {
                     if std::mem::take(&mut self.asked_encryption) && matches!(rest[0], b'S' | b'G') {
                         self.is_encrypted = true;
+                    }
+                    if !self.session.is_server_passing() {
+                        self.copying = Copying::of(rest, self.copying);
                     }
                     self.session.observe_server(now, rest, is_cut)
                 }
@@ -279,6 +419,7 @@ impl Postgres {
                 Err(_) => {
                     self.is_lost = true;
                     self.lost_client |= way == Way::Up;
+                    self.search = None;
                     break;
                 }
             }
@@ -289,6 +430,7 @@ impl Postgres {
     /// Bytes that were sent and are not known.
     fn miss(&mut self, way: Way, now: Moment, bytes: u64) {
         self.unknown_bytes += bytes;
+        let is_known = !self.is_lost;
         let waiting = std::mem::take(if way == Way::Up { &mut self.up } else { &mut self.down });
         if !waiting.is_empty() && !self.is_lost {
             let used = self.book(way, now, &waiting, true);
@@ -304,6 +446,15 @@ impl Postgres {
         if outside > 0 {
             self.is_lost = true;
             self.lost_client |= way == Way::Up;
+        }
+        if is_known && self.is_lost {
+            let is_copy = self.copying == Some(Copying { way, is_text: true });
+            let goes_on = way == Way::Down || self.session.is_copying_in();
+            self.search = (is_copy && goes_on).then(CopySearch::default);
+        }
+        match &mut self.search {
+            Some(search) if self.copying.is_some_and(|copying| copying.way == way) => search.miss(),
+            _ => self.search = None,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{ACK, Dress, Talk, analyze, message, pcap, pcapng, query, read, ready, reply, runs};
+use common::{
+    ACK, Dress, Talk, analyze, described, message, pcap, pcapng, query, read, ready, reply, row, runs,
+};
 
 const CHILD: &str = "SELECT title FROM books WHERE author_id = ";
 
@@ -78,6 +80,150 @@ fn a_frame_that_the_capture_missed_is_unknown_and_the_books_go_on_at_the_next_tu
         let of_child = runs.iter().find(|(text, _)| text.starts_with(CHILD)).map(|(_, runs)| *runs);
         assert_eq!(of_child, Some(known), "{unknown}: {runs:?}");
         assert_eq!(summary.undecoded, 0);
+    }
+}
+
+#[test]
+fn rows_that_a_loop_walks_are_known_however_segments_cut_them() {
+    let all: Vec<u8> = (100..140).flat_map(|id| row(&id.to_string())).collect();
+    let end = [message(b'C', b"SELECT 40\0"), ready(b'I')].concat();
+    let authors = [described(), all, end].concat();
+    for segment in [usize::MAX, 500, 11, 1] {
+        let mut talk = Talk::default();
+        talk.log_in();
+        talk.client(&query("SELECT id FROM authors"));
+        let pieces: Vec<&[u8]> = authors.chunks(segment.min(authors.len())).collect();
+        pieces.into_iter().for_each(|piece| talk.server(piece));
+        for id in 100..140 {
+            talk.query(&format!("{CHILD}{id}"));
+        }
+        let (summary, _) = analyze(&talk.frames);
+        assert_eq!((summary.rows, summary.statements, summary.undecoded), (80, 41, 0), "{segment}");
+        let codes: Vec<_> = summary.findings.iter().map(|finding| finding.code.to_string()).collect();
+        assert_eq!(codes, ["OT001"], "{segment}");
+        assert_eq!(summary.findings[0].trips, 40, "{segment}");
+    }
+}
+
+/// Rows of COPY data, each a message.
+fn copy_rows(from: usize, to: usize) -> Vec<u8> {
+    (from..to).flat_map(|row| message(b'd', format!("{row}\tQuite dull\n").as_bytes())).collect()
+}
+
+/// What begins COPY data: `tag` is G or H, `format` 0 for text.
+fn copy_begins(tag: u8, format: u8) -> Vec<u8> {
+    message(tag, &[format, 0, 2, 0, format, 0, format])
+}
+
+fn copied(rows: usize) -> Vec<u8> {
+    [message(b'C', format!("COPY {rows}\0").as_bytes()), ready(b'I')].concat()
+}
+
+/// 400 rows from client to server in 20 segments, the first of them frame 7; then a query, or one that does not wait.
+fn copies_in(format: u8, waits: bool) -> Talk {
+    let mut talk = Talk::default();
+    talk.log_in();
+    talk.client(&query("COPY books FROM STDIN"));
+    talk.server(&copy_begins(b'G', format));
+    let all = copy_rows(0, 400);
+    let size = all.len().div_ceil(20);
+    talk.wait_us(100);
+    all.chunks(size).for_each(|data| talk.client_piece(data));
+    let done = message(b'c', b"");
+    if waits {
+        talk.client_piece(&done);
+        talk.server(&copied(400));
+        talk.query("SELECT 1");
+    } else {
+        talk.client_piece(&[done, query("SELECT 1")].concat());
+        talk.server(&[copied(400), reply("1")].concat());
+    }
+    talk.query("SELECT 'after'");
+    talk
+}
+
+#[test]
+fn copy_data_goes_on_after_a_gap_and_what_follows_it_is_known() {
+    for waits in [true, false] {
+        let talk = copies_in(0, waits);
+        let (whole, _) = analyze(&talk.frames);
+        assert_eq!(runs(&whole).len(), 2, "SELECT twice, COPY: {:?}", runs(&whole));
+        for (missing, count) in [(7, 1), (9, 1), (12, 5), (25, 1)] {
+            let mut talk = talk.clone();
+            let lost: usize =
+                talk.frames.drain(missing..missing + count).map(|frame| frame.ip.len() - 40).sum();
+            let (summary, network) = analyze(&talk.frames);
+            assert_eq!(network.capture.missed_bytes, lost as u64);
+            let unknown = network.capture.unknown_bytes;
+            assert!((lost as u64..lost as u64 + 60).contains(&unknown), "{missing}: {unknown} of {lost}");
+            assert_eq!((summary.trips, runs(&summary)), (whole.trips, runs(&whole)), "{missing}");
+            assert_eq!(
+                (summary.rows, summary.undecoded, summary.unanswered),
+                (whole.rows, 0, 0),
+                "{missing}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_that_a_server_copies_out_are_known_after_a_gap() {
+    let mut talk = Talk::default();
+    talk.log_in();
+    talk.client(&query("COPY books TO STDOUT"));
+    let all = [copy_begins(b'H', 0), copy_rows(0, 400), message(b'c', b""), copied(400)].concat();
+    for data in all.chunks(700) {
+        talk.server(data);
+        talk.segment(true, ACK, &[]);
+    }
+    talk.query("SELECT 1");
+    let (whole, _) = analyze(&talk.frames);
+    for missing in [8, 12] {
+        let mut talk = talk.clone();
+        let lost = talk.frames.remove(missing).ip.len() - 40;
+        let (summary, network) = analyze(&talk.frames);
+        let unknown = network.capture.unknown_bytes;
+        assert!((lost as u64..lost as u64 + 60).contains(&unknown), "{unknown} of {lost}");
+        assert_eq!((summary.trips, summary.rows, runs(&summary)), (whole.trips, whole.rows, runs(&whole)));
+    }
+}
+
+#[test]
+fn nothing_in_copy_data_is_taken_for_a_statement() {
+    // Binary data may hold whole messages.
+    let mut binary = copies_in(1, true);
+    let inner = [copy_rows(0, 3), message(b'c', b""), query("DROP TABLE books")].concat();
+    let at = binary.frames[12].ip.len() - inner.len();
+    binary.frames[12].ip[at..].copy_from_slice(&inner);
+    binary.frames.remove(11);
+    // A notice amid the data: the client is not at the beginning of a request, whatever its next byte.
+    let mut noticed = copies_in(0, true);
+    noticed.frames.remove(9);
+    let mut notice = Talk::default();
+    notice.log_in();
+    notice.server(&message(b'N', b"SNOTICE\0\0"));
+    let mut notice = notice.frames.pop().expect("it was sent");
+    notice.at_ns = noticed.frames[9].at_ns;
+    let (before, after) = (noticed.frames[6].ip.clone(), noticed.frames[8].ip.clone());
+    let size = (before.len() - 40) as u32;
+    let sequence = u32::from_be_bytes([before[24], before[25], before[26], before[27]]).wrapping_add(size);
+    notice.ip[24..28].copy_from_slice(&sequence.to_be_bytes());
+    notice.ip[28..32].copy_from_slice(&after[24..28]);
+    let length = (notice.ip.len() - 40) as u32;
+    noticed.frames.insert(9, notice);
+    for frame in &mut noticed.frames[10..] {
+        // Everybody goes on after it.
+        let at = if frame.ip[12..16] == [10, 0, 0, 1] { 28 } else { 24 };
+        let number = u32::from_be_bytes([frame.ip[at], frame.ip[at + 1], frame.ip[at + 2], frame.ip[at + 3]]);
+        frame.ip[at..at + 4].copy_from_slice(&number.wrapping_add(length).to_be_bytes());
+    }
+    noticed.frames[10].ip[40..45].copy_from_slice(b"Quite");
+    for talk in [binary, noticed] {
+        let (summary, _) = analyze(&talk.frames);
+        let runs = runs(&summary);
+        let known = ["", "COPY books FROM STDIN", "SELECT $1"];
+        assert!(runs.iter().all(|(text, _)| known.contains(&text.as_str())), "{runs:?}");
+        assert_eq!(runs.last(), Some(&("SELECT $1".to_owned(), 2)), "what follows is known");
     }
 }
 

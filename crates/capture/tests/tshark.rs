@@ -7,23 +7,20 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
+use common::split;
+use common::tcpdump::Tcpdump;
 use onetrip_capture::{Capture, CaptureConfig, CaptureFile, Marks};
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Record, Steps, TraceError, UnitKind};
 use onetrip_pgserver::PgServer;
 use onetrip_sql::Lifter;
 
-const HEADER_BYTES: usize = 24;
 /// Captures that are made until the kernel has dropped no packet of one.
 const TRIES: usize = 5;
-/// What the kernel keeps of packets that tcpdump has not yet read.
-const KERNEL_KIB: &str = "65536";
 /// Edited captures of each kind.
 const SEEDS: u64 = 4;
 const BIN: &str = "/usr/lib/postgresql/15/bin";
@@ -39,11 +36,10 @@ const FIELDS: [&str; 9] = [
     "tcp.analysis.duplicate_ack",
 ];
 
-/// A capture, and whether the kernel had room for all of it.
+/// A capture, if the kernel had room for all of it.
 struct Made {
     port: u16,
-    file: Vec<u8>,
-    is_whole: bool,
+    file: Option<Vec<u8>>,
 }
 
 /// A real capture: the server's port and the file's bytes; `None` where none can be made.
@@ -51,8 +47,7 @@ fn real() -> Option<&'static (u16, Vec<u8>)> {
     static CAPTURE: OnceLock<Option<(u16, Vec<u8>)>> = OnceLock::new();
     let make = || {
         for _ in 0..TRIES {
-            let Made { port, file, is_whole } = capture()?;
-            if is_whole {
+            if let Made { port, file: Some(file) } = capture()? {
                 return Some((port, file));
             }
         }
@@ -61,39 +56,9 @@ fn real() -> Option<&'static (u16, Vec<u8>)> {
     CAPTURE.get_or_init(make).as_ref()
 }
 
-/// Ends with its owner.
-struct Tcpdump(std::process::Child);
-
-impl Drop for Tcpdump {
-    fn drop(&mut self) {
-        // It writes what it has when it is asked to end.
-        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
-        let _ = self.0.wait();
-    }
-}
-
 fn capture() -> Option<Made> {
     let server = PgServer::start(&["--auth", "scram-sha-256"]);
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("real.pcap");
-    let filter = format!("tcp port {}", server.at.port);
-    let tcpdump = Command::new("tcpdump")
-        .args(["-i", "lo", "-s", "0", "-B", KERNEL_KIB, "-U", "-Z", "root", "-w"])
-        .arg(&file)
-        .arg(&filter)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("tcpdump is installed (scripts/setup test)");
-    let mut tcpdump = Tcpdump(tcpdump);
-    let mut lines = BufReader::new(tcpdump.0.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
-    let told: Vec<String> = lines.by_ref().take_while(|line| !line.contains("listening on")).collect();
-    if told.iter().any(|line| line.contains("ermission") || line.contains("not permitted")) {
-        eprintln!("this user may not capture packets, so nothing is compared: {told:?}");
-        return None;
-    }
-    // Its last words must find a reader.
-    let last_words = std::thread::spawn(move || Vec::from_iter(lines));
+    let tcpdump = Tcpdump::start(server.at.port)?;
     let run = |program: &str, arguments: &[&str]| {
         let done = Command::new(format!("{BIN}/{program}"))
             .args(arguments)
@@ -111,24 +76,7 @@ fn capture() -> Option<Made> {
     run("pgbench", &["-n", "-M", "prepared", "-t", "40", "-c", "2"]);
     run("pgbench", &["-n", "-S", "-M", "simple", "-t", "100"]);
     run("psql", &["-c", "SELECT 'x' || 1 FROM nowhere", "-c", "SELECT relname, relkind FROM pg_class"]);
-    std::thread::sleep(Duration::from_millis(1_500)); // what the kernel still holds
-    drop(tcpdump);
-    let is_whole =
-        last_words.join().expect("it reads").iter().any(|line| line == "0 packets dropped by kernel");
-    Some(Made { port: server.at.port, file: std::fs::read(&file).expect("tcpdump wrote it"), is_whole })
-}
-
-/// Header and packets of a file in this machine's byte order.
-fn split(file: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
-    let (header, mut rest) = file.split_at(HEADER_BYTES);
-    let mut packets = Vec::new();
-    while rest.len() >= 16 {
-        let length = u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
-        let (packet, after) = rest.split_at(16 + length);
-        packets.push(packet.to_vec());
-        rest = after;
-    }
-    (header.to_vec(), packets)
+    Some(Made { port: server.at.port, file: tcpdump.stop() })
 }
 
 fn join(header: &[u8], packets: &[Vec<u8>]) -> Vec<u8> {
@@ -155,6 +103,9 @@ struct Said {
     rtts: Vec<u64>,
     /// Templates by how often their text was sent.
     statements: BTreeMap<String, u64>,
+    /// Bytes that the capture missed, and those whose meaning is unknown; ours only.
+    missed_bytes: u64,
+    unknown_bytes: u64,
 }
 
 fn template(text: &str) -> String {
@@ -262,6 +213,7 @@ fn ours(file: &[u8], port: u16) -> Said {
         rest = &rest[count..];
     }
     let network = capture.finish(0, &mut |stream, block| book(stream, block, &mut said.statements));
+    (said.missed_bytes, said.unknown_bytes) = (network.capture.missed_bytes, network.capture.unknown_bytes);
     said.rtts =
         network.paths.iter().filter_map(|named| named.path.initial_rtt_ns).map(|rtt| rtt / 1_000).collect();
     said.rtts.sort_unstable();
@@ -325,6 +277,35 @@ fn of_frames_that_the_capture_missed_tshark_says_the_same() {
         let mut kept = packets.clone();
         kept.retain(|_| dice(&mut seed, 30) != 0);
         compare(&join(&header, &kept), *port, false);
+    }
+}
+
+#[test]
+fn after_gaps_in_copy_data_every_statement_is_known_that_tshark_knows() {
+    let Some((port, file)) = real() else { return };
+    let (header, packets) = split(file);
+    let whole = ours(file, *port);
+    // Only COPY data makes a client's segments so long.
+    let is_copy =
+        |packet: &Vec<u8>| packet.len() > 4_000 && packet[16 + 14 + 20 + 2..][..2] == port.to_be_bytes();
+    let places: Vec<usize> = (0..packets.len()).filter(|place| is_copy(&packets[*place])).collect();
+    assert!(places.len() > 10, "pgbench -i copies its rows");
+    for mut seed in 0..2 * SEEDS {
+        let first = places[dice(&mut seed, places.len() as u64 - 4) as usize];
+        let count = 1 + dice(&mut seed, 3) as usize;
+        let kept = [&packets[..first], &packets[first + count..]].concat();
+        let edited = join(&header, &kept);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("edited.pcap");
+        std::fs::write(&path, &edited).expect("room for a file");
+        let (theirs, ours) = (tshark(&path, *port), ours(&edited, *port));
+        assert!(ours.missed_bytes > 4_000, "{} packets from {first} on", count);
+        let unknown = ours.missed_bytes..ours.missed_bytes + 4_000;
+        assert!(unknown.contains(&ours.unknown_bytes), "{} of {}", ours.unknown_bytes, ours.missed_bytes);
+        assert_eq!(ours.statements, whole.statements, "none of them was in what is missing");
+        for (text, count) in &theirs.statements {
+            assert!(ours.statements.get(text).is_some_and(|known| known >= count), "{text}: {count} times");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_capture::source::{Progress, Sources};
-use onetrip_capture::{Capture, CaptureConfig};
+use onetrip_capture::{Capture, CaptureConfig, KeyLog};
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
 use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
@@ -68,6 +68,9 @@ pub(crate) struct WhatOptions {
     /// The program whose packets these are, such as "python app.py": tells drivers apart that look alike on the wire
     #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true)]
     pub(crate) program: String,
+    /// Secrets of TLS sessions, in the format of SSLKEYLOGFILE: their statements are then known, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keylog: Option<PathBuf>,
     /// Write a trace of all exchanges, for report, forecast and export; values are kept as keyed hashes only
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -80,6 +83,7 @@ pub(crate) struct WhatOptions {
 pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
+    let keys = options.what.keylog.as_deref().map(read_keys).transpose()?;
     let progress = Arc::new(Progress::default());
     let mut stop = stop::Waiter::new()?;
     let stopping = Arc::clone(&progress);
@@ -100,6 +104,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         ports: options.what.ports.clone(),
         postgres_ports: options.what.postgres_ports.clone(),
         program: options.what.program.clone(),
+        keys: keys.map(Arc::new),
     });
     sources.read(
         |packet| {
@@ -139,6 +144,16 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         has_failed: false,
     };
     write(analysis, subject, &judge, &options.output, Stream::Output)
+}
+
+/// The key log, as it is now: sessions that begin later are not in it.
+fn read_keys(path: &Path) -> Result<KeyLog> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read the key log {}", path.display()))?;
+    let log = KeyLog::parse(&text).with_context(|| format!("cannot read the key log {}", path.display()))?;
+    if log.sessions() == 0 {
+        say(format_args!("{}: it has no secrets, so no TLS session can be read", path.display()));
+    }
+    Ok(log)
 }
 
 /// Where records go.

@@ -57,3 +57,15 @@ fn what_is_no_capture_or_is_damaged_is_told_with_its_place() {
     assert_ends(&damaged, &[], 125, "24");
     assert_ends(&damaged, &["--budget", "trips=9", "--allow-no-connections"], 91, "could not be judged");
 }
+
+#[test]
+fn a_key_log_that_is_none_is_told_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("keys.log");
+    std::fs::write(&log, "# made for a test\nSELECT 1\n").unwrap();
+    let option = ["--keylog", log.to_str().unwrap()];
+    assert_ends(&head(), &option, 125, "line 2: it does not have three words");
+    std::fs::write(&log, "# made for a test\n").unwrap();
+    assert_ends(&head(), &option, 0, "it has no secrets");
+    assert_ends(&head(), &["--keylog", "/none"], 125, "cannot read the key log /none");
+}

@@ -203,6 +203,16 @@ impl ReplyQueue {
         self.due.front().copied()
     }
 
+    /// Whether all that is owed is for one statement: by a simple query, or by an Execute and the Sync after it.
+    pub(crate) fn owes_one_statement(&self) -> bool {
+        let mut due = self.due.iter().map(|due| due.expect);
+        matches!(
+            (due.next(), due.next(), due.next()),
+            (Some(Expect::Query | Expect::Execute), None, None)
+                | (Some(Expect::Execute), Some(Expect::Sync), None)
+        )
+    }
+
     /// Whether the server skips what comes, up to the next Sync.
     pub(crate) fn is_skipping(&self) -> bool {
         self.skipping

@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// Keeps a row's keys and adds the row to the result's digest.
-    fn row(&mut self, due: Due, body: &[u8], is_whole: bool) {
+    pub(crate) fn row(&mut self, due: Due, body: &[u8], is_whole: bool) {
         let Some(slot) = due.statement else { return };
         let is_new = !self.capture.active || self.capture.unit != due.unit || self.capture.statement != slot;
         if is_new && due.expect == Expect::Execute {

@@ -63,6 +63,8 @@ struct Half {
     /// A gap at the end of its bytes was marked at an acknowledgement, and it has acknowledged nothing new since: further
     /// acknowledgements are about the same gap.
     is_gap_marked: bool,
+    /// Its last segment only asked whether the other side is there.
+    is_keep_alive: bool,
     /// All before this number was captured.
     whole_until: Option<u32>,
     unacknowledged: VecDeque<Sent>,
@@ -142,7 +144,9 @@ impl Half {
                 marks.window_full = segment.sequence.wrapping_add(segment.length) == edge;
             }
         }
-        marks.duplicate_ack = segment.length == 0
+        // What answers a keep-alive is no duplicate.
+        marks.duplicate_ack = !to.is_keep_alive
+            && segment.length == 0
             && segment.window != 0
             && segment.window == self.window
             && segment.sequence == next
@@ -219,6 +223,7 @@ impl Half {
             let (start, at_ns) = (segment.sequence, segment.at_ns);
             self.unacknowledged.push_back(Sent { start, end, at_ns, is_again });
         }
+        self.is_keep_alive = marks.keep_alive;
         self.is_gap_marked &= segment.acknowledged == self.acknowledged;
         self.window = segment.window;
         self.acknowledged = segment.acknowledged;

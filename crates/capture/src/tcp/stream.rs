@@ -15,6 +15,16 @@ pub(crate) enum Chunk<'a> {
     Unknown(u64),
 }
 
+impl Chunk<'_> {
+    /// How many bytes they are.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Known(bytes) => bytes.len() as u64,
+            Self::Unknown(bytes) => *bytes,
+        }
+    }
+}
+
 /// Puts segments in order, each byte once: the first copy of a byte counts, as for most receivers.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {

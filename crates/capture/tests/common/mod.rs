@@ -2,6 +2,8 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod tcpdump;
+
 use onetrip_capture::{Capture, CaptureConfig, CaptureFile};
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::{Analyzer, Mutes, Summary};
@@ -13,6 +15,22 @@ pub const ACK: u8 = 16;
 pub const FIN: u8 = 1;
 pub const RST: u8 = 4;
 const START_NS: u64 = 1_700_000_000_000_000_000;
+
+/// Bytes of the header of a pcap file.
+const HEADER_BYTES: usize = 24;
+
+/// Header and packets of a pcap file in this machine's byte order.
+pub fn split(file: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let (header, mut rest) = file.split_at(HEADER_BYTES);
+    let mut packets = Vec::new();
+    while rest.len() >= 16 {
+        let length = u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
+        let (packet, after) = rest.split_at(16 + length);
+        packets.push(packet.to_vec());
+        rest = after;
+    }
+    (header.to_vec(), packets)
+}
 
 /// One packet on its way.
 #[derive(Debug, Clone)]
@@ -136,12 +154,20 @@ pub fn query(text: &str) -> Vec<u8> {
     message(b'Q', &[text.as_bytes(), b"\0"].concat())
 }
 
-/// A result with one column `id` of type int4 and one row.
+/// A RowDescription of one column `id` of type int4.
+pub fn described() -> Vec<u8> {
+    let column = [&b"id\0"[..], &[0; 6], &23_u32.to_be_bytes(), &[0, 4, 255, 255, 255, 255, 0, 0]].concat();
+    message(b'T', &[&[0, 1][..], &column].concat())
+}
+
+/// A row of it.
+pub fn row(value: &str) -> Vec<u8> {
+    message(b'D', &[&[0, 1][..], &(value.len() as u32).to_be_bytes(), value.as_bytes()].concat())
+}
+
+/// A result of one such row.
 pub fn reply(value: &str) -> Vec<u8> {
-    let described =
-        [&[0, 1][..], b"id\0", &[0; 6], &23_u32.to_be_bytes(), &[0, 4, 255, 255, 255, 255, 0, 0]].concat();
-    let row = [&[0, 1][..], &(value.len() as u32).to_be_bytes(), value.as_bytes()].concat();
-    [message(b'T', &described), message(b'D', &row), message(b'C', b"SELECT 1\0"), ready(b'I')].concat()
+    [described(), row(value), message(b'C', b"SELECT 1\0"), ready(b'I')].concat()
 }
 
 /// An IPv4 packet with a TCP segment.

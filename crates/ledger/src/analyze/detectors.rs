@@ -93,6 +93,7 @@ impl Detectors {
         self.transactions.book(driver, book);
         self.prepares.book(driver, book);
         claims.book(driver, book, &mut shared.chatter);
+        shared.results.forget(std::mem::take(&mut self.recent));
     }
 
     /// Numbers the trips that several patterns may claim.

@@ -11,6 +11,13 @@ const KEPT_PER_CONNECTION: usize = 32;
 const KEPT_GLOBALLY: usize = 64;
 /// Most values kept per connection.
 const VALUES_MAX: usize = 256 * 1024;
+/// Most values kept for all connections, but for results that are kept already: with more, each that gets a result keeps its
+/// share only.
+const VALUES_MAX_IN_ALL: usize = 4 << 20;
+
+/// Values that are looked through one by one: most results have none of those that are looked for, and an index for each takes
+/// longer to make.
+const SCANNED_MAX: usize = 4_096;
 
 /// Rows of an earlier result, as far as their columns may be keys.
 #[derive(Debug)]
@@ -23,7 +30,7 @@ pub(super) struct ResultSet {
     pub(super) columns: Arc<[String]>,
     pub(super) width: usize,
     values: Vec<u32>,
-    /// Cells ordered by value, then position: made when the first loop looks.
+    /// Cells ordered by value, then position: made when the first loop looks, of a short result when one has found its value.
     index: OnceLock<Vec<(u32, u32)>>,
 }
 
@@ -37,7 +44,10 @@ impl ResultSet {
 
     /// Whether any cell has this value.
     pub(super) fn has(&self, value: u32) -> bool {
-        self.cells(value).next().is_some()
+        match self.values.len() <= SCANNED_MAX {
+            true => self.values.contains(&value),
+            false => self.cells(value).next().is_some(),
+        }
     }
 
     /// Whether the cell at `row` and `column` has this value.
@@ -66,51 +76,53 @@ pub(super) struct Recent {
     present: Present,
 }
 
-/// Counts values by their lowest bits: tells in one look that none of the results has a value, as is mostly the case.
+/// Marks values by their lowest bits: tells in one look that none of the results has a value, as is mostly the case. Marks of
+/// results that are gone stay until all are made anew.
 #[derive(Debug, Default)]
 struct Present {
-    /// As many as a power of two, or none.
-    counts: Vec<u32>,
+    /// As many bits as a power of two, or none.
+    words: Vec<u64>,
+    /// Values that were marked and are gone.
+    stale: usize,
 }
 
 impl Present {
-    const COUNTS_MIN: usize = 256;
-    const COUNTS_MAX: usize = 1 << 16;
-    /// So many counts for each value: one in nine values that are not there seems to be.
-    const COUNTS_PER_VALUE: usize = 8;
+    const BITS_MIN: usize = 256;
+    const BITS_MAX: usize = 1 << 16;
+    /// So many bits for each value: one in nine values that are not there seems to be.
+    const BITS_PER_VALUE: usize = 8;
 
     fn may_have(&self, value: u32) -> bool {
-        let mask = self.counts.len().wrapping_sub(1);
-        self.counts.get(value as usize & mask).is_some_and(|count| *count > 0)
+        let (word, bit) = self.place(value);
+        self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// Whether it has become too small for so many values.
+    /// Whether it tells too little of so many values.
     fn is_outgrown(&self, values: usize) -> bool {
-        self.counts.len() < Self::COUNTS_MAX && self.counts.len() < values * Self::COUNTS_PER_VALUE
+        let bits = self.words.len() * 64;
+        (bits < Self::BITS_MAX && bits < values * Self::BITS_PER_VALUE) || self.stale > values
     }
 
     /// Forgets everything and makes room for so many values, and as many again.
     fn reset(&mut self, values: usize) {
-        let wanted = (2 * values * Self::COUNTS_PER_VALUE).next_power_of_two();
-        self.counts.clear();
-        self.counts.resize(wanted.clamp(Self::COUNTS_MIN, Self::COUNTS_MAX), 0);
+        let wanted = (2 * values * Self::BITS_PER_VALUE).next_power_of_two();
+        self.words.clear();
+        self.words.resize(wanted.clamp(Self::BITS_MIN, Self::BITS_MAX) / 64, 0);
+        self.stale = 0;
     }
 
     fn add(&mut self, result: &ResultSet) {
-        self.change(result, |count| count.wrapping_add(1));
-    }
-
-    fn remove(&mut self, result: &ResultSet) {
-        self.change(result, |count| count.wrapping_sub(1));
-    }
-
-    fn change(&mut self, result: &ResultSet, change: impl Fn(u32) -> u32) {
-        let mask = self.counts.len().wrapping_sub(1);
         for value in &result.values {
-            if let Some(count) = self.counts.get_mut(*value as usize & mask) {
-                *count = change(*count);
+            let (word, bit) = self.place(*value);
+            if let Some(word) = self.words.get_mut(word) {
+                *word |= bit;
             }
         }
+    }
+
+    fn place(&self, value: u32) -> (usize, u64) {
+        let at = value as usize & (self.words.len() * 64).wrapping_sub(1);
+        (at / 64, 1 << (at % 64))
     }
 }
 
@@ -125,26 +137,39 @@ impl Recent {
         values.iter().any(|value| *value != 0 && self.present.may_have(*value as u32))
     }
 
-    fn put(&mut self, result: Arc<ResultSet>, kept: usize, same: impl Fn(&ResultSet) -> bool) {
+    fn put(
+        &mut self,
+        result: Arc<ResultSet>,
+        kept: usize,
+        values_max: usize,
+        same: impl Fn(&ResultSet) -> bool,
+    ) {
         if let Some(position) = self.results.iter().position(|old| same(old)) {
             self.remove(position);
         }
         self.values += result.values.len();
+        self.results.push_front(result);
+        while self.results.len() > kept || (self.values > values_max && self.results.len() > 1) {
+            self.remove(self.results.len() - 1);
+        }
         if self.present.is_outgrown(self.values) {
             self.present.reset(self.values);
             self.results.iter().for_each(|kept| self.present.add(kept));
+        } else if let Some(newest) = self.results.front() {
+            self.present.add(newest);
         }
-        self.present.add(&result);
-        self.results.push_front(result);
-        while self.results.len() > kept || (self.values > VALUES_MAX && self.results.len() > 1) {
-            self.remove(self.results.len() - 1);
+    }
+
+    fn drop_all(&mut self, which: impl Fn(&ResultSet) -> bool) {
+        while let Some(position) = self.results.iter().position(|old| which(old)) {
+            self.remove(position);
         }
     }
 
     fn remove(&mut self, position: usize) {
         if let Some(old) = self.results.remove(position) {
             self.values -= old.values.len();
-            self.present.remove(&old);
+            self.present.stale += old.values.len();
         }
     }
 }
@@ -153,6 +178,9 @@ impl Recent {
 #[derive(Debug, Default)]
 pub(super) struct ResultStore {
     next_id: u64,
+    /// Values that connections keep, and how many do.
+    values: usize,
+    keepers: usize,
     pub(super) everywhere: Recent,
 }
 
@@ -185,8 +213,27 @@ impl ResultStore {
             index: OnceLock::new(),
         });
         let template = run.template;
-        self.everywhere.put(Arc::clone(&result), KEPT_GLOBALLY, |old| old.id == id);
-        own.put(result, KEPT_PER_CONNECTION, |old| old.template == template);
+        let count = result.values.len();
+        self.everywhere.put(Arc::clone(&result), KEPT_GLOBALLY, VALUES_MAX, |old| old.id == id);
+        let before = own.values;
+        self.keepers += usize::from(before == 0);
+        let share = match self.values + count > VALUES_MAX_IN_ALL {
+            true => VALUES_MAX_IN_ALL / self.keepers,
+            false => VALUES_MAX,
+        };
+        if count <= share {
+            own.put(result, KEPT_PER_CONNECTION, share, |old| old.template == template);
+        } else {
+            own.drop_all(|old| old.template == template);
+        }
+        self.values = self.values - before + own.values;
+        self.keepers -= usize::from(own.values == 0);
+    }
+
+    /// A connection has ended, and keeps nothing any more.
+    pub(super) fn forget(&mut self, own: Recent) {
+        self.values -= own.values;
+        self.keepers -= usize::from(own.values > 0);
     }
 }
 
@@ -216,16 +263,15 @@ mod tests {
         ) {
             let mut recent = Recent::default();
             for (id, values) in (0..).zip(results) {
-                recent.put(result(id % 9, values), 5, |old| old.id == id % 9);
+                recent.put(result(id % 9, values), 5, VALUES_MAX, |old| old.id == id % 9);
                 for kept in recent.iter() {
                     let missed = kept.values.iter().find(|value| **value != 0 && !recent.may_have(&[u64::from(**value)]));
                     prop_assert_eq!(missed, None);
                 }
             }
-            while !recent.results.is_empty() {
-                recent.remove(0);
-            }
-            prop_assert!(recent.present.counts.iter().all(|count| *count == 0), "all are taken out again");
+            let marked: u32 = recent.present.words.iter().map(|word| word.count_ones()).sum();
+            prop_assert!(marked as usize <= recent.values + recent.present.stale, "marks do not pile up");
+            prop_assert!(recent.present.stale <= recent.values);
         }
     }
 }

@@ -271,8 +271,8 @@ impl Stream {
         if self.work_trips < RECOGNITION_TRIPS {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
             for run in &event.runs {
-                let text = shared.templates.text(run.template);
-                self.recogniser.statement(&text, grouped, shared.is_python);
+                let text = shared.templates.text_of(run.template);
+                self.recogniser.statement(text, grouped, shared.is_python);
             }
             if let Some(orm) = self.recogniser.orm() {
                 shared.orms.entry((self.identity.clone(), self.startup_driver)).or_insert(orm);

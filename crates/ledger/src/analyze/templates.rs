@@ -82,7 +82,11 @@ impl Templates {
     }
 
     pub(super) fn text(&self, id: u32) -> String {
-        self.list[id as usize].text.to_string()
+        self.text_of(id).to_owned()
+    }
+
+    pub(super) fn text_of(&self, id: u32) -> &str {
+        &self.list[id as usize].text
     }
 
     /// A gateway tells why statements of this template are not known to only read.

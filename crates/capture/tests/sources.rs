@@ -1,0 +1,144 @@
+//! Files as they are on a disk: sparse, growing, compressed and cut, several at once.
+
+mod common;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use common::{Dress, Talk, pcap};
+use onetrip_capture::source::{Progress, Sources};
+
+/// Nothing that a test waits for takes longer.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Logs in and asks five queries: 3 + 2 + 10 packets.
+fn file() -> Vec<u8> {
+    let mut talk = Talk::default();
+    talk.log_in();
+    (0..5).for_each(|number| talk.query(&format!("SELECT {number}")));
+    pcap(&talk.frames, Dress::Ethernet, false)
+}
+
+const PACKETS: usize = 15;
+
+/// Reads files to their ends: how many packets there are, what went wrong, and how many bytes of the files were read.
+fn read(paths: &[PathBuf]) -> (usize, Vec<String>, u64) {
+    let progress = Arc::new(Progress::default());
+    let mut packets = 0;
+    let mut problems = Vec::new();
+    match Sources::open(paths, false, Arc::clone(&progress)) {
+        Ok(mut sources) => {
+            sources.read(|_| packets += 1, |problem| problems.push(problem.reason.to_string()))
+        }
+        Err(problem) => problems.push(problem.reason.to_string()),
+    }
+    (packets, problems, progress.read.load(Ordering::Relaxed))
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < WAIT_MAX, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn written(directory: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, bytes).expect("room for a file");
+    path
+}
+
+#[test]
+fn a_sparse_file_of_100_gb_ends_where_its_zeros_begin() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file();
+    let path = written(directory.path(), "sparse.pcap", &file);
+    let opened = OpenOptions::new().write(true).open(&path).expect("it is there");
+    if opened.set_len(100 << 30).is_err() {
+        eprintln!("this file system has no files of 100 GB, so that none is read");
+        return;
+    }
+    let (packets, problems, bytes) = read(&[path]);
+    assert_eq!(packets, PACKETS);
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with(&format!("at offset {}: a record of zeros", file.len())), "{problems:?}");
+    assert!(bytes < 1 << 20, "{bytes} bytes are read");
+}
+
+#[test]
+fn a_growing_file_is_followed_until_somebody_ends_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file();
+    // It begins with a part of its header, and grows in the middle of packets.
+    let path = written(directory.path(), "growing.pcap", &file[..10]);
+    let progress = Arc::new(Progress::default());
+    let seen = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let reader = std::thread::spawn({
+        let (path, progress, seen) = (path.clone(), Arc::clone(&progress), Arc::clone(&seen));
+        move || {
+            let mut sources = Sources::open(&[path], true, progress).expect("it is there");
+            let mut problems = Vec::new();
+            sources.read(
+                |_| {
+                    seen.fetch_add(1, Ordering::Relaxed);
+                },
+                |problem| problems.push(problem.to_string()),
+            );
+            problems
+        }
+    });
+    let mut growing = OpenOptions::new().append(true).open(&path).expect("it is there");
+    for place in [300, file.len() - 5] {
+        let have = progress.read.load(Ordering::Relaxed);
+        let from = growing.metadata().expect("it is there").len() as usize;
+        growing.write_all(&file[from..place]).expect("room");
+        wait_until("what was written is read", || progress.read.load(Ordering::Relaxed) > have.max(10));
+    }
+    wait_until("all whole packets are seen", || seen.load(Ordering::Relaxed) == PACKETS - 1);
+    growing.write_all(&file[file.len() - 5..]).expect("room");
+    wait_until("the last one, too", || seen.load(Ordering::Relaxed) == PACKETS);
+    progress.stop.store(true, Ordering::Relaxed);
+    assert_eq!(reader.join().expect("it ends"), Vec::<String>::new());
+}
+
+#[test]
+fn compressed_files_are_read_and_cut_ones_up_to_their_cut() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&file).expect("memory");
+    let gzip = gzip.finish().expect("memory");
+    let zstd = zstd::encode_all(&file[..], 1).expect("memory");
+    for (name, bytes) in [("shop.pcap.gz", &gzip), ("shop.pcap.zst", &zstd)] {
+        let path = written(directory.path(), name, bytes);
+        let (packets, problems, read_bytes) = read(&[path]);
+        assert_eq!((packets, problems, read_bytes), (PACKETS, vec![], bytes.len() as u64), "{name}");
+        let path = written(directory.path(), name, &bytes[..bytes.len() - 12]);
+        let (packets, problems, _) = read(&[path]);
+        assert!(packets <= PACKETS && problems.len() == 1, "{name}: {packets}, {problems:?}");
+        let path = written(directory.path(), name, &bytes[..2]);
+        assert_eq!(read(&[path]).1.len(), 1, "{name} of two bytes");
+    }
+}
+
+#[test]
+fn files_that_are_empty_or_not_there_or_hostile_say_so_and_others_are_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file();
+    let good = written(directory.path(), "good.pcap", &file);
+    let empty = written(directory.path(), "empty.pcap", b"");
+    let random: Vec<u8> =
+        (0..5_000_u32).map(|place| (place.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let hostile = written(directory.path(), "hostile.pcap", &[&file[..24], &random].concat());
+    let (packets, problems, _) = read(&[good.clone(), empty, hostile]);
+    assert!(packets >= PACKETS);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems.iter().all(|problem| problem.starts_with("at offset ")), "{problems:?}");
+    let (packets, problems, _) = read(&[good, directory.path().join("none.pcap")]);
+    assert_eq!((packets, problems.len()), (0, 1), "nothing is read where a name is wrong");
+}
