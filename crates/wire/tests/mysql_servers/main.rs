@@ -34,7 +34,8 @@ fn check_drivers(kind: Kind) {
     let server = MysqlServer::start(kind, &[]);
     let Address { host, user, password, database, .. } = &server.at;
     for driver in ["pymysql", "connector", "connector-compressed"] {
-        let directory = std::env::temp_dir().join(format!("onetrip-acts-{}-{driver}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("onetrip-acts-{}-{kind:?}-{driver}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         check_program(&server.at, &format!("{kind:?} {driver}"), |port| {
             let mut python = Command::new(repository().join(".venv/bin/python"));
