@@ -24,13 +24,14 @@
 //!
 //! Apart from that pass, [`purity`] parses with PostgreSQL's own grammar and tells which SELECTs only read.
 //!
-//! Not here: other dialects than PostgreSQL's.
+//! [`Lifter::lift_mysql`] does the same with MySQL's and MariaDB's lexical rules. There is no `purity` for their statements.
 
 mod facts;
 mod kind;
 mod lifter;
 mod lists;
 mod literal;
+mod mysql_scan;
 mod number;
 mod pass;
 pub mod purity;
@@ -43,7 +44,7 @@ mod words;
 
 pub use facts::{Facts, FetchCount, FetchDirection, Name, PARTS_MAX, SettingValue};
 pub use kind::StatementKind;
-pub use lifter::{COMMENTS_MAX, LITERALS_MAX, Lifted, Lifter, Parameter, is_idle_comment};
+pub use lifter::{COMMENTS_MAX, LITERALS_MAX, Lifted, Lifter, MysqlMode, Parameter, is_idle_comment};
 pub use literal::{Literal, LiteralKind};
 pub use shape::{EqualityKey, Shape};
 pub use template::{CUT_MARK, Span, TEMPLATE_BYTES_MAX};

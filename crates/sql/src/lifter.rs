@@ -6,7 +6,7 @@ use crate::facts::{Facts, Name, SettingValue};
 use crate::kind::StatementKind;
 use crate::lists::{Atom, List};
 use crate::literal::{Literal, LiteralKind};
-use crate::pass::Pass;
+use crate::pass::{MysqlPass, Pass};
 use crate::template::{Span, Template};
 use crate::tracker::Tracker;
 
@@ -18,6 +18,15 @@ pub const COMMENTS_MAX: usize = 16;
 
 /// Longest text that is looked at, in bytes; PostgreSQL takes no message above 1 GiB.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 30;
+
+/// What of a session's `sql_mode` decides where tokens end. It must be right, or a string may be taken to end too early.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MysqlMode {
+    /// ANSI_QUOTES: double quotes are an identifier's.
+    pub ansi_quotes: bool,
+    /// NO_BACKSLASH_ESCAPES: a backslash within quotes is itself.
+    pub no_backslash_escapes: bool,
+}
 
 /// A literal as it is kept: where it stands in the text.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +93,21 @@ impl Lifter {
             // Literals are numbered behind the parameters, and only now is it known how many those are.
             Pass::new(self, text, standard_conforming_strings).run(outcome.number_max, moves_parameters);
         }
+        Lifted { lifter: self, text }
+    }
+
+    /// [`Self::lift`] with the lexical rules of MySQL and MariaDB.
+    ///
+    /// A `?` becomes a `$n` as a literal does, and both are numbered together in text order: the template of a prepared
+    /// statement is that of the same statement with its values written into it. The n-th `?` is the parameter whose
+    /// `source_number` is n. Character sets in front of strings (`_utf8mb4'…'`) stay. Code in `/*! … */` is code, and
+    /// its marks stay. In a stored program semicolons end nothing.
+    ///
+    /// [`Facts`] come from the words that MySQL has in common with PostgreSQL. A statement with another first word, such as
+    /// `REPLACE`, is of the kind `Other`; whether it writes is then not known.
+    pub fn lift_mysql<'a>(&'a mut self, text: &'a [u8], mode: MysqlMode) -> Lifted<'a> {
+        let text = text.get(..TEXT_BYTES_MAX).unwrap_or(text);
+        MysqlPass::new(Pass::new(self, text, true), mode).run();
         Lifted { lifter: self, text }
     }
 

@@ -21,7 +21,16 @@ pub enum LiteralKind {
     Bits,
     /// `X'1F'`, a bit string too.
     HexBits,
-    /// A string or quoted identifier that the text does not close.
+    /// MySQL: `'it\'s'`, `"a"`, `N'…'`, where a backslash escapes.
+    MysqlEscape,
+    /// MySQL: the same where it does not.
+    MysqlString,
+    /// MySQL: `X'1F'`, `0x1F`; a string of bytes.
+    HexBytes,
+    /// MySQL: `B'101'`, `0b101`; a string of bytes.
+    BitBytes,
+    /// A string or quoted identifier that the text does not close. MySQL: all that is left of a text where servers of
+    /// different versions see a literal end in different places.
     Unterminated,
 }
 
@@ -38,7 +47,8 @@ pub struct Literal<'a> {
 }
 
 impl Literal<'_> {
-    /// The value as PostgreSQL prints it as text: `'it''s'` is `it's`, `007` is `7`, `X'A'` is `1010`.
+    /// The value as PostgreSQL prints it as text: `'it''s'` is `it's`, `007` is `7`, `X'A'` is `1010`. Of MySQL's strings,
+    /// the bytes: `0x41` is `A`.
     /// Malformed literals, unterminated ones and numbers beyond any use are given as written. Borrows from the
     /// source where nothing needs decoding, else from `scratch`, whose contents are replaced.
     pub fn value<'s>(&'s self, scratch: &'s mut Vec<u8>) -> &'s [u8] {
@@ -52,6 +62,10 @@ impl Literal<'_> {
             LiteralKind::Escape => self.escape_value(scratch),
             LiteralKind::Unicode => self.unicode_value(scratch),
             LiteralKind::HexBits => self.hex_bits_value(scratch),
+            LiteralKind::MysqlEscape => self.mysql_value(true, scratch),
+            LiteralKind::MysqlString => self.mysql_value(false, scratch),
+            LiteralKind::HexBytes => self.digits_value(16, scratch),
+            LiteralKind::BitBytes => self.digits_value(2, scratch),
         }
     }
 
@@ -87,6 +101,63 @@ impl Literal<'_> {
             }
         });
         scratch
+    }
+}
+
+/// Values of MySQL's literals.
+impl Literal<'_> {
+    fn mysql_value<'s>(&'s self, escapes: bool, scratch: &'s mut Vec<u8>) -> &'s [u8] {
+        let quote = usize::from(matches!(self.source.first(), Some(b'n' | b'N')));
+        let Some(&mark) = self.source.get(quote) else { return self.source };
+        let inside = self.source.get(quote + 1..self.source.len().saturating_sub(1)).unwrap_or_default();
+        if memchr::memchr2(mark, b'\\', inside).is_none() {
+            return inside;
+        }
+        let mut rest = inside.iter().copied();
+        while let Some(byte) = rest.next() {
+            if byte == b'\\' && escapes {
+                push_mysql_escape(rest.next(), scratch);
+            } else {
+                scratch.push(byte);
+                if byte == mark {
+                    rest.next(); // doubled
+                }
+            }
+        }
+        scratch
+    }
+
+    /// Digits of a base that is a power of two, from the last one on: as many bytes as they need.
+    fn digits_value<'s>(&'s self, radix: u32, scratch: &'s mut Vec<u8>) -> &'s [u8] {
+        let digits = match memchr::memchr(b'\'', self.source) {
+            Some(quote) => self.source.get(quote + 1..self.source.len() - 1),
+            None => self.source.get(2..),
+        };
+        let digits = digits.unwrap_or_default();
+        if !digits.iter().all(|&digit| char::from(digit).is_digit(radix)) {
+            return self.source;
+        }
+        let per_byte = if radix == 16 { 2 } else { 8 };
+        for byte in digits.rchunks(per_byte).rev() {
+            let value = byte.iter().filter_map(|&digit| char::from(digit).to_digit(radix));
+            scratch.push(value.fold(0, |value, digit| value * radix + digit) as u8);
+        }
+        scratch
+    }
+}
+
+/// Decodes a backslash and the byte behind it. `%` and `_` keep theirs, for LIKE.
+fn push_mysql_escape(escaped: Option<u8>, value: &mut Vec<u8>) {
+    let Some(escaped) = escaped else { return };
+    match escaped {
+        b'0' => value.push(0),
+        b'b' => value.push(8),
+        b'n' => value.push(b'\n'),
+        b'r' => value.push(b'\r'),
+        b't' => value.push(b'\t'),
+        b'Z' => value.push(26),
+        b'%' | b'_' => value.extend_from_slice(&[b'\\', escaped]),
+        other => value.push(other),
     }
 }
 

@@ -1,4 +1,9 @@
-//! One pass over a text: takes token by token and writes the template.
+//! One pass over a text: takes token by token and writes the template. What PostgreSQL's and MySQL's have in common is here
+//! with PostgreSQL's; MySQL's tokens are in `mysql`.
+
+mod mysql;
+
+pub(crate) use mysql::MysqlPass;
 
 use crate::lifter::{COMMENTS_MAX, Found, LITERALS_MAX, Lifter, Parameter, Shift};
 use crate::lists::{Atom, List, Mark};

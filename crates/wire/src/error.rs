@@ -16,6 +16,9 @@ pub enum WireError {
     /// A field holds a value that the protocol does not define.
     #[error("field has undefined value {0}")]
     UndefinedValue(i32),
+    /// A length-encoded integer takes more bytes than its value needs.
+    #[error("length-encoded integer {0} is written with more bytes than it needs")]
+    OverlongInteger(u64),
     /// The length field of a frame is below its own size.
     #[error("invalid message length {0}")]
     FrameTooShort(i32),

@@ -6,8 +6,10 @@
 //!
 //! Beside the messages there is [`Prefetch`], the setting that clients and gateways have in common.
 //!
-//! Non-scope: values inside rows (their types belong to `sql` and to the drivers), and any state.
+//! Non-scope: values inside rows (their types belong to `sql` and to the drivers), and any state but that of
+//! [`mysql::dialogue`]: of MySQL's protocol, what a packet is depends on the packets before it.
 
+pub mod mysql;
 pub mod pg;
 
 mod error;

@@ -1,6 +1,9 @@
 use crate::WireError;
 
-/// Reads the fields of one message body, big-endian, without copying.
+/// Reads the fields of one message body without copying.
+///
+/// Numbers of PostgreSQL are big-endian. Those of MySQL are little-endian; their readers are in [`crate::mysql`] and have
+/// `_le` in their names.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -75,7 +78,7 @@ impl<'a> Reader<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(WireError::Trailing(self.rest.len())) }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
         self.rest = rest;
         Ok(*head)
