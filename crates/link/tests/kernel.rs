@@ -17,8 +17,12 @@ const PLAN: [(usize, Duration); 4] = [
     (1 << 20, Duration::ZERO),
 ];
 
-/// Runs until one that nothing has torn apart.
+/// Runs until one that agrees.
 const TRIES: usize = 8;
+
+/// A busy machine delays packets in bursts, which tears flights apart. The processes of a run waited 25 ms for a processor
+/// in all where nothing else ran, and 500 ms beside six that never sleep. Runs of more than this may all disagree.
+const WAITED_MAX: Duration = Duration::from_millis(50);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Flight {
@@ -39,19 +43,20 @@ fn compare(congestion_control: &str) {
     }
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("flights.pcapng");
-    // Busy machines delay packets in bursts, which tears flights apart: such a run says nothing about windows.
-    let (mut measured, mut expected) = (Vec::new(), Vec::new());
-    for _ in 0..TRIES {
-        send_bursts(&capture, congestion_control);
-        measured = flights(&captured_segments(&capture));
-        expected = model(&burst_starts(&measured));
+    let mut is_busy = false;
+    for last in (0..TRIES).rev().map(|left| left == 0) {
+        let waited = send_bursts(&capture, congestion_control);
+        let measured = flights(&captured_segments(&capture));
+        let expected = model(&burst_starts(&measured));
         if agree(&measured, &expected) {
             let segments = |flights: &[Flight]| -> Vec<_> { flights.iter().map(|it| it.segments).collect() };
             println!("{congestion_control}: {:?}, the model {:?}", segments(&measured), segments(&expected));
             return;
         }
+        is_busy |= waited > WAITED_MAX;
+        assert!(is_busy || !last, "{congestion_control} sent {measured:#?}, the model {expected:#?}");
     }
-    panic!("{congestion_control} sent {measured:#?}, the model {expected:#?}");
+    println!("skipped: this machine is too busy to see how {congestion_control} sends");
 }
 
 fn why_not(congestion_control: &str) -> Option<String> {
@@ -69,17 +74,21 @@ fn why_not(congestion_control: &str) -> Option<String> {
     (!known).then(|| format!("this kernel has no {congestion_control}"))
 }
 
-fn send_bursts(capture: &Path, congestion_control: &str) {
+/// How long its processes had to wait for a processor.
+fn send_bursts(capture: &Path, congestion_control: &str) -> Duration {
     let words = |(bytes, pause): &(usize, Duration)| format!("{bytes},{}", pause.as_millis());
     let plan: Vec<String> = PLAN.iter().map(words).collect();
-    let status = Command::new("unshare")
+    let output = Command::new("unshare")
         .args(["--net", "--kill-child", "--fork", "python3"])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel/flights.py"))
         .arg(capture)
         .args([congestion_control, &ONE_WAY.as_millis().to_string(), &plan.join(",")])
-        .status()
+        .output()
         .unwrap();
-    assert!(status.success(), "the bursts could not be sent: {status}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the bursts could not be sent: {}: {said}", output.status);
+    let waited = String::from_utf8(output.stdout).unwrap();
+    Duration::from_nanos(waited.lines().map(|line| line.parse::<u64>().unwrap()).sum())
 }
 
 /// Time and length of every data segment that the sender put on the wire.

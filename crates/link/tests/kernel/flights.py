@@ -1,5 +1,5 @@
 """Sends bursts from one network namespace to another through a kernel's own TCP, over some distance, and captures
-what the sender put on the wire.
+what the sender put on the wire. Each of the three processes prints how long it had to wait for a processor, in ns.
 
     client namespace --veth-- [this process: every frame waits] --veth-- server namespace
 
@@ -38,6 +38,11 @@ SETTINGS = {
 }
 
 
+def print_waited():
+    with contextlib.suppress(FileNotFoundError), open("/proc/self/schedstat") as statistics:
+        print(statistics.read().split()[1], flush=True)
+
+
 def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
@@ -72,6 +77,7 @@ class Namespace:
                 ip("link", "set", "lo", "up")
                 turn_offloads_off(interface)
                 work()
+                print_waited()
                 status = 0
             except BaseException:
                 traceback.print_exc()
@@ -183,7 +189,9 @@ def main():
     server.go()
     time.sleep(3)
     client.go()
-    sys.exit(delay_until_done(ends, int(one_way_ms) / 1000, [server, client]))
+    failed = delay_until_done(ends, int(one_way_ms) / 1000, [server, client])
+    print_waited()
+    sys.exit(failed)
 
 
 main()
