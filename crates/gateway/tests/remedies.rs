@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::client::{Endpoint, PATIENCE, RawClient};
 use common::messages::*;
+use common::pgbouncer::PgBouncer;
 use common::replay::{Script, assert_faithful};
 use common::server::{RunningGateway, Server};
 use common::transcript::{Message, Transcript};
@@ -14,7 +15,7 @@ use onetrip_ledger::{Mutes, Remedy};
 use onetrip_wire::pg::backend;
 use rig::compare::{Masked, difference};
 use rig::family::{self, FAMILIES};
-use rig::prove::{Source, prove, prove_of};
+use rig::prove::{Source, prove, prove_behind, prove_of};
 use rig::regress;
 use rig::run::{DEADLOCK_TIMEOUT, Outcome, Seen, Taken};
 use rig::schema;
@@ -45,6 +46,15 @@ fn programs_see_the_same_on_postgresql_18() {
     prove(&rig_server("18"), PROGRAMS);
 }
 
+/// In session mode PgBouncer gives a program a session of its own, which others have used before, and takes messages apart and
+/// puts them together as it likes.
+#[test]
+fn programs_behind_pgbouncer_see_the_same() {
+    let server = rig_server("15");
+    let pooler = PgBouncer::start_in("session", 20, &server);
+    prove_behind(&server, pooler.port, PROGRAMS);
+}
+
 /// Random queries over the catalogue of this server.
 fn queries_over_the_catalogue(version: &str) {
     let server = rig_server(version);
@@ -55,8 +65,14 @@ fn queries_over_the_catalogue(version: &str) {
     println!("functions, operators, tables: {:?}", smith.size());
     let program = |seed| (0, family::SMITH.of_queries(seed, &smith));
     let rows = &[family::SMITH];
-    let source =
-        Source { rows, program: Box::new(program), template: None, masked_max: 0.02, has_minima: false };
+    let source = Source {
+        rows,
+        program: Box::new(program),
+        template: None,
+        masked_max: 0.02,
+        has_minima: false,
+        pooler: None,
+    };
     prove_of(&server, &source, QUERIES);
 }
 
@@ -86,7 +102,14 @@ fn regression_files(version: &str) {
     let program = |seed: u64| (0, regress::program(seed, &files[seed as usize % files.len()]));
     let rows = &[family::REGRESS];
     let template = Some("rig_template");
-    let source = Source { rows, program: Box::new(program), template, masked_max: 0.02, has_minima: false };
+    let source = Source {
+        rows,
+        program: Box::new(program),
+        template,
+        masked_max: 0.02,
+        has_minima: false,
+        pooler: None,
+    };
     prove_of(&server, &source, files.len() as u64);
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod client;
 pub(crate) mod may_differ;
+pub(crate) mod pgbouncer;
 pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod recorder;

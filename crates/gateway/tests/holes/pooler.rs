@@ -2,19 +2,16 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use onetrip_ledger::{Mutes, Remedy};
 use onetrip_wire::pg::{HEADER_BYTES, backend, frontend};
 
 use super::stage::{DISTANCES_MS, Path, Stage, VERSIONS, administer, difference, gateway_at, server};
-use crate::common::client::PATIENCE;
 use crate::common::messages::*;
+use crate::common::pgbouncer::PgBouncer;
 use crate::common::proxy::read_message;
 use crate::common::server::Server;
 
@@ -182,52 +179,6 @@ fn behind_a_pooler_nothing_is_answered_that_needs_a_session_of_the_server() {
     });
 }
 
-/// PgBouncer itself, in transaction mode.
-struct PgBouncer {
-    process: Child,
-    port: u16,
-    _directory: tempfile::TempDir,
-}
-
-impl PgBouncer {
-    fn start(server: &Server) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let port = TcpListener::bind(("127.0.0.1", 0))
-            .and_then(|one| one.local_addr())
-            .expect("a port is free")
-            .port();
-        let configuration = directory.path().join("pgbouncer.ini");
-        let text = format!(
-            "[databases]\n* = host=127.0.0.1 port={} user={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n\
-             ignore_startup_parameters = extra_float_digits\nlog_connections = 0\nlog_disconnections = 0\n",
-            server.at.port, server.at.user
-        );
-        std::fs::write(&configuration, text).expect("it can be written");
-        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
-        let mut command = Command::new("/usr/sbin/pgbouncer");
-        command.arg(&configuration).stdout(Stdio::null()).stderr(Stdio::null());
-        if std::fs::metadata(&configuration).expect("it is there").uid() == 0 {
-            command.uid(65_534); // it refuses to run as root
-        }
-        let process = command.spawn().expect("PgBouncer is installed (make test installs it)");
-        let deadline = Instant::now() + PATIENCE;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "PgBouncer does not listen");
-            thread::sleep(Duration::from_millis(10));
-        }
-        Self { process, port, _directory: directory }
-    }
-}
-
-impl Drop for PgBouncer {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 /// Sessions that begin with a transaction that reads, as those before them, and two that have transactions at a time.
 fn at_a_time(stage: &Stage) {
     for _ in 0..3 {
@@ -269,7 +220,7 @@ fn pgbouncer_gives_each_program_what_it_asks_for() {
                         &database,
                         "CREATE TABLE pooled AS SELECT g AS id FROM generate_series(1, 100) AS g",
                     );
-                    let pooler = PgBouncer::start(server);
+                    let pooler = PgBouncer::start_in("transaction", 3, server);
                     let path = Path { server, port: pooler.port, database: &database };
                     let run = |stage: &Stage| {
                         at_a_time(stage);

@@ -7,7 +7,7 @@ use onetrip_wire::pg::backend;
 use super::asked::Asked;
 use super::step::Step;
 use crate::common::client::{Endpoint, RawClient};
-use crate::common::messages::startup_with;
+use crate::common::messages::{query, startup_with};
 use crate::common::transcript::{Message, Transcript};
 
 /// Longest time until a cancel request was taken.
@@ -49,6 +49,13 @@ impl Lane {
             is_blocked: false,
             failed: 0,
         }
+    }
+
+    /// An empty query, before the program begins.
+    pub(crate) fn greet(&mut self) {
+        self.client.send(&query(""));
+        self.client.await_count(backend::READY_FOR_QUERY, 2);
+        self.start = self.client.len();
     }
 
     /// Sends a step.

@@ -15,7 +15,7 @@ use crate::common::messages::*;
 const DENSITIES: [usize; 7] = [0, 0, 4, 10, 25, 50, 100];
 
 /// Settings of a session.
-const SETTINGS: [&str; 66] = [
+const SETTINGS: [&str; 69] = [
     "SET enable_seqscan = off",
     "SET enable_indexscan = off",
     "SET enable_bitmapscan = off",
@@ -79,6 +79,9 @@ const SETTINGS: [&str; 66] = [
     "SET check_function_bodies = off",
     "SET transform_null_equals = on",
     "SET xmlbinary = hex",
+    "SET client_encoding = 'LATIN1'",
+    "SET client_encoding = 'EUC_JP'",
+    "RESET client_encoding",
     "RESET ALL",
     "DISCARD PLANS",
     "DISCARD ALL",
@@ -102,7 +105,7 @@ const LEVELS: [&str; 13] = [
 ];
 
 /// Things that a function does, or that only look like it.
-const NOTICES: [&str; 12] = [
+const NOTICES: [&str; 23] = [
     "DO $$BEGIN RAISE NOTICE 'a notice'; END$$",
     "DO $$BEGIN RAISE WARNING 'a warning'; END$$",
     "DO $$BEGIN PERFORM set_config('TimeZone', 'Asia/Kolkata', false); END$$",
@@ -115,10 +118,21 @@ const NOTICES: [&str; 12] = [
     "SELECT zone('Europe/Madrid')",
     "SELECT noisy(7)",
     "SELECT shifty(1)",
+    "DO $$BEGIN UPDATE n SET v = -9 WHERE CURRENT OF cur; EXCEPTION WHEN OTHERS THEN NULL; END$$",
+    "DO $$BEGIN DELETE FROM m WHERE CURRENT OF cur; EXCEPTION WHEN OTHERS THEN NULL; END$$",
+    "DO $$BEGIN EXECUTE 'MOVE 3 IN cur'; EXCEPTION WHEN OTHERS THEN NULL; END$$",
+    "WITH x AS (UPDATE m SET v = -6 WHERE CURRENT OF cur RETURNING id) SELECT id FROM x",
+    "SELECT cursor_to_xml('cur', 2, false, false, '')",
+    "SELECT query_to_xml('FETCH 2 FROM cur', false, false, '')",
+    "PREPARE follows AS UPDATE m SET v = -5 WHERE CURRENT OF cur RETURNING id",
+    "EXECUTE follows",
+    "SELECT id FROM marking",
+    "INSERT INTO log (what) VALUES ('marks')",
+    "SELECT id, v FROM m WHERE id < 5 FOR UPDATE",
 ];
 
 /// Definitions that are others: by the program's own sessions.
-const DEFINITIONS: [&str; 38] = [
+const DEFINITIONS: [&str; 42] = [
     "CREATE OR REPLACE VIEW zoned AS SELECT id, to_char(at, 'MI:HH24') AS s FROM m",
     "CREATE OR REPLACE VIEW zoned AS SELECT id, 'plain'::text AS s FROM m",
     "CREATE OR REPLACE VIEW flat AS SELECT id, v FROM m WHERE id > 3",
@@ -152,6 +166,10 @@ const DEFINITIONS: [&str; 38] = [
     "CREATE FUNCTION other.lower(text) RETURNS text LANGUAGE sql AS 'SELECT upper($1)'",
     "CREATE OPERATOR other.= (LEFTARG = int, RIGHTARG = int, FUNCTION = int4ne)",
     "CREATE FUNCTION moves() RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE ''MOVE 3 IN cur''; EXCEPTION WHEN OTHERS THEN NULL; END'",
+    "CREATE FUNCTION marks() RETURNS int LANGUAGE plpgsql AS 'BEGIN UPDATE m SET v = -9 WHERE CURRENT OF cur; RETURN 1; EXCEPTION WHEN OTHERS THEN RETURN 0; END'; CREATE VIEW marking AS SELECT marks() AS id",
+    "CREATE VIEW marking AS SELECT cursor_to_xml('cur', 1, false, false, '')::text AS id",
+    "ALTER TABLE log ALTER COLUMN what SET DEFAULT query_to_xml('FETCH 1 FROM cur', false, false, '')::text; INSERT INTO log DEFAULT VALUES",
+    "CREATE RULE follow AS ON INSERT TO log DO ALSO SELECT query_to_xml('MOVE 2 IN cur', false, false, '')",
     "REVOKE SELECT ON p, c FROM rig_reader",
     "GRANT SELECT ON p, c TO rig_reader",
     "TRUNCATE d",

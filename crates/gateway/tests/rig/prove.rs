@@ -133,6 +133,8 @@ pub(crate) struct Source<'a> {
     pub(crate) masked_max: f64,
     /// Whether its shapes are those of the table of minima.
     pub(crate) has_minima: bool,
+    /// The port of a pooler that all runs go through, the direct ones, too.
+    pub(crate) pooler: Option<u16>,
 }
 
 impl Source<'_> {
@@ -149,8 +151,14 @@ impl Source<'_> {
             template: None,
             masked_max: MASKED_SHARE_MAX,
             has_minima: true,
+            pooler: None,
         }
     }
+}
+
+/// The way to a server that is called direct.
+fn way(server: &Server, pooler: Option<u16>) -> Endpoint {
+    pooler.map_or_else(|| server.direct(), Endpoint::tcp)
 }
 
 /// The family that is asked for.
@@ -164,12 +172,18 @@ pub(crate) fn prove(server: &Server, programs: u64) {
     prove_of(server, &Source::families(), programs);
 }
 
+/// The same with a pooler in between.
+pub(crate) fn prove_behind(server: &Server, pooler: u16, programs: u64) {
+    let source = Source { pooler: Some(pooler), has_minima: false, masked_max: 0.02, ..Source::families() };
+    prove_of(server, &source, programs);
+}
+
 /// Runs programs; panics at the first that a gateway with remedies changes, and where too little was removed.
 pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
     let wanted = Wanted::read(programs);
     let traces = tempfile::tempdir().expect("a directory");
     let gateways: Vec<RunningGateway> =
-        source.rows.iter().map(|row| gateway(server, row, &wanted, traces.path())).collect();
+        source.rows.iter().map(|row| gateway(server, source.pooler, row, &wanted, traces.path())).collect();
     let endpoints: Vec<Endpoint> = gateways.iter().map(RunningGateway::endpoint).collect();
     let next = AtomicU64::new(wanted.seeds.start);
     let counts = Mutex::new(vec![Count::default(); source.rows.len()]);
@@ -177,8 +191,7 @@ pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
     let (serializable, reloads) = (RwLock::new(()), RwLock::new(()));
     server.psql("postgres", &schema::create_role());
     // Before any program changes the configuration.
-    let benches: Vec<Bench<'_>> =
-        (0..WORKERS).map(|worker| Bench::set_up(server, worker, source.template)).collect();
+    let benches: Vec<Bench<'_>> = (0..WORKERS).map(|worker| Bench::set_up(server, worker, source)).collect();
     thread::scope(|scope| {
         for bench in &benches {
             let (next, counts, failures) = (&next, &counts, &failures);
@@ -256,8 +269,14 @@ impl<'a> Turn<'a> {
     }
 }
 
-fn gateway(server: &Server, row: &Row, wanted: &Wanted, traces: &Path) -> RunningGateway {
-    let config = config(server.upstream());
+fn gateway(
+    server: &Server,
+    pooler: Option<u16>,
+    row: &Row,
+    wanted: &Wanted,
+    traces: &Path,
+) -> RunningGateway {
+    let config = config(pooler.map_or_else(|| server.upstream(), |port| server.upstream_by(port)));
     let (remedies, verify) = (wanted.remedies.clone(), wanted.verify);
     let (link, trace) = (Some(row.link()), Some(traces.join(row.name)));
     RunningGateway::start(GatewayConfig { remedies, verify, link, trace, ..config })
@@ -320,13 +339,16 @@ fn judge(
 /// Two databases: one that is only reached directly, one that is only reached through gateways.
 struct Bench<'a> {
     server: &'a Server,
+    way: Endpoint,
+    is_pooled: bool,
     template: Option<&'a str>,
     direct: String,
     through: String,
 }
 
 impl<'a> Bench<'a> {
-    fn set_up(server: &'a Server, worker: usize, template: Option<&'a str>) -> Self {
+    fn set_up(server: &'a Server, worker: usize, source: &Source<'a>) -> Self {
+        let template = source.template;
         let names = ["direct", "through"].map(|kind| format!("rig_{kind}_{worker}"));
         for name in names.iter().filter(|_| template.is_none()) {
             server.psql("postgres", &format!("CREATE DATABASE {name}"));
@@ -335,7 +357,14 @@ impl<'a> Bench<'a> {
         let [direct, through] = names;
         // What is made anew for each run may have one name.
         let through = if template.is_some() { direct.clone() } else { through };
-        Self { server, template, direct, through }
+        Self {
+            server,
+            way: way(server, source.pooler),
+            is_pooled: source.pooler.is_some(),
+            template,
+            direct,
+            through,
+        }
     }
 
     /// What was counted, or how the gateway differs from the server.
@@ -355,15 +384,15 @@ impl<'a> Bench<'a> {
     }
 
     fn difference(&self, program: &Program, gateway: &Endpoint) -> (Option<String>, Count) {
-        let direct = self.server.direct();
-        let (mut first, mut second) = (self.run(program, &direct, None), self.run(program, &direct, None));
+        let direct = &self.way;
+        let (mut first, mut second) = (self.run(program, direct, None), self.run(program, direct, None));
         let mut masked = Masked::between(&first, &second);
         // A busy machine may have held up one of them: what follows in it is worth little.
         for _ in 0..DIRECT_RETRIES {
             if masked.steps.len() * 10 <= first.taken.len() {
                 break;
             }
-            (first, second) = (second, self.run(program, &direct, None));
+            (first, second) = (second, self.run(program, direct, None));
             masked = Masked::between(&first, &second);
         }
         if let Some(first) = &masked.first {
@@ -376,7 +405,7 @@ impl<'a> Bench<'a> {
             if found.is_none() {
                 break;
             }
-            masked.add(Masked::between(&first, &self.run(program, &direct, None)));
+            masked.add(Masked::between(&first, &self.run(program, direct, None)));
             found = difference(&first, &through, &masked);
         }
         (found, Count::of(&first, &masked))
@@ -391,7 +420,8 @@ impl<'a> Bench<'a> {
             self.server.psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
             self.server.psql("postgres", &format!("CREATE DATABASE {database} TEMPLATE {template}"));
         }
-        let seen = run(program, &Place { endpoint, direct: &direct, database }, expected);
+        let seen =
+            run(program, &Place { endpoint, direct: &direct, database, is_pooled: self.is_pooled }, expected);
         if program.steps.iter().any(|step| step.shown.contains(RELOADS)) {
             self.server.psql("postgres", "ALTER SYSTEM RESET ALL");
             self.server.psql("postgres", "SELECT pg_reload_conf(), pg_sleep(0.1)");

@@ -47,6 +47,8 @@ pub(crate) struct Place<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) direct: &'a Endpoint,
     pub(crate) database: &'a str,
+    /// Whether a session has no process of the server before its first statement.
+    pub(crate) is_pooled: bool,
 }
 
 /// Runs a program on tables that are as created; `expected` is the state that is waited for, for a moment.
@@ -84,6 +86,9 @@ impl Run {
         let mut lanes: Vec<Lane> = (0..program.sessions).map(lane).collect();
         // The neighbour, who does not use the gateway.
         lanes.push(Lane::open(place.direct, place.database, &format!("rig_{}", program.sessions)));
+        if place.is_pooled {
+            lanes.iter_mut().for_each(Lane::greet);
+        }
         let mut observer = Observer::open(place.direct, place.database);
         for (number, lane) in lanes.iter_mut().enumerate() {
             lane.process = observer.process(&format!("rig_{number}"));

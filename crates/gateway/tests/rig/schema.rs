@@ -96,7 +96,7 @@ fn fill() -> String {
         INSERT INTO k SELECT id, (ARRAY['sad', 'ok', 'happy'])[1 + id % 3]::mood, id FROM generate_series(1, {NUMBERS}) id;
         INSERT INTO m SELECT id, (id - 31) * (id + 1),
             timestamptz '2024-03-09 20:00:00+00' + id * interval '7 hours', date '2024-01-20' + id,
-            decode(lpad(to_hex(id), 4, '0'), 'hex'), CASE WHEN id % 4 > 0 THEN 'note ' || id END,
+            decode(lpad(to_hex(id), 4, '0'), 'hex'), CASE id WHEN 26 THEN 'note ' || chr(26085) ELSE CASE WHEN id % 4 > 0 THEN 'note ' || id END END,
             id * interval '11 hours', id / 3::float8, (ARRAY['onetrip', 'rig_reader'])[1 + id % 2]
             FROM generate_series(1, {NUMBERS}) id;
         INSERT INTO other.p SELECT 'k' || id, id FROM generate_series(1, 3) id;
@@ -144,6 +144,7 @@ const CREATE: &str = "
     CREATE VIEW mine AS SELECT id, note FROM m WHERE owner = current_user;
     CREATE VIEW risky AS SELECT id, 100 / v AS q FROM m;
     CREATE VIEW flat AS SELECT id, v FROM m;
+    CREATE VIEW marked AS SELECT id, xmax::text <> '0' AS mark FROM m;
     CREATE VIEW late AS SELECT id, at FROM m WHERE at > day + 30;
     CREATE FUNCTION imm(i int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT i + 1';
     CREATE FUNCTION stab(i int) RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM m WHERE id < i';

@@ -1,5 +1,5 @@
 //! Texts whose meaning is not in them: literals that a setting reads, views that a setting or a role shapes, implicit
-//! casts, domains, enums, functions of all classes, comments; prepared once and run under other settings, in loops, in
+//! casts, domains, enums, functions of all classes, columns of the system, comments; prepared once and run under other settings, in loops, in
 //! pieces, by cursors of SQL and by portals, in texts and in binary, and with an error amid what may be read ahead.
 
 use super::super::minima::{Shape, never, served};
@@ -10,7 +10,7 @@ use super::common::{SNAPSHOTS, USUAL, begin, interruption, writer};
 use crate::common::messages::*;
 
 /// Reads with one parameter, an int.
-pub(crate) const READS: [Shape; 34] = [
+pub(crate) const READS: [Shape; 36] = [
     served("SELECT id, v FROM m WHERE id = $1"),
     served("SELECT id, at, day, b, span, x FROM m WHERE id = $1"),
     served("SELECT count(*) FROM m WHERE at >= '01/02/2024 00:00' AND id > $1"),
@@ -45,10 +45,12 @@ pub(crate) const READS: [Shape; 34] = [
     served("SELECT id, row_number() OVER (ORDER BY v) FROM m WHERE id > $1 ORDER BY id"),
     served("SELECT lower(note), length(note), id % 3 FROM m WHERE id = $1"),
     served("SELECT 100 / v FROM m WHERE id = $1"),
+    never("SELECT id, xmax::text <> '0' FROM m WHERE id = $1"),
+    never("SELECT mark FROM marked WHERE id = $1"),
 ];
 
 /// Results that are read in pieces.
-pub(crate) const RESULTS: [Shape; 26] = [
+pub(crate) const RESULTS: [Shape; 28] = [
     served("SELECT id, v FROM m ORDER BY id"),
     served("SELECT id, v FROM m"),
     served("SELECT id, note FROM m WHERE v > 0"),
@@ -75,6 +77,8 @@ pub(crate) const RESULTS: [Shape; 26] = [
     never("SELECT id, v::numeric / 7 FROM m ORDER BY id"),
     served("SELECT c.id, c.val FROM c ORDER BY c.id"),
     served("SELECT id, v, t FROM n ORDER BY id"),
+    never("SELECT id, xmax::text <> '0' FROM m ORDER BY id"),
+    never("SELECT id, mark FROM marked"),
 ];
 
 /// A few transactions, and work beside them; one session in four writes instead.
