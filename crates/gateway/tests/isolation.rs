@@ -39,7 +39,7 @@ fn outcome(
     const DATABASE: &str = "hermitage";
     let mut client = RawClient::session(&server.direct(), DATABASE);
     client.query("TRUNCATE test; INSERT INTO test VALUES (1, 10), (2, 20)");
-    let place = Place { endpoint, direct: &server.direct(), database: DATABASE };
+    let place = Place { endpoint, direct: &server.direct(), database: DATABASE, is_pooled: false };
     scenario.answers(&run(&scenario.program(level, is_extended), &place, None))
 }
 

@@ -160,7 +160,7 @@ struct Reader {
 /// What a result's columns are, as far as it matters.
 #[derive(Debug, Clone)]
 struct Columns {
-    types: Arc<[Oid]>,
+    types: SmallVec<[Oid; 8]>,
     /// No row is much longer than another.
     are_short: bool,
 }

@@ -102,22 +102,59 @@ struct Found {
 }
 
 impl Found {
+    /// Every statement's text comes by here: one pass, and few words are compared.
     fn in_text(text: &[u8]) -> Self {
-        // What is written by code points (`U&"..."`) is not read here.
-        let is_escaped = memchr::memmem::find(text, b"&\"").is_some();
-        let mut found = Self { runners: is_escaped, ..Self::default() };
-        for word in words(text) {
-            let is_one = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
-            if matches!(word[0] | 0x20, b'c' | b'd' | b'e' | b'f' | b'l' | b'm' | b'o' | b'q' | b't') {
-                found.words |= is_one(&WORDS);
-                found.runners |= is_one(&RUNNERS);
-                found.builders |= is_one(&BUILDERS);
-                found.makers |= is_one(&MAKERS);
+        let mut found = Self::default();
+        let mut at = 0;
+        while let Some(byte) = text.get(at) {
+            let rest = &text[at..];
+            let length = rest.iter().take_while(|byte| IS_OF_WORD[usize::from(**byte)]).count();
+            // What is written by code points (`U&"..."`) is not read here.
+            found.runners |= *byte == b'&' && rest.get(1) == Some(&b'"');
+            if LENGTHS[usize::from(byte.to_ascii_lowercase())] >> length.min(31) & 1 == 1 {
+                found.add(&rest[..length]);
             }
+            at += length.max(1);
         }
         found
     }
+
+    fn add(&mut self, word: &[u8]) {
+        let is_one = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+        self.words |= is_one(&WORDS);
+        self.runners |= is_one(&RUNNERS);
+        self.builders |= is_one(&BUILDERS);
+        self.makers |= is_one(&MAKERS);
+    }
 }
+
+/// Bytes of which words are made.
+const IS_OF_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_' || byte >= 0x80;
+        byte += 1;
+    }
+    table
+};
+
+/// By their first letter, the lengths of the words that are looked for, as bits.
+const LENGTHS: [u32; 256] = {
+    let lists: [&[&[u8]]; 4] = [&WORDS, &RUNNERS, &BUILDERS, &MAKERS];
+    let mut table = [0; 256];
+    let mut list = 0;
+    while list < lists.len() {
+        let mut word = 0;
+        while word < lists[list].len() {
+            let known = lists[list][word];
+            table[known[0] as usize] |= 1 << known.len();
+            word += 1;
+        }
+        list += 1;
+    }
+    table
+};
 
 impl Session {
     /// A statement of the client's goes to the server as it came. Returns its effect, given what is known of cursors.

@@ -4,13 +4,17 @@
 //! tell when it changes. What cannot be told from the texts alone leaves it unknown, so that the gateway's policy holds.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::StartupMessage;
 
 /// What programs set.
 pub(super) const SETTING: &[u8] = b"onetrip.lob_prefetch";
+/// Comments come with every statement of some programs: few are taken apart.
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(SETTING));
 /// Statements under way that may change it.
 const PENDING_MAX: usize = 256;
 
@@ -243,7 +247,7 @@ fn split(options: &[u8]) -> Vec<Vec<u8>> {
 
 /// What the tag in a statement's comments says: `/* onetrip.lob_prefetch=0 */`.
 pub(crate) fn of_comments(lifted: &Lifted<'_>) -> Option<Prefetch> {
-    if lifted.comments().len() == 0 {
+    if !lifted.comments().any(|comment| FINDER.find(comment).is_some()) {
         return None;
     }
     let tags = lifted.comments().flat_map(onetrip_sql::sqlcommenter::tags);
