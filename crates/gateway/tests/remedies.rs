@@ -232,6 +232,8 @@ fn a_run_that_differs_is_told_from_one_that_repeats() {
     assert!(difference(&one, &two, &nothing).is_some());
     assert!(difference(&one, &seen("UPDATE 1", Outcome::Blocked), &nothing).is_some());
     assert!(difference(&one, &seen("UPDATE 1", Outcome::Hung), &nothing).is_some());
+    let hung = seen("UPDATE 1", Outcome::Hung);
+    assert_eq!(difference(&hung, &hung, &Masked::between(&hung, &hung)), None);
     let masked = Masked::between(&one, &two);
     assert_eq!((masked.steps.len(), difference(&one, &two, &masked)), (1, None));
 }

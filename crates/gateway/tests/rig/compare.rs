@@ -25,7 +25,9 @@ impl Masked {
         let mut masked = Self::default();
         let pairs = one.taken.iter().zip(&two.taken).enumerate();
         for (place, (left, right)) in pairs {
-            if left.outcome != right.outcome && masked.schedule.is_none() {
+            // A step that also waits for ever without a gateway is the program's own fault.
+            let is_lost = left.outcome != right.outcome || left.outcome == Outcome::Hung;
+            if is_lost && masked.schedule.is_none() {
                 masked.schedule = Some(place);
             }
             if masked.schedule.is_some() || blotted(left) != blotted(right) {
