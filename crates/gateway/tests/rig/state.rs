@@ -9,8 +9,8 @@ use crate::common::client::{Endpoint, RawClient};
 
 /// Names of statements, cursors and savepoints that are a gateway's own begin with this.
 const PRIVATE: &str = "onetrip";
-/// How long a gateway may take to end what it has begun by itself.
-const REST: Duration = Duration::from_secs(1);
+/// How long a gateway may take to end what it has begun by itself, on a machine that has other work.
+const REST: Duration = Duration::from_secs(4);
 
 /// Facts, one a line.
 pub(crate) type State = Vec<String>;
