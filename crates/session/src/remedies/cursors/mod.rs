@@ -172,10 +172,12 @@ impl Columns {
             column.type_len > 0
                 || SIZED_TYPES.contains(&column.type_oid) && (1..SHORT_MAX).contains(&modifier)
         };
-        Self {
-            types: description.columns().map(|column| column.type_oid).collect(),
-            are_short: description.columns().all(is_short),
+        let mut columns = Self { types: SmallVec::new(), are_short: true };
+        for column in description.columns() {
+            columns.types.push(column.type_oid);
+            columns.are_short &= is_short(column);
         }
+        columns
     }
 }
 

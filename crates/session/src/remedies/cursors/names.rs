@@ -105,18 +105,25 @@ impl Found {
     /// Every statement's text comes by here: one pass, and few words are compared.
     fn in_text(text: &[u8]) -> Self {
         let mut found = Self::default();
-        let mut at = 0;
-        while let Some(byte) = text.get(at) {
-            let rest = &text[at..];
-            let length = rest.iter().take_while(|byte| IS_OF_WORD[usize::from(**byte)]).count();
-            // What is written by code points (`U&"..."`) is not read here.
-            found.runners |= *byte == b'&' && rest.get(1) == Some(&b'"');
-            if LENGTHS[usize::from(byte.to_ascii_lowercase())] >> length.min(31) & 1 == 1 {
-                found.add(&rest[..length]);
+        let mut start = 0;
+        for (at, byte) in text.iter().enumerate() {
+            if IS_OF_WORD[usize::from(*byte)] {
+                continue;
             }
-            at += length.max(1);
+            found.see(&text[start..at]);
+            // What is written by code points (`U&"..."`) is not read here.
+            found.runners |= *byte == b'&' && text.get(at + 1) == Some(&b'"');
+            start = at + 1;
         }
+        found.see(&text[start..]);
         found
+    }
+
+    fn see(&mut self, word: &[u8]) {
+        let Some(first) = word.first() else { return };
+        if LENGTHS[usize::from(first.to_ascii_lowercase())] >> word.len().min(31) & 1 == 1 {
+            self.add(word);
+        }
     }
 
     fn add(&mut self, word: &[u8]) {
