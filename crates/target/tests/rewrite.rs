@@ -122,6 +122,18 @@ fn a_password_with_unescaped_signs_is_an_error_and_not_half_replaced() {
 }
 
 #[test]
+fn what_stands_behind_a_quoted_value_is_no_pair() {
+    for text in ["host='@'?=a ?", "Host=\"db\"x;Port=1", "Host={db}x;Port=1"] {
+        let moved = rewrite(text, "127.0.0.1", 6432, ClientTls::Keep);
+        assert!(moved.is_err(), "{text}: {moved:?}");
+    }
+    let moved = rewrite("Host=\"d;b\" ; Port=1", "new", 9, ClientTls::Keep);
+    assert_eq!(moved.as_deref(), Ok("Host=new ; Port=9"));
+    let moved = rewrite("host=/a b ", "new", 9, ClientTls::Keep);
+    assert_eq!(moved.as_deref(), Ok("host=new;Port=9 "));
+}
+
+#[test]
 fn secrets_are_hidden_where_they_stand() {
     assert_eq!(redact("postgres://u:s3cret@h/d?x=1"), "postgres://u:***@h/d?x=1");
     assert_eq!(redact("postgres://u@h/d?password=s3cret&x=1"), "postgres://u@h/d?password=***&x=1");

@@ -50,7 +50,8 @@ pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
         return Err(ConninfoError::NotRecognised);
     }
     let format = Format::Pairs { is_postgres: is_postgres == [true; 2] };
-    Ok(Written { format, entries, address: None, end: text.len(), has_query: false })
+    // In front of blanks at the end, behind which a semicolon would begin a keyword of a DSN.
+    Ok(Written { format, entries, address: None, end: text.trim_end().len(), has_query: false })
 }
 
 /// How the keyword that libpq calls so is written here.
@@ -95,6 +96,9 @@ fn next(text: &str, position: &mut usize) -> Result<Option<Pair>, ConninfoError>
     let blanks = text[equals + 1..].len() - text[equals + 1..].trim_start().len();
     let begin = equals + 1 + blanks;
     let (end, content) = value(text, begin)?;
+    if !matches!(text[end..].trim_start().as_bytes().first(), None | Some(b';')) {
+        return Err(ConninfoError::NotRecognised); // something stands behind a quoted value
+    }
     *position = end;
     Ok(Some(Pair { keyword: start..equals, bytes: begin..end, content }))
 }
