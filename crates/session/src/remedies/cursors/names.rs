@@ -105,28 +105,36 @@ impl Found {
     /// Every statement's text comes by here: one pass, and few words are compared.
     fn in_text(text: &[u8]) -> Self {
         let mut found = Self::default();
-        let mut start = 0;
+        let (mut is_in_word, mut start) = (false, 0);
         for (at, byte) in text.iter().enumerate() {
-            if IS_OF_WORD[usize::from(*byte)] {
-                continue;
+            let is_of_word = IS_OF_WORD[usize::from(*byte)];
+            if is_of_word != is_in_word {
+                match is_of_word {
+                    true => start = at,
+                    false => found.see(&text[start..at]),
+                }
+                is_in_word = is_of_word;
             }
-            found.see(&text[start..at]);
             // What is written by code points (`U&"..."`) is not read here.
-            found.runners |= *byte == b'&' && text.get(at + 1) == Some(&b'"');
-            start = at + 1;
+            if *byte == b'&' {
+                found.runners |= text.get(at + 1) == Some(&b'"');
+            }
         }
-        found.see(&text[start..]);
+        if is_in_word {
+            found.see(&text[start..]);
+        }
         found
     }
 
+    #[inline]
     fn see(&mut self, word: &[u8]) {
-        let Some(first) = word.first() else { return };
-        if LENGTHS[usize::from(first.to_ascii_lowercase())] >> word.len().min(31) & 1 == 1 {
-            self.add(word);
+        if LENGTHS[usize::from(word[0].to_ascii_lowercase())] >> word.len().min(31) & 1 == 1 {
+            self.compare(word);
         }
     }
 
-    fn add(&mut self, word: &[u8]) {
+    #[cold]
+    fn compare(&mut self, word: &[u8]) {
         let is_one = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
         self.words |= is_one(&WORDS);
         self.runners |= is_one(&RUNNERS);
