@@ -12,7 +12,7 @@ use crate::remedies::{
     Arrived, Change, Doubt, Effect, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints,
     makes_cursor_code, of_comments, sets_prefetch_alone,
 };
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Taker};
 use crate::scopes::Scopes;
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
@@ -104,13 +104,13 @@ impl Session {
         Ok(read.or_else(|| self.answer_prepare(now, input)))
     }
 
-    /// Books a whole unit; `owner` takes the replies.
-    pub(crate) fn book_unit(&mut self, now: Moment, unit: Arrived<'_>, owner: Owner) {
-        self.owner = owner;
+    /// Books a whole unit; `taker` takes the replies.
+    pub(crate) fn book_unit(&mut self, now: Moment, unit: Arrived<'_>, taker: impl Into<Taker>) {
+        self.taker = taker.into();
         for (tag, body) in unit.messages() {
             self.book_request(now, tag, body, true);
         }
-        self.owner = Owner::Client;
+        self.taker = Taker::Client;
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
@@ -240,7 +240,7 @@ impl Session {
             prepared.is_seen_in(unit);
         };
         self.prepared.change(name, set, Prepared::extra_bytes);
-        if name.is_empty() && self.owner != Owner::Nobody {
+        if name.is_empty() && self.taker != Taker::Nobody {
             self.loops.forget_unseen();
         }
         self.owe(unit, Expect::Parse, statement);
@@ -262,7 +262,7 @@ impl Session {
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);
-        if bind.portal.is_empty() && self.owner != Owner::Nobody {
+        if bind.portal.is_empty() && self.taker != Taker::Nobody {
             self.loops.portal_replaced();
         }
         let (mut text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
@@ -526,16 +526,16 @@ impl Session {
 
     /// Owes a reply for a message, unless the server skips it after an error.
     pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
-        if self.owner == Owner::Nobody {
+        if self.taker == Taker::Nobody {
             return;
         }
-        let due = Due { expect, unit, statement, owner: self.owner };
+        let mut due = Due { taker: self.taker, ..Due::of_client(expect, unit, statement) };
+        due.lesson = self.watching.lesson_of(&due);
         if !self.queue.sent(due) {
             self.watching.is_skipped(&due);
             self.mark_skipped(due);
             return;
         }
-        self.watching.sent(&due);
         if !due.is_own() {
             self.units.owes(unit);
         }

@@ -28,6 +28,7 @@ mod reply_queue;
 mod scopes;
 mod server;
 mod session;
+mod slots;
 mod startup;
 mod statements;
 mod tally;
@@ -40,7 +41,8 @@ pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Endless, Fence, IsolationLevel, Knowledge, LobPolicy,
     LobPrefetch, Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
 };
-pub use reply_queue::{Due, Expect, Owner, Reply, ReplyQueue};
+pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};
+pub use slots::{Lesson, Slot};
 pub use tally::{Counts, Tally};
 pub use texts::Texts;

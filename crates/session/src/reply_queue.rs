@@ -10,70 +10,128 @@
 //! - COPY messages outside a COPY are ignored and owe nothing;
 //! - notices, notifications and parameter changes come at any time and answer nothing.
 //!
-//! Messages whose replies are not for the client have another [`Owner`]; those that a remedy adds belong to no unit.
+//! Messages whose replies are not for the client have another [`Taker`]; those that a remedy adds belong to no unit.
 
 use std::collections::VecDeque;
 
+use onetrip_ledger::Remedy;
 use onetrip_wire::pg::backend;
 
-/// A message that was sent and what it is part of.
+use crate::slots::{Lesson, Slot};
+
+/// A message that was sent, what it is part of, and who takes the reply. It is copied for every row: it stays small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     /// What the server owes for it.
     pub expect: Expect,
     /// The unit that it belongs to.
     pub unit: u64,
-    /// Which of the unit's statements it is about.
+    /// Which of the unit's statements it is about; of a group of questions, which question.
     pub statement: Option<u16>,
     /// Who takes the reply.
-    pub owner: Owner,
+    pub taker: Taker,
+    /// What may be learnt from the reply, whoever takes it.
+    pub lesson: Option<Lesson>,
 }
 
-/// Who takes the reply to a message.
+const _: () = assert!(size_of::<Due>() <= 24, "a Due is copied for every row");
+
+/// Who takes the reply to a message. A slot is a place in the taker's own memory: so nothing that a taker keeps of its
+/// messages has to stay in step with the queue, and what an error makes the server skip goes back to whom it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Owner {
+pub enum Taker {
     /// The client, who sent it and waits for it.
     #[default]
     Client,
-    /// The remedy `begin`, which sent it in place of the client's.
-    Begin,
-    /// The remedy `commit`: the client sent it and has its answer.
-    Commit,
-    /// The session, which asks the server about itself.
-    Inquiry,
-    /// The remedy `loops`, which runs ahead.
-    Loops,
-    /// The session, which runs again what was answered from memory, so that the server has the same unnamed objects.
-    Unseen,
     /// Nobody: it is answered from memory and not sent.
     Nobody,
-    /// The remedy `statements`: the client sent it and has its answer, or gets another.
-    Statements,
-    /// The remedy `cursors`, which reads ahead.
-    Cursors,
-    /// The remedy `lobs`, which puts descriptors to their places.
-    Lobs,
-    /// The session, which runs for real what was answered from memory, to see that it is the same.
-    Verify,
-    /// The remedy `chatter`: the client sent it and has its answer. The last one ([`OWNERS`]).
-    Chatter,
+    /// A remedy: it has sent the message of its own accord, or the client has, and has its answer.
+    Remedy(Remedy, Slot),
+    /// What several remedies need.
+    Service(Service, Slot),
+}
+
+/// What several remedies need, and sends messages for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Asks the server about itself.
+    Inquiries,
+    /// Runs ahead, in a shield.
+    Flights,
+    /// Runs again what was answered from memory, so that the server has the same unnamed objects.
+    Unseen,
+    /// Runs for real what was answered from memory, to see that it is the same.
+    Shadow,
 }
 
 /// The unit of messages that are the session's own, and of what comes unasked.
 pub(crate) const NO_UNIT: u64 = u64::MAX;
 
-/// How many owners there are.
-const OWNERS: usize = Owner::Chatter as usize + 1;
+/// How many takers there are.
+const TAKERS: usize = Taker::Service(Service::Shadow, Slot::NONE).number() + 1;
+
+impl Taker {
+    /// Tells takers apart, whatever their slots are.
+    const fn number(self) -> usize {
+        match self {
+            Self::Client => 0,
+            Self::Nobody => 1,
+            Self::Remedy(remedy, _) => 2 + remedy as usize,
+            Self::Service(service, _) => 2 + Remedy::ALL.len() + service as usize,
+        }
+    }
+
+    /// Whether this is that remedy or service, whatever the slot is.
+    pub(crate) fn is(self, other: impl Into<Self>) -> bool {
+        self.number() == other.into().number()
+    }
+
+    /// The same with this slot.
+    pub(crate) fn at(self, slot: Slot) -> Self {
+        match self {
+            Self::Client | Self::Nobody => self,
+            Self::Remedy(remedy, _) => Self::Remedy(remedy, slot),
+            Self::Service(service, _) => Self::Service(service, slot),
+        }
+    }
+
+    /// The place in the taker's memory.
+    pub(crate) fn slot(self) -> Slot {
+        match self {
+            Self::Client | Self::Nobody => Slot::NONE,
+            Self::Remedy(_, slot) | Self::Service(_, slot) => slot,
+        }
+    }
+}
+
+/// A remedy that keeps nothing of its message.
+impl From<Remedy> for Taker {
+    fn from(remedy: Remedy) -> Self {
+        Self::Remedy(remedy, Slot::NONE)
+    }
+}
+
+/// A service that keeps nothing of its message.
+impl From<Service> for Taker {
+    fn from(service: Service) -> Self {
+        Self::Service(service, Slot::NONE)
+    }
+}
 
 impl Due {
+    /// A message of the client's.
+    pub fn of_client(expect: Expect, unit: u64, statement: Option<u16>) -> Self {
+        Self { expect, unit, statement, taker: Taker::Client, lesson: None }
+    }
+
     /// A message of the session's own.
-    pub(crate) fn own(owner: Owner, expect: Expect) -> Self {
-        Self { expect, unit: NO_UNIT, statement: None, owner }
+    pub(crate) fn own(taker: impl Into<Taker>, expect: Expect) -> Self {
+        Self { expect, unit: NO_UNIT, statement: None, taker: taker.into(), lesson: None }
     }
 
     /// Whether the reply is for the session, not for the client.
     pub(crate) fn is_own(&self) -> bool {
-        self.owner != Owner::Client
+        self.taker != Taker::Client
     }
 }
 
@@ -158,7 +216,7 @@ impl Reply {
 pub struct ReplyQueue {
     due: VecDeque<Due>,
     /// How many of them are whose.
-    owed: [usize; OWNERS],
+    owed: [usize; TAKERS],
     /// An error was answered and the Sync that ends its group has not been sent yet.
     skipping: bool,
     /// The server reads COPY data.
@@ -183,14 +241,14 @@ impl ReplyQueue {
         self.due.is_empty()
     }
 
-    /// Whether the server owes this owner anything.
-    pub(crate) fn owes(&self, owner: Owner) -> bool {
-        self.owed[owner as usize] > 0
+    /// Whether the server owes this taker anything.
+    pub(crate) fn owes(&self, taker: impl Into<Taker>) -> bool {
+        self.owed[taker.into().number()] > 0
     }
 
     /// Whether the server owes the client anything.
     pub(crate) fn owes_client(&self) -> bool {
-        self.owes(Owner::Client)
+        self.owes(Taker::Client)
     }
 
     /// Whether the server owes the client nothing, skips nothing and reads no COPY data.
@@ -246,7 +304,7 @@ impl ReplyQueue {
         } else if !self.due.is_empty() && !self.skipping {
             let unit = self.due.back().map_or(0, |last| last.unit);
             let expect = Expect::CopyEnd;
-            self.push(Due { expect, unit, statement: None, owner: Owner::Client });
+            self.push(Due::of_client(expect, unit, None));
         }
     }
 
@@ -303,27 +361,27 @@ impl ReplyQueue {
         }
     }
 
-    /// What the server owes this unit is another owner's from now on; how many messages that is.
-    pub(crate) fn hand_over(&mut self, unit: u64, owner: Owner) -> usize {
+    /// What the server owes this unit is another taker's from now on; how many messages that is.
+    pub(crate) fn hand_over(&mut self, unit: u64, taker: Taker) -> usize {
         let Self { due, owed, .. } = self;
         let mut count = 0;
-        for due in due.iter_mut().filter(|due| due.unit == unit && due.owner != owner) {
-            owed[due.owner as usize] -= 1;
-            owed[owner as usize] += 1;
-            due.owner = owner;
+        for due in due.iter_mut().filter(|due| due.unit == unit && due.taker != taker) {
+            owed[due.taker.number()] -= 1;
+            owed[taker.number()] += 1;
+            due.taker = taker;
             count += 1;
         }
         count
     }
 
     fn push(&mut self, due: Due) {
-        self.owed[due.owner as usize] += 1;
+        self.owed[due.taker.number()] += 1;
         self.due.push_back(due);
     }
 
     fn pop(&mut self) {
         if let Some(due) = self.due.pop_front() {
-            self.owed[due.owner as usize] -= 1;
+            self.owed[due.taker.number()] -= 1;
         }
     }
 
@@ -366,7 +424,7 @@ impl ReplyQueue {
             if ignored {
                 dropped(*due);
             }
-            owed[due.owner as usize] -= usize::from(!kept);
+            owed[due.taker.number()] -= usize::from(!kept);
             kept
         });
         self.copying_in = end.is_none();

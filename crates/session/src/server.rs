@@ -4,7 +4,7 @@ use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
 };
 
-use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
+use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
 use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::ResultFormats;
 
@@ -60,10 +60,10 @@ impl Session {
         let mut skipped = std::mem::take(&mut self.skipped);
         let reply = self.queue.received(tag, |due| skipped.push(due));
         self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
-        self.cursor_messages_skipped(&skipped, reply.due().is_some_and(|due| due.owner == Owner::Cursors));
+        self.cursor_messages_skipped(&skipped);
         if reply.is_own() {
             self.last_reply_unit = NO_UNIT;
-            skipped.retain(|due| !due.is_own() || due.owner == Owner::Cursors);
+            skipped.retain(|due| !due.is_own() || due.taker.is(Remedy::Cursors));
         }
         match reply {
             _ if reply.is_own() => self.book_read(now, tag, body, reply, bytes),
@@ -107,7 +107,7 @@ impl Session {
 
     /// A reply that a remedy makes the client's.
     fn book_read(&mut self, now: Moment, tag: u8, body: &[u8], reply: Reply, bytes: usize) {
-        let Some(due) = reply.due().filter(|due| due.owner == Owner::Cursors && due.unit != NO_UNIT) else {
+        let Some(due) = reply.due().filter(|due| due.taker.is(Remedy::Cursors) && due.unit != NO_UNIT) else {
             return;
         };
         self.last_reply_unit = due.unit;

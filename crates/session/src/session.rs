@@ -16,7 +16,7 @@ use crate::remedies::{
     Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
     Raised, Remedies, Rule, Surveying, Told, Transaction, Verify, Watching,
 };
-use crate::reply_queue::{Due, Owner, ReplyQueue};
+use crate::reply_queue::{Due, ReplyQueue, Taker};
 use crate::scopes::Scopes;
 use crate::startup::is_taken_when_serving;
 use crate::statements::{Lessons, Named, Portal, Prepared};
@@ -209,7 +209,7 @@ pub struct Session {
     pub(crate) ends_unconfirmed: VecDeque<Moment>,
     pub(crate) raised: Raised,
     /// Who takes the replies to what is being booked.
-    pub(crate) owner: Owner,
+    pub(crate) taker: Taker,
     pub(crate) encodings: Encodings,
     /// The client has sent messages of an extended group, and not the Sync that ends it: a Sync of the session's own would
     /// end it for the server. A Query does not end it as long as an error may have the server skip that, too.
@@ -312,7 +312,7 @@ impl Session {
             fenced_until: None,
             ends_unconfirmed: VecDeque::new(),
             raised: Raised::default(),
-            owner: Owner::Client,
+            taker: Taker::Client,
             encodings: Encodings::default(),
             in_group: false,
             begins_unit_alone: false,

@@ -23,7 +23,7 @@ use onetrip_wire::pg::{
 
 use super::grammar::Kind;
 use super::{Rule, grammar};
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
 /// The shortest round trip that is worth it. What the session's own messages cost server and gateway was measured at 30
@@ -264,7 +264,7 @@ impl Session {
             &[Expect::Query]
         };
         for expect in expected {
-            self.queue.sent(Due::own(Owner::Begin, *expect));
+            self.queue.sent(Due::own(Remedy::Begin, *expect));
         }
         if Rule::Frame.is_kept() {
             frame(&mut self.to_server, frontend::FLUSH, |_| ());
@@ -295,11 +295,11 @@ impl Session {
         if !is_begun && Rule::Failure.is_kept() {
             return Err(self.begin_refused("the server did not begin it"));
         }
-        let own_left = self.queue.owes(Owner::Begin);
+        let own_left = self.queue.owes(Remedy::Begin);
         match (due.expect, self.begin.state) {
             (Expect::Close, State::Sent { followed: false }) if is_last && !own_left => {
                 frame(&mut self.to_server, frontend::SYNC, |_| ());
-                self.queue.sent(Due::own(Owner::Begin, Expect::Sync));
+                self.queue.sent(Due::own(Remedy::Begin, Expect::Sync));
                 self.begin.state = State::Ending;
             }
             (Expect::Close | Expect::Sync | Expect::Query, _) if is_last && !own_left => {
@@ -338,11 +338,11 @@ impl Session {
             self.begin.hears_log |= severity.is_some_and(|said| said == b"LOG" || said.starts_with(b"DEBUG"));
         }
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
-        let of_whom = self.queue.front().map_or(Owner::Client, |due| due.owner);
-        if tag == backend::PARAMETER_STATUS && of_whom != Owner::Client {
+        let of_whom = self.queue.front().map_or(Taker::Client, |due| due.taker);
+        if tag == backend::PARAMETER_STATUS && of_whom != Taker::Client {
             return self.keep_parameter(message);
         }
-        if tag == backend::NOTICE_RESPONSE && of_whom == Owner::Inquiry {
+        if tag == backend::NOTICE_RESPONSE && of_whom.is(Service::Inquiries) {
             return Ok(Verdict::Replace(message.len())); // it is about the question, and nobody's (rule K2)
         }
         if tag == backend::NOTICE_RESPONSE && self.keep_notice(message)? {

@@ -19,7 +19,7 @@ use super::arrived::Arrived;
 use super::fence::CONFIRMED_WITHIN;
 use super::transaction::Effect;
 use super::{Rule, grammar};
-use crate::reply_queue::{Owner, Reply};
+use crate::reply_queue::Reply;
 use crate::session::{Session, SessionError, Verdict};
 use crate::statements::Text;
 
@@ -54,7 +54,7 @@ impl Session {
         let also_for_writes = self.facts.takes_locks(now) != Some(false);
         self.begin.is_followed();
         let number = self.units.oldest();
-        self.book_unit(now, unit, Owner::Commit);
+        self.book_unit(now, unit, Remedy::Commit);
         let (mut described, mut ended) = (Vec::new(), Vec::new());
         frame(&mut described, backend::NO_DATA, |_| ());
         CommandComplete { tag }.encode(&mut ended);

@@ -12,7 +12,6 @@
 //! compiled, and has a time limit. An error ends its group and leaves nothing behind. What is asked, and when, is decided
 //! by [`super::asking`].
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
@@ -21,8 +20,9 @@ use onetrip_wire::pg::{DataRow, HEADER_BYTES, Values, backend, frame, frontend};
 
 use super::Rule;
 use super::asking::PARTS_OF_TIME;
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::{Slot, Slots};
 
 /// Takes no snapshot.
 pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
@@ -71,7 +71,7 @@ pub(super) enum Way {
 /// Questions that are not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
-    groups: VecDeque<Group>,
+    groups: Slots<Group>,
     /// Name of the statement and the portal of the session's own; no program can guess it.
     name: Vec<u8>,
     /// Name of a statement that is never there.
@@ -139,8 +139,9 @@ impl Inquiries {
 impl Session {
     /// Asks for the level of the transaction. It takes no snapshot, and cannot wait.
     pub(super) fn ask_level(&mut self, now: Moment, count: u32) {
-        self.put_own_statement(Owner::Inquiry, ISOLATION_QUERY.as_bytes());
-        self.end_group(now, Way::Alone, vec![Question::Level(count)], 1);
+        let slot = self.begin_group(now, Way::Alone, vec![Question::Level(count)], 1);
+        self.put_own_statement(Taker::Service(Service::Inquiries, slot), ISOLATION_QUERY.as_bytes());
+        self.put_inquiry_sync(slot);
     }
 
     /// Asks these questions together, in a transaction or a savepoint of the session's own.
@@ -153,27 +154,27 @@ impl Session {
             ),
             Way::Between | Way::Alone => (OWN_BEGIN.to_owned(), vec!["ROLLBACK".to_owned()]),
         };
-        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, &*SessionQuestion::Plain.sql())] {
-            self.put_question(number, text, None);
-        }
         let questions: Vec<Question> =
             asked.iter().take(STATEMENTS_MAX).map(|asked| asked.question).collect();
+        let slot = self.begin_group(now, way, questions, 2);
+        for (number, text) in [(FRAME, &*begin), (FRAME, NO_JIT), (PLAIN, &*SessionQuestion::Plain.sql())] {
+            self.put_question(slot, number, text, None);
+        }
         for (number, Asked { text, parameter, .. }) in (0..).zip(asked.iter().take(STATEMENTS_MAX)) {
-            self.put_question(number, text, parameter.as_deref());
+            self.put_question(slot, number, text, parameter.as_deref());
         }
-        self.put_question(FRAME, NO_LIMIT, None);
-        self.put_inquiry_sync();
+        self.put_question(slot, FRAME, NO_LIMIT, None);
+        self.put_inquiry_sync(slot);
         for text in &ends {
-            self.put_question(FRAME, text, None);
+            self.put_question(slot, FRAME, text, None);
         }
-        self.put_closes(inquiry_due(FRAME, Expect::Close));
-        self.end_group(now, way, questions, 2);
+        self.put_closes(inquiry_due(slot, FRAME, Expect::Close));
+        self.put_inquiry_sync(slot);
     }
 
-    /// Ends the group that was put, with its last Sync.
-    fn end_group(&mut self, now: Moment, way: Way, questions: Vec<Question>, syncs: u8) {
-        self.put_inquiry_sync();
-        self.inquiries.groups.push_back(Group {
+    /// A group of so many Syncs is about to be put.
+    fn begin_group(&mut self, now: Moment, way: Way, questions: Vec<Question>, syncs: u8) -> Slot {
+        self.inquiries.groups.put(Group {
             way,
             questions,
             sent_at: now,
@@ -181,28 +182,30 @@ impl Session {
             syncs,
             has_failed: false,
             is_untimed: None,
-        });
+        })
     }
 
     /// One statement of a group, by the session's private name.
-    fn put_question(&mut self, number: u16, text: &str, parameter: Option<&str>) {
+    fn put_question(&mut self, slot: Slot, number: u16, text: &str, parameter: Option<&str>) {
         let values = parameter.map(|parameter| {
             let length = (parameter.len() as u32).to_be_bytes();
             [&[0, 1][..], &length, parameter.as_bytes()].concat()
         });
         let parameters = values.as_deref().map(|values| Values::decode(values).unwrap_or_default());
-        self.put_own(inquiry_due(number, Expect::Execute), text.as_bytes(), parameters.unwrap_or_default());
+        let due = inquiry_due(slot, number, Expect::Execute);
+        self.put_own(due, text.as_bytes(), parameters.unwrap_or_default());
     }
 
-    fn put_inquiry_sync(&mut self) {
+    fn put_inquiry_sync(&mut self, slot: Slot) {
         frame(&mut self.to_server, frontend::SYNC, |_| ());
-        self.queue.sent(inquiry_due(FRAME, Expect::Sync));
+        self.queue.sent(inquiry_due(slot, FRAME, Expect::Sync));
     }
 
     /// The server answers a message of a question's group.
     pub(crate) fn inquiry_reply(
         &mut self,
         now: Moment,
+        slot: Slot,
         tag: u8,
         reply: Reply,
         message: &[u8],
@@ -210,7 +213,7 @@ impl Session {
     ) -> Result<Verdict, SessionError> {
         let dropped = Ok(Verdict::Replace(message.len()));
         let server_status = self.server_status;
-        let Some(group) = self.inquiries.groups.front_mut() else { return dropped };
+        let Some(group) = self.inquiries.groups.get_mut(slot) else { return dropped };
         group.status_before.get_or_insert(server_status);
         let body = &message[HEADER_BYTES..];
         if matches!(reply, Reply::Failed(_)) {
@@ -220,7 +223,7 @@ impl Session {
         if tag == backend::READY_FOR_QUERY {
             group.syncs = group.syncs.saturating_sub(1);
             if group.syncs == 0 {
-                return self.group_ends(now, body).map(|()| Verdict::Replace(message.len()));
+                return self.group_ends(now, slot, body).map(|()| Verdict::Replace(message.len()));
             }
             return dropped;
         }
@@ -249,8 +252,8 @@ impl Session {
     }
 
     /// The server has answered a group in full; `status` is what it says then.
-    fn group_ends(&mut self, now: Moment, status: &[u8]) -> Result<(), SessionError> {
-        let Some(group) = self.inquiries.groups.pop_front() else { return Ok(()) };
+    fn group_ends(&mut self, now: Moment, slot: Slot, status: &[u8]) -> Result<(), SessionError> {
+        let Some(group) = self.inquiries.groups.take(slot) else { return Ok(()) };
         let took = Duration::from_nanos(now.since(group.sent_at)).saturating_sub(self.begin.distance());
         if group.way != Way::Alone {
             let spent = self.inquiries.spent(now, PARTS_OF_TIME) + took;
@@ -272,6 +275,6 @@ impl Session {
 }
 
 /// A message of a group, about the question of this number.
-fn inquiry_due(number: u16, expect: Expect) -> Due {
-    Due { statement: Some(number), ..Due::own(Owner::Inquiry, expect) }
+fn inquiry_due(slot: Slot, number: u16, expect: Expect) -> Due {
+    Due { statement: Some(number), ..Due::own(Taker::Service(Service::Inquiries, slot), expect) }
 }

@@ -1,14 +1,14 @@
 //! What all remedies do alike: run statements of the session's own, answer a unit in the server's place, and tell the
 //! server's messages that go to the client from those that stay here.
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{
     Bind, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, Values, backend,
     encode_ready_for_query, frame, frontend,
 };
 
 use super::arrived::Arrived;
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
 impl Session {
@@ -17,38 +17,36 @@ impl Session {
         self.client_passing == 0 && !self.units.is_open() && !self.in_group
     }
 
-    /// Runs a statement of the session's own by its private name, without a Sync; how many replies are owed for it.
-    pub(super) fn put_own_statement(&mut self, owner: Owner, text: &[u8]) -> usize {
-        let due = Due::own(owner, Expect::Execute);
-        self.put_own(due, text, Values::default()) + self.put_closes(due)
+    /// Runs a statement of the session's own by its private name, without a Sync.
+    pub(super) fn put_own_statement(&mut self, taker: impl Into<Taker>, text: &[u8]) {
+        let due = Due::own(taker, Expect::Execute);
+        self.put_own(due, text, Values::default());
+        self.put_closes(due);
     }
 
     /// The same, with parameters as text and without the Closes behind it. Each message is owed a reply as `due` says, of
     /// its own kind.
-    pub(super) fn put_own(&mut self, due: Due, text: &[u8], parameters: Values<'_>) -> usize {
+    pub(super) fn put_own(&mut self, due: Due, text: &[u8], parameters: Values<'_>) {
         // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
-        let closes = self.put_closes(due);
+        self.put_closes(due);
         let Self { inquiries, to_server: out, queue, .. } = self;
         let name = inquiries.name();
         Parse::untyped(name, text).encode(out);
         Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
         Execute { portal: name, row_limit: None }.encode(out);
-        let expected = [Expect::Parse, Expect::Bind, Expect::Execute];
-        for expect in expected {
+        for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
             queue.sent(Due { expect, ..due });
         }
-        closes + expected.len()
     }
 
     /// Closes the session's own portal and statement, whether they are there or not.
-    pub(super) fn put_closes(&mut self, due: Due) -> usize {
+    pub(super) fn put_closes(&mut self, due: Due) {
         let Self { inquiries, to_server: out, queue, .. } = self;
         let name = inquiries.name();
         for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
             object.encode(frontend::CLOSE, out);
             queue.sent(Due { expect: Expect::Close, ..due });
         }
-        2
     }
 
     /// What `read` makes of the text of the statement, or of the simple query, that a unit runs and does nothing else:
@@ -137,28 +135,31 @@ impl Session {
             self.is_ending = true;
             return Ok(Verdict::Forward(message.len()));
         }
-        match (reply.due().map(|due| due.owner), reply) {
-            (Some(Owner::Begin), _) => self.begin_reply(tag, reply, message),
-            (Some(Owner::Commit), _) => self.commit_reply(tag, reply, message),
-            (Some(Owner::Chatter), _) => self.chatter_reply(message),
-            (Some(Owner::Statements), _) => self.statements_reply(now, tag, reply, message),
-            (Some(Owner::Cursors), _) => self.cursor_reply(now, tag, reply, message, is_whole),
-            (Some(Owner::Inquiry), _) => self.inquiry_reply(now, tag, reply, message, is_whole),
-            (Some(Owner::Loops), _) => self.flight_reply(now, tag, reply, message, is_whole),
-            (Some(Owner::Lobs), _) => self.own_call_reply(tag, reply, message),
-            (Some(Owner::Verify), _) => self.check_reply(tag, message, is_whole),
-            (Some(Owner::Unseen), Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
-            (Some(Owner::Unseen), _) => Ok(Verdict::Replace(message.len())),
+        match (reply.due().map(|due| due.taker), reply) {
+            (Some(Taker::Remedy(remedy, slot)), _) => match remedy {
+                Remedy::Begin => self.begin_reply(tag, reply, message),
+                Remedy::Commit => self.commit_reply(tag, reply, message),
+                Remedy::Chatter => self.chatter_reply(slot, tag, message),
+                Remedy::Statements => self.statements_reply(now, tag, reply, message),
+                Remedy::Cursors => self.cursor_reply(now, slot, tag, reply, message, is_whole),
+                Remedy::Lobs => self.own_call_reply(slot, tag, reply, message),
+                // They send by the flights.
+                Remedy::Loops | Remedy::Repeats => Ok(Verdict::Forward(message.len())),
+            },
+            (Some(Taker::Service(service, slot)), _) => match (service, reply) {
+                (Service::Inquiries, _) => self.inquiry_reply(now, slot, tag, reply, message, is_whole),
+                (Service::Flights, _) => self.flight_reply(now, slot, tag, reply, message, is_whole),
+                (Service::Shadow, _) => self.check_reply(slot, tag, message, is_whole),
+                (Service::Unseen, Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
+                (Service::Unseen, _) => Ok(Verdict::Replace(message.len())),
+            },
             (None, Reply::Async) => {
                 self.watch_async();
                 if tag != backend::PARAMETER_STATUS {
                     self.chatter.spoil();
                 }
-                let owner = self.queue.front().map(|due| due.owner);
-                let is_own = matches!(
-                    owner,
-                    Some(Owner::Loops | Owner::Inquiry | Owner::Lobs | Owner::Unseen | Owner::Verify)
-                );
+                let taker = self.queue.front().map(|due| due.taker);
+                let is_own = matches!(taker, Some(Taker::Service(..) | Taker::Remedy(Remedy::Lobs, _)));
                 if is_own && tag == backend::NOTICE_RESPONSE {
                     // However long it is: a plan takes more than is looked into.
                     return Ok(Verdict::Replace(message.len()));
@@ -168,7 +169,7 @@ impl Session {
                 }
                 Ok(Verdict::Forward(message.len()))
             }
-            (Some(Owner::Client), _) => {
+            (Some(Taker::Client), _) => {
                 if let Some(due) = reply.due() {
                     self.lob_reply(now, due, tag, &message[HEADER_BYTES..])?;
                     self.watch_reply(now, due, tag, message, is_whole);

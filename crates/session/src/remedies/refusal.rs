@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{
     Bind, Column, HEADER_BYTES, Parse, RowDescription, StatementOrPortal, backend, frame, frontend,
 };
@@ -12,7 +12,7 @@ use super::arrived::Arrived;
 use super::descriptions::Description;
 use super::facts::Place;
 use super::statements::{Sent, State};
-use crate::reply_queue::{Due, Expect, NO_UNIT, Owner, Reply};
+use crate::reply_queue::{Due, Expect, NO_UNIT, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
 /// A unit that is to fail.
@@ -85,9 +85,9 @@ impl Session {
         }
         self.watching.ignore();
         for expect in expected {
-            let due = Due::own(Owner::Statements, expect);
+            let mut due = Due::own(Remedy::Statements, expect);
+            due.lesson = self.watching.lesson_of(&due);
             self.queue.sent(due);
-            self.watching.sent(&due);
         }
         for (tag, body) in unit.messages() {
             frame(&mut self.to_server, tag, |out| out.extend_from_slice(body));
@@ -122,7 +122,7 @@ impl Session {
     /// Sends a unit that runs a statement which is not there so that it fails, and its transaction with it.
     pub(super) fn refuse_unit(&mut self, now: Moment, unit: Arrived<'_>, error: Vec<u8>) -> Verdict {
         self.begin.is_followed();
-        self.owner = Owner::Statements;
+        self.taker = Remedy::Statements.into();
         for (tag, body) in unit.messages() {
             match Bind::decode(body) {
                 Ok(bind) if tag == frontend::BIND => {
@@ -132,7 +132,7 @@ impl Session {
             }
             self.book_request(now, tag, body, true);
         }
-        self.owner = Owner::Client;
+        self.taker = Taker::Client;
         self.told.is_ahead_failed = false;
         let number = self.units.newest();
         self.units.owes(number);
@@ -165,7 +165,7 @@ impl Session {
         } else if !sent.is_told(tag, body) {
             sent.error.get_or_insert_with(another_result);
         }
-        if !self.queue.owes(Owner::Statements) {
+        if !self.queue.owes(Remedy::Statements) {
             self.told_is_answered()?;
         }
         Ok(Verdict::Replace(message.len()))
@@ -196,7 +196,7 @@ impl Session {
             if !sent.is_failed && !may_be_dropped {
                 return Err(self.statement_refused()); // it has run, and the server breaks its own rules
             }
-            let owed = self.queue.hand_over(unit, Owner::Statements);
+            let owed = self.queue.hand_over(unit, Remedy::Statements.into());
             for _ in 1..owed {
                 self.units.settled(unit);
             }
@@ -221,14 +221,14 @@ impl Session {
             Bind::without_parameters(statement, statement).encode(&mut self.to_server);
             frame(&mut self.to_server, frontend::SYNC, |_| ());
             for expect in [Expect::Bind, Expect::Sync] {
-                self.queue.sent(Due::own(Owner::Statements, expect));
+                self.queue.sent(Due::own(Remedy::Statements, expect));
             }
             refusal.is_failing = true;
             self.told.state = State::Refusing(refusal);
             return Ok(Verdict::Replace(ready.len()));
         }
         let Refusal { unit, error, .. } = *refusal;
-        let due = Due { expect: Expect::Sync, unit, statement: Some(0), owner: Owner::Client };
+        let due = Due::of_client(Expect::Sync, unit, Some(0));
         self.book_failure(now, due, &error[HEADER_BYTES..]);
         self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
         self.units.bytes_received(unit, error.len() + ready.len(), now);

@@ -29,7 +29,7 @@ use super::facts::{Place, Verdict as Proof};
 use super::inquiry::Question;
 use super::refusal::Refusal;
 use super::transaction::Effect;
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
 /// A statement that was answered before the server has taken it, and what became of others.
@@ -308,7 +308,7 @@ impl Session {
                 self.to_server.extend_from_slice(&sent.parse);
             }
         }
-        self.owner = Owner::Statements;
+        self.taker = Remedy::Statements.into();
         for (tag, body) in unit.messages() {
             if is_pinned && tag != frontend::PARSE {
                 frame(&mut self.to_server, tag, |out| out.extend_from_slice(body));
@@ -319,7 +319,7 @@ impl Session {
                 self.watching.ignore();
             }
         }
-        self.owner = Owner::Client;
+        self.taker = Taker::Client;
         let number = self.units.newest();
         let status = match self.status {
             TransactionStatus::Active => WireStatus::Active,
@@ -354,8 +354,7 @@ impl Session {
     /// Books what the client was told about its statement.
     fn book_told(&mut self, unit: u64, description: Option<&Description>) {
         let Some(told) = description else { return };
-        let expect = Expect::DescribeStatement;
-        let due = Due { expect, unit, statement: Some(0), owner: Owner::Client };
+        let due = Due::of_client(Expect::DescribeStatement, unit, Some(0));
         self.book_part(due, backend::PARAMETER_DESCRIPTION, &told.parameters, true);
         if let Some(row) = &told.row {
             self.book_part(due, backend::ROW_DESCRIPTION, row, true);
@@ -369,7 +368,7 @@ impl Session {
             let parse = sent.parse.clone();
             self.watch_behind(now, unit, &parse);
         }
-        self.book_unit(now, unit, Owner::Client);
+        self.book_unit(now, unit, Taker::Client);
         if let State::Sent(sent) = &mut self.told.state {
             sent.behind = Some(self.units.newest());
         }

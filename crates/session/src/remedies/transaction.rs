@@ -6,7 +6,6 @@ use onetrip_sql::StatementKind;
 use super::Rule;
 use super::changes::{Doubt, Doubts};
 use super::facts::Verdict;
-use crate::reply_queue::Owner;
 use crate::session::Session;
 use crate::statements::{Span, Text};
 
@@ -198,7 +197,7 @@ impl Session {
     /// A statement of the client's goes to the server.
     pub(crate) fn runs(&mut self, now: Moment, effect: Effect, text: &Text) {
         let template = text.template;
-        if self.owner == Owner::Chatter {
+        if self.taker.is(Remedy::Chatter) {
             return; // it was answered because it changes nothing
         }
         // It is known better than by its kind.

@@ -14,8 +14,9 @@ use super::descriptions::{Asked, Description, Descriptions, Said};
 use super::facts::Place;
 use super::knowledge::Stamp;
 use super::transaction::Effect;
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, Reply, Taker};
 use crate::session::Session;
+use crate::slots::{Lesson, Slots};
 use crate::statements::{Prepared, Text};
 
 /// How often the server is asked for it, at most, after the doubt was in the way: once the first time, and twice as often
@@ -29,8 +30,9 @@ const UNPLACED_MAX: usize = 32;
 /// What a session learns about its statements.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
-    /// For each Parse and each Describe of a statement that the server owes a reply: what may be learned of it.
-    watched: VecDeque<Option<Arc<Asked>>>,
+    /// What may be learned of the Parses and the Describes of statements that the server owes a reply; nothing any more
+    /// where nothing is inside.
+    watched: Slots<Option<Arc<Asked>>>,
     /// What the next of them may teach.
     next: Option<Arc<Asked>>,
     /// The last Parse: its unit, its name, and what it may teach.
@@ -74,12 +76,12 @@ pub(crate) fn deallocated(lifted: &Lifted<'_>) -> Option<Arc<[u8]>> {
 
 /// Where the reply to this is watched.
 fn is_watched(due: &Due) -> bool {
-    matches!(due.expect, Expect::Parse | Expect::DescribeStatement) && is_sent_as_it_is(due.owner)
+    matches!(due.expect, Expect::Parse | Expect::DescribeStatement) && is_sent_as_it_is(due.taker)
 }
 
 /// Whether what is booked goes to the server for its reply to be learned from.
-fn is_sent_as_it_is(owner: Owner) -> bool {
-    matches!(owner, Owner::Client | Owner::Statements)
+fn is_sent_as_it_is(taker: Taker) -> bool {
+    matches!(taker, Taker::Client | Taker::Remedy(Remedy::Statements, _))
 }
 
 impl Names {
@@ -92,10 +94,26 @@ impl Names {
 }
 
 impl Watching {
-    /// A message that the server will answer goes to it.
-    pub(crate) fn sent(&mut self, due: &Due) {
-        if is_watched(due) {
-            self.watched.push_back(self.next.take());
+    /// What the reply to a message that is sent may teach.
+    pub(crate) fn lesson_of(&mut self, due: &Due) -> Option<Lesson> {
+        let asked = if is_watched(due) { self.next.take() } else { None };
+        let slot = self.watched.put(Some(asked?));
+        let lesson = Lesson::try_from(slot).ok();
+        if lesson.is_none() {
+            self.watched.take(slot);
+        }
+        lesson
+    }
+
+    /// The lesson of a message whose reply has come, or never will.
+    fn take(&mut self, lesson: Option<Lesson>) -> Option<Arc<Asked>> {
+        self.watched.take(lesson?.into()).flatten()
+    }
+
+    /// Nothing is learned of this one.
+    fn drop_lesson(&mut self, lesson: Option<Lesson>) {
+        if let Some(watched) = lesson.and_then(|lesson| self.watched.get_mut(lesson.into())) {
+            *watched = None;
         }
     }
 
@@ -105,10 +123,11 @@ impl Watching {
         self.watched.iter_mut().for_each(|watched| *watched = None);
     }
 
-    /// Nothing is learned of the statement whose reply is next: that holds more than would be told.
-    fn forget_next(&mut self) {
-        let Some(noisy) = self.watched.front().cloned().flatten() else { return };
-        for watched in &mut self.watched {
+    /// Nothing is learned of the statement whose reply is next, and has this lesson: that holds more than would be told.
+    fn forget_next(&mut self, lesson: Option<Lesson>) {
+        let noisy = lesson.and_then(|lesson| self.watched.get(lesson.into()).cloned().flatten());
+        let Some(noisy) = noisy else { return };
+        for watched in self.watched.iter_mut() {
             *watched = watched.take().filter(|one| !Arc::ptr_eq(one, &noisy));
         }
     }
@@ -122,8 +141,8 @@ impl Watching {
     /// The server skips a message.
     pub(crate) fn is_skipped(&mut self, due: &Due) {
         self.next = None;
-        self.names.lost |=
-            due.expect == Expect::Close && matches!(due.owner, Owner::Client | Owner::Statements);
+        self.take(due.lesson);
+        self.names.lost |= due.expect == Expect::Close && is_sent_as_it_is(due.taker);
     }
 
     /// The client names its statements.
@@ -228,7 +247,7 @@ impl Session {
         self.watching.parsed = None;
         self.watching.next = None;
         if !self.may_remedy(Remedy::Statements)
-            || !is_sent_as_it_is(self.owner)
+            || !is_sent_as_it_is(self.taker)
             || !self.standard_strings
             || !self.encodings.is_utf8()
             || self.transaction.may_define
@@ -245,7 +264,7 @@ impl Session {
 
     /// A Describe of a statement is about to be sent.
     pub(crate) fn watch_describe(&mut self, unit: u64, name: &[u8]) {
-        if !is_sent_as_it_is(self.owner) {
+        if !is_sent_as_it_is(self.taker) {
             return;
         }
         let parsed = self.watching.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
@@ -263,25 +282,24 @@ impl Session {
         body: Option<&[u8]>,
         dropped: &[Due],
     ) {
-        let is_next = self.queue.front().is_some_and(|front| is_watched(&front));
+        let next = self.queue.front().and_then(|front| front.lesson);
         let watching = &mut self.watching;
         match reply {
-            Reply::Async if tag == backend::NOTICE_RESPONSE && is_next => watching.forget_next(),
-            Reply::Part(due) if is_watched(&due) && tag == backend::PARAMETER_DESCRIPTION => {
+            Reply::Async if tag == backend::NOTICE_RESPONSE => watching.forget_next(next),
+            Reply::Part(due) if due.lesson.is_some() && tag == backend::PARAMETER_DESCRIPTION => {
                 watching.parameters.clear();
-                match body.filter(|_| watching.watched.front().is_some_and(Option::is_some)) {
+                match body {
                     Some(body) => watching.parameters.extend_from_slice(body),
-                    None => watching.watched.iter_mut().take(1).for_each(|watched| *watched = None),
+                    None => watching.drop_lesson(due.lesson),
                 }
             }
-            Reply::Last(due) if is_watched(&due) => {
-                if let Some(asked) = watching.watched.pop_front().flatten() {
+            Reply::Last(due) => {
+                if let Some(asked) = watching.take(due.lesson) {
                     self.learn_statement(now, tag, &asked, body);
                 }
             }
             Reply::Failed(due) => {
-                let lost = dropped.iter().chain([&due]).filter(|due| is_watched(due)).count();
-                watching.watched.drain(..lost.min(watching.watched.len()));
+                watching.take(due.lesson);
                 dropped.iter().for_each(|due| watching.is_skipped(due));
             }
             _ => {}

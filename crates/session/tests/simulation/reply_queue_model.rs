@@ -1,7 +1,7 @@
 //! The reply queue against the model of a server: whatever a client sends and however the replies come in between,
 //! each is recognised as the answer to the message that the server answered, and in the end nothing is owed.
 
-use onetrip_session::{Due, Expect, Owner, Reply, ReplyQueue};
+use onetrip_session::{Due, Expect, Reply, ReplyQueue};
 use onetrip_wire::pg::frontend;
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn tell(queue: &mut ReplyQueue, index: usize, message: &Message) {
         Kind::CopyEnd { .. } => return queue.copy_ended(),
         Kind::Flush | Kind::CopyData | Kind::Connect(_) => return,
     };
-    queue.sent(Due { expect, unit: index as u64, statement: None, owner: Owner::Client });
+    queue.sent(Due::of_client(expect, index as u64, None));
 }
 
 struct Conversation {

@@ -22,7 +22,8 @@ use onetrip_wire::pg::{HEADER_BYTES, backend};
 use self::housekeeping::Act;
 use super::Rule;
 use super::arrived::Arrived;
-use crate::reply_queue::{Due, Owner, Reply};
+use crate::reply_queue::{Due, Reply, Taker};
+use crate::slots::{Slot, Slots};
 use crate::session::{Session, SessionError, Verdict};
 
 /// Units that are kept.
@@ -40,7 +41,17 @@ pub(crate) struct Chatter {
     /// What it is doing.
     running: Option<Running>,
     /// What it will say to that which was answered.
-    expected: VecDeque<u8>,
+    expected: Slots<Expected>,
+    /// Bytes of that.
+    unconfirmed: usize,
+}
+
+/// An answer that the server has not confirmed.
+#[derive(Debug)]
+struct Expected {
+    reply: Vec<u8>,
+    /// So much of it was said.
+    said: usize,
 }
 
 /// A unit and its answer.
@@ -61,6 +72,15 @@ struct Running {
 impl Kept {
     fn depends_on(&self, others: &[Act]) -> bool {
         self.acts.iter().any(|act| others.iter().any(|other| act.depends_on(other)))
+    }
+}
+
+impl Expected {
+    /// The server says this; whether it is what comes next.
+    fn says(&mut self, message: &[u8]) -> bool {
+        let is_same = self.reply[self.said..].starts_with(message);
+        self.said = (self.said + message.len()).min(self.reply.len());
+        is_same
     }
 }
 
@@ -137,9 +157,9 @@ impl Session {
         if reply.is_some() && !is_neutral {
             self.want_neutral(now);
         }
-        let has_room = |reply: &Vec<u8>| self.chatter.expected.len() + reply.len() <= UNCONFIRMED_MAX;
+        let has_room = |reply: &Vec<u8>| self.chatter.unconfirmed + reply.len() <= UNCONFIRMED_MAX;
         match reply.filter(|reply| is_neutral && has_room(reply)) {
-            Some(reply) => Some(self.answer_kept(now, unit, &acts, &reply)),
+            Some(reply) => Some(self.answer_kept(now, unit, &acts, reply)),
             None => {
                 self.facts.want_state_again();
                 let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
@@ -166,19 +186,21 @@ impl Session {
         self.facts.want_proofs(now);
     }
 
-    fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: &[u8]) -> Verdict {
+    fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: Vec<u8>) -> Verdict {
         self.facts.used();
         self.begin.is_followed();
         let number = self.units.oldest();
-        self.book_unit(now, unit, Owner::Chatter);
+        let length = reply.len();
+        self.to_client.extend_from_slice(&reply);
+        self.chatter.unconfirmed += length;
+        let slot = self.chatter.expected.put(Expected { reply, said: 0 });
+        self.book_unit(now, unit, Taker::Remedy(Remedy::Chatter, slot));
         if acts.contains(&Act::DiscardsAll) {
             self.facts.doubt_prepared(number);
         }
-        self.to_client.extend_from_slice(reply);
-        self.chatter.expected.extend(reply);
         self.units.answered_by(number, Remedy::Chatter);
         self.units.bytes_sent(unit.len());
-        self.units.bytes_received(number, reply.len(), now);
+        self.units.bytes_received(number, length, now);
         self.book_answered(now);
         Verdict::Forward(unit.len())
     }
@@ -203,10 +225,17 @@ impl Session {
     }
 
     /// The server has done what was answered: it must say the same.
-    pub(super) fn chatter_reply(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
-        let expected = &mut self.chatter.expected;
-        let length = message.len().min(expected.len());
-        let is_same = expected.drain(..length).eq(message.iter().copied());
+    pub(super) fn chatter_reply(
+        &mut self,
+        slot: Slot,
+        tag: u8,
+        message: &[u8],
+    ) -> Result<Verdict, SessionError> {
+        let Chatter { expected, unconfirmed, .. } = &mut self.chatter;
+        let is_same = expected.get_mut(slot).is_some_and(|expected| expected.says(message));
+        if tag == backend::READY_FOR_QUERY {
+            *unconfirmed -= expected.take(slot).map_or(0, |expected| expected.reply.len());
+        }
         if is_same || !Rule::SameAnswer.is_kept() {
             return Ok(Verdict::Replace(message.len()));
         }

@@ -2,14 +2,14 @@
 
 use std::num::NonZeroU32;
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{Execute, HEADER_BYTES, StatementOrPortal, frame, frontend};
 
 use super::Kind;
 use super::buffer::{End, Stop};
 use super::replies::{Answer, Awaited};
 use super::request::{Form, Request};
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
 impl Session {
@@ -68,9 +68,7 @@ impl Session {
             }
         };
         debug_assert!(input.len() >= HEADER_BYTES);
-        self.queue.sent(Due { expect, unit, statement, owner: Owner::Cursors });
-        self.units.owes(unit);
-        self.cursors.awaited.push_back(Awaited::Answer(Answer {
+        let slot = self.cursors.awaited.put(Awaited::Answer(Answer {
             serial,
             bytes,
             rows,
@@ -79,6 +77,9 @@ impl Session {
             is_cursor,
             has_begun: false,
         }));
+        let taker = Taker::Remedy(Remedy::Cursors, slot);
+        self.queue.sent(Due { taker, ..Due::of_client(expect, unit, statement) });
+        self.units.owes(unit);
         self.units.bytes_sent(request.message);
         if request.form == Form::Query {
             self.units.close(None);

@@ -3,14 +3,14 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{Execute, StatementOrPortal, frame, frontend};
 
-use super::replies::Awaited;
+use super::replies::{Awaited, MOVE};
 use super::request::Request;
 use super::{KEPT_BYTES_MAX, Reader};
 use crate::remedies::Rule;
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::Session;
 
 /// Rows that may be ahead for each that the program has got: so much is wasted at most.
@@ -65,15 +65,12 @@ impl Session {
 
     /// A statement of the remedy's that cannot fail, by a name of its own.
     pub(super) fn own_statement(&mut self, text: &[u8]) {
-        let owed = self.put_own_statement(Owner::Cursors, text);
-        self.cursors.awaited.extend((0..owed).map(|_| Awaited::Frame));
+        self.put_own_statement(Remedy::Cursors, text);
     }
 
     /// A statement of the remedy's that puts a cursor back to its place.
     pub(super) fn own_move(&mut self, text: &[u8]) {
-        let first = self.cursors.awaited.len();
-        self.own_statement(text);
-        self.cursors.awaited.iter_mut().skip(first).for_each(|awaited| *awaited = Awaited::Move);
+        self.put_own_statement(Taker::Remedy(Remedy::Cursors, MOVE), text);
     }
 
     /// A Sync of the remedy's; `status` as it must be then.
@@ -83,8 +80,8 @@ impl Session {
     }
 
     fn own_due(&mut self, expect: Expect, awaited: Awaited) {
-        self.queue.sent(Due::own(Owner::Cursors, expect));
-        self.cursors.awaited.push_back(awaited);
+        let slot = self.cursors.awaited.put(awaited);
+        self.queue.sent(Due::own(Taker::Remedy(Remedy::Cursors, slot), expect));
     }
 
     /// Ends the unnamed statement and portal as a simple query does that is not sent.
@@ -94,8 +91,9 @@ impl Session {
         }
         StatementOrPortal::Portal(b"").encode(frontend::CLOSE, &mut self.to_server);
         StatementOrPortal::Statement(b"").encode(frontend::CLOSE, &mut self.to_server);
-        self.own_due(Expect::Close, Awaited::Frame);
-        self.own_due(Expect::Close, Awaited::Frame);
+        for _ in 0..2 {
+            self.queue.sent(Due::own(Remedy::Cursors, Expect::Close));
+        }
         self.own_sync(Some(self.status));
     }
 

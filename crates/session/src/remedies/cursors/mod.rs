@@ -24,7 +24,7 @@ mod replies;
 mod request;
 mod sql;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -32,6 +32,7 @@ use onetrip_ledger::Moment;
 use onetrip_wire::pg::{Column, Oid, RowDescription};
 use smallvec::SmallVec;
 
+use crate::slots::Slots;
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
 pub(crate) use names::{CursorUse, Place, cursor_use, makes_cursor_code};
@@ -54,8 +55,8 @@ const READERS_MAX: usize = 64;
 pub(crate) struct Cursors {
     /// By the name of the portal.
     readers: HashMap<Box<[u8]>, Reader, RandomState>,
-    /// What becomes of the replies to the messages that are this remedy's, in order.
-    awaited: VecDeque<Awaited>,
+    /// What becomes of the replies to the messages that are this remedy's.
+    awaited: Slots<Awaited>,
     next_serial: u64,
     /// Since when the client waits for a piece that is under way.
     held_at: Option<Moment>,

@@ -2,27 +2,30 @@
 
 use std::io;
 
-use onetrip_ledger::{Moment, TransactionStatus};
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, HEADER_BYTES, backend};
 
 use super::buffer::{End, Stop};
+use super::Cursors;
 use super::request::put_end;
 use crate::remedies::Rule;
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, Reply, Taker};
 use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
+use crate::slots::Slot;
 
 /// Pieces are not taken to be faster than this when times are compared, in nanoseconds.
 const PIECE_NANOS_MIN: u64 = 25_000;
 
-/// What becomes of the reply to a message of this remedy.
+/// The reply is dropped; an error must not be.
+const FRAME: Slot = Slot::NONE;
+/// The same, nor may the server skip the message: it puts a cursor back to its place.
+pub(super) const MOVE: Slot = Slot::reserved(1);
+
+/// What becomes of the reply to a message of this remedy that is neither of these.
 #[derive(Debug)]
 pub(super) enum Awaited {
-    /// It is dropped; an error must not be.
-    Frame,
     /// It is dropped; a status is given where it must be that one.
     Ready(Option<TransactionStatus>),
-    /// It is dropped; an error must not be, nor may the server skip it: it puts a cursor back to its place.
-    Move,
     /// It is kept for this reader; with the turn that it is of, and the rows that were asked for.
     Piece { serial: u64, turn: u64, rows: u32 },
     /// It becomes an answer to the client.
@@ -45,11 +48,24 @@ pub(super) struct Answer {
     pub(super) has_begun: bool,
 }
 
+impl Cursors {
+    /// The server has skipped a message of this remedy.
+    fn skipped(&mut self, slot: Slot) {
+        self.is_lost |= slot == MOVE;
+        if let Some(Awaited::Answer(answer)) = self.awaited.take(slot) {
+            if let Some(reader) = self.by_serial(answer.serial) {
+                reader.buffer.put_back(answer.bytes, answer.rows);
+            }
+        }
+    }
+}
+
 impl Session {
     /// The server answers a message of this remedy.
     pub(crate) fn cursor_reply(
         &mut self,
         now: Moment,
+        slot: Slot,
         tag: u8,
         reply: Reply,
         message: &[u8],
@@ -59,8 +75,8 @@ impl Session {
         let is_last = matches!(reply, Reply::Last(_) | Reply::Failed(_));
         let is_error = matches!(reply, Reply::Failed(_));
         let dropped = Ok(Verdict::Replace(message.len()));
-        match self.cursors.awaited.front() {
-            Some(Awaited::Frame | Awaited::Move) if is_error && Rule::Broken.is_kept() => {
+        match self.cursors.awaited.get(slot) {
+            None if matches!(slot, FRAME | MOVE) && is_error && Rule::Broken.is_kept() => {
                 return Err(self.cursors_broke("a statement of onetrip's own failed"));
             }
             Some(Awaited::Ready(Some(status))) if Rule::Broken.is_kept() => {
@@ -75,11 +91,11 @@ impl Session {
                 self.piece_reply(now, (serial, rows), tag, reply, message, is_whole)
                     .map_err(|error| self.cannot_keep(&error))?;
             }
-            Some(Awaited::Answer(_)) => return self.answer_reply(tag, reply, message),
+            Some(Awaited::Answer(_)) => return self.answer_reply(slot, tag, reply, message),
             _ => {}
         }
         if is_last
-            && !matches!(self.cursors.awaited.pop_front(), Some(Awaited::Piece { .. } | Awaited::Ready(None)))
+            && !matches!(self.cursors.awaited.take(slot), Some(Awaited::Piece { .. } | Awaited::Ready(None)))
         {
             // Time between two flights is not that of a piece.
             self.cursors.readers.values_mut().for_each(|reader| reader.buffer.filled_at = None);
@@ -140,9 +156,15 @@ impl Session {
     }
 
     /// The server answers in place of what was in memory, or behind it (rule R9).
-    fn answer_reply(&mut self, tag: u8, reply: Reply, message: &[u8]) -> Result<Verdict, SessionError> {
+    fn answer_reply(
+        &mut self,
+        slot: Slot,
+        tag: u8,
+        reply: Reply,
+        message: &[u8],
+    ) -> Result<Verdict, SessionError> {
         let body = &message[HEADER_BYTES..];
-        let Some(Awaited::Answer(answer)) = self.cursors.awaited.front_mut() else {
+        let Some(Awaited::Answer(answer)) = self.cursors.awaited.get_mut(slot) else {
             return Ok(Verdict::Replace(message.len()));
         };
         let out = &mut self.to_client;
@@ -198,7 +220,7 @@ impl Session {
             reader.is_barred |= has_failed;
         }
         if matches!(reply, Reply::Last(_) | Reply::Failed(_)) && !self.ends_later(reply) {
-            self.cursors.awaited.pop_front();
+            self.cursors.awaited.take(slot);
             if has_failed {
                 self.cursors.readers.retain(|_, reader| reader.serial != serial);
             }
@@ -211,20 +233,12 @@ impl Session {
         matches!(reply, Reply::Failed(Due { expect: Expect::Query, .. }))
     }
 
-    /// An error made the server skip messages; `behind` the one that is answered by it.
-    pub(crate) fn cursor_messages_skipped(&mut self, skipped: &[Due], behind: bool) {
-        let count = skipped.iter().filter(|due| due.owner == Owner::Cursors).count();
-        let first = usize::from(behind);
+    /// An error made the server skip messages.
+    pub(crate) fn cursor_messages_skipped(&mut self, skipped: &[Due]) {
         // From the last one on, so that rows are given back in order.
-        for position in (first..first + count).rev() {
-            match self.cursors.awaited.remove(position) {
-                Some(Awaited::Answer(answer)) => {
-                    if let Some(reader) = self.cursors.by_serial(answer.serial) {
-                        reader.buffer.put_back(answer.bytes, answer.rows);
-                    }
-                }
-                Some(Awaited::Move) => self.cursors.is_lost = true,
-                _ => {}
+        for due in skipped.iter().rev() {
+            if let Taker::Remedy(Remedy::Cursors, slot) = due.taker {
+                self.cursors.skipped(slot);
             }
         }
     }
@@ -253,11 +267,13 @@ impl Session {
     ///
     /// The session ends where it cannot be kept.
     pub(crate) fn keep_notice(&mut self, message: &[u8]) -> Result<bool, SessionError> {
-        let serial = match (self.queue.front().map(|due| due.owner), self.cursors.awaited.front()) {
-            (Some(Owner::Cursors), Some(Awaited::Piece { serial, .. })) => *serial,
-            (Some(Owner::Cursors), Some(Awaited::Answer(_))) => return Ok(false),
-            (Some(Owner::Cursors), _) => return Ok(true),
-            _ => return Ok(false),
+        let Some(Taker::Remedy(Remedy::Cursors, slot)) = self.queue.front().map(|due| due.taker) else {
+            return Ok(false);
+        };
+        let serial = match self.cursors.awaited.get(slot) {
+            Some(Awaited::Piece { serial, .. }) => *serial,
+            Some(Awaited::Answer(_)) => return Ok(false),
+            _ => return Ok(true),
         };
         let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
         let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add(message, false, &room));

@@ -11,7 +11,7 @@ use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Content};
 use super::{IN_VAIN_MAX, Lobs};
 use crate::remedies::Rule;
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{LENGTH_MAX, Session, SessionError};
 
 /// Bytes of one read: its answer is not longer than what is looked into.
@@ -148,9 +148,9 @@ impl Session {
     }
 
     /// Sends a call ahead.
-    pub(crate) fn put_call_ahead(&mut self, step: Step) {
+    pub(crate) fn put_call_ahead(&mut self, taker: Taker, step: Step) {
         step.call.encode(&mut self.to_server);
-        self.queue.sent(Due::own(Owner::Loops, Expect::FunctionCall));
+        self.queue.sent(Due::own(taker, Expect::FunctionCall));
     }
 
     /// The server says something to a call ahead. Returns whether it is good.

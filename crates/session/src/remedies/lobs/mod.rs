@@ -40,7 +40,7 @@ mod request;
 mod settle;
 mod verify;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
@@ -54,6 +54,7 @@ pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments,
 use self::policy::{Delivered, Setting};
 use self::verify::Check;
 use super::Rule;
+use crate::slots::Slots;
 
 /// Descriptors that are followed.
 const OPEN_MAX: usize = 64;
@@ -80,8 +81,8 @@ pub(crate) struct Lobs {
     running: Option<Running>,
     /// What is to be read ahead behind it.
     steps: Vec<Step>,
-    /// What the server is to answer to the session's own calls, in order.
-    awaited: VecDeque<Awaited>,
+    /// What the server is to answer to the session's own calls.
+    awaited: Slots<Awaited>,
     /// Since when the client waits for what is under way.
     held_at: Option<Moment>,
     /// Bytes that the program reads of an object, as far as the last ones tell.

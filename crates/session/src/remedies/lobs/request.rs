@@ -15,7 +15,7 @@ use super::call::{Call, Whence, int4, int8, only_reads, place_bytes};
 use super::descriptor::{At, Descriptor};
 use super::{OPEN_MAX, Running};
 use crate::remedies::Rule;
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
 impl Session {
@@ -71,7 +71,7 @@ impl Session {
                 nothing_ahead: true,
                 age_max: AGE_MAX,
             };
-            let is_owed = self.queue.owes(Owner::Loops);
+            let is_owed = self.queue.owes(Service::Flights);
             match self.loops_buffer().ask(&request.key, &asking) {
                 Answer::Serve(ticket, kept) => {
                     let content = content_of(kept);
@@ -148,15 +148,14 @@ impl Session {
     /// Answers a call with this value.
     fn serve_call(&mut self, now: Moment, arrived_at: Moment, input: &[u8], value: &[u8], is_trip: bool) {
         let number = self.units.oldest(); // the next one: nothing is under way
-        self.owner = Owner::Nobody;
+        self.taker = Taker::Nobody;
         self.book_request(arrived_at, frontend::FUNCTION_CALL, &input[HEADER_BYTES..], true);
-        self.owner = Owner::Client;
+        self.taker = Taker::Client;
         let reply_at = self.to_client.len();
         FunctionCallResponse { value: Some(value) }.encode(&mut self.to_client);
         encode_ready_for_query(&mut self.to_client, WireStatus::Active);
         let length = self.to_client.len() - reply_at;
-        let due =
-            Due { expect: Expect::FunctionCall, unit: number, statement: Some(0), owner: Owner::Nobody };
+        let due = Due { taker: Taker::Nobody, ..Due::of_client(Expect::FunctionCall, number, Some(0)) };
         let mut body = (value.len() as u32).to_be_bytes().to_vec();
         body.extend_from_slice(value);
         self.book_part(due, backend::FUNCTION_CALL_RESPONSE, &body, true);
@@ -172,7 +171,7 @@ impl Session {
 
     /// A FunctionCall of the client's goes to the server as it came. Returns whether it is one that is followed.
     pub(crate) fn lob_call_sent(&mut self) -> bool {
-        if self.owner == Owner::Nobody {
+        if self.taker == Taker::Nobody {
             return true;
         }
         let unit = self.units.oldest(); // the next one: nothing is under way

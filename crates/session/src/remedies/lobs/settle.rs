@@ -1,6 +1,6 @@
 //! The server's descriptors are brought to where the program believes them to be (rule L4).
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{Bind, Execute, FunctionCallResponse, HEADER_BYTES, Parse, backend, frontend};
 
 use super::Awaited;
@@ -9,8 +9,9 @@ use super::descriptor::At;
 use super::verify::Check;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::{Effect, Rule};
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::Slot;
 
 impl Session {
     /// Sends what opens descriptors that the server does not have and puts the others to their places; `None` if there is
@@ -93,34 +94,35 @@ impl Session {
 
     fn await_call(&mut self, call: Call, value: &[u8], check: Option<Check>) {
         call.encode(&mut self.to_server);
-        self.queue.sent(Due::own(Owner::Lobs, Expect::FunctionCall));
-        self.lobs.awaited.push_back(Awaited { value: value.to_vec(), check });
+        let slot = self.lobs.awaited.put(Awaited { value: value.to_vec(), check });
+        self.queue.sent(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
     }
 
     /// The server answers a call of the session's own (rule L8).
     pub(crate) fn own_call_reply(
         &mut self,
+        slot: Slot,
         tag: u8,
         reply: Reply,
         message: &[u8],
     ) -> Result<Verdict, SessionError> {
         let body = &message[HEADER_BYTES..];
-        let check = self.lobs.awaited.front().and_then(|awaited| awaited.check);
+        let check = self.lobs.awaited.get(slot).and_then(|awaited| awaited.check);
         let is_good = match tag {
             backend::FUNCTION_CALL_RESPONSE => {
                 let response = FunctionCallResponse::decode(body);
                 let value = response.ok().and_then(|response| response.value);
-                let expected = self.lobs.awaited.front().map(|awaited| &*awaited.value);
+                let expected = self.lobs.awaited.get(slot).map(|awaited| &*awaited.value);
                 value.is_some() && (value == expected || check.is_some())
             }
             backend::READY_FOR_QUERY => body == b"T",
             _ => false,
         };
         if let (backend::FUNCTION_CALL_RESPONSE, true, Some(check)) = (tag, is_good, check) {
-            self.call_checked(check, message);
+            self.call_checked(slot, check, message);
         }
         if let Reply::Last(_) = reply {
-            self.lobs.awaited.pop_front();
+            self.lobs.awaited.take(slot);
         }
         if !is_good && check.is_some() {
             return Err(self.check_failed());

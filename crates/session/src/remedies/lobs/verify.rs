@@ -19,6 +19,7 @@ use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Descriptor};
 use crate::functions::put_call;
 use crate::session::{Session, SessionError};
+use crate::slots::Slot;
 
 /// Bytes of one object's answers that are kept to be compared; what comes later is not.
 const BYTES_MAX: usize = 1024 * 1024;
@@ -155,10 +156,10 @@ impl Session {
     }
 
     /// The server has answered a call that was answered from memory.
-    pub(super) fn call_checked(&mut self, check: Check, message: &[u8]) {
+    pub(super) fn call_checked(&mut self, slot: Slot, check: Check, message: &[u8]) {
         let response = FunctionCallResponse::decode(&message[HEADER_BYTES..]);
         let value = response.ok().and_then(|response| response.value).unwrap_or_default();
-        let expected = self.lobs.awaited.front_mut().map(|awaited| std::mem::take(&mut awaited.value));
+        let expected = self.lobs.awaited.get_mut(slot).map(|awaited| std::mem::take(&mut awaited.value));
         let expected = expected.unwrap_or_default();
         if expected != value && !self.lobs.has_differed {
             self.lobs.has_differed = true;

@@ -10,7 +10,6 @@
 //! A guess at a run of the program's own prepared statement binds that one. All other names are the session's own, made of
 //! random bytes; the program's unnamed statement and portal stay as they are.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy};
@@ -24,8 +23,9 @@ use super::request::{Way, encoded_values};
 use super::{feed_row, since_start};
 use crate::remedies::inquiry::NO_LIMIT;
 use crate::remedies::{Rule, Step, object_of};
-use crate::reply_queue::{Due, Expect, Owner, Reply};
+use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::{Slot, Slots};
 
 /// No guess waits longer for a lock, and none runs longer: what the program sends next is behind it (rule P11). Going
 /// read-only is the second line behind the proof that the statement only reads.
@@ -33,16 +33,16 @@ const SETTINGS: &str = "SELECT pg_catalog.set_config('lock_timeout', '2ms', true
      pg_catalog.set_config('statement_timeout', '100ms', true), \
      pg_catalog.set_config('transaction_read_only', 'on', true)";
 
-/// What the server is about to answer, part by part; a ReadyForQuery ends each.
+/// What the server is about to answer, part by part; the messages of a part have one slot, and a ReadyForQuery ends it.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    parts: VecDeque<Part>,
+    parts: Slots<Part>,
     /// The server's status when the flight began.
     status_before: u8,
     /// Something of the front part must not be kept.
     is_spoilt: bool,
-    /// Flights that are over.
-    over: u64,
+    /// Flights that were sent.
+    sent: u64,
     /// When the last part ended.
     part_ended_at: Moment,
     /// What the front guess's answer has come to so far.
@@ -54,7 +54,7 @@ pub(super) struct InFlight {
 enum Part {
     /// The savepoint.
     Head,
-    Guess(Ticket, u32),
+    Guess { ticket: Ticket, example: u32, flight: u64 },
     /// A call that reads a large object.
     Call(Step),
     /// The end of the guesses' limits: the way back is not to be ended by them. It fails where a guess has, and then the
@@ -69,8 +69,11 @@ enum Part {
 impl InFlight {
     /// The number of the flight that brings this guess's answer, counted from one.
     pub(super) fn flight_of(&self, ticket: Ticket) -> u64 {
-        let ahead = self.parts.iter().take_while(|part| !matches!(part, Part::Guess(of, _) if *of == ticket));
-        self.over + 1 + ahead.filter(|part| **part == Part::Tail).count() as u64
+        let flight_of = |part: &Part| match part {
+            Part::Guess { ticket: of, flight, .. } if *of == ticket => Some(*flight),
+            _ => None,
+        };
+        self.parts.iter().find_map(flight_of).unwrap_or(self.sent + 1)
     }
 
     /// Something came that the guess's answer would have to bring along (rule P10).
@@ -88,38 +91,39 @@ impl Session {
         if accepted.is_empty() && steps.is_empty() {
             return;
         }
-        self.put_part(Part::Head);
+        let head = self.put_part(Part::Head);
         let savepoint = self.private_name(None);
-        self.put_own_statement(Owner::Loops, &[b"SAVEPOINT ", savepoint.as_slice()].concat());
+        self.put_own_statement(head, &[b"SAVEPOINT ", savepoint.as_slice()].concat());
         if Rule::Harmless.is_kept() {
-            self.put_own_statement(Owner::Loops, SETTINGS.as_bytes());
+            self.put_own_statement(head, SETTINGS.as_bytes());
         }
-        self.put_sync();
+        self.put_sync(head);
         self.put_steps(steps);
         let mut prepared: Vec<u32> = Vec::new();
         for (guess, _) in &accepted {
             self.put_guess(now, guess, &mut prepared);
         }
         if Rule::Harmless.is_kept() {
-            self.put_part(Part::Unlimited);
-            self.put_own_statement(Owner::Loops, NO_LIMIT.as_bytes());
-            self.put_sync();
+            let unlimited = self.put_part(Part::Unlimited);
+            self.put_own_statement(unlimited, NO_LIMIT.as_bytes());
+            self.put_sync(unlimited);
         }
-        self.put_part(Part::Tail);
-        self.put_own_statement(Owner::Loops, &[b"ROLLBACK TO SAVEPOINT ", savepoint.as_slice()].concat());
-        self.put_own_statement(Owner::Loops, &[b"RELEASE SAVEPOINT ", savepoint.as_slice()].concat());
+        let tail = self.put_part(Part::Tail);
+        self.put_own_statement(tail, &[b"ROLLBACK TO SAVEPOINT ", savepoint.as_slice()].concat());
+        self.put_own_statement(tail, &[b"RELEASE SAVEPOINT ", savepoint.as_slice()].concat());
         for example in prepared {
             let name = self.private_name(Some(example));
-            self.put_close(StatementOrPortal::Statement(&name));
+            self.put_close(tail, StatementOrPortal::Statement(&name));
         }
-        self.put_sync();
+        self.put_sync(tail);
+        self.loops.in_flight.sent += 1;
         self.loops.contact_at = now;
     }
 
     /// Lets the server see that the program is there (rule P18).
     pub(super) fn send_sign(&mut self, now: Moment) {
-        self.put_part(Part::Sign);
-        self.put_sync();
+        let sign = self.put_part(Part::Sign);
+        self.put_sync(sign);
         self.loops.contact_at = now;
     }
 
@@ -138,8 +142,9 @@ impl Session {
         key.filter(|_| is_kept)
     }
 
-    fn put_part(&mut self, part: Part) {
-        self.loops.in_flight.parts.push_back(part);
+    /// The messages of this part follow; who takes their replies.
+    fn put_part(&mut self, part: Part) -> Taker {
+        Taker::Service(Service::Flights, self.loops.in_flight.parts.put(part))
     }
 
     /// A name of the session's own; with a number for the statement of an example.
@@ -165,8 +170,8 @@ impl Session {
 
     fn put_steps(&mut self, steps: Vec<Step>) {
         for step in steps {
-            self.put_part(Part::Call(step));
-            self.put_call_ahead(step);
+            let call = self.put_part(Part::Call(step));
+            self.put_call_ahead(call, step);
         }
     }
 
@@ -175,17 +180,18 @@ impl Session {
         if let Some(Way::Object { mode }) = way {
             return self.put_steps(self.chain_of(now, guess, mode));
         }
-        self.put_part(Part::Guess(guess.ticket, guess.template));
-        let Some(way) = way else { return self.put_sync() };
+        let flight = self.loops.in_flight.sent + 1;
+        let part = self.put_part(Part::Guess { ticket: guess.ticket, example: guess.template, flight });
+        let Some(way) = way else { return self.put_sync(part) };
         let portal = self.private_name(None);
         match &way {
             Way::Object { .. } => {}
             Way::Simple { .. } => {
                 let text = way.text_of(guess).unwrap_or_default();
                 let statement = portal.clone();
-                self.put_parse(&statement, &text, &[]);
-                self.put_run(&portal, &statement, (&[], &[0, 0], &[]), true);
-                self.put_close(StatementOrPortal::Statement(&statement));
+                self.put_parse(part, &statement, &text, &[]);
+                self.put_run(part, &portal, &statement, (&[], &[0, 0], &[]), true);
+                self.put_close(part, StatementOrPortal::Statement(&statement));
             }
             Way::Extended { text, types, parameter_codes, result_codes, describes, prepared: own } => {
                 let statement = match own {
@@ -195,27 +201,35 @@ impl Session {
                 if own.is_none() && !prepared.contains(&guess.template) {
                     prepared.push(guess.template);
                     let types: Vec<u8> = types.iter().flat_map(|oid| oid.to_be_bytes()).collect();
-                    self.put_parse(&statement, &text.bytes, &types);
+                    self.put_parse(part, &statement, &text.bytes, &types);
                 }
                 let values = encoded_values(guess);
-                self.put_run(&portal, &statement, (parameter_codes, &values, result_codes), *describes);
+                let given = (parameter_codes.as_slice(), values.as_slice(), result_codes.as_slice());
+                self.put_run(part, &portal, &statement, given, *describes);
             }
         }
-        self.put_sync();
+        self.put_sync(part);
     }
 
     /// Prepares a statement. An error may have left one of this name, and a Parse that fails for that would end the
     /// program's transaction.
-    fn put_parse(&mut self, statement: &[u8], text: &[u8], types: &[u8]) {
-        self.put_close(StatementOrPortal::Statement(statement));
+    fn put_parse(&mut self, part: Taker, statement: &[u8], text: &[u8], types: &[u8]) {
+        self.put_close(part, StatementOrPortal::Statement(statement));
         Parse::typed(statement, text, types).encode(&mut self.to_server);
-        self.owe_loops(Expect::Parse);
+        self.queue.sent(Due::own(part, Expect::Parse));
     }
 
     /// Binds, describes, executes and closes; `given` are format codes, values and the result's format codes.
-    fn put_run(&mut self, portal: &[u8], statement: &[u8], given: (&[u8], &[u8], &[u8]), describes: bool) {
+    fn put_run(
+        &mut self,
+        part: Taker,
+        portal: &[u8],
+        statement: &[u8],
+        given: (&[u8], &[u8], &[u8]),
+        describes: bool,
+    ) {
         let (parameter_codes, values, result_codes) = given;
-        self.put_close(StatementOrPortal::Portal(portal));
+        self.put_close(part, StatementOrPortal::Portal(portal));
         let out = &mut self.to_server;
         Bind {
             portal,
@@ -225,34 +239,31 @@ impl Session {
             result_formats: Formats::of_codes(result_codes),
         }
         .encode(out);
-        self.owe_loops(Expect::Bind);
+        self.queue.sent(Due::own(part, Expect::Bind));
         if describes {
             StatementOrPortal::Portal(portal).encode(frontend::DESCRIBE, &mut self.to_server);
-            self.owe_loops(Expect::DescribePortal);
+            self.queue.sent(Due::own(part, Expect::DescribePortal));
         }
         Execute { portal, row_limit: None }.encode(&mut self.to_server);
-        self.owe_loops(Expect::Execute);
-        self.put_close(StatementOrPortal::Portal(portal));
+        self.queue.sent(Due::own(part, Expect::Execute));
+        self.put_close(part, StatementOrPortal::Portal(portal));
     }
 
-    fn put_close(&mut self, object: StatementOrPortal<'_>) {
+    fn put_close(&mut self, part: Taker, object: StatementOrPortal<'_>) {
         object.encode(frontend::CLOSE, &mut self.to_server);
-        self.owe_loops(Expect::Close);
+        self.queue.sent(Due::own(part, Expect::Close));
     }
 
-    fn put_sync(&mut self) {
+    fn put_sync(&mut self, part: Taker) {
         frame(&mut self.to_server, frontend::SYNC, |_| ());
-        self.owe_loops(Expect::Sync);
-    }
-
-    fn owe_loops(&mut self, expect: Expect) {
-        self.queue.sent(Due::own(Owner::Loops, expect));
+        self.queue.sent(Due::own(part, Expect::Sync));
     }
 
     /// The server answers a flight.
     pub(crate) fn flight_reply(
         &mut self,
         now: Moment,
+        slot: Slot,
         tag: u8,
         reply: Reply,
         message: &[u8],
@@ -262,18 +273,18 @@ impl Session {
         if let Reply::Failed(_) = reply {
             self.loops.in_flight.spoil();
         }
-        match self.loops.in_flight.parts.front().copied() {
+        match self.loops.in_flight.parts.get(slot).copied() {
             Some(Part::Head) if self.loops.in_flight.status_before == 0 => {
                 self.loops.in_flight.status_before = self.server_status;
             }
-            Some(Part::Guess(ticket, example)) => self.guess_reply(ticket, example, tag, message, is_whole),
+            Some(Part::Guess { ticket, example, .. }) => self.guess_reply(ticket, example, tag, message, is_whole),
             Some(Part::Call(step)) if !self.ahead_reply(now, step, tag, message, is_whole)? => {
                 self.loops.in_flight.spoil();
             }
             _ => {}
         }
         if tag == backend::READY_FOR_QUERY {
-            self.part_ends(now, body)?;
+            self.part_ends(now, slot, body)?;
         }
         Ok(Verdict::Replace(message.len()))
     }
@@ -301,25 +312,24 @@ impl Session {
     }
 
     /// A ReadyForQuery ends a part of a flight.
-    fn part_ends(&mut self, now: Moment, status: &[u8]) -> Result<(), SessionError> {
+    fn part_ends(&mut self, now: Moment, slot: Slot, status: &[u8]) -> Result<(), SessionError> {
         let in_flight = &mut self.loops.in_flight;
         let is_spoilt = std::mem::take(&mut in_flight.is_spoilt);
         let execution = Duration::from_nanos(now.since(in_flight.part_ended_at));
         in_flight.part_ended_at = now;
         let (bytes, rows) = (std::mem::take(&mut in_flight.bytes), std::mem::take(&mut in_flight.rows));
-        match in_flight.parts.pop_front() {
-            Some(Part::Guess(ticket, _)) if is_spoilt => {
+        match in_flight.parts.take(slot) {
+            Some(Part::Guess { ticket, .. }) if is_spoilt => {
                 self.loops.buffer.fail(ticket);
                 self.loops.predictor.failed(ticket);
             }
-            Some(Part::Guess(ticket, _)) => {
+            Some(Part::Guess { ticket, .. }) => {
                 self.loops.buffer.complete(ticket);
                 let outcome = Outcome { execution: Some(execution), bytes, rows };
                 self.loops.predictor.result_end(ticket, outcome);
             }
             Some(Part::Call(step)) => self.ahead_ends(step, is_spoilt, execution),
             Some(Part::Tail) => {
-                in_flight.over += 1;
                 let before = std::mem::take(&mut in_flight.status_before);
                 if status != [before] && Rule::ShieldEnds.is_kept() {
                     let message = "onetrip could not take back what it had read ahead in this transaction";

@@ -36,7 +36,7 @@ pub use self::verify::{BadVerify, Verify};
 use super::arrived::Arrived;
 use super::transaction::Isolation;
 use super::{Common, Rule};
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Service};
 use crate::session::{Session, Verdict};
 
 /// The server is shown a sign of the program after so long without one, if the program asked for something.
@@ -183,7 +183,7 @@ impl Session {
                 let reply = reply.to_vec();
                 Some(self.serve(now, unit, &request, ticket, &reply))
             }
-            Some(Answer::Wait(ticket)) if self.queue.owes(Owner::Loops) => {
+            Some(Answer::Wait(ticket)) if self.queue.owes(Service::Flights) => {
                 let flight = self.loops.in_flight.flight_of(ticket);
                 self.loops.held.get_or_insert((now, flight));
                 Some(Verdict::Hold)

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::{Loops, remedy_of, since_start};
 use crate::remedies::Rule;
 use crate::remedies::arrived::Arrived;
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::{LENGTH_MAX, Session, Verdict};
 
 impl Session {
@@ -28,7 +28,7 @@ impl Session {
         let held = self.loops.held.take();
         let arrived_at = held.map_or(now, |(arrived_at, _)| arrived_at);
         let number = self.units.oldest(); // the next one: nothing is under way
-        self.book_unit(arrived_at, unit, Owner::Nobody);
+        self.book_unit(arrived_at, unit, Taker::Nobody);
         let reply_at = self.to_client.len();
         self.put_answer(unit, b"", reply, WireStatus::Active); // a description is in front of its rows
         let length = self.to_client.len() - reply_at;
@@ -63,7 +63,7 @@ impl Session {
             let Some((message, after)) = rest.split_at_checked(header.frame_len()) else { return };
             let is_described = matches!(header.tag, backend::ROW_DESCRIPTION | backend::NO_DATA);
             let expect = if is_described && !is_query { Expect::DescribePortal } else { expect };
-            let due = Due { expect, unit: number, statement: Some(0), owner: Owner::Nobody };
+            let due = Due { taker: Taker::Nobody, ..Due::of_client(expect, number, Some(0)) };
             self.book_part(due, header.tag, &message[HEADER_BYTES..], true);
             rest = after;
         }
@@ -125,7 +125,7 @@ impl Session {
                 frontend::DESCRIBE => Expect::DescribePortal,
                 _ => Expect::Execute,
             };
-            self.queue.sent(Due::own(Owner::Unseen, expect));
+            self.queue.sent(Due::own(Service::Unseen, expect));
         }
         self.to_server.extend_from_slice(unseen);
     }

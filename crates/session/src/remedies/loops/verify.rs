@@ -1,14 +1,14 @@
 //! Answers from memory that the server is asked for as well, and that have to be the same.
 
-use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
 
 use crate::remedies::arrived::Arrived;
-use crate::reply_queue::{Due, Expect, Owner};
+use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::{Slot, Slots};
 
 /// Answers under way to be verified; with more, the next ones are not.
 const CHECKS_MAX: usize = 64;
@@ -46,7 +46,7 @@ impl Verify {
 pub(super) struct Verifying {
     /// Answers from memory so far.
     answers: u32,
-    checks: VecDeque<Check>,
+    checks: Slots<Check>,
     verified: u64,
     differed: u64,
     spare: Vec<Check>,
@@ -86,6 +86,10 @@ impl Session {
         check.expected.extend_from_slice(self.to_client.get(reply_at..).unwrap_or_default());
         for (tag, body) in unit.messages() {
             frame(&mut check.asked, tag, |out| out.extend_from_slice(body));
+        }
+        self.to_server.extend_from_slice(&check.asked);
+        let taker = Taker::Service(Service::Shadow, verifying.checks.put(check));
+        for (tag, _) in unit.messages() {
             let expect = match tag {
                 frontend::QUERY => Expect::Query,
                 frontend::PARSE => Expect::Parse,
@@ -94,22 +98,21 @@ impl Session {
                 frontend::EXECUTE => Expect::Execute,
                 _ => Expect::Sync,
             };
-            self.queue.sent(Due::own(Owner::Verify, expect));
+            self.queue.sent(Due::own(taker, expect));
         }
-        self.to_server.extend_from_slice(&check.asked);
-        verifying.checks.push_back(check);
         true
     }
 
     /// The server answers what was answered from memory.
     pub(crate) fn check_reply(
         &mut self,
+        slot: Slot,
         tag: u8,
         message: &[u8],
         is_whole: bool,
     ) -> Result<Verdict, SessionError> {
         let verifying = &mut self.loops.verifying;
-        if let Some(check) = verifying.checks.front_mut() {
+        if let Some(check) = verifying.checks.get_mut(slot) {
             let has_room = check.got.len() + message.len() <= check.expected.len() + EXCESS_MAX;
             check.is_cut |= !is_whole || !has_room;
             if !check.is_cut {
@@ -117,13 +120,13 @@ impl Session {
             }
         }
         if tag == backend::READY_FOR_QUERY {
-            self.check_ends(&message[HEADER_BYTES..])?;
+            self.check_ends(slot, &message[HEADER_BYTES..])?;
         }
         Ok(Verdict::Replace(message.len()))
     }
 
-    fn check_ends(&mut self, status: &[u8]) -> Result<(), SessionError> {
-        let Some(mut check) = self.loops.verifying.checks.pop_front() else { return Ok(()) };
+    fn check_ends(&mut self, slot: Slot, status: &[u8]) -> Result<(), SessionError> {
+        let Some(mut check) = self.loops.verifying.checks.take(slot) else { return Ok(()) };
         self.loops.verifying.verified += 1;
         if check.is_cut || check.got != check.expected {
             self.differed(&check);

@@ -16,7 +16,7 @@ pub(super) use self::delivered::Delivered;
 pub(crate) use self::delivered::{ObjectColumn, object_columns};
 pub(super) use self::setting::Setting;
 pub(crate) use self::setting::{Change, of_comments, sets_prefetch_alone};
-use crate::reply_queue::Owner;
+use crate::reply_queue::Taker;
 use crate::session::Session;
 use crate::statements::Text;
 
@@ -112,7 +112,7 @@ impl Session {
             self.lobs.delivered.says(oldest, unit, statement, prefetch);
         }
         match text.changes_prefetch {
-            Some(change) if self.owner == Owner::Client => {
+            Some(change) if self.taker == Taker::Client => {
                 self.lobs.setting.sent(oldest, unit, statement, change);
             }
             // It was answered because the server will do as before.
