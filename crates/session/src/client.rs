@@ -8,9 +8,10 @@ use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
+use crate::facts::{Doubt, Effect};
 use crate::remedies::{
-    Arrived, Change, Doubt, Effect, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints,
-    makes_cursor_code, of_comments, sets_prefetch_alone,
+    Arrived, Change, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code,
+    of_comments, sets_prefetch_alone,
 };
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::scopes::Scopes;
@@ -422,7 +423,7 @@ impl Session {
             return Text { effect: Effect::MayDefine, makes_cursor_code: true, ..Text::default() };
         }
         let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
-        let lifted = lifter.lift(text, self.standard_strings);
+        let lifted = lifter.lift(text, self.facts.settings.has_standard_strings());
         parameters.clear();
         for literal in lifted.literals().take(PARAMETERS_MAX) {
             let value = literal.value(scratch);

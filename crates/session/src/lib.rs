@@ -18,7 +18,7 @@
 
 mod canonical;
 mod client;
-mod encodings;
+mod facts;
 mod functions;
 mod names;
 mod observed;
@@ -35,11 +35,12 @@ mod tally;
 mod texts;
 mod units;
 
+pub use facts::Knowledge;
 pub use observed::Observed;
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use remedies::{
-    BadLobPrefetch, BadRemedies, BadVerify, Common, Endless, Fence, IsolationLevel, Knowledge, LobPolicy,
-    LobPrefetch, Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
+    BadLobPrefetch, BadRemedies, BadVerify, Common, Endless, Fence, IsolationLevel, LobPolicy, LobPrefetch,
+    Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
 pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};

@@ -156,7 +156,7 @@ impl Session {
             }
             Ok(WireStatus::Active) => {
                 self.status = TransactionStatus::Active;
-                self.transaction.goes_on(due.unit);
+                self.facts.transaction.goes_on(due.unit);
                 self.cursors.unit_ready(due.unit, false);
             }
             Ok(WireStatus::Failed) => {

@@ -9,12 +9,12 @@ use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error, fronten
 use smallvec::SmallVec;
 
 use crate::canonical::Values;
-use crate::encodings::Encodings;
+use crate::facts::Facts;
 use crate::names::Names;
 use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Facts, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
-    Raised, Remedies, Rule, Surveying, Told, Transaction, Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow, Raised,
+    Remedies, Rule, Surveying, Told, Verify, Watching,
 };
 use crate::reply_queue::{Due, ReplyQueue, Taker};
 use crate::scopes::Scopes;
@@ -188,7 +188,6 @@ pub struct Session {
     pub(crate) stream: StreamEncoder,
     pub(crate) status: TransactionStatus,
     pub(crate) begin: EarlyBegin,
-    pub(crate) transaction: Transaction,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
     /// What is being looked up in the catalogue.
@@ -210,7 +209,6 @@ pub struct Session {
     pub(crate) raised: Raised,
     /// Who takes the replies to what is being booked.
     pub(crate) taker: Taker,
-    pub(crate) encodings: Encodings,
     /// The client has sent messages of an extended group, and not the Sync that ends it: a Sync of the session's own would
     /// end it for the server. A Query does not end it as long as an error may have the server skip that, too.
     pub(crate) in_group: bool,
@@ -218,7 +216,6 @@ pub struct Session {
     pub(crate) begins_unit_alone: bool,
     /// The server has said that it ends the session.
     pub(crate) is_ending: bool,
-    pub(crate) standard_strings: bool,
     pub(crate) named_seen: bool,
     pub(crate) to_client: Vec<u8>,
     /// The client has yet to take what was sent to it.
@@ -297,7 +294,6 @@ impl Session {
             stream: StreamEncoder::default(),
             status: TransactionStatus::Idle,
             begin: EarlyBegin::default(),
-            transaction: Transaction::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
             surveying: None,
@@ -313,11 +309,9 @@ impl Session {
             ends_unconfirmed: VecDeque::new(),
             raised: Raised::default(),
             taker: Taker::Client,
-            encodings: Encodings::default(),
             in_group: false,
             begins_unit_alone: false,
             is_ending: false,
-            standard_strings: true,
             named_seen: false,
             to_client: Vec::new(),
             client_is_behind: false,
@@ -490,7 +484,7 @@ impl Session {
     /// What the kernel knows of the path to the database.
     pub fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
         let distance = Duration::from_micros(rtt_min_us.into());
-        self.begin.set_distance(distance);
+        self.facts.path.measured(distance);
         self.loops.set_distance(distance);
         self.stream.path(now, rtt_us, rtt_min_us);
     }

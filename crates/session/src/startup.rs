@@ -275,16 +275,15 @@ impl Session {
         self.loops.flush();
         if let Ok(changed) = ParameterStatus::decode(body) {
             self.cursors.setting_changed(changed.name);
-            self.encodings.reported(changed.name, changed.value);
+            self.facts.settings.reported(changed.name, changed.value);
         }
         match ParameterStatus::decode(body) {
-            Ok(ParameterStatus { name: b"standard_conforming_strings", value }) => {
-                self.standard_strings = value == b"on"
-            }
             Ok(ParameterStatus { name: b"application_name", value }) => {
                 self.scopes.application(value, &mut self.names, &mut self.stream);
             }
-            Ok(ParameterStatus { name: b"in_hot_standby", value }) => self.begin.set_standby(value != b"off"),
+            Ok(ParameterStatus { name: b"in_hot_standby", value }) => {
+                self.facts.path.standby_reported(value != b"off");
+            }
             Ok(_) => {}
             Err(_) => self.undecoded += 1,
         }
@@ -299,7 +298,7 @@ impl Session {
             self.scopes.application(name, &mut self.names, &mut self.stream);
         }
         if message.parameters.get("replication").is_some() {
-            self.begin.set_replication();
+            self.facts.path.replication_asked();
         }
         for (name, value) in message.parameters.iter() {
             match name {

@@ -8,7 +8,8 @@ use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::remedies::{Broken, Change, CursorUse, Effect, Mark};
+use crate::facts::{Effect, Mark};
+use crate::remedies::{Broken, Change, CursorUse};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;

@@ -8,10 +8,10 @@ use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
 use onetrip_wire::pg::Values;
 
 use super::Rule;
-use super::changes::ActsAsked;
-use super::facts::Known;
+use crate::facts::ActsAsked;
+use crate::facts::Known;
 use super::inquiry::{Asked, Question, Way};
-use super::knowledge::{Backends, Stamp};
+use crate::facts::{Backends, Stamp};
 use crate::session::Session;
 
 /// Questions take one part in so many of a session's time on the server, at most, beside a burst.
@@ -39,7 +39,7 @@ impl Session {
             _ => return,
         };
         let stamp = match way {
-            Way::Within => Stamp { at: self.transaction.begun_at, epoch: self.transaction.epoch },
+            Way::Within => self.facts.transaction.begun(),
             Way::Between | Way::Alone => Stamp { at: now, epoch: self.facts.changes().epoch() },
         };
         let mut asked = Vec::new();
@@ -82,10 +82,10 @@ impl Session {
     /// What is asked in a transaction of the program's tells of the session only if nothing in it may have changed that
     /// for the transaction alone, and of the catalogue only if nobody has changed that since its snapshot.
     fn may_ask_within(&self) -> bool {
-        self.transaction.is_seen
-            && self.transaction.is_clean
-            && self.transaction.isolation.is_plain()
-            && self.transaction.epoch == self.facts.changes().epoch()
+        self.facts.transaction.is_seen()
+            && self.facts.transaction.is_clean()
+            && self.facts.transaction.isolation().is_plain()
+            && self.facts.transaction.begun().epoch == self.facts.changes().epoch()
     }
 
     /// Whether questions took too long of late.
@@ -98,7 +98,7 @@ impl Session {
         if !self.may_send_own() || !self.needs_level() {
             return;
         }
-        if let Some(count) = self.transaction.takes_level() {
+        if let Some(count) = self.facts.transaction.takes_level() {
             self.ask_level(now, count);
         }
     }
@@ -156,7 +156,7 @@ impl Session {
                     self.watching.learn_asked(&self.config.common.descriptions, &place);
                 }
             }
-            (Question::Level(count), [Some(level)]) => self.transaction.learn_level(count, level),
+            (Question::Level(count), [Some(level)]) => self.facts.transaction.learn_level(count, level),
             (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
             (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"false"),
             (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
@@ -201,7 +201,7 @@ impl Session {
         match question {
             Question::State => self.facts.state_refused(),
             Question::Lookup(_) => self.surveying = None,
-            Question::Level(count) => self.transaction.level_refused(count),
+            Question::Level(count) => self.facts.transaction.level_refused(count),
             Question::Settings | Question::Names | Question::Cursor(_) => {}
         }
     }

@@ -13,8 +13,6 @@
 //! is where a simple query leaves it. What the server says to the session is dropped here. One such statement may go
 //! behind another that is not confirmed; below, BEGIN stands for all of them.
 
-use std::time::Duration;
-
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{
     Bind, CommandComplete, ErrorResponse, Execute, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal,
@@ -26,9 +24,6 @@ use super::{Rule, grammar};
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
-/// The shortest round trip that is worth it. What the session's own messages cost server and gateway was measured at 30
-/// to 270 µs for a transaction (`docs/safety.md`).
-const DISTANCE_MIN: Duration = Duration::from_micros(200);
 /// Savepoints of one transaction that are followed.
 const SAVEPOINTS_MAX: usize = 1024;
 /// Bytes that are kept for later, at most.
@@ -46,12 +41,6 @@ pub(crate) struct EarlyBegin {
     listens: bool,
     /// It may be told what the server logs of each statement (`client_min_messages`): a BEGIN would bring a notice.
     hears_log: bool,
-    /// What the server reported as `in_hot_standby`; `None` before PostgreSQL 14.
-    standby: Option<bool>,
-    /// The session was opened for replication.
-    replicates: bool,
-    /// The shortest round trip that was seen; zero where it is not known.
-    distance: Duration,
     /// Savepoints that are surely there, the last one last; others may be between and below them, but not above.
     savepoints: Vec<Vec<u8>>,
     /// The session has prepared a statement that may end savepoints, and may run it unseen.
@@ -123,31 +112,6 @@ impl EarlyBegin {
     pub(crate) fn hears_no_log(&mut self) {
         self.hears_log = false;
     }
-
-    /// The client asked for a replication connection.
-    pub(crate) fn set_replication(&mut self) {
-        self.replicates = Rule::Replication.is_kept();
-    }
-
-    /// How far the server is.
-    pub(crate) fn set_distance(&mut self, rtt_min: Duration) {
-        self.distance = rtt_min;
-    }
-
-    /// How far the server is.
-    pub(crate) fn distance(&self) -> Duration {
-        self.distance
-    }
-
-    /// What the server reported as `in_hot_standby`; `None` before PostgreSQL 14.
-    pub(super) fn standby(&self) -> Option<bool> {
-        self.standby
-    }
-
-    /// The server reported whether it is a standby.
-    pub(crate) fn set_standby(&mut self, is_standby: bool) {
-        self.standby = Some(is_standby);
-    }
 }
 
 impl Session {
@@ -196,8 +160,7 @@ impl Session {
 
     /// Whether this remedy is on and can be of use here.
     pub(crate) fn may_remedy(&self, remedy: Remedy) -> bool {
-        let EarlyBegin { distance, replicates, .. } = self.begin;
-        self.config.remedies.has(remedy) && distance >= DISTANCE_MIN && !replicates
+        self.config.remedies.has(remedy) && self.facts.path.is_worth_it()
     }
 
     /// Whether nothing of the client's is under way in either direction.
@@ -234,7 +197,7 @@ impl Session {
         match kind {
             Kind::Begin { needs_primary, .. } => {
                 let by_standby =
-                    Rule::Standby.is_kept() && *needs_primary && self.begin.standby != Some(false);
+                    Rule::Standby.is_kept() && *needs_primary && self.facts.path.standby() != Some(false);
                 by_standby || self.begin.listens
             }
             Kind::Savepoint(_) => false,

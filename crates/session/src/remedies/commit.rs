@@ -17,7 +17,7 @@ use onetrip_wire::pg::{
 
 use super::arrived::Arrived;
 use super::fence::CONFIRMED_WITHIN;
-use super::transaction::Effect;
+use crate::facts::Effect;
 use super::{Rule, grammar};
 use crate::reply_queue::Reply;
 use crate::session::{Session, SessionError, Verdict};
@@ -44,7 +44,7 @@ impl Session {
         if !self.is_quiet() || !self.has_only_read(now, Rule::OnlyReads) {
             return None;
         }
-        if self.transaction.is_level_asked() {
+        if self.facts.transaction.is_level_asked() {
             return Some(Verdict::Hold);
         }
         if !self.has_plain_level() {
@@ -78,7 +78,7 @@ impl Session {
 
     /// Whether the transaction's end cannot fail for what others did (rule C1).
     fn has_plain_level(&self) -> bool {
-        !Rule::Level.is_kept() || self.transaction.is_seen && self.transaction.isolation.is_plain()
+        !Rule::Level.is_kept() || self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_plain()
     }
 
     /// The server ends a transaction whose end was answered.
@@ -192,7 +192,7 @@ impl Session {
         match (text.effect, text.kind) {
             // Deferred triggers run, and cursors WITH HOLD are stored.
             (Effect::End, StatementKind::Commit) => {
-                let only_read = self.transaction.is_clean && self.has_only_read(now, Rule::OnlyReads);
+                let only_read = self.facts.transaction.is_clean() && self.has_only_read(now, Rule::OnlyReads);
                 if only_read { Locks::Weak } else { Locks::OfTriggers }
             }
             (Effect::Begin | Effect::End | Effect::Nothing | Effect::Savepoint, _) => Locks::Weak,

@@ -8,8 +8,8 @@ use foldhash::fast::RandomState;
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::Oid;
 
-use super::facts::Place;
-use super::knowledge::Stamp;
+use crate::facts::Place;
+use crate::facts::Stamp;
 
 /// Longest text that is kept, in bytes.
 const TEXT_BYTES_MAX: usize = 8 * 1024;

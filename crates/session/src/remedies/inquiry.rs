@@ -254,7 +254,7 @@ impl Session {
     /// The server has answered a group in full; `status` is what it says then.
     fn group_ends(&mut self, now: Moment, slot: Slot, status: &[u8]) -> Result<(), SessionError> {
         let Some(group) = self.inquiries.groups.take(slot) else { return Ok(()) };
-        let took = Duration::from_nanos(now.since(group.sent_at)).saturating_sub(self.begin.distance());
+        let took = Duration::from_nanos(now.since(group.sent_at)).saturating_sub(self.facts.path.distance());
         if group.way != Way::Alone {
             let spent = self.inquiries.spent(now, PARTS_OF_TIME) + took;
             (self.inquiries.spent, self.inquiries.spent_at) = (spent, now);

@@ -3,17 +3,15 @@
 mod arrived;
 mod asking;
 mod begin;
-mod changes;
 mod chatter;
 mod commit;
 mod cursors;
 mod descriptions;
-mod facts;
+mod effects;
 mod fence;
 mod grammar;
 mod inquiry;
 mod isolation;
-mod knowledge;
 mod lobs;
 mod loops;
 mod obstacles;
@@ -22,7 +20,6 @@ mod raised;
 mod refusal;
 mod rules;
 mod statements;
-mod transaction;
 mod watching;
 
 use std::str::FromStr;
@@ -32,19 +29,18 @@ use onetrip_ledger::{Remedy, UnknownRemedy};
 use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
+use crate::facts::Knowledge;
+
 pub(crate) use arrived::Arrived;
 pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
-pub(crate) use changes::{Doubt, Mark};
 pub(crate) use chatter::Chatter;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use, makes_cursor_code};
 pub use cursors::{Overflow, Spill, Spilled};
-pub(crate) use facts::Facts;
 pub use fence::Fence;
 pub(crate) use grammar::{begins_safe, leaves_savepoints};
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
-pub use knowledge::Knowledge;
 pub use lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};
 pub(crate) use lobs::{
     Change, Lobs, ObjectColumn, Step, object_columns, object_of, of_comments, sets_prefetch_alone,
@@ -56,7 +52,6 @@ pub(crate) use raised::Raised;
 pub(crate) use refusal::Broken;
 pub use rules::Rule;
 pub(crate) use statements::Told;
-pub(crate) use transaction::{Effect, Transaction};
 pub(crate) use watching::{Watching, deallocated};
 
 /// What the sessions of one gateway share.

@@ -2,8 +2,8 @@
 
 use onetrip_ledger::{Moment, Obstacle, Remedy, TransactionStatus};
 
-use super::facts::Verdict;
-use super::transaction::{Effect, Isolation};
+use crate::facts::Verdict;
+use crate::facts::{Effect, Isolation};
 use crate::session::Session;
 
 impl Session {
@@ -30,11 +30,11 @@ impl Session {
     }
 
     fn obstacle_of_read(&mut self, now: Moment, template: u32) -> Obstacle {
-        if self.status == TransactionStatus::Idle && !self.transaction.is_seen {
+        if self.status == TransactionStatus::Idle && !self.facts.transaction.is_seen() {
             return Obstacle::NoTransaction;
         }
         let verdict = self.verdict(now, template);
-        match self.transaction.isolation {
+        match self.facts.transaction.isolation() {
             Isolation::ReadCommitted => return Obstacle::ReadCommitted,
             Isolation::Serializable => return Obstacle::Serializable,
             // The level is not asked for where the text tells that a statement may do more than read.
@@ -56,8 +56,8 @@ impl Session {
     }
 
     fn obstacle_of_end(&self) -> Obstacle {
-        match self.transaction.isolation {
-            _ if self.transaction.is_seen && !self.transaction.is_clean => Obstacle::Wrote,
+        match self.facts.transaction.isolation() {
+            _ if self.facts.transaction.is_seen() && !self.facts.transaction.is_clean() => Obstacle::Wrote,
             Isolation::Serializable => Obstacle::Serializable,
             Isolation::Unknown => Obstacle::LevelUnknown,
             _ if !self.facts.is_known() => Obstacle::StateUnknown,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, TransactionStatus};
 
-use super::transaction::Isolation;
+use crate::facts::Isolation;
 use crate::reply_queue::Due;
 use crate::session::Session;
 
@@ -93,7 +93,7 @@ impl Session {
 
     /// Whether the transaction has the level that the gateway has set, as far as is known.
     fn has_raised_level(&self) -> bool {
-        self.raised.is_raised && self.transaction.isolation != Isolation::ReadCommitted
+        self.raised.is_raised && self.facts.transaction.isolation() != Isolation::ReadCommitted
     }
 
     /// What this message is about has failed.

@@ -10,7 +10,7 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::Description;
-use super::facts::Place;
+use crate::facts::Place;
 use super::statements::{Sent, State};
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};

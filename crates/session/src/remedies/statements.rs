@@ -25,10 +25,10 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::{Description, key};
-use super::facts::{Place, Verdict as Proof};
+use crate::facts::{Place, Verdict as Proof};
 use super::inquiry::Question;
 use super::refusal::Refusal;
-use super::transaction::Effect;
+use crate::facts::Effect;
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -266,7 +266,7 @@ impl Session {
 
     /// Whether the server surely reads a text as it did for the sessions that asked.
     pub(super) fn is_read_as_told(&self) -> bool {
-        self.standard_strings && self.encodings.is_utf8() && !self.transaction.may_define
+        self.facts.settings.are_plain() && !self.facts.transaction.may_define()
     }
 
     /// Whether the statement does nothing but read, with parameters of these types (rule S1).

@@ -11,9 +11,9 @@ use onetrip_wire::pg::{Parse, backend};
 
 use super::Rule;
 use super::descriptions::{Asked, Description, Descriptions, Said};
-use super::facts::Place;
-use super::knowledge::Stamp;
-use super::transaction::Effect;
+use crate::facts::Place;
+use crate::facts::Stamp;
+use crate::facts::Effect;
 use crate::reply_queue::{Due, Expect, Reply, Taker};
 use crate::session::Session;
 use crate::slots::{Lesson, Slots};
@@ -248,9 +248,8 @@ impl Session {
         self.watching.next = None;
         if !self.may_remedy(Remedy::Statements)
             || !is_sent_as_it_is(self.taker)
-            || !self.standard_strings
-            || !self.encodings.is_utf8()
-            || self.transaction.may_define
+            || !self.facts.settings.are_plain()
+            || self.facts.transaction.may_define()
         {
             return;
         }

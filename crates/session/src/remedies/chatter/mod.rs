@@ -136,7 +136,7 @@ impl Session {
     pub(crate) fn answer_chatter(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
         if !self.may_remedy(Remedy::Chatter)
             || self.status != TransactionStatus::Idle
-            || self.begin.standby().is_none()
+            || self.facts.path.standby().is_none()
         // before PostgreSQL 14 a SET is reported also where it changes nothing
         {
             return None;

@@ -132,7 +132,7 @@ impl Session {
             u64::MAX
         };
         let by_hits = AHEAD_PER_ROW * reader.rows;
-        let rtt = self.begin.distance().as_nanos() as u64;
+        let rtt = self.facts.path.distance().as_nanos() as u64;
         let pieces = by_bytes.min(by_hits) / u64::from(rows.get());
         pieces.min(reader.by_time(rtt)).min(PIECES_MAX) as usize
     }

@@ -7,9 +7,10 @@ use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend};
 
 use super::{Kind, Native, sql};
-use crate::remedies::facts::Verdict;
+use crate::facts::Verdict;
 use crate::remedies::inquiry::{Asked, Question};
-use crate::remedies::{Doubt, Effect, Rule};
+use crate::facts::{Doubt, Effect};
+use crate::remedies::Rule;
 use crate::session::{Session, SessionError};
 use crate::statements::Text;
 
@@ -267,7 +268,9 @@ impl Session {
             _ => false,
         };
         // Its query runs again when the transaction ends.
-        self.transaction.is_clean &= !(*is_held && self.status == TransactionStatus::Active);
+        if *is_held && self.status == TransactionStatus::Active {
+            self.facts.transaction.acts();
+        }
         if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
             return text.effect;
         }
@@ -410,7 +413,7 @@ impl Session {
         let Some(parse) = Parse::decode(body).ok().filter(|parse| !parse.statement.is_empty()) else {
             return Vec::new();
         };
-        let lifted = self.lifter.lift(parse.text, self.standard_strings);
+        let lifted = self.lifter.lift(parse.text, self.facts.settings.has_standard_strings());
         let Some((used, _)) = cursor_use(&lifted, parse.text) else { return Vec::new() };
         let used = match used {
             // Another one may have the name when it is asked for.
@@ -422,7 +425,7 @@ impl Session {
 
     fn names_in_query(&mut self, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
-        let lifted = self.lifter.lift(text, self.standard_strings);
+        let lifted = self.lifter.lift(text, self.facts.settings.has_standard_strings());
         let kind = lifted.kind();
         let used = cursor_use(&lifted, text);
         (used.map_or_else(Vec::new, |(used, _)| self.named_by(&used, false)), Some(kind))

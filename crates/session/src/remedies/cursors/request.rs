@@ -11,9 +11,10 @@ use onetrip_wire::pg::{
 
 use super::buffer::{End, Stop};
 use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader, sql};
-use crate::remedies::facts::Verdict as Proof;
-use crate::remedies::transaction::Isolation;
-use crate::remedies::{Effect, Rule};
+use crate::facts::Verdict as Proof;
+use crate::facts::Isolation;
+use crate::facts::Effect;
+use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect};
 use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::Portal;
@@ -195,8 +196,10 @@ impl Session {
             self.facts.miss_state();
             return false;
         }
-        let level = self.transaction.isolation;
-        self.transaction.wants_level |= level == Isolation::Unknown;
+        let level = self.facts.transaction.isolation();
+        if level == Isolation::Unknown {
+            self.facts.transaction.want_level();
+        }
         (level.is_plain() || !Rule::Serializable.is_kept()) && self.judge(now, name)
     }
 
@@ -422,7 +425,7 @@ impl Session {
 
     /// Whether the columns of a result are written alike under all settings (rule R2).
     fn is_free_result(&mut self, name: &[u8]) -> bool {
-        let may_convert = self.encodings.may_convert();
+        let may_convert = self.facts.settings.may_convert();
         let Cursors { readers, described, .. } = &mut self.cursors;
         let Some(reader) = readers.get_mut(name) else { return false };
         if reader.columns.is_none() {

@@ -23,7 +23,7 @@ impl Session {
     /// call that is followed, or something before which the server's descriptors have to be in place.
     pub(crate) fn answer_lob(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
         self.lobs.passing = None;
-        let is_in_place = self.status == TransactionStatus::Active && self.transaction.is_seen;
+        let is_in_place = self.status == TransactionStatus::Active && self.facts.transaction.is_seen();
         if !is_in_place || !self.may_remedy(Remedy::Lobs) {
             return None;
         }
@@ -59,7 +59,7 @@ impl Session {
     }
 
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
-        let is_snapshot = self.transaction.isolation.is_snapshot() || !Rule::Ahead.is_kept();
+        let is_snapshot = self.facts.transaction.isolation().is_snapshot() || !Rule::Ahead.is_kept();
         let request = self.loops_object(&input[HEADER_BYTES..], mode);
         let may_answer = is_snapshot && !self.is_disproved() && self.numbers_are_sure(now);
         if let Some(request) = request.as_ref().filter(|_| may_answer) {

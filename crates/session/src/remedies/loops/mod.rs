@@ -34,7 +34,7 @@ use self::serve::keep_parse;
 use self::verify::Verifying;
 pub use self::verify::{BadVerify, Verify};
 use super::arrived::Arrived;
-use super::transaction::Isolation;
+use crate::facts::Isolation;
 use super::{Common, Rule};
 use crate::reply_queue::{Due, Expect, Service};
 use crate::session::{Session, Verdict};
@@ -143,7 +143,7 @@ impl Loops {
 impl Session {
     /// Answers the unit in `input` from memory, or prepares for those that will follow it.
     pub(crate) fn answer_loops(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
-        let level = self.transaction.isolation;
+        let level = self.facts.transaction.isolation();
         let may_be_snapshot = level.is_snapshot() || level == Isolation::Unknown;
         // A list elsewhere is one that nothing is opened ahead for, either (rule L2).
         let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept() || !Rule::Ahead.is_kept();
@@ -222,7 +222,7 @@ impl Session {
     /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a
     /// statement of the transaction has succeeded.
     fn is_in_snapshot(&self) -> bool {
-        let is_told = self.transaction.is_seen && self.transaction.isolation.is_snapshot();
+        let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
         self.status == TransactionStatus::Active && (is_told || !Rule::Snapshot.is_kept())
     }
 
@@ -328,7 +328,7 @@ impl Session {
             }
             backend::READY_FOR_QUERY => {
                 let waited = Duration::from_nanos(now.since(running.sent_at));
-                let execution = waited.saturating_sub(self.begin.distance());
+                let execution = waited.saturating_sub(self.facts.path.distance());
                 // One late reply says nothing: the shorter of two counts.
                 let last = examples.get_mut(running.example).map(|example| &mut example.last_execution);
                 let last = last.and_then(|last| last.replace(execution));

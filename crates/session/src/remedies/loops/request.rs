@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::flight::format_of;
 use crate::client::SOURCE_BYTES_MAX;
-use crate::remedies::Effect;
+use crate::facts::Effect;
 use crate::remedies::arrived::Arrived;
 use crate::session::Session;
 use crate::statements::Learned;

@@ -1,21 +1,30 @@
-//! What is known of the session and of its statements: whether all that was sent only reads, and where names are
-//! resolved.
+//! What is known, in one place: of the client's transaction, of settings, of the path to the server; of the session and of
+//! its statements: whether all that was sent only reads, and where names are resolved.
+
+mod changes;
+mod knowledge;
+mod path;
+mod settings;
+mod transaction;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::{Moment, Remedy};
+use onetrip_ledger::Moment;
 use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, ObjectName, Pure, Wanted};
 use onetrip_wire::pg::Oid;
 
-use super::changes::Changes;
-use super::knowledge::{Backends, Database, Knowledge, Stamp};
-use crate::session::Session;
+pub(crate) use self::changes::{ActsAsked, Changes, Doubt, Mark};
+pub use self::knowledge::Knowledge;
+pub(crate) use self::knowledge::{Backends, Database, Stamp};
+pub(crate) use self::path::Path;
+pub(crate) use self::settings::Settings;
+pub(crate) use self::transaction::{Effect, Isolation, Transaction};
 
 /// Templates that may wait for their proof; with more, none is proven.
-const UNPROVEN_MAX: usize = 64;
+pub(crate) const UNPROVEN_MAX: usize = 64;
 /// Templates of one session whose verdict is kept.
 const TEMPLATES_MAX: usize = 4096;
 /// Bytes of texts that wait to be looked into.
@@ -38,6 +47,9 @@ pub(crate) struct Place {
 /// What one session knows.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
+    pub(crate) transaction: Transaction,
+    pub(crate) settings: Settings,
+    pub(crate) path: Path,
     database_name: Vec<u8>,
     changes: Arc<Changes>,
     /// How often something was sent that may have changed the session's state.
@@ -132,7 +144,7 @@ enum Statement {
 }
 
 /// Tables by the names that a statement uses, and their columns.
-pub(super) type Tables = Vec<(ObjectName, Arc<Columns>)>;
+pub(crate) type Tables = Vec<(ObjectName, Arc<Columns>)>;
 
 /// A verdict, and what it rests on.
 #[derive(Debug)]
@@ -155,12 +167,12 @@ pub(crate) enum Verdict {
 
 impl Place {
     /// Whether it is in the database of this name.
-    pub(super) fn is_in_database(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_in_database(&self, name: &[u8]) -> bool {
         self.database == name
     }
 
     /// Its length in bytes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.database.len() + self.rest.len()
     }
 }
@@ -217,8 +229,18 @@ impl Facts {
     }
 
     /// The name by which the session has asked for its database.
-    pub(super) fn database_name(&self) -> &[u8] {
+    pub(crate) fn database_name(&self) -> &[u8] {
         &self.database_name
+    }
+
+    /// A function of a user may run in the transaction that changes the catalogue.
+    pub(crate) fn doubt(&mut self, doubt: Doubt) {
+        self.changes.doubt(doubt, self.transaction.doubts());
+    }
+
+    /// The transaction is over, and what functions of users may have changed in it is there.
+    pub(crate) fn settle_doubts(&mut self) {
+        self.changes.settle(self.transaction.doubts());
     }
 
     /// Changes of this database's catalogue that pass through the gateway.
@@ -243,42 +265,42 @@ impl Facts {
     }
 
     /// Whether the session's state is not known, and was not asked for.
-    pub(super) fn lacks_state(&self) -> bool {
+    pub(crate) fn lacks_state(&self) -> bool {
         matches!(self.state, State::Unknown)
     }
 
     /// Whether the session has run no statement in a transaction.
-    pub(super) fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         !self.has_begun
     }
 
     /// A statement runs in a transaction; whether it is the session's first.
-    pub(super) fn begins(&mut self) -> bool {
+    pub(crate) fn begins(&mut self) -> bool {
         !std::mem::replace(&mut self.has_begun, true)
     }
 
     /// Whether the server was asked for the session's state and will make it known.
-    pub(super) fn is_state_awaited(&self) -> bool {
+    pub(crate) fn is_state_awaited(&self) -> bool {
         matches!(self.state, State::Asked)
     }
 
     /// Whether the server is to be asked for the session's state.
-    pub(super) fn wants_state(&self) -> bool {
+    pub(crate) fn wants_state(&self) -> bool {
         self.lacks_state() && self.appetite.is_wanted
     }
 
     /// Whether the server is to be asked for its settings, of a session whose state is known or asked for.
-    pub(super) fn wants_settings(&self) -> bool {
+    pub(crate) fn wants_settings(&self) -> bool {
         self.wants_settings && self.place.is_none() && matches!(self.state, State::Known(_) | State::Asked)
     }
 
     /// The server is asked for the state.
-    pub(super) fn state_asked(&mut self) {
+    pub(crate) fn state_asked(&mut self) {
         self.state = State::Asked;
     }
 
     /// The server has told the state, if nothing that may change it was sent since.
-    pub(super) fn state_told(&mut self, known: Known, knowledge: &Knowledge) {
+    pub(crate) fn state_told(&mut self, known: Known, knowledge: &Knowledge) {
         self.database.get_or_insert_with(|| knowledge.database(&known.identity));
         self.last_told = Some(known.clone());
         if self.is_state_awaited() {
@@ -289,7 +311,7 @@ impl Facts {
     }
 
     /// The server would not tell.
-    pub(super) fn state_refused(&mut self) {
+    pub(crate) fn state_refused(&mut self) {
         if self.is_state_awaited() {
             self.state = State::Unknown;
             self.appetite.answered();
@@ -298,13 +320,13 @@ impl Facts {
     }
 
     /// The server's session is another one's.
-    pub(super) fn pooler_found(&mut self) {
+    pub(crate) fn pooler_found(&mut self) {
         self.state = State::Pooled;
         self.place = None;
     }
 
     /// The server has told the settings that an answer to a Parse may depend on. Returns what held when it was asked.
-    pub(super) fn settings_told(&mut self, digest: &[u8]) -> Option<Place> {
+    pub(crate) fn settings_told(&mut self, digest: &[u8]) -> Option<Place> {
         self.wants_settings = false;
         let known = self.last_told.as_ref()?;
         let path = known.search_path.as_ref()?.iter();
@@ -318,30 +340,30 @@ impl Facts {
     }
 
     /// Something is sent that may set a statement_timeout.
-    pub(super) fn limit_may_change(&mut self) {
+    pub(crate) fn limit_may_change(&mut self) {
         self.has_no_limit = false;
     }
 
     /// Whether the session has no statement_timeout, but for one that a configuration brings which was read anew.
-    pub(super) fn has_no_limit(&self) -> bool {
+    pub(crate) fn has_no_limit(&self) -> bool {
         self.has_no_limit
     }
 
     /// Whether the session surely has no statement_timeout.
-    pub(super) fn is_untimed(&self, now: Moment) -> bool {
+    pub(crate) fn is_untimed(&self, now: Moment) -> bool {
         let State::Known(known) = &self.state else { return false };
         known.is_untimed && now.since(known.at) < SETTINGS_FRESH.as_nanos() as u64
     }
 
     /// Where the session's statements are parsed, and with which settings, if that is surely known now.
-    pub(super) fn place(&self, now: Moment) -> Option<&Place> {
+    pub(crate) fn place(&self, now: Moment) -> Option<&Place> {
         let State::Known(known) = &self.state else { return None };
         let is_recent = now.since(known.at) < SETTINGS_FRESH.as_nanos() as u64;
         self.place.as_ref().filter(|_| is_recent && self.is_known())
     }
 
     /// Whether what [`Self::place`] rests on is merely too old: nothing was sent that may have changed it.
-    pub(super) fn renew_settings(&mut self, now: Moment) {
+    pub(crate) fn renew_settings(&mut self, now: Moment) {
         let State::Known(known) = &self.state else { return };
         if now.since(known.at) >= SETTINGS_FRESH.as_nanos() as u64 {
             (self.state, self.place) = (State::Unknown, None);
@@ -349,7 +371,7 @@ impl Facts {
     }
 
     /// Whether a function that is called without its schema is the server's own if that has one.
-    pub(super) fn has_builtins_first(&self) -> bool {
+    pub(crate) fn has_builtins_first(&self) -> bool {
         let State::Known(Known { search_path: Some(path), .. }) = &self.state else { return false };
         path.first().is_some_and(|schema| **schema == *"pg_catalog")
     }
@@ -382,7 +404,7 @@ impl Facts {
     }
 
     /// A trip is likely to be removed if the session's state is known.
-    pub(super) fn guess_state(&mut self) {
+    pub(crate) fn guess_state(&mut self) {
         (self.appetite.is_wanted, self.appetite.is_guessed) = (true, true);
     }
 
@@ -394,7 +416,7 @@ impl Facts {
     }
 
     /// A Parse could be answered if the settings were known, too; `beforehand` if what it prepares will lose them.
-    pub(super) fn miss_settings(&mut self, beforehand: bool) {
+    pub(crate) fn miss_settings(&mut self, beforehand: bool) {
         self.wants_settings = true;
         if self.lacks_state() {
             if beforehand { self.appetite.miss_beforehand() } else { self.appetite.miss() }
@@ -407,7 +429,7 @@ impl Facts {
     }
 
     /// A part of this unit may take any prepared statement away.
-    pub(super) fn doubt_prepared(&mut self, unit: u64) {
+    pub(crate) fn doubt_prepared(&mut self, unit: u64) {
         self.doubted_at = Some(unit);
     }
 
@@ -464,7 +486,7 @@ impl Facts {
     }
 
     /// Why statements of this template are not proven to only read, as far as that was looked at.
-    pub(super) fn impure(&self, template: u32) -> Option<Arc<Impure>> {
+    pub(crate) fn impure(&self, template: u32) -> Option<Arc<Impure>> {
         match self.statements.get(template as usize)? {
             Statement::Unsafe(because) => Some(Arc::clone(because)),
             Statement::Reads { judged, .. } => judged.as_ref()?.verdict.clone().err(),
@@ -473,12 +495,12 @@ impl Facts {
     }
 
     /// The trace is told once why a template is not known to only read.
-    pub(super) fn tells_impure(&mut self, template: u32) -> bool {
+    pub(crate) fn tells_impure(&mut self, template: u32) -> bool {
         self.told_impure.insert(template)
     }
 
     /// Whether statements of this template are proven to do nothing but read the snapshot.
-    pub(super) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
+    pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
         let epoch = self.changes.epoch();
         let search_path = match &self.state {
             State::Known(known) => known.search_path.clone(),
@@ -516,7 +538,7 @@ impl Facts {
     }
 
     /// What is known of a statement that is proven to only read.
-    pub(super) fn pure(&self, template: u32) -> Option<&Pure> {
+    pub(crate) fn pure(&self, template: u32) -> Option<&Pure> {
         match self.statements.get(template as usize)? {
             Statement::Reads { judged: Some(Judged { verdict: Ok(pure), .. }), .. } => Some(pure),
             _ => None,
@@ -541,27 +563,37 @@ impl Facts {
         self.want_acts(now);
     }
 
+    /// Templates that were sent and are not yet proven to only read; they are to be put back where they are still open.
+    pub(crate) fn take_unproven(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.unproven)
+    }
+
+    /// The same, put back.
+    pub(crate) fn put_unproven(&mut self, unproven: Vec<u32>) {
+        self.unproven = unproven;
+    }
+
     /// All that was sent is worth a proof.
-    pub(super) fn want_proofs(&mut self, now: Moment) {
+    pub(crate) fn want_proofs(&mut self, now: Moment) {
         for template in self.unproven.clone() {
             self.want_proof(now, template);
         }
     }
 
     /// Something else is to be looked up.
-    pub(super) fn want(&mut self, wanted: Wanted) {
+    pub(crate) fn want(&mut self, wanted: Wanted) {
         if !wanted.is_empty() {
             self.wanted.add(wanted);
         }
     }
 
     /// How often something was sent that may have changed the session's state.
-    pub(super) fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// Whether a function of a user may know cursors by their names. Where that is not known, it is looked up.
-    pub(super) fn moves_cursors(&mut self, now: Moment) -> Option<bool> {
+    pub(crate) fn moves_cursors(&mut self, now: Moment) -> Option<bool> {
         let epoch = self.changes.epoch();
         let database = Arc::clone(self.database.as_ref()?);
         let wanted = database.catalogue().wanted_cursors(|stamp| stamp.is_fresh(now, epoch));
@@ -573,13 +605,13 @@ impl Facts {
     }
 
     /// Whether a function of a user may take strong locks. Where that is not known, it is looked up.
-    pub(super) fn takes_locks(&mut self, now: Moment) -> Option<bool> {
+    pub(crate) fn takes_locks(&mut self, now: Moment) -> Option<bool> {
         self.want_acts(now);
         self.changes.acts(now).map(|acts| acts.called)
     }
 
     /// What functions of users may do is looked up, unless it is known.
-    pub(super) fn want_acts(&mut self, now: Moment) {
+    pub(crate) fn want_acts(&mut self, now: Moment) {
         if self.changes.wants_acts(now) {
             self.want(Wanted::of_acts());
         }
@@ -591,7 +623,7 @@ impl Facts {
     /// # Errors
     ///
     /// A setting may shape a row of a view that it reads, or a row may fail.
-    pub(super) fn tables_of(&mut self, now: Moment, template: u32) -> Result<Option<Tables>, ()> {
+    pub(crate) fn tables_of(&mut self, now: Moment, template: u32) -> Result<Option<Tables>, ()> {
         let Some(pure) = self.pure(template).filter(|pure| pure.has_steady_views) else { return Err(()) };
         let (named, epoch) = (pure.named.clone(), self.changes.epoch());
         let Some(database) = self.database.clone() else { return Ok(None) };
@@ -607,77 +639,31 @@ impl Facts {
     }
 
     /// Whether anything is to be looked up.
-    pub(super) fn wants_lookup(&self) -> bool {
+    pub(crate) fn wants_lookup(&self) -> bool {
         !self.wanted.is_empty()
     }
 
     /// What is to be looked up; it is asked for now.
-    pub(super) fn take_wanted(&mut self) -> Wanted {
+    pub(crate) fn take_wanted(&mut self) -> Wanted {
         std::mem::take(&mut self.wanted)
     }
 
     /// What is known of the database, once that is known.
-    pub(super) fn database(&self) -> Option<&Arc<Database>> {
+    pub(crate) fn database(&self) -> Option<&Arc<Database>> {
         self.database.as_ref()
     }
 
     /// The columns of a relation, as they were once.
-    pub(super) fn columns(&self, relation: Oid) -> Option<Arc<Columns>> {
+    pub(crate) fn columns(&self, relation: Oid) -> Option<Arc<Columns>> {
         self.database.as_ref()?.catalogue().columns(relation).cloned()
     }
 
     /// Has the columns of a relation looked up that were never known.
-    pub(super) fn want_columns(&mut self, relation: Oid) {
+    pub(crate) fn want_columns(&mut self, relation: Oid) {
         let wanted = match &self.database {
             Some(database) => database.catalogue().wanted_columns(&[relation], |_| true),
             None => Catalogue::<Stamp>::default().wanted_columns(&[relation], |_| true),
         };
         self.want(wanted);
-    }
-}
-
-impl Session {
-    /// Whether a remedy is on that depends on what statements do.
-    pub(crate) fn needs_facts(&self) -> bool {
-        self.needs_level() || self.may_remedy(Remedy::Statements) || self.may_remedy(Remedy::Chatter)
-    }
-
-    /// Whether a remedy is on that depends on the level of transactions.
-    pub(crate) fn needs_level(&self) -> bool {
-        [Remedy::Commit, Remedy::Loops, Remedy::Cursors, Remedy::Repeats, Remedy::Lobs]
-            .into_iter()
-            .any(|one| self.may_remedy(one))
-    }
-
-    /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
-    pub(crate) fn only_reads(&mut self, now: Moment, template: u32) -> bool {
-        self.verdict(now, template) == Verdict::Reads
-    }
-
-    /// The same, or whether that is still open.
-    pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
-        match self.standard_strings && self.encodings.is_utf8() {
-            true => self.facts.verdict(now, template),
-            false => Verdict::MayAct,
-        }
-    }
-
-    /// Proves that what was sent only reads, or takes the session's state for unknown. What is still open stays unproven.
-    pub(crate) fn prove(&mut self, now: Moment) {
-        let mut unproven = std::mem::take(&mut self.facts.unproven);
-        let mut may_act = unproven.len() > UNPROVEN_MAX;
-        unproven.retain(|template| match self.verdict(now, *template) {
-            Verdict::Reads => false,
-            Verdict::Open => true,
-            Verdict::MayAct => {
-                may_act = true;
-                false
-            }
-        });
-        if may_act {
-            self.forget(false);
-        } else {
-            self.facts.unproven = unproven;
-        }
     }
 }

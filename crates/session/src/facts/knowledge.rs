@@ -67,17 +67,17 @@ impl Stamp {
 
 impl Knowledge {
     /// A session has run the first statement of its first transaction.
-    pub(super) fn session_begins(&self, with_a_read: bool) {
+    pub(crate) fn session_begins(&self, with_a_read: bool) {
         self.begins_with_reads.store(with_a_read, Ordering::Relaxed);
     }
 
     /// Whether the next session is likely to begin with a transaction that reads.
-    pub(super) fn begins_with_reads(&self) -> bool {
+    pub(crate) fn begins_with_reads(&self) -> bool {
         self.begins_with_reads.load(Ordering::Relaxed)
     }
 
     /// A session has asked whether it has a process of the server for itself. One that has not speaks for all.
-    pub(super) fn backend_told(&self, is_own: bool) {
+    pub(crate) fn backend_told(&self, is_own: bool) {
         let told = if is_own { Backends::Own } else { Backends::Pooled } as u8;
         self.backends.fetch_max(told, Ordering::Relaxed);
     }
@@ -92,14 +92,14 @@ impl Knowledge {
     }
 
     /// Changes of this database's catalogue; those of databases without number are told together.
-    pub(super) fn changes_of(&self, database: &[u8]) -> Arc<Changes> {
+    pub(crate) fn changes_of(&self, database: &[u8]) -> Arc<Changes> {
         let mut changes = lock(&self.changes);
         let name = if changes.len() < DATABASES_MAX { database } else { b"" };
         Arc::clone(changes.entry(name.to_vec()).or_default())
     }
 
     /// The database of this identity.
-    pub(super) fn database(&self, identity: &[u8]) -> Arc<Database> {
+    pub(crate) fn database(&self, identity: &[u8]) -> Arc<Database> {
         let mut databases = lock(&self.databases);
         if databases.len() >= DATABASES_MAX && !databases.contains_key(identity) {
             databases.clear();
@@ -110,7 +110,7 @@ impl Knowledge {
 
 impl Database {
     /// What is known of its names.
-    pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue<Stamp>> {
+    pub(crate) fn catalogue(&self) -> MutexGuard<'_, Catalogue<Stamp>> {
         lock(&self.catalogue)
     }
 }

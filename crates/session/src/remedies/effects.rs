@@ -1,0 +1,243 @@
+//! What a statement of the client's does to what is known, and who hears of it.
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_sql::StatementKind;
+
+use super::Rule;
+use crate::facts::{Doubt, Effect, Isolation, UNPROVEN_MAX, Verdict};
+use crate::session::Session;
+use crate::statements::{Span, Text};
+
+impl Session {
+    /// A statement of the client's goes to the server.
+    pub(crate) fn runs(&mut self, now: Moment, effect: Effect, text: &Text) {
+        let template = text.template;
+        if self.taker.is(Remedy::Chatter) {
+            return; // it was answered because it changes nothing
+        }
+        // It is known better than by its kind.
+        let effect = if self.chatter.runs(self.units.newest()) { Effect::Unknown } else { effect };
+        self.note_obstacle(now, effect, template);
+        let is_work = effect >= Effect::Read;
+        if is_work && self.facts.transaction.is_seen() && self.facts.begins() {
+            self.config.common.knowledge.session_begins(effect == Effect::Read);
+        }
+        self.may_run_functions(now, effect, text);
+        let may_set_limit = match effect {
+            Effect::Unknown => !matches!(text.kind, StatementKind::CloseCursor | StatementKind::Prepare),
+            Effect::MayDefine => true,
+            Effect::WritesRows => text.calls,
+            Effect::Read => text.calls && !(self.facts.has_state() && self.only_reads(now, text.template)),
+            _ => false,
+        };
+        if may_set_limit {
+            self.facts.limit_may_change();
+        }
+        match effect {
+            Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
+                self.transaction_begins(now, text.begins_safe);
+            }
+            // Only a warning (25001), but its modes count (`BeginTransactionBlock` leaves that to `SET TRANSACTION`).
+            Effect::Begin => self.level_changes(),
+            Effect::End => {
+                // It runs deferred triggers, and the queries of cursors WITH HOLD.
+                if text.kind == StatementKind::Commit && !self.facts.transaction.is_clean() {
+                    self.forget(false);
+                }
+                self.facts.transaction.end_sent(self.units.newest());
+                self.loops.transaction_ended(&self.config.common);
+                self.lobs.transaction_over();
+            }
+            Effect::Nothing | Effect::Deallocates => {}
+            Effect::Savepoint => {
+                self.loops.flush();
+                self.lobs.savepoint();
+            }
+            Effect::Read => self.reads(now, template),
+            Effect::Unknown | Effect::MayDefine => {
+                self.facts.transaction.level_changes();
+                self.forget(effect == Effect::MayDefine);
+                if text.makes_cursor_code {
+                    self.facts.changes().code_made();
+                }
+            }
+            // What it runs has a snapshot, after which the level cannot change.
+            Effect::WritesRows => self.forget(false),
+        }
+    }
+
+    /// A statement goes to the server that may run functions of users, by name, by a trigger, or otherwise unasked: they may
+    /// change the catalogue (rule S3).
+    fn may_run_functions(&mut self, now: Moment, effect: Effect, text: &Text) {
+        use StatementKind as S;
+        let doubt = match effect {
+            Effect::WritesRows if text.calls => Doubt::Called,
+            Effect::WritesRows => Doubt::Written,
+            Effect::Read if self.facts.has_state() && self.only_reads(now, text.template) => return,
+            Effect::Read if text.calls => Doubt::Called,
+            Effect::Read => Doubt::Read,
+            Effect::Unknown => match text.kind {
+                S::Set | S::Reset | S::CloseCursor | S::Prepare | S::Discard => return,
+                S::Listen | S::Notify | S::Unlisten => return,
+                _ => Doubt::Called,
+            },
+            _ => return,
+        };
+        self.doubt_functions(doubt);
+    }
+
+    /// A function of a user may run that changes the catalogue.
+    pub(crate) fn doubt_functions(&mut self, doubt: Doubt) {
+        if !self.config.remedies.is_none() && Rule::SameKey.is_kept() {
+            self.facts.doubt(doubt);
+        }
+    }
+
+    /// A statement that reads, if the catalogue says so too, runs at the server.
+    pub(crate) fn reads(&mut self, now: Moment, template: u32) {
+        self.facts.read(template);
+        self.want_facts(now, template);
+        self.read_sent(now, template);
+        if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
+            self.lobs.flush();
+        }
+    }
+
+    /// Where a text is parsed that is sent now; none where what it means may change at any time.
+    pub(crate) fn span(&self) -> Option<Span> {
+        let transaction = &self.facts.transaction;
+        let (isolation, begun_at) = (transaction.isolation(), transaction.begun().at);
+        let is_one = transaction.is_seen() && (isolation.is_snapshot() || isolation == Isolation::Unknown);
+        is_one.then(|| Span {
+            begun_at,
+            generation: self.facts.generation(),
+            epoch: self.facts.changes().epoch(),
+        })
+    }
+
+    /// The client begins a transaction.
+    pub(crate) fn transaction_begins(&mut self, now: Moment, is_safe: bool) {
+        let epoch = self.facts.changes().epoch();
+        self.facts.transaction.begin(now, epoch, is_safe);
+        self.lobs.transaction_begins();
+        if self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs) {
+            self.loops.transaction_begins(&self.config.common);
+        }
+    }
+
+    /// Something is sent that may change the level of the transaction: nothing that rests on the level holds.
+    fn level_changes(&mut self) {
+        self.facts.transaction.level_changes();
+        self.facts.transaction.acts();
+        self.loops.flush();
+        self.lobs.flush();
+    }
+
+    /// Something that is not known to only read goes to the server.
+    pub(crate) fn forget(&mut self, may_define: bool) {
+        self.facts.transaction.acts();
+        let unit = self.units.newest();
+        self.facts.forget();
+        if !self.chatter.leaves_prepared(unit) {
+            self.facts.doubt_prepared(unit);
+        }
+        if Rule::Neutral.is_kept() {
+            self.chatter.forget(unit);
+        }
+        self.loops.flush();
+        self.lobs.flush();
+        self.watching.doubt_names();
+        self.watching.place_changes();
+        if may_define && self.facts.transaction.defines() {
+            self.facts.changes().begin();
+        }
+    }
+
+    /// A statement that may only read goes to the server, inside a transaction: its level, its proof and the session's
+    /// state may be worth knowing (rules P1 and C1).
+    fn want_facts(&mut self, now: Moment, template: u32) {
+        let is_inside = self.facts.transaction.is_seen() && self.facts.transaction.is_clean() && self.needs_level();
+        if !is_inside || self.facts.is_pooled() || self.facts.needs_of(template).is_none() {
+            return;
+        }
+        self.facts.transaction.want_level();
+        if self.facts.transaction.misses_state() {
+            self.facts.miss_state();
+        }
+        if self.verdict(now, template) == Verdict::Open {
+            self.facts.want_proof(now, template);
+        }
+    }
+
+    /// Whether everything that was sent since the session's state was last known has only read, unless `rule` does without.
+    pub(crate) fn has_only_read(&mut self, now: Moment, rule: Rule) -> bool {
+        self.prove(now);
+        !rule.is_kept() || self.facts.is_known()
+    }
+
+    /// What the transaction may have changed in the catalogue is there for all, or never will be.
+    fn has_defined(&mut self) {
+        let more_to_come = self.queue.owes_client() && !self.is_ending;
+        if more_to_come {
+            return;
+        }
+        if self.facts.transaction.has_defined() {
+            self.facts.changes().end();
+        }
+        self.facts.settle_doubts();
+    }
+
+    /// The client's transaction is over, and what it has defined is there for all.
+    pub(crate) fn transaction_over(&mut self) {
+        self.has_defined();
+        self.facts.transaction.end();
+        self.loops.transaction_ended(&self.config.common);
+        self.cursors.transaction_over();
+        self.lobs.transaction_over();
+        self.begin.savepoints_ended();
+    }
+
+    /// Whether a remedy is on that depends on what statements do.
+    pub(crate) fn needs_facts(&self) -> bool {
+        self.needs_level() || self.may_remedy(Remedy::Statements) || self.may_remedy(Remedy::Chatter)
+    }
+
+    /// Whether a remedy is on that depends on the level of transactions.
+    pub(crate) fn needs_level(&self) -> bool {
+        [Remedy::Commit, Remedy::Loops, Remedy::Cursors, Remedy::Repeats, Remedy::Lobs]
+            .into_iter()
+            .any(|one| self.may_remedy(one))
+    }
+
+    /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
+    pub(crate) fn only_reads(&mut self, now: Moment, template: u32) -> bool {
+        self.verdict(now, template) == Verdict::Reads
+    }
+
+    /// The same, or whether that is still open.
+    pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
+        match self.facts.settings.are_plain() {
+            true => self.facts.verdict(now, template),
+            false => Verdict::MayAct,
+        }
+    }
+
+    /// Proves that what was sent only reads, or takes the session's state for unknown. What is still open stays unproven.
+    pub(crate) fn prove(&mut self, now: Moment) {
+        let mut unproven = self.facts.take_unproven();
+        let mut may_act = unproven.len() > UNPROVEN_MAX;
+        unproven.retain(|template| match self.verdict(now, *template) {
+            Verdict::Reads => false,
+            Verdict::Open => true,
+            Verdict::MayAct => {
+                may_act = true;
+                false
+            }
+        });
+        if may_act {
+            self.forget(false);
+        } else {
+            self.facts.put_unproven(unproven);
+        }
+    }
+}
