@@ -17,33 +17,27 @@
 //! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
 
 mod canonical;
-mod client;
 mod facts;
-mod functions;
 mod names;
-mod observed;
 mod parameters;
 mod remedies;
 mod reply_queue;
 mod scopes;
-mod server;
 mod session;
 mod slots;
-mod startup;
 mod statements;
 mod tally;
 mod texts;
 mod units;
 
 pub use facts::Knowledge;
-pub use observed::Observed;
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Endless, Fence, IsolationLevel, LobPolicy, LobPrefetch,
     Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
-pub use session::{BackendKey, INSPECT_BYTES_MAX, Session, SessionConfig, SessionError, Verdict};
+pub use session::{BackendKey, INSPECT_BYTES_MAX, Observed, Session, SessionConfig, SessionError, Verdict};
 pub use slots::{Lesson, Slot};
 pub use tally::{Counts, Tally};
 pub use texts::Texts;

@@ -309,6 +309,13 @@ impl Units {
         Some((&mut unit.exchange, run.map(|run| &run.formats)))
     }
 
+    /// How the result of a live unit's statement is written.
+    pub(crate) fn formats(&self, number: u64, statement: u16) -> Option<&ResultFormats> {
+        let position = number.checked_sub(self.first)?;
+        let unit = self.live.get(usize::try_from(position).ok()?)?;
+        unit.runs.get(usize::from(statement)).map(|run| &run.formats)
+    }
+
     /// Units that were sent and not answered in full.
     pub(crate) fn unanswered(&self) -> u32 {
         self.conversation.unanswered()

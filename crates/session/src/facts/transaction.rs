@@ -244,4 +244,3 @@ impl Transaction {
         *self = Self { may_define, level_count, doubts, ..Self::default() };
     }
 }
-

@@ -8,9 +8,9 @@ use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
 use onetrip_wire::pg::Values;
 
 use super::Rule;
+use super::inquiry::{Asked, Question, Way};
 use crate::facts::ActsAsked;
 use crate::facts::Known;
-use super::inquiry::{Asked, Question, Way};
 use crate::facts::{Backends, Stamp};
 use crate::session::Session;
 
@@ -33,7 +33,7 @@ impl Session {
         if !self.may_inquire(now) {
             return;
         }
-        let way = match self.status {
+        let way = match self.core.status() {
             TransactionStatus::Idle => Way::Between,
             TransactionStatus::Active if self.may_ask_within() => Way::Within,
             _ => return,
@@ -160,13 +160,13 @@ impl Session {
             (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
             (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"false"),
             (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
-            _ => self.undecoded += 1,
+            _ => self.core.is_undecoded(),
         }
     }
 
     fn learn_state(&mut self, at: Moment, path: Option<&[u8]>, rest: [&[u8]; 4], is_untimed: bool) {
         let [role, is_special, identity, pid] = rest;
-        let served_by = self.backend_key.as_ref().map(|key| key.process_id.to_string());
+        let served_by = self.core.backend_key().map(|key| key.process_id.to_string());
         let is_own = served_by.is_some_and(|served_by| served_by.as_bytes() == pid);
         if Rule::OneBackend.is_kept() {
             self.config.common.knowledge.backend_told(is_own);

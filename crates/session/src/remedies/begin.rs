@@ -117,7 +117,7 @@ impl EarlyBegin {
 impl Session {
     /// Whether the next message from the client has to wait for the server.
     pub(crate) fn is_held_back(&self) -> bool {
-        (self.begin.holds_back() || self.may_find_a_pooler()) && !self.units.is_open()
+        (self.begin.holds_back() || self.may_find_a_pooler()) && !self.core.units().is_open()
     }
 
     /// Answers the message at the front of `input` if it is a BEGIN that can be.
@@ -136,17 +136,17 @@ impl Session {
             self.inquire_before_begin(now);
         }
         self.send_begin(text);
-        let reply_at = self.to_client.len();
-        CommandComplete { tag: control.tag }.encode(&mut self.to_client);
-        encode_ready_for_query(&mut self.to_client, WireStatus::Active);
-        let reply = self.to_client.len() - reply_at;
+        let reply_at = self.core.to_client().len();
+        CommandComplete { tag: control.tag }.encode(self.core.to_client());
+        encode_ready_for_query(self.core.to_client(), WireStatus::Active);
+        let reply = self.core.to_client().len() - reply_at;
         self.loops.forget_unseen();
         let (unit, _, text) = self.open_query(now, text);
-        self.units.close(None);
-        self.units.answered_by(unit, Remedy::Begin);
-        self.units.bytes_sent(length);
-        self.units.bytes_received(unit, reply, now);
-        self.status = TransactionStatus::Active;
+        self.core.close_unit();
+        self.core.answered_by(unit, Remedy::Begin);
+        self.core.bytes_sent(length);
+        self.core.bytes_received(unit, reply, now);
+        self.core.set_status(TransactionStatus::Active);
         self.book_answered(now);
         match control.kind {
             Kind::Begin { .. } => self.transaction_begins(now, text.begins_safe),
@@ -165,16 +165,16 @@ impl Session {
 
     /// Whether nothing of the client's is under way in either direction.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.is_answered() && !self.in_group
+        self.is_answered() && !self.core.is_in_group()
     }
 
     /// Whether all that the client has sent is answered; a Flush may have left its group open.
     pub(crate) fn is_answered(&self) -> bool {
-        self.queue.owes_session_only()
-            && self.units.unanswered() == 0
-            && !self.units.is_open()
-            && self.server_passing == 0
-            && !self.is_ending
+        self.core.queue().owes_session_only()
+            && self.core.units().unanswered() == 0
+            && !self.core.units().is_open()
+            && !self.core.is_server_passing()
+            && !self.core.is_ending()
             && self.begin.state != State::Sent { followed: true }
     }
 
@@ -184,9 +184,9 @@ impl Session {
             Kind::Begin { .. } => TransactionStatus::Idle,
             Kind::Savepoint(_) | Kind::Release(_) => TransactionStatus::Active,
         };
-        let is_sure = self.status == place && self.is_quiet();
+        let is_sure = self.core.status() == place && self.is_quiet();
         let is_followed = self.begin.state == State::Sent { followed: true };
-        is_sure || !Rule::Quiet.is_kept() && self.server_passing == 0 && !is_followed
+        is_sure || !Rule::Quiet.is_kept() && !self.core.is_server_passing() && !is_followed
     }
 
     /// Whether the server may refuse this, or would say more than the answer (rules B4, B5 and B10).
@@ -211,7 +211,7 @@ impl Session {
     /// Sends the BEGIN so that nothing behind it runs if it fails (rule B6).
     fn send_begin(&mut self, text: &[u8]) {
         self.begin.state = State::Sent { followed: false };
-        let out = &mut self.to_server;
+        let out = self.core.to_server();
         let expected: &[Expect] = if Rule::Frame.is_kept() {
             Parse::untyped(b"", text).encode(out);
             Bind::without_parameters(b"", b"").encode(out);
@@ -227,10 +227,10 @@ impl Session {
             &[Expect::Query]
         };
         for expect in expected {
-            self.queue.sent(Due::own(Remedy::Begin, *expect));
+            self.core.owe_own(Due::own(Remedy::Begin, *expect));
         }
         if Rule::Frame.is_kept() {
-            frame(&mut self.to_server, frontend::FLUSH, |_| ());
+            frame(self.core.to_server(), frontend::FLUSH, |_| ());
         }
     }
 
@@ -258,11 +258,11 @@ impl Session {
         if !is_begun && Rule::Failure.is_kept() {
             return Err(self.begin_refused("the server did not begin it"));
         }
-        let own_left = self.queue.owes(Remedy::Begin);
+        let own_left = self.core.queue().owes(Remedy::Begin);
         match (due.expect, self.begin.state) {
             (Expect::Close, State::Sent { followed: false }) if is_last && !own_left => {
-                frame(&mut self.to_server, frontend::SYNC, |_| ());
-                self.queue.sent(Due::own(Remedy::Begin, Expect::Sync));
+                frame(self.core.to_server(), frontend::SYNC, |_| ());
+                self.core.owe_own(Due::own(Remedy::Begin, Expect::Sync));
                 self.begin.state = State::Ending;
             }
             (Expect::Close | Expect::Sync | Expect::Query, _) if is_last && !own_left => {
@@ -301,7 +301,7 @@ impl Session {
             self.begin.hears_log |= severity.is_some_and(|said| said == b"LOG" || said.starts_with(b"DEBUG"));
         }
         self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
-        let of_whom = self.queue.front().map_or(Taker::Client, |due| due.taker);
+        let of_whom = self.core.queue().front().map_or(Taker::Client, |due| due.taker);
         if tag == backend::PARAMETER_STATUS && of_whom != Taker::Client {
             return self.keep_parameter(message);
         }
@@ -315,8 +315,8 @@ impl Session {
             return Ok(Verdict::Forward(message.len()));
         }
         if tag == backend::NOTICE_RESPONSE && is_last_word(message) {
-            self.to_client.append(&mut self.begin.until_ready);
-            self.to_client.extend_from_slice(message);
+            self.core.to_client().append(&mut self.begin.until_ready);
+            self.core.to_client().extend_from_slice(message);
             return Ok(Verdict::Replace(message.len()));
         }
         let kept = if is_notification { &mut self.begin.until_idle } else { &mut self.begin.until_ready };
@@ -342,15 +342,15 @@ impl Session {
     /// Lets what was kept go ahead of the client's ReadyForQuery.
     pub(crate) fn pass_kept(&mut self, ready: &[u8]) -> Verdict {
         let EarlyBegin { until_ready, until_idle, .. } = &mut self.begin;
-        let is_idle = self.status == TransactionStatus::Idle;
+        let is_idle = self.core.status() == TransactionStatus::Idle;
         if until_ready.is_empty() && (until_idle.is_empty() || !is_idle) {
             return Verdict::Forward(ready.len());
         }
-        self.to_client.append(until_ready);
+        self.core.to_client().append(until_ready);
         if is_idle {
-            self.to_client.append(until_idle);
+            self.core.to_client().append(until_idle);
         }
-        self.to_client.extend_from_slice(ready);
+        self.core.to_client().extend_from_slice(ready);
         Verdict::Replace(ready.len())
     }
 }

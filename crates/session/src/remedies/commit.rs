@@ -17,8 +17,8 @@ use onetrip_wire::pg::{
 
 use super::arrived::Arrived;
 use super::fence::CONFIRMED_WITHIN;
-use crate::facts::Effect;
 use super::{Rule, grammar};
+use crate::facts::Effect;
 use crate::reply_queue::Reply;
 use crate::session::{Session, SessionError, Verdict};
 use crate::statements::Text;
@@ -36,7 +36,7 @@ enum Locks {
 impl Session {
     /// Answers the unit in `input` if it ends a transaction that only read.
     pub(crate) fn answer_commit(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
-        if !self.may_remedy(Remedy::Commit) || self.status != TransactionStatus::Active {
+        if !self.may_remedy(Remedy::Commit) || self.core.status() != TransactionStatus::Active {
             return None;
         }
         let unit = Arrived::peek(input)?;
@@ -53,20 +53,20 @@ impl Session {
         self.facts.used();
         let also_for_writes = self.facts.takes_locks(now) != Some(false);
         self.begin.is_followed();
-        let number = self.units.oldest();
+        let number = self.core.units().oldest();
         self.book_unit(now, unit, Remedy::Commit);
         let (mut described, mut ended) = (Vec::new(), Vec::new());
         frame(&mut described, backend::NO_DATA, |_| ());
         CommandComplete { tag }.encode(&mut ended);
-        let reply_at = self.to_client.len();
+        let reply_at = self.core.to_client().len();
         self.put_answer(unit, &described, &ended, WireStatus::Idle);
-        let reply = self.to_client.len() - reply_at;
-        self.units.answered_by(number, Remedy::Commit);
-        self.units.bytes_sent(unit.len());
-        self.units.bytes_received(number, reply, now);
-        self.status = TransactionStatus::Idle;
+        let reply = self.core.to_client().len() - reply_at;
+        self.core.answered_by(number, Remedy::Commit);
+        self.core.bytes_sent(unit.len());
+        self.core.bytes_received(number, reply, now);
+        self.core.set_status(TransactionStatus::Idle);
         self.transaction_over();
-        self.portals.clear();
+        self.core.clear_portals();
         self.book_answered(now);
         if Rule::Fence.is_kept() {
             let database = self.facts.database_name();
@@ -78,7 +78,8 @@ impl Session {
 
     /// Whether the transaction's end cannot fail for what others did (rule C1).
     fn has_plain_level(&self) -> bool {
-        !Rule::Level.is_kept() || self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_plain()
+        !Rule::Level.is_kept()
+            || self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_plain()
     }
 
     /// The server ends a transaction whose end was answered.
@@ -116,7 +117,7 @@ impl Session {
     pub(crate) fn is_fenced(&mut self, now: Moment, input: &[u8]) -> bool {
         if !self.config.remedies.has(Remedy::Commit)
             || !Rule::Fence.is_kept()
-            || self.units.is_open()
+            || self.core.units().is_open()
             || self.config.common.fence.is_down()
         {
             self.fenced_until = None;
@@ -156,7 +157,7 @@ impl Session {
                 frontend::BIND => {
                     let Ok(bind) = Bind::decode(body) else { return Locks::Strong };
                     bound.push(bind.portal);
-                    let prepared = self.prepared.get(bind.statement).map(|prepared| prepared.text.clone());
+                    let prepared = self.core.prepared(bind.statement).map(|prepared| prepared.text.clone());
                     match prepared {
                         // It was looked at with its Parse.
                         _ if parsed.contains(&bind.statement) => Locks::Weak,
@@ -167,13 +168,15 @@ impl Session {
                 frontend::EXECUTE => match Execute::decode(body) {
                     Ok(execute) if bound.contains(&execute.portal) => Locks::Weak,
                     Ok(execute) => {
-                        let portal = self.portals.get(execute.portal).map(|portal| portal.text.clone());
+                        let portal = self.core.portal(execute.portal).map(|portal| portal.text.clone());
                         portal.map_or(Locks::Strong, |text| self.locks_of_text(now, &text))
                     }
                     Err(_) => Locks::Strong,
                 },
                 // It ends the transaction of what a Flush has left open.
-                frontend::SYNC if self.in_group && self.status == TransactionStatus::Idle => {
+                frontend::SYNC
+                    if self.core.is_in_group() && self.core.status() == TransactionStatus::Idle =>
+                {
                     Locks::OfTriggers
                 }
                 _ => Locks::Weak,

@@ -12,11 +12,11 @@ impl Session {
     /// A statement of the client's goes to the server.
     pub(crate) fn runs(&mut self, now: Moment, effect: Effect, text: &Text) {
         let template = text.template;
-        if self.taker.is(Remedy::Chatter) {
+        if self.core.taker().is(Remedy::Chatter) {
             return; // it was answered because it changes nothing
         }
         // It is known better than by its kind.
-        let effect = if self.chatter.runs(self.units.newest()) { Effect::Unknown } else { effect };
+        let effect = if self.chatter.runs(self.core.units().newest()) { Effect::Unknown } else { effect };
         self.note_obstacle(now, effect, template);
         let is_work = effect >= Effect::Read;
         if is_work && self.facts.transaction.is_seen() && self.facts.begins() {
@@ -34,7 +34,9 @@ impl Session {
             self.facts.limit_may_change();
         }
         match effect {
-            Effect::Begin if self.status == TransactionStatus::Idle && self.begins_unit_alone => {
+            Effect::Begin
+                if self.core.status() == TransactionStatus::Idle && self.core.has_begun_unit_alone() =>
+            {
                 self.transaction_begins(now, text.begins_safe);
             }
             // Only a warning (25001), but its modes count (`BeginTransactionBlock` leaves that to `SET TRANSACTION`).
@@ -44,7 +46,7 @@ impl Session {
                 if text.kind == StatementKind::Commit && !self.facts.transaction.is_clean() {
                     self.forget(false);
                 }
-                self.facts.transaction.end_sent(self.units.newest());
+                self.facts.transaction.end_sent(self.core.units().newest());
                 self.loops.transaction_ended(&self.config.common);
                 self.lobs.transaction_over();
             }
@@ -136,7 +138,7 @@ impl Session {
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
         self.facts.transaction.acts();
-        let unit = self.units.newest();
+        let unit = self.core.units().newest();
         self.facts.forget();
         if !self.chatter.leaves_prepared(unit) {
             self.facts.doubt_prepared(unit);
@@ -156,7 +158,8 @@ impl Session {
     /// A statement that may only read goes to the server, inside a transaction: its level, its proof and the session's
     /// state may be worth knowing (rules P1 and C1).
     fn want_facts(&mut self, now: Moment, template: u32) {
-        let is_inside = self.facts.transaction.is_seen() && self.facts.transaction.is_clean() && self.needs_level();
+        let is_inside =
+            self.facts.transaction.is_seen() && self.facts.transaction.is_clean() && self.needs_level();
         if !is_inside || self.facts.is_pooled() || self.facts.needs_of(template).is_none() {
             return;
         }
@@ -177,7 +180,7 @@ impl Session {
 
     /// What the transaction may have changed in the catalogue is there for all, or never will be.
     fn has_defined(&mut self) {
-        let more_to_come = self.queue.owes_client() && !self.is_ending;
+        let more_to_come = self.core.queue().owes_client() && !self.core.is_ending();
         if more_to_come {
             return;
         }

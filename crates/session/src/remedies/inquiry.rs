@@ -197,8 +197,8 @@ impl Session {
     }
 
     fn put_inquiry_sync(&mut self, slot: Slot) {
-        frame(&mut self.to_server, frontend::SYNC, |_| ());
-        self.queue.sent(inquiry_due(slot, FRAME, Expect::Sync));
+        frame(self.core.to_server(), frontend::SYNC, |_| ());
+        self.core.owe_own(inquiry_due(slot, FRAME, Expect::Sync));
     }
 
     /// The server answers a message of a question's group.
@@ -212,7 +212,7 @@ impl Session {
         is_whole: bool,
     ) -> Result<Verdict, SessionError> {
         let dropped = Ok(Verdict::Replace(message.len()));
-        let server_status = self.server_status;
+        let server_status = self.core.server_status();
         let Some(group) = self.inquiries.groups.get_mut(slot) else { return dropped };
         group.status_before.get_or_insert(server_status);
         let body = &message[HEADER_BYTES..];

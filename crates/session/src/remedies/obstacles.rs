@@ -23,14 +23,14 @@ impl Session {
             Effect::Read => self.obstacle_of_read(now, template),
             _ => self.obstacle_of_end(),
         };
-        let unit = self.units.newest();
-        if let Some(exchange) = self.units.exchange_mut(unit) {
+        let unit = self.core.units().newest();
+        if let Some(exchange) = self.core.exchange_mut(unit) {
             exchange.obstacle = Some(obstacle);
         }
     }
 
     fn obstacle_of_read(&mut self, now: Moment, template: u32) -> Obstacle {
-        if self.status == TransactionStatus::Idle && !self.facts.transaction.is_seen() {
+        if self.core.status() == TransactionStatus::Idle && !self.facts.transaction.is_seen() {
             return Obstacle::NoTransaction;
         }
         let verdict = self.verdict(now, template);
@@ -43,7 +43,7 @@ impl Session {
         }
         if let Some(because) = self.facts.impure(template) {
             if self.facts.tells_impure(template) {
-                self.stream.impure(template, &because.to_string());
+                self.core.stream().impure(template, &because.to_string());
             }
             return Obstacle::Impure;
         }

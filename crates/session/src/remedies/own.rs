@@ -14,7 +14,7 @@ use crate::session::{Session, SessionError, Verdict};
 impl Session {
     /// Whether a Sync of the session's own may go to the server now: it would end a group of the client's.
     pub(crate) fn may_send_own(&self) -> bool {
-        self.client_passing == 0 && !self.units.is_open() && !self.in_group
+        !self.core.is_client_passing() && !self.core.units().is_open() && !self.core.is_in_group()
     }
 
     /// Runs a statement of the session's own by its private name, without a Sync.
@@ -29,23 +29,23 @@ impl Session {
     pub(super) fn put_own(&mut self, due: Due, text: &[u8], parameters: Values<'_>) {
         // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
         self.put_closes(due);
-        let Self { inquiries, to_server: out, queue, .. } = self;
-        let name = inquiries.name();
+        let Self { inquiries, core, .. } = self;
+        let (name, out) = (inquiries.name(), core.to_server());
         Parse::untyped(name, text).encode(out);
         Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
         Execute { portal: name, row_limit: None }.encode(out);
         for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
-            queue.sent(Due { expect, ..due });
+            core.owe_own(Due { expect, ..due });
         }
     }
 
     /// Closes the session's own portal and statement, whether they are there or not.
     pub(super) fn put_closes(&mut self, due: Due) {
-        let Self { inquiries, to_server: out, queue, .. } = self;
+        let Self { inquiries, core, .. } = self;
         let name = inquiries.name();
         for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
-            object.encode(frontend::CLOSE, out);
-            queue.sent(Due { expect: Expect::Close, ..due });
+            object.encode(frontend::CLOSE, core.to_server());
+            core.owe_own(Due { expect: Expect::Close, ..due });
         }
     }
 
@@ -103,7 +103,7 @@ impl Session {
         result: &[u8],
         status: TransactionStatus,
     ) {
-        let out = &mut self.to_client;
+        let out = self.core.to_client();
         for (tag, _) in unit.messages() {
             match tag {
                 frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
@@ -132,7 +132,7 @@ impl Session {
             && ErrorResponse::decode(&message[HEADER_BYTES..]).is_ok_and(|error| error.is_fatal())
         {
             // The server's own words, whoever they answer; nothing is answered in its place behind them.
-            self.is_ending = true;
+            self.core.ends();
             return Ok(Verdict::Forward(message.len()));
         }
         match (reply.due().map(|due| due.taker), reply) {
@@ -158,7 +158,7 @@ impl Session {
                 if tag != backend::PARAMETER_STATUS {
                     self.chatter.spoil();
                 }
-                let taker = self.queue.front().map(|due| due.taker);
+                let taker = self.core.queue().front().map(|due| due.taker);
                 let is_own = matches!(taker, Some(Taker::Service(..) | Taker::Remedy(Remedy::Lobs, _)));
                 if is_own && tag == backend::NOTICE_RESPONSE {
                     // However long it is: a plan takes more than is looked into.

@@ -119,20 +119,20 @@ impl Session {
 
     /// When the oldest statement under way has run for long.
     pub(crate) fn runs_long_at(&self) -> Option<Moment> {
-        let unit = self.units.oldest();
-        let is_waited_for = self.queue.owes_client() && !self.queue.is_copying_in();
-        let is_told = self.raised.told == Some(unit) || self.status == TransactionStatus::Failed;
+        let unit = self.core.units().oldest();
+        let is_waited_for = self.core.queue().owes_client() && !self.core.queue().is_copying_in();
+        let is_told = self.raised.told == Some(unit) || self.core.status() == TransactionStatus::Failed;
         if !self.has_raised_level() || !is_waited_for || is_told {
             return None;
         }
-        let sent_at = self.units.sent_at(unit)?;
+        let sent_at = self.core.units().sent_at(unit)?;
         Some(Moment(sent_at.0.saturating_add(LONG.as_nanos() as u64)))
     }
 
     /// Tells of a statement that has run for long.
     pub(crate) fn look_at_long(&mut self, now: Moment) {
         if self.runs_long_at().is_some_and(|at| at <= now) {
-            self.raised.told = Some(self.units.oldest());
+            self.raised.told = Some(self.core.units().oldest());
             self.tells_endless(Endless::Runs);
         }
     }

@@ -10,8 +10,8 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::Description;
-use crate::facts::Place;
 use super::statements::{Sent, State};
+use crate::facts::Place;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -53,47 +53,47 @@ impl Session {
             },
             // SQL may name it: EXECUTE, DEALLOCATE.
             frontend::QUERY => {
-                return self.prepared.names_any(|name, prepared| {
+                return self.core.has_prepared(|name, prepared| {
                     prepared.broken.is_some() && body.windows(name.len()).any(|text| text == name)
                 });
             }
             _ => None,
         };
-        name.and_then(|name| self.prepared.get(name)).is_some_and(|prepared| prepared.broken.is_some())
+        name.and_then(|name| self.core.prepared(name)).is_some_and(|prepared| prepared.broken.is_some())
     }
 
     /// Sends a unit that runs a statement which was told and is not there, or is another: it is made again ahead of the
     /// unit, as a server does whose tables have changed back.
     pub(super) fn run_broken(&mut self, now: Moment, unit: Arrived<'_>, name: &[u8]) -> Option<Verdict> {
-        let broken = self.prepared.get_mut(name)?.broken.clone()?;
+        let broken = self.core.prepared_mut(name)?.broken.clone()?;
         if self.told.is_ahead_failed {
             return Some(self.refuse_unit(now, unit, broken.error));
         }
-        if self.queue.owes_client() {
+        if self.core.queue().owes_client() {
             return Some(Verdict::Hold);
         }
-        if !self.queue.owes_session_only() {
+        if !self.core.queue().owes_session_only() {
             return None;
         }
         self.begin.is_followed();
-        StatementOrPortal::Statement(name).encode(frontend::CLOSE, &mut self.to_server);
-        self.to_server.extend_from_slice(&broken.parse);
+        StatementOrPortal::Statement(name).encode(frontend::CLOSE, self.core.to_server());
+        self.core.to_server().extend_from_slice(&broken.parse);
         let mut expected = vec![Expect::Close, Expect::Parse];
         if broken.description.is_some() {
-            StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, &mut self.to_server);
+            StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, self.core.to_server());
             expected.push(Expect::DescribeStatement);
         }
         self.watching.ignore();
         for expect in expected {
             let mut due = Due::own(Remedy::Statements, expect);
             due.lesson = self.watching.lesson_of(&due);
-            self.queue.sent(due);
+            self.core.owe_own(due);
         }
         for (tag, body) in unit.messages() {
-            frame(&mut self.to_server, tag, |out| out.extend_from_slice(body));
+            frame(self.core.to_server(), tag, |out| out.extend_from_slice(body));
             self.book_request(now, tag, body, true);
         }
-        self.units.bytes_sent(unit.len());
+        self.core.bytes_sent(unit.len());
         let Broken { place, parse, key, description, may_be_dropped, .. } = *broken;
         self.told.state = State::Sent(Box::new(Sent {
             unit: NO_UNIT,
@@ -103,7 +103,7 @@ impl Session {
             parse,
             description,
             status: None,
-            behind: Some(self.units.newest()),
+            behind: Some(self.core.units().newest()),
             may_be_dropped,
             error: None,
             is_failed: false,
@@ -122,21 +122,21 @@ impl Session {
     /// Sends a unit that runs a statement which is not there so that it fails, and its transaction with it.
     pub(super) fn refuse_unit(&mut self, now: Moment, unit: Arrived<'_>, error: Vec<u8>) -> Verdict {
         self.begin.is_followed();
-        self.taker = Remedy::Statements.into();
+        self.core.set_taker(Remedy::Statements);
         for (tag, body) in unit.messages() {
             match Bind::decode(body) {
                 Ok(bind) if tag == frontend::BIND => {
-                    Bind { statement: self.inquiries.nowhere(), ..bind }.encode(&mut self.to_server);
+                    Bind { statement: self.inquiries.nowhere(), ..bind }.encode(self.core.to_server());
                 }
-                _ => frame(&mut self.to_server, tag, |out| out.extend_from_slice(body)),
+                _ => frame(self.core.to_server(), tag, |out| out.extend_from_slice(body)),
             }
             self.book_request(now, tag, body, true);
         }
-        self.taker = Taker::Client;
+        self.core.set_taker(Taker::Client);
         self.told.is_ahead_failed = false;
-        let number = self.units.newest();
-        self.units.owes(number);
-        self.units.bytes_sent(unit.len());
+        let number = self.core.units().newest();
+        self.core.owes(number);
+        self.core.bytes_sent(unit.len());
         self.told.state = State::Refusing(Box::new(Refusal { unit: number, error, is_failing: false }));
         Verdict::Replace(unit.len())
     }
@@ -165,7 +165,7 @@ impl Session {
         } else if !sent.is_told(tag, body) {
             sent.error.get_or_insert_with(another_result);
         }
-        if !self.queue.owes(Remedy::Statements) {
+        if !self.core.queue().owes(Remedy::Statements) {
             self.told_is_answered()?;
         }
         Ok(Verdict::Replace(message.len()))
@@ -176,7 +176,7 @@ impl Session {
         let State::Sent(sent) = std::mem::take(&mut self.told.state) else { return Ok(()) };
         let sent = *sent;
         let Some(error) = sent.error else {
-            if let Some(prepared) = self.prepared.get_mut(&sent.name) {
+            if let Some(prepared) = self.core.prepared_mut(&sent.name) {
                 prepared.broken = None;
             }
             if sent.is_outdated {
@@ -185,10 +185,10 @@ impl Session {
             return Ok(());
         };
         self.config.common.descriptions.forget(&sent.place, &sent.key);
-        self.prepared.for_each(|prepared| prepared.fails_in(sent.unit));
+        self.core.each_prepared(|prepared| prepared.fails_in(sent.unit));
         let Sent { place, key, parse, description, may_be_dropped, .. } = sent;
         let broken = Broken { error: error.clone(), place, key, parse, description, may_be_dropped };
-        if let Some(prepared) = self.prepared.get_mut(&sent.name) {
+        if let Some(prepared) = self.core.prepared_mut(&sent.name) {
             prepared.broken = Some(Box::new(broken));
         }
         self.told.has_broken = true;
@@ -196,14 +196,14 @@ impl Session {
             if !sent.is_failed && !may_be_dropped {
                 return Err(self.statement_refused()); // it has run, and the server breaks its own rules
             }
-            let owed = self.queue.hand_over(unit, Remedy::Statements.into());
+            let owed = self.core.hand_over(unit, Remedy::Statements);
             for _ in 1..owed {
-                self.units.settled(unit);
+                self.core.settled(unit);
             }
             self.told.state = State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
             return Ok(());
         }
-        let is_open = sent.status.is_none() || self.status == TransactionStatus::Active;
+        let is_open = sent.status.is_none() || self.core.status() == TransactionStatus::Active;
         self.told.is_ahead_failed = sent.is_failed && is_open;
         Ok(())
     }
@@ -218,10 +218,10 @@ impl Session {
                 return Err(self.statement_refused());
             }
             let statement = self.inquiries.nowhere();
-            Bind::without_parameters(statement, statement).encode(&mut self.to_server);
-            frame(&mut self.to_server, frontend::SYNC, |_| ());
+            Bind::without_parameters(statement, statement).encode(self.core.to_server());
+            frame(self.core.to_server(), frontend::SYNC, |_| ());
             for expect in [Expect::Bind, Expect::Sync] {
-                self.queue.sent(Due::own(Remedy::Statements, expect));
+                self.core.owe_own(Due::own(Remedy::Statements, expect));
             }
             refusal.is_failing = true;
             self.told.state = State::Refusing(refusal);
@@ -231,12 +231,12 @@ impl Session {
         let due = Due::of_client(Expect::Sync, unit, Some(0));
         self.book_failure(now, due, &error[HEADER_BYTES..]);
         self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
-        self.units.bytes_received(unit, error.len() + ready.len(), now);
-        self.to_client.extend_from_slice(&error);
+        self.core.bytes_received(unit, error.len() + ready.len(), now);
+        self.core.to_client().extend_from_slice(&error);
         if let Verdict::Forward(_) = self.pass_kept(ready) {
-            self.to_client.extend_from_slice(ready);
+            self.core.to_client().extend_from_slice(ready);
         }
-        self.units.settled(unit);
+        self.core.settled(unit);
         self.book_answered(now);
         Ok(Verdict::Replace(ready.len()))
     }

@@ -25,10 +25,10 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::{Description, key};
-use crate::facts::{Place, Verdict as Proof};
 use super::inquiry::Question;
 use super::refusal::Refusal;
 use crate::facts::Effect;
+use crate::facts::{Place, Verdict as Proof};
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -183,7 +183,7 @@ impl Session {
 
     /// Answers the unit in `input` if it prepares a statement that is known.
     pub(crate) fn answer_prepare(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
-        let is_alive = matches!(self.status, TransactionStatus::Idle | TransactionStatus::Active);
+        let is_alive = matches!(self.core.status(), TransactionStatus::Idle | TransactionStatus::Active);
         if !self.may_remedy(Remedy::Statements) || !is_alive || !self.is_quiet() {
             return None;
         }
@@ -305,13 +305,13 @@ impl Session {
         let ends_with_sync = unit.messages().any(|(tag, _)| tag == frontend::SYNC);
         if let State::Sent(sent) = &self.told.state {
             if is_pinned {
-                self.to_server.extend_from_slice(&sent.parse);
+                self.core.to_server().extend_from_slice(&sent.parse);
             }
         }
-        self.taker = Remedy::Statements.into();
+        self.core.set_taker(Remedy::Statements);
         for (tag, body) in unit.messages() {
             if is_pinned && tag != frontend::PARSE {
-                frame(&mut self.to_server, tag, |out| out.extend_from_slice(body));
+                frame(self.core.to_server(), tag, |out| out.extend_from_slice(body));
             }
             self.book_request(now, tag, body, true);
             if is_pinned {
@@ -319,14 +319,14 @@ impl Session {
                 self.watching.ignore();
             }
         }
-        self.taker = Taker::Client;
-        let number = self.units.newest();
-        let status = match self.status {
+        self.core.set_taker(Taker::Client);
+        let number = self.core.units().newest();
+        let status = match self.core.status() {
             TransactionStatus::Active => WireStatus::Active,
             _ => WireStatus::Idle,
         };
-        let reply_at = self.to_client.len();
-        let out = &mut self.to_client;
+        let reply_at = self.core.to_client().len();
+        let out = self.core.to_client();
         frame(out, backend::PARSE_COMPLETE, |_| ());
         if let Some(told) = description {
             frame(out, backend::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&told.parameters));
@@ -338,15 +338,15 @@ impl Session {
         if ends_with_sync {
             encode_ready_for_query(out, status);
         }
-        let reply = self.to_client.len() - reply_at;
+        let reply = self.core.to_client().len() - reply_at;
         if let State::Sent(sent) = &mut self.told.state {
             sent.unit = number;
             sent.status = ends_with_sync.then_some(status.letter());
         }
         self.book_told(number, description);
-        self.units.answered_by(number, Remedy::Statements);
-        self.units.bytes_sent(unit.len());
-        self.units.bytes_received(number, reply, now);
+        self.core.answered_by(number, Remedy::Statements);
+        self.core.bytes_sent(unit.len());
+        self.core.bytes_received(number, reply, now);
         self.book_answered(now);
         if is_pinned { Verdict::Replace(unit.len()) } else { Verdict::Forward(unit.len()) }
     }
@@ -370,9 +370,9 @@ impl Session {
         }
         self.book_unit(now, unit, Taker::Client);
         if let State::Sent(sent) = &mut self.told.state {
-            sent.behind = Some(self.units.newest());
+            sent.behind = Some(self.core.units().newest());
         }
-        self.units.bytes_sent(unit.len());
+        self.core.bytes_sent(unit.len());
         self.ask_for_level(now);
         Verdict::Forward(unit.len())
     }

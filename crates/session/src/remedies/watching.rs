@@ -11,9 +11,9 @@ use onetrip_wire::pg::{Parse, backend};
 
 use super::Rule;
 use super::descriptions::{Asked, Description, Descriptions, Said};
+use crate::facts::Effect;
 use crate::facts::Place;
 use crate::facts::Stamp;
-use crate::facts::Effect;
 use crate::reply_queue::{Due, Expect, Reply, Taker};
 use crate::session::Session;
 use crate::slots::{Lesson, Slots};
@@ -205,8 +205,8 @@ impl Session {
         if names.doubted {
             names.miss();
         }
-        let is_sure = !names.doubted && !names.lost && self.prepared.has_room();
-        is_sure && self.prepared.get(name).is_none()
+        let is_sure = !names.doubted && !names.lost && self.core.has_room_for_names();
+        is_sure && self.core.prepared(name).is_none()
     }
 
     /// A statement of the client's goes to the server: one that takes prepared statements away leaves everything else as
@@ -220,7 +220,7 @@ impl Session {
             return;
         }
         let Some(name) = &text.deallocates else { return self.facts.doubt_prepared(unit) };
-        if let Some(prepared) = self.prepared.get_mut(name) {
+        if let Some(prepared) = self.core.prepared_mut(name) {
             prepared.is_unsure();
         }
         self.watching.names.leaving.push_back((unit, Arc::clone(name)));
@@ -230,15 +230,15 @@ impl Session {
     pub(crate) fn deallocated(&mut self, unit: u64, tag: &[u8]) {
         let is_left = |prepared: &Prepared| prepared.seen_in().is_some_and(|seen| seen > unit);
         if matches!(tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
-            self.prepared.retain(is_left);
+            self.core.retain_prepared(is_left);
             return self.watching.names_cleared();
         }
         let Some((of, name)) = self.watching.names.leaving.pop_front() else { return };
         if of != unit {
             return self.watching.names.leaving.push_front((of, name));
         }
-        if !self.prepared.get(&name).is_some_and(is_left) {
-            self.prepared.remove(&name);
+        if !self.core.prepared(&name).is_some_and(is_left) {
+            self.core.forget_prepared(&name);
         }
     }
 
@@ -247,7 +247,7 @@ impl Session {
         self.watching.parsed = None;
         self.watching.next = None;
         if !self.may_remedy(Remedy::Statements)
-            || !is_sent_as_it_is(self.taker)
+            || !is_sent_as_it_is(self.core.taker())
             || !self.facts.settings.are_plain()
             || self.facts.transaction.may_define()
         {
@@ -263,7 +263,7 @@ impl Session {
 
     /// A Describe of a statement is about to be sent.
     pub(crate) fn watch_describe(&mut self, unit: u64, name: &[u8]) {
-        if !is_sent_as_it_is(self.taker) {
+        if !is_sent_as_it_is(self.core.taker()) {
             return;
         }
         let parsed = self.watching.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
@@ -281,7 +281,7 @@ impl Session {
         body: Option<&[u8]>,
         dropped: &[Due],
     ) {
-        let next = self.queue.front().and_then(|front| front.lesson);
+        let next = self.core.queue().front().and_then(|front| front.lesson);
         let watching = &mut self.watching;
         match reply {
             Reply::Async if tag == backend::NOTICE_RESPONSE => watching.forget_next(next),

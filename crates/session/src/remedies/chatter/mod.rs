@@ -23,8 +23,8 @@ use self::housekeeping::Act;
 use super::Rule;
 use super::arrived::Arrived;
 use crate::reply_queue::{Due, Reply, Taker};
-use crate::slots::{Slot, Slots};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::{Slot, Slots};
 
 /// Units that are kept.
 const KEPT_MAX: usize = 32;
@@ -135,7 +135,7 @@ impl Session {
     /// Answers the unit in `input` if it is housekeeping that was done before; listens to the server if it is other.
     pub(crate) fn answer_chatter(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
         if !self.may_remedy(Remedy::Chatter)
-            || self.status != TransactionStatus::Idle
+            || self.core.status() != TransactionStatus::Idle
             || self.facts.path.standby().is_none()
         // before PostgreSQL 14 a SET is reported also where it changes nothing
         {
@@ -163,7 +163,7 @@ impl Session {
             None => {
                 self.facts.want_state_again();
                 let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
-                let unit = self.units.oldest(); // the next one: nothing is under way
+                let unit = self.core.units().oldest(); // the next one: nothing is under way
                 self.chatter.running = Some(Running { unit, kept, is_spoilt: false });
                 None
             }
@@ -189,18 +189,18 @@ impl Session {
     fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: Vec<u8>) -> Verdict {
         self.facts.used();
         self.begin.is_followed();
-        let number = self.units.oldest();
+        let number = self.core.units().oldest();
         let length = reply.len();
-        self.to_client.extend_from_slice(&reply);
+        self.core.to_client().extend_from_slice(&reply);
         self.chatter.unconfirmed += length;
         let slot = self.chatter.expected.put(Expected { reply, said: 0 });
         self.book_unit(now, unit, Taker::Remedy(Remedy::Chatter, slot));
         if acts.contains(&Act::DiscardsAll) {
             self.facts.doubt_prepared(number);
         }
-        self.units.answered_by(number, Remedy::Chatter);
-        self.units.bytes_sent(unit.len());
-        self.units.bytes_received(number, length, now);
+        self.core.answered_by(number, Remedy::Chatter);
+        self.core.bytes_sent(unit.len());
+        self.core.bytes_received(number, length, now);
         self.book_answered(now);
         Verdict::Forward(unit.len())
     }

@@ -24,7 +24,7 @@ impl Session {
         request: &Request,
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
-        if self.queue.is_skipping() {
+        if self.core.queue().is_skipping() {
             return Ok(None); // the server skips it
         }
         let held_at = self.cursors.held_at.take();
@@ -40,7 +40,7 @@ impl Session {
         self.begin.is_followed();
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
         let left = limit.and_then(|limit| u32::try_from(limit - rows).ok()).and_then(NonZeroU32::new);
-        let out = &mut self.to_server;
+        let out = self.core.to_server();
         let expect = match (&stop, request.form) {
             (Stop::Short, Form::Query) => {
                 let name = String::from_utf8_lossy(&request.name);
@@ -78,11 +78,11 @@ impl Session {
             has_begun: false,
         }));
         let taker = Taker::Remedy(Remedy::Cursors, slot);
-        self.queue.sent(Due { taker, ..Due::of_client(expect, unit, statement) });
-        self.units.owes(unit);
-        self.units.bytes_sent(request.message);
+        self.core.owe_own(Due { taker, ..Due::of_client(expect, unit, statement) });
+        self.core.owes(unit);
+        self.core.bytes_sent(request.message);
         if request.form == Form::Query {
-            self.units.close(None);
+            self.core.close_unit();
         }
         self.cursors.contact_at = now;
         Ok(Some(Verdict::Replace(request.message)))

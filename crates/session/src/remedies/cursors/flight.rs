@@ -36,7 +36,7 @@ const CONTACT_EVERY: Duration = Duration::from_millis(20);
 impl Session {
     /// Sends for pieces of so many rows.
     pub(super) fn fly(&mut self, name: &[u8], rows: NonZeroU32, pieces: usize) {
-        let is_shielded = self.status == TransactionStatus::Active && Rule::Shield.is_kept();
+        let is_shielded = self.core.status() == TransactionStatus::Active && Rule::Shield.is_kept();
         let Some(reader) = self.cursors.readers.get_mut(name) else { return };
         reader.under_way += pieces;
         reader.rows_under_way += pieces as u64 * u64::from(rows.get());
@@ -51,15 +51,15 @@ impl Session {
             self.own_sync(None);
         }
         for piece in 0..pieces {
-            Execute { portal: name, row_limit: Some(rows) }.encode(&mut self.to_server);
+            Execute { portal: name, row_limit: Some(rows) }.encode(self.core.to_server());
             self.own_due(Expect::Execute, Awaited::Piece { serial, turn, rows: rows.get() });
             let is_last = piece + 1 == pieces && !is_shielded;
-            self.own_sync(is_last.then_some(self.status));
+            self.own_sync(is_last.then_some(self.core.status()));
         }
         if is_shielded {
             self.own_statement(&[b"ROLLBACK TO ", &savepoint[..]].concat());
             self.own_statement(&[b"RELEASE ", &savepoint[..]].concat());
-            self.own_sync(Some(self.status));
+            self.own_sync(Some(self.core.status()));
         }
     }
 
@@ -75,26 +75,26 @@ impl Session {
 
     /// A Sync of the remedy's; `status` as it must be then.
     pub(super) fn own_sync(&mut self, status: Option<TransactionStatus>) {
-        frame(&mut self.to_server, frontend::SYNC, |_| ());
+        frame(self.core.to_server(), frontend::SYNC, |_| ());
         self.own_due(Expect::Sync, Awaited::Ready(status));
     }
 
     fn own_due(&mut self, expect: Expect, awaited: Awaited) {
         let slot = self.cursors.awaited.put(awaited);
-        self.queue.sent(Due::own(Taker::Remedy(Remedy::Cursors, slot), expect));
+        self.core.owe_own(Due::own(Taker::Remedy(Remedy::Cursors, slot), expect));
     }
 
     /// Ends the unnamed statement and portal as a simple query does that is not sent.
     pub(super) fn end_unnamed(&mut self) {
-        if self.portals.get(b"").is_none() && self.prepared.get(b"").is_none() {
+        if self.core.portal(b"").is_none() && self.core.prepared(b"").is_none() {
             return;
         }
-        StatementOrPortal::Portal(b"").encode(frontend::CLOSE, &mut self.to_server);
-        StatementOrPortal::Statement(b"").encode(frontend::CLOSE, &mut self.to_server);
+        StatementOrPortal::Portal(b"").encode(frontend::CLOSE, self.core.to_server());
+        StatementOrPortal::Statement(b"").encode(frontend::CLOSE, self.core.to_server());
         for _ in 0..2 {
-            self.queue.sent(Due::own(Remedy::Cursors, Expect::Close));
+            self.core.owe_own(Due::own(Remedy::Cursors, Expect::Close));
         }
-        self.own_sync(Some(self.status));
+        self.own_sync(Some(self.core.status()));
     }
 
     /// Sends for more when half of what may be ahead is used up, or lets the server know that the program is there.
@@ -116,9 +116,9 @@ impl Session {
     /// A server that ends idle transactions must not end one whose program is served from memory (rule R8).
     fn keep_contact(&mut self, now: Moment) {
         let is_old = now.since(self.cursors.contact_at) >= CONTACT_EVERY.as_nanos() as u64;
-        if is_old && self.queue.is_empty() && Rule::Contact.is_kept() {
+        if is_old && self.core.queue().is_empty() && Rule::Contact.is_kept() {
             self.cursors.contact_at = now;
-            self.own_sync(Some(self.status));
+            self.own_sync(Some(self.core.status()));
         }
     }
 

@@ -8,9 +8,9 @@ use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend}
 
 use super::{Kind, Native, sql};
 use crate::facts::Verdict;
-use crate::remedies::inquiry::{Asked, Question};
 use crate::facts::{Doubt, Effect};
 use crate::remedies::Rule;
+use crate::remedies::inquiry::{Asked, Question};
 use crate::session::{Session, SessionError};
 use crate::statements::Text;
 
@@ -262,13 +262,13 @@ impl Session {
             return text.effect;
         };
         self.cursors.leaves(name, unit);
-        let is_in_place = match self.status {
+        let is_in_place = match self.core.status() {
             TransactionStatus::Idle => *is_held,
             TransactionStatus::Active => !is_held,
             _ => false,
         };
         // Its query runs again when the transaction ends.
-        if *is_held && self.status == TransactionStatus::Active {
+        if *is_held && self.core.status() == TransactionStatus::Active {
             self.facts.transaction.acts();
         }
         if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
@@ -334,7 +334,7 @@ impl Session {
             self.opened_before_changes(&mut names)?;
         }
         // What is under way may fail, and the transaction with it.
-        let is_uncertain = self.units.unanswered() > 0 && self.may_send_own();
+        let is_uncertain = self.core.units().unanswered() > 0 && self.may_send_own();
         let mut place = Place::Good;
         for name in names {
             let Some(reader) = self.cursors.readers.get_mut(&name) else { continue };
@@ -342,7 +342,7 @@ impl Session {
                 return Ok(Place::Wait);
             }
             let is_movable = matches!(reader.kind, Kind::Cursor { can_move: true, .. }) && !reader.is_stale;
-            let is_there = match self.status {
+            let is_there = match self.core.status() {
                 TransactionStatus::Active => true,
                 TransactionStatus::Idle => reader.is_held(),
                 _ => false,
@@ -361,8 +361,8 @@ impl Session {
             let rows = reader.rows;
             let name = String::from_utf8_lossy(&name).into_owned();
             self.own_move(format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
-            if self.status == TransactionStatus::Idle && self.may_send_own() {
-                self.own_sync(Some(self.status));
+            if self.core.status() == TransactionStatus::Idle && self.may_send_own() {
+                self.own_sync(Some(self.core.status()));
             }
             place = Place::Restored;
         }
@@ -400,7 +400,7 @@ impl Session {
         if self.cursors.readers.get(execute.portal).is_some_and(depends) {
             return (vec![execute.portal.into()], None);
         }
-        let Some(portal) = self.portals.get(execute.portal) else {
+        let Some(portal) = self.core.portal(execute.portal) else {
             // Nothing is known of it.
             return (Vec::new(), Some(StatementKind::Other));
         };
@@ -413,7 +413,7 @@ impl Session {
         let Some(parse) = Parse::decode(body).ok().filter(|parse| !parse.statement.is_empty()) else {
             return Vec::new();
         };
-        let lifted = self.lifter.lift(parse.text, self.facts.settings.has_standard_strings());
+        let lifted = self.core.lift(parse.text, self.facts.settings.has_standard_strings());
         let Some((used, _)) = cursor_use(&lifted, parse.text) else { return Vec::new() };
         let used = match used {
             // Another one may have the name when it is asked for.
@@ -425,7 +425,7 @@ impl Session {
 
     fn names_in_query(&mut self, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
-        let lifted = self.lifter.lift(text, self.facts.settings.has_standard_strings());
+        let lifted = self.core.lift(text, self.facts.settings.has_standard_strings());
         let kind = lifted.kind();
         let used = cursor_use(&lifted, text);
         (used.map_or_else(Vec::new, |(used, _)| self.named_by(&used, false)), Some(kind))

@@ -5,8 +5,8 @@ use std::io;
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, HEADER_BYTES, backend};
 
-use super::buffer::{End, Stop};
 use super::Cursors;
+use super::buffer::{End, Stop};
 use super::request::put_end;
 use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect, Reply, Taker};
@@ -167,7 +167,7 @@ impl Session {
         let Some(Awaited::Answer(answer)) = self.cursors.awaited.get_mut(slot) else {
             return Ok(Verdict::Replace(message.len()));
         };
-        let out = &mut self.to_client;
+        let out = self.core.to_client();
         let expect = reply.due().map(|due| due.expect);
         let is_first = !std::mem::replace(&mut answer.has_begun, true);
         let rows = match (&answer.stop, reply) {
@@ -267,7 +267,8 @@ impl Session {
     ///
     /// The session ends where it cannot be kept.
     pub(crate) fn keep_notice(&mut self, message: &[u8]) -> Result<bool, SessionError> {
-        let Some(Taker::Remedy(Remedy::Cursors, slot)) = self.queue.front().map(|due| due.taker) else {
+        let Some(Taker::Remedy(Remedy::Cursors, slot)) = self.core.queue().front().map(|due| due.taker)
+        else {
             return Ok(false);
         };
         let serial = match self.cursors.awaited.get(slot) {

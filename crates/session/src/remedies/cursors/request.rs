@@ -11,9 +11,9 @@ use onetrip_wire::pg::{
 
 use super::buffer::{End, Stop};
 use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader, sql};
-use crate::facts::Verdict as Proof;
-use crate::facts::Isolation;
 use crate::facts::Effect;
+use crate::facts::Isolation;
+use crate::facts::Verdict as Proof;
 use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect};
 use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
@@ -133,7 +133,7 @@ impl Session {
                 let Execute { portal, row_limit } = Execute::decode(body).ok()?;
                 let next = FrameHeader::peek(&input[message..], LENGTH_MAX);
                 let (form, unit) = match next {
-                    _ if self.units.is_open() => (Form::Other, message),
+                    _ if self.core.units().is_open() => (Form::Other, message),
                     Some(Ok(next)) if next.tag == frontend::SYNC => (Form::Sync, message + next.frame_len()),
                     _ => (Form::Other, message),
                 };
@@ -142,7 +142,7 @@ impl Session {
                 matches!(reader.kind, Kind::Portal).then_some(())?;
                 Some(Request { name: portal.to_vec(), rows: row_limit, form, message, unit })
             }
-            frontend::QUERY if !self.units.is_open() => {
+            frontend::QUERY if !self.core.units().is_open() => {
                 let fetch = sql::fetch(body.strip_suffix(b"\0")?)?;
                 let reader = self.cursors.readers.get(&*fetch.name)?;
                 matches!(reader.kind, Kind::Cursor { .. }).then_some(())?;
@@ -155,7 +155,7 @@ impl Session {
 
     /// Whether the program can read it where its transaction stands.
     fn is_alive(&self, reader: &Reader) -> bool {
-        match self.status {
+        match self.core.status() {
             TransactionStatus::Active => true,
             TransactionStatus::Idle => reader.is_held(),
             _ => false,
@@ -184,7 +184,7 @@ impl Session {
                 return false;
             }
             // Outside of a transaction there is no shield, and a time limit would end its portal for good.
-            let is_shielded = self.status == TransactionStatus::Active;
+            let is_shielded = self.core.status() == TransactionStatus::Active;
             self.facts.renew_settings(now);
             let is_safe = is_shielded || self.facts.is_untimed(now) || !Rule::Shield.is_kept();
             if !is_safe {
@@ -213,26 +213,26 @@ impl Session {
     fn serve_piece(&mut self, now: Moment, request: &Request, input: &[u8]) -> Result<Verdict, SessionError> {
         let held_at = self.cursors.held_at.take();
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
-        self.units.close(None);
+        self.core.close_unit();
         let Some(reader) = self.cursors.readers.get_mut(&*request.name) else { return Ok(Verdict::Wait) };
-        let before = self.to_client.len();
+        let before = self.core.to_client().len();
         let is_cursor = match &reader.kind {
             Kind::Cursor { header, .. } => {
-                self.to_client.extend_from_slice(header);
+                self.core.to_client().extend_from_slice(header);
                 true
             }
             Kind::Portal => false,
         };
         let serial = reader.serial;
-        self.units.bytes_received(unit, self.to_client.len() - before, now);
+        self.core.bytes_received(unit, self.core.to_client().len() - before, now);
         // What waits for pieces of one turn waits for one trip.
         let Cursors { turn_come, turn_waited_for, .. } = &mut self.cursors;
         if held_at.is_some() && *turn_come > *turn_waited_for {
             *turn_waited_for = *turn_come;
         } else {
-            self.units.answered_by(unit, Remedy::Cursors);
+            self.core.answered_by(unit, Remedy::Cursors);
         }
-        self.units.bytes_sent(request.unit);
+        self.core.bytes_sent(request.unit);
         let wanted = request.limit();
         self.cursors.delivering = Some(Delivering { serial, unit, statement, rows: 0, wanted, is_cursor });
         self.deliver(now, request)
@@ -249,7 +249,7 @@ impl Session {
         header: FrameHeader,
         input: &[u8],
     ) -> Result<Verdict, SessionError> {
-        match self.request(header, input).filter(|_| !self.client_is_behind) {
+        match self.request(header, input).filter(|_| !self.core.is_client_behind()) {
             Some(request) => self.deliver(now, &request),
             None => Ok(Verdict::Hold),
         }
@@ -261,31 +261,31 @@ impl Session {
         else {
             return Ok(Verdict::Hold);
         };
-        let reply_at = self.to_client.len();
+        let reply_at = self.core.to_client().len();
         let Some(reader) = self.cursors.by_serial(serial) else { return Ok(Verdict::Hold) };
         let left = wanted.map(|wanted| wanted - before);
-        let taken = reader.buffer.take(left, DELIVERED_BYTES_MAX, &mut self.to_client);
+        let taken = reader.buffer.take(left, DELIVERED_BYTES_MAX, self.core.to_client());
         let (some, stop) = taken.map_err(|error| self.cannot_keep(&error))?;
         let rows = before + some;
         if stop == Stop::Full {
-            self.units.bytes_received(unit, self.to_client.len() - reply_at, now);
+            self.core.bytes_received(unit, self.core.to_client().len() - reply_at, now);
             self.cursors.delivering = Some(Delivering { serial, unit, statement, rows, wanted, is_cursor });
             return Ok(Verdict::Hold);
         }
         self.cursors.delivering = None;
         let is_over = stop == Stop::At(End::Complete) || (is_cursor && Some(rows) != wanted);
-        put_end(&mut self.to_client, rows, is_cursor, is_over);
+        put_end(self.core.to_client(), rows, is_cursor, is_over);
         if let Some(reader) = self.cursors.by_serial(serial) {
             reader.got(rows, is_over);
         }
-        let is_idle = self.status == TransactionStatus::Idle;
+        let is_idle = self.core.status() == TransactionStatus::Idle;
         let status = if is_idle { WireStatus::Idle } else { WireStatus::Active };
-        encode_ready_for_query(&mut self.to_client, status);
+        encode_ready_for_query(self.core.to_client(), status);
         if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
             found.rows = rows;
             found.suspended = !is_over && !is_cursor;
         }
-        self.units.bytes_received(unit, self.to_client.len() - reply_at, now);
+        self.core.bytes_received(unit, self.core.to_client().len() - reply_at, now);
         self.book_answered(now);
         self.refill(now, request);
         Ok(Verdict::Replace(request.unit))
@@ -299,7 +299,7 @@ impl Session {
             let (unit, statement, _) = self.open_query(now, text);
             return (unit, statement);
         }
-        let unit = self.units.open(now, UnitKind::Group);
+        let unit = self.core.open_unit(now, UnitKind::Group);
         let text = self.cursors.readers.get(&*request.name).map(|reader| reader.text.clone());
         let statement = self.add_statement(unit, &text.unwrap_or_default(), Steps::EXECUTE);
         if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
@@ -328,19 +328,19 @@ impl Session {
         // The unnamed portal may be what another remedy believes it to be.
         if name.is_empty()
             || rows.is_none()
-            || self.status != TransactionStatus::Active
+            || self.core.status() != TransactionStatus::Active
             || !self.may_remedy(Remedy::Cursors)
         {
             return;
         }
-        let Some(Portal { text, formats, serial: statement, types, .. }) = self.portals.get(name).cloned()
+        let Some(Portal { text, formats, serial: statement, types, .. }) = self.core.portal(name).cloned()
         else {
             return;
         };
         if text.effect != Effect::Read {
             return;
         }
-        let source = self.prepared.find(|prepared| prepared.serial == statement);
+        let source = self.core.find_prepared(|prepared| prepared.serial == statement);
         let query = source.and_then(|prepared| prepared.source.clone()).map(|query| (query, types));
         let opened = self.opened();
         if let Some(reader) = self.cursors.add(unit, name, Kind::Portal, text, opened) {

@@ -50,7 +50,7 @@ impl Session {
             return;
         }
         let is_sure = self.numbers_are_sure(now);
-        let (may_send, newest) = (self.may_send_own(), self.units.newest());
+        let (may_send, newest) = (self.may_send_own(), self.core.units().newest());
         let lobs = &mut self.lobs;
         let Some(running) = &lobs.running else { return };
         if running.unit != newest || !lobs.steps.is_empty() || !may_send || lobs.is_off {
@@ -149,8 +149,8 @@ impl Session {
 
     /// Sends a call ahead.
     pub(crate) fn put_call_ahead(&mut self, taker: Taker, step: Step) {
-        step.call.encode(&mut self.to_server);
-        self.queue.sent(Due::own(taker, Expect::FunctionCall));
+        step.call.encode(self.core.to_server());
+        self.core.owe_own(Due::own(taker, Expect::FunctionCall));
     }
 
     /// The server says something to a call ahead. Returns whether it is good.

@@ -23,7 +23,7 @@ impl Session {
     /// call that is followed, or something before which the server's descriptors have to be in place.
     pub(crate) fn answer_lob(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
         self.lobs.passing = None;
-        let is_in_place = self.status == TransactionStatus::Active && self.facts.transaction.is_seen();
+        let is_in_place = self.core.status() == TransactionStatus::Active && self.facts.transaction.is_seen();
         if !is_in_place || !self.may_remedy(Remedy::Lobs) {
             return None;
         }
@@ -71,7 +71,7 @@ impl Session {
                 nothing_ahead: true,
                 age_max: AGE_MAX,
             };
-            let is_owed = self.queue.owes(Service::Flights);
+            let is_owed = self.core.queue().owes(Service::Flights);
             match self.loops_buffer().ask(&request.key, &asking) {
                 Answer::Serve(ticket, kept) => {
                     let content = content_of(kept);
@@ -147,34 +147,34 @@ impl Session {
 
     /// Answers a call with this value.
     fn serve_call(&mut self, now: Moment, arrived_at: Moment, input: &[u8], value: &[u8], is_trip: bool) {
-        let number = self.units.oldest(); // the next one: nothing is under way
-        self.taker = Taker::Nobody;
+        let number = self.core.units().oldest(); // the next one: nothing is under way
+        self.core.set_taker(Taker::Nobody);
         self.book_request(arrived_at, frontend::FUNCTION_CALL, &input[HEADER_BYTES..], true);
-        self.taker = Taker::Client;
-        let reply_at = self.to_client.len();
-        FunctionCallResponse { value: Some(value) }.encode(&mut self.to_client);
-        encode_ready_for_query(&mut self.to_client, WireStatus::Active);
-        let length = self.to_client.len() - reply_at;
+        self.core.set_taker(Taker::Client);
+        let reply_at = self.core.to_client().len();
+        FunctionCallResponse { value: Some(value) }.encode(self.core.to_client());
+        encode_ready_for_query(self.core.to_client(), WireStatus::Active);
+        let length = self.core.to_client().len() - reply_at;
         let due = Due { taker: Taker::Nobody, ..Due::of_client(Expect::FunctionCall, number, Some(0)) };
         let mut body = (value.len() as u32).to_be_bytes().to_vec();
         body.extend_from_slice(value);
         self.book_part(due, backend::FUNCTION_CALL_RESPONSE, &body, true);
         if !is_trip {
-            self.units.answered_by(number, Remedy::Lobs);
+            self.core.answered_by(number, Remedy::Lobs);
             self.facts.used();
         }
-        self.units.bytes_sent(input.len());
-        self.units.bytes_received(number, length, now);
+        self.core.bytes_sent(input.len());
+        self.core.bytes_received(number, length, now);
         self.book_answered(now);
         self.show_presence(now);
     }
 
     /// A FunctionCall of the client's goes to the server as it came. Returns whether it is one that is followed.
     pub(crate) fn lob_call_sent(&mut self) -> bool {
-        if self.taker == Taker::Nobody {
+        if self.core.taker() == Taker::Nobody {
             return true;
         }
-        let unit = self.units.oldest(); // the next one: nothing is under way
+        let unit = self.core.units().oldest(); // the next one: nothing is under way
         let passing = self.lobs.passing.take();
         let is_followed = passing.is_some();
         self.lobs.running = passing.map(|call| Running { unit, call, steps: 0 });

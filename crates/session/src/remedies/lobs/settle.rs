@@ -7,9 +7,9 @@ use super::Awaited;
 use super::call::{Call, Whence};
 use super::descriptor::At;
 use super::verify::Check;
-use crate::remedies::arrived::Arrived;
 use crate::facts::Effect;
 use crate::remedies::Rule;
+use crate::remedies::arrived::Arrived;
 use crate::reply_queue::{Due, Expect, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
@@ -94,9 +94,9 @@ impl Session {
     }
 
     fn await_call(&mut self, call: Call, value: &[u8], check: Option<Check>) {
-        call.encode(&mut self.to_server);
+        call.encode(self.core.to_server());
         let slot = self.lobs.awaited.put(Awaited { value: value.to_vec(), check });
-        self.queue.sent(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
+        self.core.owe_own(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
     }
 
     /// The server answers a call of the session's own (rule L8).

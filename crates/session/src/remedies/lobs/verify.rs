@@ -17,7 +17,6 @@ use super::Lobs;
 use super::ahead::PIECE_BYTES;
 use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Descriptor};
-use crate::functions::put_call;
 use crate::session::{Session, SessionError};
 use crate::slots::Slot;
 
@@ -181,9 +180,7 @@ impl Session {
 
     /// An answer was wrong: the trace says which one, and there are no more of them in this session.
     fn object_differed(&mut self, call: Call, expected: &[u8], value: &[u8]) {
-        self.scratch.clear();
-        put_call(call.function().oid(), call.count(), &mut self.scratch);
-        let template = self.names.template(&self.scratch, &mut self.stream);
+        let template = self.core.template_of_call(call.function().oid(), call.count());
         let mut asked = Vec::new();
         call.encode(&mut asked);
         self.tell_difference(template, [&asked, expected, value]);

@@ -54,7 +54,11 @@ pub(super) struct InFlight {
 enum Part {
     /// The savepoint.
     Head,
-    Guess { ticket: Ticket, example: u32, flight: u64 },
+    Guess {
+        ticket: Ticket,
+        example: u32,
+        flight: u64,
+    },
     /// A call that reads a large object.
     Call(Step),
     /// The end of the guesses' limits: the way back is not to be ended by them. It fails where a guess has, and then the
@@ -215,8 +219,8 @@ impl Session {
     /// program's transaction.
     fn put_parse(&mut self, part: Taker, statement: &[u8], text: &[u8], types: &[u8]) {
         self.put_close(part, StatementOrPortal::Statement(statement));
-        Parse::typed(statement, text, types).encode(&mut self.to_server);
-        self.queue.sent(Due::own(part, Expect::Parse));
+        Parse::typed(statement, text, types).encode(self.core.to_server());
+        self.core.owe_own(Due::own(part, Expect::Parse));
     }
 
     /// Binds, describes, executes and closes; `given` are format codes, values and the result's format codes.
@@ -230,7 +234,7 @@ impl Session {
     ) {
         let (parameter_codes, values, result_codes) = given;
         self.put_close(part, StatementOrPortal::Portal(portal));
-        let out = &mut self.to_server;
+        let out = self.core.to_server();
         Bind {
             portal,
             statement,
@@ -239,24 +243,24 @@ impl Session {
             result_formats: Formats::of_codes(result_codes),
         }
         .encode(out);
-        self.queue.sent(Due::own(part, Expect::Bind));
+        self.core.owe_own(Due::own(part, Expect::Bind));
         if describes {
-            StatementOrPortal::Portal(portal).encode(frontend::DESCRIBE, &mut self.to_server);
-            self.queue.sent(Due::own(part, Expect::DescribePortal));
+            StatementOrPortal::Portal(portal).encode(frontend::DESCRIBE, self.core.to_server());
+            self.core.owe_own(Due::own(part, Expect::DescribePortal));
         }
-        Execute { portal, row_limit: None }.encode(&mut self.to_server);
-        self.queue.sent(Due::own(part, Expect::Execute));
+        Execute { portal, row_limit: None }.encode(self.core.to_server());
+        self.core.owe_own(Due::own(part, Expect::Execute));
         self.put_close(part, StatementOrPortal::Portal(portal));
     }
 
     fn put_close(&mut self, part: Taker, object: StatementOrPortal<'_>) {
-        object.encode(frontend::CLOSE, &mut self.to_server);
-        self.queue.sent(Due::own(part, Expect::Close));
+        object.encode(frontend::CLOSE, self.core.to_server());
+        self.core.owe_own(Due::own(part, Expect::Close));
     }
 
     fn put_sync(&mut self, part: Taker) {
-        frame(&mut self.to_server, frontend::SYNC, |_| ());
-        self.queue.sent(Due::own(part, Expect::Sync));
+        frame(self.core.to_server(), frontend::SYNC, |_| ());
+        self.core.owe_own(Due::own(part, Expect::Sync));
     }
 
     /// The server answers a flight.
@@ -275,9 +279,11 @@ impl Session {
         }
         match self.loops.in_flight.parts.get(slot).copied() {
             Some(Part::Head) if self.loops.in_flight.status_before == 0 => {
-                self.loops.in_flight.status_before = self.server_status;
+                self.loops.in_flight.status_before = self.core.server_status();
             }
-            Some(Part::Guess { ticket, example, .. }) => self.guess_reply(ticket, example, tag, message, is_whole),
+            Some(Part::Guess { ticket, example, .. }) => {
+                self.guess_reply(ticket, example, tag, message, is_whole)
+            }
             Some(Part::Call(step)) if !self.ahead_reply(now, step, tag, message, is_whole)? => {
                 self.loops.in_flight.spoil();
             }

@@ -34,8 +34,8 @@ use self::serve::keep_parse;
 use self::verify::Verifying;
 pub use self::verify::{BadVerify, Verify};
 use super::arrived::Arrived;
-use crate::facts::Isolation;
 use super::{Common, Rule};
+use crate::facts::Isolation;
 use crate::reply_queue::{Due, Expect, Service};
 use crate::session::{Session, Verdict};
 
@@ -148,8 +148,8 @@ impl Session {
         // A list elsewhere is one that nothing is opened ahead for, either (rule L2).
         let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept() || !Rule::Ahead.is_kept();
         // A group may bring its BEGIN along.
-        let is_in_place = self.status == TransactionStatus::Active
-            || self.status == TransactionStatus::Idle && header.tag != frontend::QUERY;
+        let is_in_place = self.core.status() == TransactionStatus::Active
+            || self.core.status() == TransactionStatus::Idle && header.tag != frontend::QUERY;
         if !self.may_answer_reads()
             || self.loops.verifying.has_failed()
             || !is_sure
@@ -160,7 +160,7 @@ impl Session {
         }
         let unit = Arrived::peek(input)?;
         let request = self.request_of(now, unit)?;
-        if self.status == TransactionStatus::Idle && !request.begins {
+        if self.core.status() == TransactionStatus::Idle && !request.begins {
             return None;
         }
         let template = self.loops.examples.get(request.example)?.template;
@@ -183,7 +183,7 @@ impl Session {
                 let reply = reply.to_vec();
                 Some(self.serve(now, unit, &request, ticket, &reply))
             }
-            Some(Answer::Wait(ticket)) if self.queue.owes(Service::Flights) => {
+            Some(Answer::Wait(ticket)) if self.core.queue().owes(Service::Flights) => {
                 let flight = self.loops.in_flight.flight_of(ticket);
                 self.loops.held.get_or_insert((now, flight));
                 Some(Verdict::Hold)
@@ -223,13 +223,13 @@ impl Session {
     /// statement of the transaction has succeeded.
     fn is_in_snapshot(&self) -> bool {
         let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
-        self.status == TransactionStatus::Active && (is_told || !Rule::Snapshot.is_kept())
+        self.core.status() == TransactionStatus::Active && (is_told || !Rule::Snapshot.is_kept())
     }
 
     /// A statement goes to the server: one that is known to only read may be one of a loop, the rows of others may be
     /// what a loop takes its values from.
     fn watch(&mut self, now: Moment, request: &Request<'_>, is_pure: bool, plans: bool) {
-        let unit = self.units.oldest(); // the next one: nothing is under way
+        let unit = self.core.units().oldest(); // the next one: nothing is under way
         let plans = plans && self.may_plan();
         let Some(example) = self.loops.examples.get(request.example) else { return };
         let arrival = Arrival { template: example.guessed, values: &request.values };
@@ -258,7 +258,10 @@ impl Session {
     /// The unit that runs a statement goes to the server, and this Parse was answered before: it is watched as others
     /// are. What it leads to is run ahead once it is answered.
     pub(crate) fn watch_behind(&mut self, now: Moment, unit: Arrived<'_>, parse: &[u8]) {
-        if !self.may_answer_reads() || self.status != TransactionStatus::Active || self.units.len() > 0 {
+        if !self.may_answer_reads()
+            || self.core.status() != TransactionStatus::Active
+            || self.core.units().len() > 0
+        {
             return;
         }
         let Some(request) = self.request_behind(unit, parse) else { return };

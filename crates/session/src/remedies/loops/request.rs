@@ -18,9 +18,9 @@ use onetrip_wire::pg::{
 use smallvec::SmallVec;
 
 use super::flight::format_of;
-use crate::client::SOURCE_BYTES_MAX;
 use crate::facts::Effect;
 use crate::remedies::arrived::Arrived;
+use crate::session::SOURCE_BYTES_MAX;
 use crate::session::Session;
 use crate::statements::Learned;
 
@@ -402,7 +402,7 @@ impl Session {
 
     fn simple_request<'a>(&mut self, text: &'a [u8]) -> Option<Request<'a>> {
         // A simple query ends the unnamed statement, which would still be there if it were not sent.
-        if self.prepared.get(b"").is_some() {
+        if self.core.prepared(b"").is_some() {
             return None;
         }
         let (effect, template) = self.effect_of(text);
@@ -420,7 +420,7 @@ impl Session {
         let types: SmallVec<[Oid; 8]> = parse.parameter_oids().collect();
         let is_read = effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
         is_read.then_some(())?;
-        let learned = self.learned.get(template as usize);
+        let learned = self.core.learned(template);
         self.loops.examples.extended((parse.text, None), types, bind, describes, template, learned)
     }
 
@@ -435,7 +435,7 @@ impl Session {
 
     fn prepared_request<'a>(&mut self, now: Moment, bind: &Bind<'a>, describes: bool) -> Option<Request<'a>> {
         let source = self.surely_prepared(bind.statement)?.to_vec();
-        let prepared = self.prepared.get(bind.statement)?;
+        let prepared = self.core.prepared(bind.statement)?;
         let (text, types) = (prepared.text.clone(), prepared.types.clone());
         // What was parsed under the same settings, in the same snapshot, is what a guess would parse.
         let is_of_text = prepared.span.is_some() && prepared.span == self.span();
@@ -443,7 +443,7 @@ impl Session {
         // The server's unnamed statement is another where the last Parse was answered from memory.
         own.as_ref().is_none_or(|own| !own.name.is_empty()).then_some(())?;
         (text.effect == Effect::Read && self.is_as_parsed(now, bind.statement)).then_some(())?;
-        let learned = self.learned.get(text.template as usize);
+        let learned = self.core.learned(text.template);
         self.loops.examples.extended((&source, own), types, bind, describes, text.template, learned)
     }
 }

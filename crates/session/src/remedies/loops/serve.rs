@@ -27,11 +27,11 @@ impl Session {
         let remedy = remedy_of(&self.loops.predictor, ticket);
         let held = self.loops.held.take();
         let arrived_at = held.map_or(now, |(arrived_at, _)| arrived_at);
-        let number = self.units.oldest(); // the next one: nothing is under way
+        let number = self.core.units().oldest(); // the next one: nothing is under way
         self.book_unit(arrived_at, unit, Taker::Nobody);
-        let reply_at = self.to_client.len();
+        let reply_at = self.core.to_client().len();
         self.put_answer(unit, b"", reply, WireStatus::Active); // a description is in front of its rows
-        let length = self.to_client.len() - reply_at;
+        let length = self.core.to_client().len() - reply_at;
         let is_verified = self.verify(unit, self.loops.template_of(request), reply_at);
         self.book_served(number, unit, reply);
         // Units that wait for one flight wait for one trip.
@@ -39,11 +39,11 @@ impl Session {
         if is_trip {
             self.loops.waited_for = held.map_or(0, |(_, flight)| flight);
         } else {
-            self.units.answered_by(number, remedy);
+            self.core.answered_by(number, remedy);
             self.facts.used();
         }
-        self.units.bytes_sent(unit.len());
-        self.units.bytes_received(number, length, now);
+        self.core.bytes_sent(unit.len());
+        self.core.bytes_received(number, length, now);
         self.book_answered(now);
         if !request.key.starts_with(b"Q") {
             self.loops.unseen = (!is_verified).then(|| without_sync(unit));
@@ -90,7 +90,8 @@ impl Session {
 
     /// A transaction that has failed runs no statement again, and closes what it is asked to.
     fn closes_unseen(&mut self, input: &[u8]) -> bool {
-        let Some(unit) = Arrived::peek(input).filter(|_| self.status == TransactionStatus::Failed) else {
+        let Some(unit) = Arrived::peek(input).filter(|_| self.core.status() == TransactionStatus::Failed)
+        else {
             return false;
         };
         if !unit.messages().all(|(tag, _)| matches!(tag, frontend::CLOSE | frontend::SYNC)) {
@@ -110,7 +111,7 @@ impl Session {
     fn fails_without_unseen(&self, input: &[u8]) -> bool {
         let makes_statement =
             self.loops.unseen.as_ref().is_some_and(|unseen| unseen.first() == Some(&frontend::PARSE));
-        let is_failed = self.status == TransactionStatus::Failed;
+        let is_failed = self.core.status() == TransactionStatus::Failed;
         let asks_portal = |unit| Unnamed::of(unit).is_none_or(|unnamed| unnamed.asks_portal);
         is_failed && !makes_statement && Arrived::peek(input).is_some_and(|unit| !asks_portal(unit))
     }
@@ -125,9 +126,9 @@ impl Session {
                 frontend::DESCRIBE => Expect::DescribePortal,
                 _ => Expect::Execute,
             };
-            self.queue.sent(Due::own(Service::Unseen, expect));
+            self.core.owe_own(Due::own(Service::Unseen, expect));
         }
-        self.to_server.extend_from_slice(unseen);
+        self.core.to_server().extend_from_slice(unseen);
     }
 }
 

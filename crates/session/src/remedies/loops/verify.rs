@@ -83,11 +83,11 @@ impl Session {
         }
         let mut check = verifying.spare.pop().unwrap_or_default();
         check.template = template;
-        check.expected.extend_from_slice(self.to_client.get(reply_at..).unwrap_or_default());
+        check.expected.extend_from_slice(self.core.to_client().get(reply_at..).unwrap_or_default());
         for (tag, body) in unit.messages() {
             frame(&mut check.asked, tag, |out| out.extend_from_slice(body));
         }
-        self.to_server.extend_from_slice(&check.asked);
+        self.core.to_server().extend_from_slice(&check.asked);
         let taker = Taker::Service(Service::Shadow, verifying.checks.put(check));
         for (tag, _) in unit.messages() {
             let expect = match tag {
@@ -98,7 +98,7 @@ impl Session {
                 frontend::EXECUTE => Expect::Execute,
                 _ => Expect::Sync,
             };
-            self.queue.sent(Due::own(taker, expect));
+            self.core.owe_own(Due::own(taker, expect));
         }
         true
     }
@@ -157,7 +157,7 @@ impl Session {
         let [_, told, got] = texts;
         let equal = told.iter().zip(got).take_while(|(told, got)| told == got).count();
         let texts = if self.config.keep_values { texts } else { [b"".as_slice(); 3] };
-        self.stream.differed(template, equal as u64, texts);
+        self.core.stream().differed(template, equal as u64, texts);
     }
 
     /// Whether an answer from memory was wrong: from then on there are none.
@@ -181,7 +181,7 @@ impl Session {
     pub(crate) fn book_verified(&mut self) {
         let Verifying { verified, differed, .. } = self.loops.verifying;
         if verified > 0 {
-            self.stream.verified(verified, differed);
+            self.core.stream().verified(verified, differed);
         }
     }
 }

@@ -80,14 +80,14 @@ impl Session {
         if !self.may_remedy(Remedy::Lobs) {
             return;
         }
-        let Self { names, lobs, units, facts, .. } = self;
-        let Some(layout) = names.layout_of(layout).filter(|layout| !layout.objects.is_empty()) else {
+        let Self { core, lobs, facts, .. } = self;
+        let Some(layout) = core.layout(layout).filter(|layout| !layout.objects.is_empty()) else {
             return;
         };
         let delivered = &mut lobs.delivered;
         let said = delivered.said(due.unit, statement);
         let Ok(row) = DataRow::decode(body) else { return };
-        let formats = units.result_mut(due.unit, statement).and_then(|(_, formats)| formats);
+        let formats = core.formats(due.unit, statement);
         let format = |position: u16| formats.map_or(Format::Text, |formats| formats.of(position.into()));
         let mut columns = layout.objects.iter().peekable();
         for (position, value) in (0..).zip(row.columns.iter()) {

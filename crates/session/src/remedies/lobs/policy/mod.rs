@@ -107,12 +107,12 @@ impl LobPolicy {
 impl Session {
     /// A statement of the client's runs: what it says of the objects that it delivers, and of all that follow.
     pub(crate) fn tells_prefetch(&mut self, unit: u64, statement: Option<u16>, text: &Text) {
-        let oldest = self.units.oldest();
+        let oldest = self.core.units().oldest();
         if let Some(prefetch) = text.prefetch {
             self.lobs.delivered.says(oldest, unit, statement, prefetch);
         }
         match text.changes_prefetch {
-            Some(change) if self.taker == Taker::Client => {
+            Some(change) if self.core.taker() == Taker::Client => {
                 self.lobs.setting.sent(oldest, unit, statement, change);
             }
             // It was answered because the server will do as before.

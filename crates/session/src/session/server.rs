@@ -4,8 +4,9 @@ use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
 };
 
+use super::core::{Capture, Core};
+use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
-use crate::session::{Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::ResultFormats;
 
 /// Values of one result that are kept for finding loops.
@@ -26,19 +27,21 @@ impl Session {
             Some(Ok(header)) => header,
         };
         let length = header.frame_len();
-        if input.len() < length.min(INSPECT_BYTES_MAX) && self.is_inspected_reply(header.tag) && !self.is_cut
+        if input.len() < length.min(INSPECT_BYTES_MAX)
+            && self.is_inspected_reply(header.tag)
+            && !self.core.is_cut
         {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
-        let is_whole = length <= INSPECT_BYTES_MAX && !(self.is_cut && available < length);
+        let is_whole = length <= INSPECT_BYTES_MAX && !(self.core.is_cut && available < length);
         let reply = self.book_reply(now, header.tag, body, is_whole, available);
         let verdict = self.pass_reply(now, header.tag, &input[..available], length, reply)?;
-        self.server_passing = length - available;
-        self.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.passes_rest();
+        self.core.server_passing = length - available;
+        self.core.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.passes_rest();
         if header.tag == backend::READY_FOR_QUERY {
-            self.server_status = body.first().copied().unwrap_or_default();
+            self.core.server_status = body.first().copied().unwrap_or_default();
             self.got_ready(now);
         }
         Ok(verdict)
@@ -46,32 +49,35 @@ impl Session {
 
     /// The server is ready: there is time for questions.
     pub(crate) fn got_ready(&mut self, now: Moment) {
-        if self.queue.is_empty() {
+        if self.core.queue.is_empty() {
             // A Query behind an open group has run: no error has the server skip to a Sync.
-            self.in_group = false;
+            self.core.in_group = false;
         }
-        let is_quiet = self.queue.is_empty() && self.units.len() == 0 && !self.in_group && !self.is_ending;
+        let is_quiet = self.core.queue.is_empty()
+            && self.core.units.len() == 0
+            && !self.core.in_group
+            && !self.core.is_ending;
         if is_quiet && self.may_send_own() {
             self.inquire(now);
         }
     }
 
     fn book_reply(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool, bytes: usize) -> Reply {
-        let mut skipped = std::mem::take(&mut self.skipped);
-        let reply = self.queue.received(tag, |due| skipped.push(due));
+        let mut skipped = std::mem::take(&mut self.core.skipped);
+        let reply = self.core.queue.received(tag, |due| skipped.push(due));
         self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
         self.cursor_messages_skipped(&skipped);
         if reply.is_own() {
-            self.last_reply_unit = NO_UNIT;
+            self.core.last_reply_unit = NO_UNIT;
             skipped.retain(|due| !due.is_own() || due.taker.is(Remedy::Cursors));
         }
         match reply {
             _ if reply.is_own() => self.book_read(now, tag, body, reply, bytes),
             Reply::Part(due) | Reply::Last(due) | Reply::Failed(due) | Reply::CopyIn(due) => {
-                self.last_reply_unit = due.unit;
-                self.units.bytes_received(due.unit, bytes, now);
+                self.core.last_reply_unit = due.unit;
+                self.core.units.bytes_received(due.unit, bytes, now);
             }
-            Reply::Async | Reply::Unasked => self.last_reply_unit = NO_UNIT,
+            Reply::Async | Reply::Unasked => self.core.last_reply_unit = NO_UNIT,
         }
         match reply {
             _ if reply.is_own() => {}
@@ -83,14 +89,14 @@ impl Session {
             }
             Reply::Last(due) => {
                 self.book_part(due, tag, body, is_whole);
-                self.units.settled(due.unit);
+                self.core.units.settled(due.unit);
             }
             Reply::Failed(due) => self.book_failure(now, due, body),
             Reply::CopyIn(due) => self.book_copy_in(due),
             Reply::Async => self.book_async(tag, body),
             Reply::Unasked => {
-                self.is_ending |= tag == backend::ERROR_RESPONSE;
-                self.unasked_replies += 1;
+                self.core.is_ending |= tag == backend::ERROR_RESPONSE;
+                self.core.unasked_replies += 1;
             }
         }
         for due in skipped.drain(..) {
@@ -98,9 +104,9 @@ impl Session {
             if matches!(reply, Reply::Failed(_)) {
                 self.mark_skipped(due);
             }
-            self.units.settled(due.unit);
+            self.core.units.settled(due.unit);
         }
-        self.skipped = skipped;
+        self.core.skipped = skipped;
         self.book_answered(now);
         reply
     }
@@ -110,15 +116,15 @@ impl Session {
         let Some(due) = reply.due().filter(|due| due.taker.is(Remedy::Cursors) && due.unit != NO_UNIT) else {
             return;
         };
-        self.last_reply_unit = due.unit;
-        self.units.bytes_received(due.unit, bytes, now);
+        self.core.last_reply_unit = due.unit;
+        self.core.units.bytes_received(due.unit, bytes, now);
         match reply {
             Reply::Failed(_) => self.book_failure(now, due, body),
             Reply::Last(_) => {
                 if tag == backend::READY_FOR_QUERY {
                     self.book_part(due, tag, body, true);
                 }
-                self.units.settled(due.unit);
+                self.core.units.settled(due.unit);
             }
             _ => {}
         }
@@ -146,42 +152,42 @@ impl Session {
         self.watching.unit_over(due.unit);
         match WireStatus::decode(body) {
             Ok(WireStatus::Idle) => {
-                self.status = TransactionStatus::Idle;
+                self.core.status = TransactionStatus::Idle;
                 self.lobs.setting.transaction_over();
                 self.cursors.unit_ready(due.unit, false);
                 self.transaction_over();
-                if self.queue.is_empty() {
-                    self.portals.clear(); // they end with their transaction
+                if self.core.queue.is_empty() {
+                    self.core.portals.clear(); // they end with their transaction
                 }
             }
             Ok(WireStatus::Active) => {
-                self.status = TransactionStatus::Active;
+                self.core.status = TransactionStatus::Active;
                 self.facts.transaction.goes_on(due.unit);
                 self.cursors.unit_ready(due.unit, false);
             }
             Ok(WireStatus::Failed) => {
-                self.status = TransactionStatus::Failed;
+                self.core.status = TransactionStatus::Failed;
                 self.begin.savepoints_ended();
                 self.lobs.flush();
                 self.cursors.unit_ready(due.unit, true);
             }
-            Err(_) => self.undecoded += 1,
+            Err(_) => self.core.undecoded += 1,
         }
     }
 
     fn row_description(&mut self, due: Due, body: &[u8]) {
-        let layout = self.names.layout(body, &mut self.stream);
+        let layout = self.core.names.layout(body, &mut self.core.stream);
         self.native_piece_described(due, body);
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
         } else {
             if let Some(template) = self.template_of(due) {
-                if !self.learned.describe(template, layout, body) {
-                    self.names.leave_out_templates();
+                if !self.core.learned.describe(template, layout, body) {
+                    self.core.names.leave_out_templates();
                 }
             }
             let serial =
-                due.statement.and_then(|slot| self.units.run_mut(due.unit, slot)).map(|run| run.serial);
+                due.statement.and_then(|slot| self.core.units.run_mut(due.unit, slot)).map(|run| run.serial);
             if self.config.remedies.has(Remedy::Cursors) {
                 self.cursors.statement_described(serial.unwrap_or(0), body);
             }
@@ -190,30 +196,32 @@ impl Session {
 
     fn parameter_description(&mut self, due: Due, body: &[u8]) {
         let Ok(description) = ParameterDescription::decode(body) else {
-            self.undecoded += 1;
+            self.core.undecoded += 1;
             return;
         };
         if let Some(template) = self.template_of(due) {
-            self.learned.set_types(template, description.oids());
+            self.core.learned.set_types(template, description.oids());
         }
     }
 
     /// Keeps a row's keys and adds the row to the result's digest.
     pub(crate) fn row(&mut self, due: Due, body: &[u8], is_whole: bool) {
         let Some(slot) = due.statement else { return };
-        let is_new = !self.capture.active || self.capture.unit != due.unit || self.capture.statement != slot;
+        let is_new = !self.core.capture.active
+            || self.core.capture.unit != due.unit
+            || self.core.capture.statement != slot;
         if is_new && due.expect == Expect::Execute {
             let template = self.template_of(due);
-            let learned = template.and_then(|template| self.learned.get(template));
+            let learned = template.and_then(|template| self.core.learned.get(template));
             let layout = learned.map_or(0, |learned| learned.layout);
             self.capture_rows(due, layout);
         } else if is_new {
-            self.capture.active = false; // a row that was not described
+            self.core.capture.active = false; // a row that was not described
         }
-        if is_whole && (self.capture.unit, self.capture.statement) == (due.unit, slot) {
-            self.see_objects(due, slot, self.capture.layout, body);
+        if is_whole && (self.core.capture.unit, self.core.capture.statement) == (due.unit, slot) {
+            self.see_objects(due, slot, self.core.capture.layout, body);
         }
-        let Self { units, names, values, capture, .. } = self;
+        let Core { units, names, values, capture, .. } = &mut self.core;
         let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         statement.rows += u64::from(due.expect == Expect::Execute);
@@ -236,7 +244,7 @@ impl Session {
         let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         let Ok(row) = DataRow::decode(body) else {
-            self.undecoded += 1;
+            self.core.undecoded += 1;
             return;
         };
         let before = exchange.results.len();
@@ -259,9 +267,9 @@ impl Session {
     }
 
     fn command_complete(&mut self, due: Due, body: &[u8]) {
-        self.capture.active = false;
+        self.core.capture.active = false;
         let Ok(complete) = CommandComplete::decode(body) else {
-            self.undecoded += 1;
+            self.core.undecoded += 1;
             return;
         };
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL" | b"DEALLOCATE") {
@@ -272,7 +280,7 @@ impl Session {
         self.statement_succeeded(due);
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
-            return self.units.cut_ended(due.unit, Some(rows));
+            return self.core.units.cut_ended(due.unit, Some(rows));
         };
         match due.expect {
             Expect::Query => statement.rows = (statement.rows + rows).min(ROWS_MAX),
@@ -282,13 +290,13 @@ impl Session {
     }
 
     pub(crate) fn book_failure(&mut self, now: Moment, due: Due, body: &[u8]) {
-        self.capture.active = false;
+        self.core.capture.active = false;
         self.lobs.setting.failed();
         if !self.config.remedies.is_none() {
             if due.expect == Expect::Parse {
-                self.prepared.for_each(|prepared| prepared.parse_fails_in(due.unit));
+                self.core.prepared.for_each(|prepared| prepared.parse_fails_in(due.unit));
             }
-            self.prepared.for_each(|prepared| prepared.fails_in(due.unit));
+            self.core.prepared.for_each(|prepared| prepared.fails_in(due.unit));
             self.cursors.unit_failed(due.unit);
         }
         let failure = failure(body);
@@ -299,9 +307,9 @@ impl Session {
             self.forget_statements(now);
         }
         if due.statement.is_none() && due.expect != Expect::Sync {
-            self.units.cut_ended(due.unit, None);
+            self.core.units.cut_ended(due.unit, None);
         }
-        if let Some(exchange) = self.units.exchange_mut(due.unit) {
+        if let Some(exchange) = self.core.units.exchange_mut(due.unit) {
             if exchange.outcome == Outcome::Done {
                 exchange.outcome = failure;
             }
@@ -313,16 +321,16 @@ impl Session {
         }
         if due.expect == Expect::Query {
             // A COPY that failed has no use for the rest of its data, whenever the client learns of it.
-            self.units.end(due.unit);
+            self.core.units.end(due.unit);
         }
         if !matches!(due.expect, Expect::Query | Expect::Sync | Expect::FunctionCall) {
-            self.units.settled(due.unit);
+            self.core.units.settled(due.unit);
         }
     }
 
     /// The server skips a message after an error: what it is about does not run.
     pub(crate) fn mark_skipped(&mut self, due: Due) {
-        let Some(exchange) = self.units.exchange_mut(due.unit) else { return };
+        let Some(exchange) = self.core.units.exchange_mut(due.unit) else { return };
         if exchange.outcome == Outcome::Done {
             exchange.outcome = Outcome::Skipped;
         }
@@ -334,17 +342,17 @@ impl Session {
 
     /// The server waits for COPY data: the unit that asked for it is answered, what the client sends now is the next.
     fn book_copy_in(&mut self, due: Due) {
-        if !self.queue.is_copying_in() {
+        if !self.core.queue.is_copying_in() {
             return; // the data was sent ahead
         }
         let template =
             due.statement.and_then(|slot| self.statement_mut(due.unit, slot)).map(|asking| asking.template);
-        let Some(unit) = self.units.expect_copy(due.unit) else { return };
-        self.units.settled(due.unit);
+        let Some(unit) = self.core.units.expect_copy(due.unit) else { return };
+        self.core.units.settled(due.unit);
         // What the COPY comes to is booked where its data is: rows, an error, the statement that the trip was for.
         let statement = template.map(|template| Statement { template, ..Statement::default() });
-        let slot = statement.and_then(|statement| self.units.add_statement(unit, statement));
-        self.queue.move_front(unit, slot);
+        let slot = statement.and_then(|statement| self.core.units.add_statement(unit, statement));
+        self.core.queue.move_front(unit, slot);
     }
 
     fn book_async(&mut self, tag: u8, body: &[u8]) {
@@ -356,9 +364,9 @@ impl Session {
     /// Starts keeping the rows of a result, if the exchange has no later one yet: results are kept in order.
     fn capture_rows(&mut self, due: Due, layout: u32) {
         let Some(slot) = due.statement else { return };
-        let width = self.names.layout_of(layout).map_or(0, |layout| layout.keys.len());
+        let width = self.core.names.layout_of(layout).map_or(0, |layout| layout.keys.len());
         let mut active = width > 0;
-        if let Some(exchange) = self.units.exchange_mut(due.unit) {
+        if let Some(exchange) = self.core.units.exchange_mut(due.unit) {
             active &= exchange.statements.iter().skip(usize::from(slot) + 1).all(|later| later.results == 0);
             if let Some(statement) = exchange.statements.get_mut(usize::from(slot)) {
                 // A second result of one text has other columns: only the first is kept.
@@ -369,7 +377,7 @@ impl Session {
                 }
             }
         }
-        self.capture = Capture { unit: due.unit, statement: slot, layout, active };
+        self.core.capture = Capture { unit: due.unit, statement: slot, layout, active };
     }
 
     /// The template of the statement that a message is about.

@@ -8,6 +8,8 @@ use onetrip_wire::pg::{
     Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
 };
 
+use super::core::Core;
+use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::facts::{Doubt, Effect};
 use crate::remedies::{
     Arrived, Change, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code,
@@ -15,7 +17,6 @@ use crate::remedies::{
 };
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::scopes::Scopes;
-use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
 
 /// Longest text that is kept for remedies, in bytes.
@@ -37,7 +38,7 @@ impl Session {
         }
         let length = header.frame_len();
         let inspected = length.min(INSPECT_BYTES_MAX);
-        if input.len() < inspected && is_inspected(header.tag) && !self.is_cut {
+        if input.len() < inspected && is_inspected(header.tag) && !self.core.is_cut {
             return Ok(Verdict::Wait);
         }
         let available = input.len().min(length);
@@ -52,22 +53,23 @@ impl Session {
             return Ok(Verdict::Hold);
         }
         self.begin.is_followed();
-        if !self.units.is_open() {
-            self.begins_unit_alone = self.queue.owes_session_only() && self.units.unanswered() == 0;
+        if !self.core.units.is_open() {
+            self.core.begins_unit_alone =
+                self.core.queue.owes_session_only() && self.core.units.unanswered() == 0;
         }
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
-        let is_whole = length <= INSPECT_BYTES_MAX && !(self.is_cut && available < length);
+        let is_whole = length <= INSPECT_BYTES_MAX && !(self.core.is_cut && available < length);
         if self.needs_broken(header.tag, body) {
             return Err(self.statement_refused());
         }
         self.book_request(now, header.tag, body, is_whole);
-        self.units.bytes_sent(available);
+        self.core.units.bytes_sent(available);
         self.book_answered(now);
-        self.client_passing = length - available;
+        self.core.client_passing = length - available;
         if place == Place::Restored {
             // Behind what restores it.
-            self.to_server.extend_from_slice(&input[..available]);
+            self.core.to_server.extend_from_slice(&input[..available]);
         }
         if header.tag != frontend::FLUSH {
             self.ask_for_level(now);
@@ -83,7 +85,7 @@ impl Session {
         header: FrameHeader,
         input: &[u8],
     ) -> Result<Option<Verdict>, SessionError> {
-        if self.units.is_open() {
+        if self.core.units.is_open() {
             return self.read_cursor(now, header, input);
         }
         if let Some(verdict) = self.answer_lob(now, header, input) {
@@ -107,22 +109,22 @@ impl Session {
 
     /// Books a whole unit; `taker` takes the replies.
     pub(crate) fn book_unit(&mut self, now: Moment, unit: Arrived<'_>, taker: impl Into<Taker>) {
-        self.taker = taker.into();
+        self.core.taker = taker.into();
         for (tag, body) in unit.messages() {
             self.book_request(now, tag, body, true);
         }
-        self.taker = Taker::Client;
+        self.core.taker = Taker::Client;
     }
 
     pub(crate) fn book_request(&mut self, now: Moment, tag: u8, body: &[u8], is_whole: bool) {
         match tag {
-            frontend::SYNC => self.in_group = false,
+            frontend::SYNC => self.core.in_group = false,
             frontend::PARSE
             | frontend::BIND
             | frontend::DESCRIBE
             | frontend::EXECUTE
             | frontend::CLOSE
-            | frontend::FLUSH => self.in_group = true,
+            | frontend::FLUSH => self.core.in_group = true,
             _ => {}
         }
         match tag {
@@ -142,8 +144,8 @@ impl Session {
                 }
                 self.function_call(now, body, is_whole);
             }
-            frontend::COPY_DATA if self.queue.is_copying_in() => {
-                self.units.open(now, UnitKind::CopyIn);
+            frontend::COPY_DATA if self.core.queue.is_copying_in() => {
+                self.core.units.open(now, UnitKind::CopyIn);
             }
             frontend::COPY_DONE | frontend::COPY_FAIL => self.copy_end(now),
             frontend::TERMINATE => self.client_left(now),
@@ -165,48 +167,48 @@ impl Session {
         self.runs(now, text.effect, &text);
         self.tells_prefetch(unit, statement, &text);
         self.owe(unit, Expect::Query, statement);
-        self.units.close(None);
+        self.core.units.close(None);
     }
 
     /// Books a simple query: its unit, not closed, its statement, and what its text tells. Whoever answers it is not yet
     /// told.
     pub(crate) fn open_query(&mut self, now: Moment, text: &[u8]) -> (u64, Option<u16>, Text) {
-        let unit = self.units.open(now, UnitKind::Query);
+        let unit = self.core.units.open(now, UnitKind::Query);
         let text = self.read_text(text);
         if let Some(scope) = text.sets_scope {
-            self.scopes.set(scope);
+            self.core.scopes.set(scope);
         }
         let statement = self.add_statement(unit, &text, Steps::EXECUTE);
-        self.units.add_parameters(unit, statement, &mut self.parameters);
+        self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
         // A simple query ends the unnamed statement and portal.
-        self.prepared.remove(b"");
-        self.portals.remove(b"");
+        self.core.prepared.remove(b"");
+        self.core.portals.remove(b"");
         self.cursors.unnamed_ends();
         (unit, statement, text)
     }
 
     fn parse(&mut self, now: Moment, body: &[u8], is_whole: bool) {
-        let unit = self.units.open(now, UnitKind::Group);
+        let unit = self.core.units.open(now, UnitKind::Group);
         let (name, text, parse) = match Parse::decode(body) {
             Ok(parse) => (parse.statement, parse.text, Some(parse)),
             Err(_) if !is_whole => {
                 let mut reader = Reader::new(body);
                 let name = reader.c_str();
-                if name.is_err() && self.is_cut {
-                    self.prepared.clear(); // any of them may be another now
+                if name.is_err() && self.core.is_cut {
+                    self.core.prepared.clear(); // any of them may be another now
                 }
                 (name.unwrap_or_default(), reader.rest(), None)
             }
             Err(_) => return self.undecoded_request(unit, Expect::Parse),
         };
-        if !name.is_empty() && !self.named_seen {
-            self.named_seen = true;
-            self.stream.statement_name(name);
+        if !name.is_empty() && !self.core.named_seen {
+            self.core.named_seen = true;
+            self.core.stream.statement_name(name);
             self.watching.names_used();
         }
         let is_kept = text.len() <= SOURCE_BYTES_MAX
-            && self.prepared.len() < SOURCES_MAX
-            && self.prepared.fits(text.len() + PREPARED_BYTES_MAX)
+            && self.core.prepared.len() < SOURCES_MAX
+            && self.core.prepared.fits(text.len() + PREPARED_BYTES_MAX)
             && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
@@ -226,13 +228,13 @@ impl Session {
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         self.begin.runs(text.leaves_savepoints, true);
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
-        self.last_serial += 1;
-        let serial = self.last_serial;
+        self.core.last_serial += 1;
+        let serial = self.core.last_serial;
         let (span, parsed_at) = match self.needs_facts() {
             true => (self.span(), self.facts.changes().mark()),
             false => Default::default(),
         };
-        let literals = self.parameters.hashes();
+        let literals = self.core.parameters.hashes();
         let set = |prepared: &mut Prepared| {
             prepared.set(serial, text, types, literals);
             prepared.source = source;
@@ -240,30 +242,30 @@ impl Session {
             (prepared.parsed_at, prepared.found) = (parsed_at, None);
             prepared.is_seen_in(unit);
         };
-        self.prepared.change(name, set, Prepared::extra_bytes);
-        if name.is_empty() && self.taker != Taker::Nobody {
+        self.core.prepared.change(name, set, Prepared::extra_bytes);
+        if name.is_empty() && self.core.taker != Taker::Nobody {
             self.loops.forget_unseen();
         }
         self.owe(unit, Expect::Parse, statement);
     }
 
     fn bind(&mut self, now: Moment, body: &[u8], is_whole: bool) {
-        let unit = self.units.open(now, UnitKind::Group);
+        let unit = self.core.units.open(now, UnitKind::Group);
         let bind = match Bind::decode(body) {
             Ok(bind) => bind,
             Err(_) if !is_whole => return self.bind_unseen(unit, body),
             Err(_) => return self.undecoded_request(unit, Expect::Bind),
         };
-        let Some(prepared) = self.prepared.get_mut(bind.statement) else {
-            self.portals.remove(bind.portal);
+        let Some(prepared) = self.core.prepared.get_mut(bind.statement) else {
+            self.core.portals.remove(bind.portal);
             self.cursors.leaves(bind.portal, unit);
             // If there is such a statement, its Execute is counted as not told apart.
             let statement = Statement { steps: Steps::BIND, ..Statement::default() };
-            let statement = self.units.add_statement(unit, statement);
+            let statement = self.core.units.add_statement(unit, statement);
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);
-        if bind.portal.is_empty() && self.taker != Taker::Nobody {
+        if bind.portal.is_empty() && self.core.taker != Taker::Nobody {
             self.loops.portal_replaced();
         }
         let (mut text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
@@ -272,17 +274,17 @@ impl Session {
         }
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
-        self.units.add_parameters(unit, statement, &mut self.parameters);
+        self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
         let formats = ResultFormats::new(bind.result_formats.codes());
         self.cursors.leaves(bind.portal, unit);
         let booked = statement.map(|slot| (unit, slot));
-        self.portals.put(bind.portal, Portal { text, serial, types, booked, formats }, 0);
+        self.core.portals.put(bind.portal, Portal { text, serial, types, booked, formats }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
     /// Hashes the values that a Bind gives, and those in the text of its statement.
     fn read_parameters(&mut self, bind: &Bind<'_>, template: u32) {
-        let Self { prepared, learned, values, parameters, config, .. } = self;
+        let Self { core: Core { prepared, learned, values, parameters, .. }, config, .. } = self;
         parameters.clear();
         let Some(prepared) = prepared.get(bind.statement) else { return };
         let learned = learned.get(template as usize);
@@ -304,43 +306,44 @@ impl Session {
         let mut reader = Reader::new(body);
         let portal = reader.c_str().unwrap_or_default();
         let name = reader.c_str();
-        let is_named = name.is_ok() || !self.is_cut;
-        let known = self.prepared.get(name.unwrap_or_default()).filter(|_| is_named);
+        let is_named = name.is_ok() || !self.core.is_cut;
+        let known = self.core.prepared.get(name.unwrap_or_default()).filter(|_| is_named);
         let prepared = known.cloned().unwrap_or_default();
         self.cursors.leaves(portal, unit);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
         // Its formats are not seen, so that nothing can be said of its result.
-        self.portals.put(portal, Portal { text: prepared.text, booked, ..Portal::default() }, 0);
+        self.core.portals.put(portal, Portal { text: prepared.text, booked, ..Portal::default() }, 0);
         self.owe(unit, Expect::Bind, statement);
     }
 
     fn describe(&mut self, now: Moment, body: &[u8]) {
-        let unit = self.units.open(now, UnitKind::Group);
+        let unit = self.core.units.open(now, UnitKind::Group);
         let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
                 self.watch_describe(unit, name);
-                let found = self.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
+                let found =
+                    self.core.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
                 (found, Expect::DescribeStatement)
             }
             Ok(StatementOrPortal::Portal(name)) => {
-                let found = self.portals.get(name).map(|portal| (portal.text.clone(), portal.serial));
+                let found = self.core.portals.get(name).map(|portal| (portal.text.clone(), portal.serial));
                 (found, Expect::DescribePortal)
             }
             Err(_) => return self.undecoded_request(unit, Expect::DescribePortal),
         };
         let (text, serial) = found.unwrap_or_default();
         let statement = self.reuse_or_add(unit, &text, Steps::DESCRIBE);
-        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+        if let Some(run) = statement.and_then(|slot| self.core.units.run_mut(unit, slot)) {
             run.serial = serial;
         }
         self.owe(unit, expect, statement);
     }
 
     fn execute(&mut self, now: Moment, body: &[u8]) {
-        let unit = self.units.open(now, UnitKind::Group);
+        let unit = self.core.units.open(now, UnitKind::Group);
         let Ok(execute) = Execute::decode(body) else { return self.undecoded_request(unit, Expect::Execute) };
-        let (text, formats, booked, types) = match self.portals.get_mut(execute.portal) {
+        let (text, formats, booked, types) = match self.core.portals.get_mut(execute.portal) {
             Some(portal) => (portal.text.clone(), portal.formats, portal.booked.take(), portal.types.clone()),
             None => Default::default(),
         };
@@ -356,7 +359,7 @@ impl Session {
         self.runs(now, effect, &text);
         self.tells_prefetch(unit, statement, &text);
         if let Some(scope) = text.sets_scope {
-            self.scopes.set(scope);
+            self.core.scopes.set(scope);
         }
         if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
             found.steps |= Steps::EXECUTE;
@@ -364,23 +367,24 @@ impl Session {
                 found.row_limit = limit.get();
             }
         }
-        if let Some(run) = statement.and_then(|slot| self.units.run_mut(unit, slot)) {
+        if let Some(run) = statement.and_then(|slot| self.core.units.run_mut(unit, slot)) {
             run.formats = formats;
         }
         self.owe(unit, Expect::Execute, statement);
     }
 
     fn close_statement(&mut self, now: Moment, body: &[u8]) {
-        let unit = self.units.open(now, UnitKind::Group);
+        let unit = self.core.units.open(now, UnitKind::Group);
         match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
-                let text = self.prepared.get(name).map(|prepared| prepared.text.clone()).unwrap_or_default();
+                let text =
+                    self.core.prepared.get(name).map(|prepared| prepared.text.clone()).unwrap_or_default();
                 let statement = self.add_statement(unit, &text, Steps::CLOSE);
-                self.prepared.remove(name);
+                self.core.prepared.remove(name);
                 self.owe(unit, Expect::Close, statement);
             }
             Ok(StatementOrPortal::Portal(name)) => {
-                self.portals.remove(name);
+                self.core.portals.remove(name);
                 self.cursors.leaves(name, unit);
                 self.owe(unit, Expect::Close, None);
             }
@@ -389,40 +393,40 @@ impl Session {
     }
 
     fn sync(&mut self, now: Moment) {
-        let unit = self.units.open(now, UnitKind::Group);
-        if self.queue.is_copying_in() {
+        let unit = self.core.units.open(now, UnitKind::Group);
+        if self.core.queue.is_copying_in() {
             return; // the server ignores it, and the unit goes on
         }
         self.owe(unit, Expect::Sync, None);
-        self.units.close(None);
+        self.core.units.close(None);
     }
 
     fn flush(&mut self) {
-        if self.units.is_open() && !self.queue.is_copying_in() {
-            self.units.close(Some(UnitKind::FlushedGroup));
+        if self.core.units.is_open() && !self.core.queue.is_copying_in() {
+            self.core.units.close(Some(UnitKind::FlushedGroup));
         }
     }
 
     fn copy_end(&mut self, now: Moment) {
-        if !self.queue.is_copying_in() {
-            return self.queue.copy_ended();
+        if !self.core.queue.is_copying_in() {
+            return self.core.queue.copy_ended();
         }
-        self.units.open(now, UnitKind::CopyIn);
-        self.queue.copy_ended();
+        self.core.units.open(now, UnitKind::CopyIn);
+        self.core.queue.copy_ended();
         // COPY by a simple query is answered now; in an extended group the client's Sync ends the unit.
-        if self.queue.front().is_some_and(|front| front.expect == Expect::Query) {
-            self.units.close(None);
+        if self.core.queue.front().is_some_and(|front| front.expect == Expect::Query) {
+            self.core.units.close(None);
         }
     }
 
     /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
     pub(crate) fn read_text(&mut self, text: &[u8]) -> Text {
-        if self.is_cut {
-            self.parameters.clear();
+        if self.core.is_cut {
+            self.core.parameters.clear();
             // How it goes on was not captured.
             return Text { effect: Effect::MayDefine, makes_cursor_code: true, ..Text::default() };
         }
-        let Self { lifter, names, stream, scopes, values, scratch, parameters, .. } = self;
+        let Core { lifter, names, stream, scopes, values, scratch, parameters, .. } = &mut self.core;
         let lifted = lifter.lift(text, self.facts.settings.has_standard_strings());
         parameters.clear();
         for literal in lifted.literals().take(PARAMETERS_MAX) {
@@ -489,7 +493,7 @@ impl Session {
         if self.config.remedies.is_none() || !Rule::Pure.is_kept() {
             return true;
         }
-        let Some(prepared) = self.prepared.get(name) else { return false };
+        let Some(prepared) = self.core.prepared.get(name) else { return false };
         let (template, found_then) = (prepared.text.template, prepared.found.clone());
         let is_of_parse = self.facts.changes().is_as_at(prepared.parsed_at);
         if is_of_parse && found_then.is_some() {
@@ -500,7 +504,7 @@ impl Session {
             false => None,
         };
         if is_of_parse {
-            if let Some(prepared) = self.prepared.get_mut(name) {
+            if let Some(prepared) = self.core.prepared.get_mut(name) {
                 prepared.found = found;
             }
             return true;
@@ -514,8 +518,8 @@ impl Session {
 
     /// The text of a prepared statement that is surely there.
     pub(crate) fn surely_prepared(&self, name: &[u8]) -> Option<&[u8]> {
-        let prepared = self.prepared.get(name)?;
-        let unit = prepared.seen_in().filter(|unit| *unit < self.units.oldest())?;
+        let prepared = self.core.prepared.get(name)?;
+        let unit = prepared.seen_in().filter(|unit| *unit < self.core.units.oldest())?;
         prepared.source.as_deref().filter(|_| self.facts.is_undoubted_since(unit))
     }
 
@@ -527,31 +531,31 @@ impl Session {
 
     /// Owes a reply for a message, unless the server skips it after an error.
     pub(crate) fn owe(&mut self, unit: u64, expect: Expect, statement: Option<u16>) {
-        if self.taker == Taker::Nobody {
+        if self.core.taker == Taker::Nobody {
             return;
         }
-        let mut due = Due { taker: self.taker, ..Due::of_client(expect, unit, statement) };
+        let mut due = Due { taker: self.core.taker, ..Due::of_client(expect, unit, statement) };
         due.lesson = self.watching.lesson_of(&due);
-        if !self.queue.sent(due) {
+        if !self.core.queue.sent(due) {
             self.watching.is_skipped(&due);
             self.mark_skipped(due);
             return;
         }
         if !due.is_own() {
-            self.units.owes(unit);
+            self.core.units.owes(unit);
         }
     }
 
     pub(crate) fn undecoded_request(&mut self, unit: u64, expect: Expect) {
-        self.undecoded += 1;
+        self.core.undecoded += 1;
         self.owe(unit, expect, None);
     }
 
     /// Adds a statement to a unit; `None` where the unit has more than can be told apart.
     pub(crate) fn add_statement(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
-        let is_left_out = self.names.leaves_out_templates()
-            || text.template == 0 && (self.prepared.leaves_out() || self.portals.leaves_out());
-        if let Some(exchange) = self.units.exchange_mut(unit) {
+        let is_left_out = self.core.names.leaves_out_templates()
+            || text.template == 0 && (self.core.prepared.leaves_out() || self.core.portals.leaves_out());
+        if let Some(exchange) = self.core.units.exchange_mut(unit) {
             if text.scope != 0 {
                 exchange.scope = text.scope;
             }
@@ -562,12 +566,12 @@ impl Session {
         }
         let statement =
             Statement { template: text.template, steps, row_limit: text.row_limit, ..Statement::default() };
-        self.units.add_statement(unit, statement)
+        self.core.units.add_statement(unit, statement)
     }
 
     /// The unit's last statement, if it is this one on its way from Parse to Execute; else a new one.
     fn reuse_or_add(&mut self, unit: u64, text: &Text, steps: Steps) -> Option<u16> {
-        if let Some(exchange) = self.units.exchange_mut(unit) {
+        if let Some(exchange) = self.core.units.exchange_mut(unit) {
             let slot = exchange.statements.len().checked_sub(1);
             if let Some(last) = exchange.statements.last_mut() {
                 let is_over = last.steps.has(Steps::EXECUTE) || last.steps.has(Steps::CLOSE);
@@ -583,7 +587,7 @@ impl Session {
 
     /// A statement of a live unit.
     pub(crate) fn statement_mut(&mut self, unit: u64, slot: u16) -> Option<&mut Statement> {
-        self.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))
+        self.core.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))
     }
 }
 

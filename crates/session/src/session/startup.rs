@@ -5,8 +5,9 @@ use onetrip_wire::pg::{
     ParameterStatus, Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
 };
 
+use super::core::Phase;
+use super::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::remedies::IsolationLevel;
-use crate::session::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Phase, Session, SessionError, Verdict};
 
 /// Answers "yes" to SSLRequest.
 const ENCRYPTED: u8 = b'S';
@@ -39,7 +40,7 @@ impl Session {
         };
         let Some(packet) = input.get(..length) else { return Ok(Verdict::Wait) };
         match Startup::decode(&packet[4..]) {
-            Ok(Startup::SslRequest | Startup::GssEncRequest) if self.is_observed => {
+            Ok(Startup::SslRequest | Startup::GssEncRequest) if self.core.is_observed => {
                 self.connect_unit(now, length);
                 Ok(Verdict::Forward(length))
             }
@@ -54,7 +55,7 @@ impl Session {
             Ok(Startup::Session(message)) => {
                 self.open(now, message);
                 self.connect_unit(now, length);
-                self.phase = Phase::Entering;
+                self.core.phase = Phase::Entering;
                 Ok(Verdict::Connect(length))
             }
             Err(error @ WireError::UnsupportedProtocol { .. }) => Err(self.client_broke(error)),
@@ -76,8 +77,8 @@ impl Session {
         more: usize,
     ) -> Result<Verdict, SessionError> {
         let (was_answered, name) = match request {
-            Startup::SslRequest => (&mut self.answered.ssl, "SSL"),
-            _ => (&mut self.answered.gssapi, "GSSAPI encryption"),
+            Startup::SslRequest => (&mut self.core.answered.ssl, "SSL"),
+            _ => (&mut self.core.answered.gssapi, "GSSAPI encryption"),
         };
         if std::mem::replace(was_answered, true) {
             // A request that was answered is no request any more.
@@ -85,17 +86,17 @@ impl Session {
             let (major, minor) = ((code >> 16) as u16, code as u16);
             return Err(self.client_broke(WireError::UnsupportedProtocol { major, minor }));
         }
-        let grants = self.client_tls.is_offered && matches!(request, Startup::SslRequest);
+        let grants = self.core.client_tls.is_offered && matches!(request, Startup::SslRequest);
         let unit = self.connect_unit(now, packet.len());
         if !grants {
-            self.to_client.push(NOT_ENCRYPTED);
+            self.core.to_client.push(NOT_ENCRYPTED);
         } else if more == 0 {
-            self.to_client.push(ENCRYPTED); // after it, words in clear text would be nonsense
-            self.answered.gssapi = true; // inside TLS there is no other encryption
-            self.client_tls.begins = true;
+            self.core.to_client.push(ENCRYPTED); // after it, words in clear text would be nonsense
+            self.core.answered.gssapi = true; // inside TLS there is no other encryption
+            self.core.client_tls.begins = true;
         }
-        self.units.bytes_received(unit, 1, now);
-        self.units.settled(unit);
+        self.core.units.bytes_received(unit, 1, now);
+        self.core.units.settled(unit);
         self.book_answered(now);
         if more > 0 {
             // What came along was sent before the answer: it may be somebody else's (CVE-2021-23214).
@@ -107,17 +108,17 @@ impl Session {
 
     /// The gateway speaks TLS with clients that ask for it.
     pub fn offer_tls(&mut self) {
-        self.client_tls.is_offered = true;
+        self.core.client_tls.is_offered = true;
     }
 
     /// Whether TLS begins now: the client was just told so.
     pub fn tls_begins(&mut self) -> bool {
-        std::mem::take(&mut self.client_tls.begins)
+        std::mem::take(&mut self.core.client_tls.begins)
     }
 
     /// TLS is there, after so many trips of its own.
     pub fn tls_began(&mut self, now: Moment, trips: u32) {
-        self.client_tls.is_offered = false;
+        self.core.client_tls.is_offered = false;
         for _ in 0..trips {
             let unit = self.connect_unit(now, 0);
             self.answer_connect(unit, now);
@@ -126,17 +127,17 @@ impl Session {
 
     /// The client's TLS shows the certificate that the database shows.
     pub fn shows_databases_certificate(&mut self) {
-        self.client_tls.has_same_certificate = true;
+        self.core.client_tls.has_same_certificate = true;
     }
 
     /// Refuses a login that the server will refuse for a reason it cannot know: to a client that speaks TLS, a list
     /// without channel binding looks like somebody's work between it and the database, and so it is.
     fn check_binding(&mut self, header: FrameHeader, input: &[u8]) -> Result<bool, SessionError> {
-        if !self.client_tls.is_stripped || header.tag != frontend::PASSWORD {
+        if !self.core.client_tls.is_stripped || header.tag != frontend::PASSWORD {
             return Ok(true);
         }
         let Some(start) = input.get(..header.frame_len().min(BINDING_BYTES)) else { return Ok(false) };
-        self.client_tls.is_stripped = false;
+        self.core.client_tls.is_stripped = false;
         let body = &start[onetrip_wire::pg::HEADER_BYTES..];
         let mechanism = body.iter().position(|byte| *byte == 0).unwrap_or(body.len());
         if body.get(mechanism + 5) != Some(&b'y') {
@@ -166,20 +167,20 @@ impl Session {
             return Ok(Verdict::Wait);
         }
         if header.tag == frontend::PASSWORD {
-            self.proofs_due -= 1;
+            self.core.proofs_due -= 1;
             self.connect_unit(now, 0);
         }
-        self.client_passing = header.frame_len();
-        let bytes = input.len().min(self.client_passing);
-        self.client_passing -= bytes;
-        self.units.bytes_sent(bytes);
+        self.core.client_passing = header.frame_len();
+        let bytes = input.len().min(self.core.client_passing);
+        self.core.client_passing -= bytes;
+        self.core.units.bytes_sent(bytes);
         Ok(Verdict::Forward(bytes))
     }
 
     /// Whether the client sent a request before the server is ready: it waits until then, whole or not.
     pub fn waits_for_entry(&self, input: &[u8]) -> bool {
-        self.phase == Phase::Entering
-            && self.proofs_due <= 0
+        self.core.phase == Phase::Entering
+            && self.core.proofs_due <= 0
             && input.first().is_some_and(|tag| is_request(*tag))
     }
 
@@ -189,11 +190,11 @@ impl Session {
         now: Moment,
         input: &[u8],
     ) -> Result<Verdict, SessionError> {
-        if self.phase == Phase::Opening {
+        if self.core.phase == Phase::Opening {
             return self.see_encryption_answer(now, input);
         }
         // A client that knows what it will be asked for sends ahead: the oldest of its packets is answered next.
-        let unit = self.units.oldest();
+        let unit = self.core.units.oldest();
         let header = match FrameHeader::peek(input, LENGTH_MAX) {
             None => return Ok(Verdict::Wait),
             Some(Err(error)) => return Err(self.server_broke(error)),
@@ -201,16 +202,16 @@ impl Session {
         };
         let length = header.frame_len();
         if length > crate::INSPECT_BYTES_MAX {
-            self.last_reply_unit = unit;
-            self.server_passing = length;
+            self.core.last_reply_unit = unit;
+            self.core.server_passing = length;
             return Ok(Verdict::Forward(0));
         }
-        let available = if self.is_cut { length.min(input.len()) } else { length };
+        let available = if self.core.is_cut { length.min(input.len()) } else { length };
         let Some(frame) = input.get(..available) else { return Ok(Verdict::Wait) };
         let body = &frame[onetrip_wire::pg::HEADER_BYTES..];
-        self.last_reply_unit = unit;
-        self.server_passing = length - available;
-        self.units.bytes_received(unit, available, now);
+        self.core.last_reply_unit = unit;
+        self.core.server_passing = length - available;
+        self.core.units.bytes_received(unit, available, now);
         let mut verdict = Verdict::Forward(available);
         match header.tag {
             backend::AUTHENTICATION => {
@@ -219,24 +220,25 @@ impl Session {
                     verdict = Verdict::Replace(available);
                 }
                 if waits {
-                    self.proofs_due += 1;
+                    self.core.proofs_due += 1;
                     self.answer_connect(unit, now);
                 }
             }
             backend::BACKEND_KEY_DATA => {
                 if let Ok(data) = BackendKeyData::decode(body) {
-                    self.backend_key = Some(BackendKey { process_id: data.process_id, key: data.key.into() });
+                    self.core.backend_key =
+                        Some(BackendKey { process_id: data.process_id, key: data.key.into() });
                     BackendKeyData { process_id: data.process_id, key: &self.config.cancel_key }
-                        .encode(&mut self.to_client);
+                        .encode(&mut self.core.to_client);
                     verdict = Verdict::Replace(available);
                 } else {
-                    self.undecoded += 1;
+                    self.core.undecoded += 1;
                 }
             }
             backend::PARAMETER_STATUS => self.parameter_changed(body),
             backend::ERROR_RESPONSE => {
-                if let Some(exchange) = self.units.exchange_mut(unit) {
-                    exchange.outcome = crate::server::failure(body);
+                if let Some(exchange) = self.core.units.exchange_mut(unit) {
+                    exchange.outcome = super::server::failure(body);
                 }
                 let error = ErrorResponse::decode(body).ok();
                 let message = error.as_ref().and_then(|error| error.field(b'M')).unwrap_or_default();
@@ -245,10 +247,10 @@ impl Session {
                 self.answer_connect(unit, now);
             }
             backend::READY_FOR_QUERY => {
-                self.units.settle_all();
+                self.core.units.settle_all();
                 self.book_answered(now);
-                self.phase = Phase::Serving;
-                self.stream.entered();
+                self.core.phase = Phase::Serving;
+                self.core.stream.entered();
                 self.got_ready(now);
             }
             _ => {}
@@ -258,14 +260,14 @@ impl Session {
 
     /// The server's own answer to a request for encryption: one byte.
     fn see_encryption_answer(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
-        let unit = self.units.oldest();
-        if !self.is_observed || self.units.len() == 0 {
+        let unit = self.core.units.oldest();
+        if !self.core.is_observed || self.core.units.len() == 0 {
             return Err(SessionError::Server(WireError::Truncated));
         }
         if input.is_empty() {
             return Ok(Verdict::Wait);
         }
-        self.units.bytes_received(unit, 1, now);
+        self.core.units.bytes_received(unit, 1, now);
         self.answer_connect(unit, now);
         Ok(Verdict::Forward(1))
     }
@@ -279,23 +281,23 @@ impl Session {
         }
         match ParameterStatus::decode(body) {
             Ok(ParameterStatus { name: b"application_name", value }) => {
-                self.scopes.application(value, &mut self.names, &mut self.stream);
+                self.core.scopes.application(value, &mut self.core.names, &mut self.core.stream);
             }
             Ok(ParameterStatus { name: b"in_hot_standby", value }) => {
                 self.facts.path.standby_reported(value != b"off");
             }
             Ok(_) => {}
-            Err(_) => self.undecoded += 1,
+            Err(_) => self.core.undecoded += 1,
         }
     }
 
     /// Books the startup packet, puts the one for the server into its outbox and tells a client that asks for more
     /// than protocol 3.0 that there is no more.
     fn open(&mut self, now: Moment, message: StartupMessage<'_>) {
-        self.stream.opened(now, message.parameters.iter());
+        self.core.stream.opened(now, message.parameters.iter());
         self.config.common.tally.opened();
         if let Some(name) = message.parameters.get("application_name") {
-            self.scopes.application(name, &mut self.names, &mut self.stream);
+            self.core.scopes.application(name, &mut self.core.names, &mut self.core.stream);
         }
         if message.parameters.get("replication").is_some() {
             self.facts.path.replication_asked();
@@ -316,7 +318,8 @@ impl Session {
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();
         if message.version > PROTOCOL_3_0 || !unknown_options.is_empty() {
-            NegotiateProtocolVersion { version: PROTOCOL_3_0, unknown_options }.encode(&mut self.to_client);
+            NegotiateProtocolVersion { version: PROTOCOL_3_0, unknown_options }
+                .encode(&mut self.core.to_client);
         }
         let kept = message.parameters.iter().filter(|(name, _)| !is_extension(name));
         let setting = IsolationLevel::SETTING.as_bytes();
@@ -327,25 +330,26 @@ impl Session {
         if level.is_some() {
             self.raised.raise();
         }
-        encode_startup(&mut self.to_server, PROTOCOL_3_0, kept.chain(level));
+        encode_startup(&mut self.core.to_server, PROTOCOL_3_0, kept.chain(level));
     }
 
     /// Relays an Authentication message: whether it goes on as it is, and whether the client's next word is due.
     fn authentication(&mut self, body: &[u8]) -> Result<(bool, bool), SessionError> {
         let Ok(message) = Authentication::decode(body) else {
-            self.undecoded += 1;
+            self.core.undecoded += 1;
             return Ok((true, true));
         };
         match message {
             Authentication::Ok | Authentication::SaslFinal(_) => Ok((true, false)),
-            _ if self.is_observed => Ok((true, true)),
+            _ if self.core.is_observed => Ok((true, true)),
             Authentication::Sasl { .. } => {
                 // Channel binding ties the client to the TLS connection it sees, and that is not the server's.
                 let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
-                if self.client_tls.has_same_certificate || !message.mechanisms().any(|name| binds(&name)) {
+                if self.core.client_tls.has_same_certificate || !message.mechanisms().any(|name| binds(&name))
+                {
                     return Ok((true, true));
                 }
-                self.client_tls.is_stripped = true;
+                self.core.client_tls.is_stripped = true;
                 let kept: Vec<&[u8]> = message.mechanisms().filter(|name| !binds(name)).collect();
                 if kept.is_empty() {
                     let text = "the database offers only SCRAM-SHA-256-PLUS, which cannot pass a gateway";
@@ -356,7 +360,7 @@ impl Session {
                     );
                     return Err(SessionError::ChannelBindingOnly);
                 }
-                encode_sasl_mechanisms(&mut self.to_client, kept);
+                encode_sasl_mechanisms(&mut self.core.to_client, kept);
                 Ok((false, true))
             }
             _ => Ok((true, true)),
@@ -365,15 +369,15 @@ impl Session {
 
     /// The unit of a start-up packet: it owes one reply and nothing more belongs to it.
     fn connect_unit(&mut self, now: Moment, bytes: usize) -> u64 {
-        let unit = self.units.open(now, UnitKind::Connect);
-        self.units.owes(unit);
-        self.units.close(None);
-        self.units.bytes_sent(bytes);
+        let unit = self.core.units.open(now, UnitKind::Connect);
+        self.core.units.owes(unit);
+        self.core.units.close(None);
+        self.core.units.bytes_sent(bytes);
         unit
     }
 
     fn answer_connect(&mut self, unit: u64, now: Moment) {
-        self.units.settled(unit);
+        self.core.units.settled(unit);
         self.book_answered(now);
     }
 }

@@ -1,3 +1,12 @@
+//! The session: its fields, its contract with the driver, and what both sides' messages do to them.
+
+mod client;
+mod core;
+mod functions;
+mod observed;
+mod server;
+mod startup;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +17,17 @@ use onetrip_wire::WireError;
 use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error, frontend};
 use smallvec::SmallVec;
 
-use crate::canonical::Values;
 use crate::facts::Facts;
-use crate::names::Names;
-use crate::parameters::Parameters;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow, Raised,
-    Remedies, Rule, Surveying, Told, Verify, Watching,
+    Chatter, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
+    Raised, Remedies, Rule, Surveying, Told, Verify, Watching,
 };
-use crate::reply_queue::{Due, ReplyQueue, Taker};
-use crate::scopes::Scopes;
-use crate::startup::is_taken_when_serving;
-use crate::statements::{Lessons, Named, Portal, Prepared};
 use crate::texts::Texts;
-use crate::units::Units;
+
+pub(crate) use self::client::SOURCE_BYTES_MAX;
+use self::core::{Core, Phase};
+pub use self::observed::Observed;
+use self::startup::is_taken_when_serving;
 
 /// A message is looked into as far as this, in bytes; what is longer passes by its header.
 pub const INSPECT_BYTES_MAX: usize = 64 * 1024;
@@ -65,19 +71,6 @@ pub struct SessionConfig {
     pub private: [u8; 8],
     /// Where results go that are read ahead and do not fit into memory; without, they stay in memory.
     pub overflow: Option<Arc<dyn Overflow>>,
-}
-
-/// TLS with the client, which is the gateway's business but for its beginning and what it means for authentication.
-#[derive(Debug, Default)]
-pub(crate) struct ClientTls {
-    /// A request for it is granted.
-    pub(crate) is_offered: bool,
-    /// A request was granted.
-    pub(crate) begins: bool,
-    /// The client sees the database's own certificate, so that what is bound to it holds there, too.
-    pub(crate) has_same_certificate: bool,
-    /// Mechanisms with channel binding were taken from the server's list.
-    pub(crate) is_stripped: bool,
 }
 
 /// What the backend calls itself.
@@ -166,27 +159,8 @@ pub enum SessionError {
 /// until it says [`Verdict::Wait`].
 #[derive(Debug)]
 pub struct Session {
+    pub(crate) core: Core,
     pub(crate) config: SessionConfig,
-    pub(crate) phase: Phase,
-    pub(crate) queue: ReplyQueue,
-    pub(crate) units: Units,
-    pub(crate) names: Names,
-    pub(crate) scopes: Scopes,
-    pub(crate) values: Values,
-    pub(crate) lifter: Lifter,
-    pub(crate) scratch: Vec<u8>,
-    pub(crate) parameters: Parameters,
-    /// Messages that an error made the server skip; empty between calls.
-    pub(crate) skipped: Vec<Due>,
-    pub(crate) prepared: Named<Prepared>,
-    pub(crate) portals: Named<Portal>,
-    /// The serial of the last statement that was prepared.
-    pub(crate) last_serial: u64,
-    /// By template.
-    pub(crate) learned: Lessons,
-    pub(crate) capture: Capture,
-    pub(crate) stream: StreamEncoder,
-    pub(crate) status: TransactionStatus,
     pub(crate) begin: EarlyBegin,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
@@ -194,8 +168,6 @@ pub struct Session {
     pub(crate) surveying: Option<Surveying>,
     pub(crate) loops: Loops,
     pub(crate) chatter: Chatter,
-    /// What the server's last ReadyForQuery said, whoever it was for.
-    pub(crate) server_status: u8,
     pub(crate) told: Told,
     pub(crate) watching: Watching,
     pub(crate) cursors: Cursors,
@@ -207,99 +179,19 @@ pub struct Session {
     /// When ends were answered that the server has not confirmed.
     pub(crate) ends_unconfirmed: VecDeque<Moment>,
     pub(crate) raised: Raised,
-    /// Who takes the replies to what is being booked.
-    pub(crate) taker: Taker,
-    /// The client has sent messages of an extended group, and not the Sync that ends it: a Sync of the session's own would
-    /// end it for the server. A Query does not end it as long as an error may have the server skip that, too.
-    pub(crate) in_group: bool,
-    /// Nothing of the client's was under way when the unit that it sends began.
-    pub(crate) begins_unit_alone: bool,
-    /// The server has said that it ends the session.
-    pub(crate) is_ending: bool,
-    pub(crate) named_seen: bool,
-    pub(crate) to_client: Vec<u8>,
-    /// The client has yet to take what was sent to it.
-    pub(crate) client_is_behind: bool,
-    pub(crate) to_server: Vec<u8>,
-    /// Bytes of the message that is passing by, still to come from the client and from the server.
-    pub(crate) client_passing: usize,
-    pub(crate) server_passing: usize,
-    /// What passes by from the server is dropped: it is the session's own.
-    pub(crate) server_dropping: bool,
-    pub(crate) backend_key: Option<BackendKey>,
-    /// Requests for encryption that were answered.
-    pub(crate) answered: Answered,
-    pub(crate) client_tls: ClientTls,
-    /// Passwords and like proofs that the server has asked for and the client has not sent; below zero when they were
-    /// sent ahead. While one is due, the server takes any message for it.
-    pub(crate) proofs_due: i32,
-    pub(crate) unasked_replies: u64,
-    pub(crate) undecoded: u64,
-    pub(crate) last_reply_unit: u64,
-    /// When the client said that it ends, or was gone.
-    pub(crate) client_left_at: Option<Moment>,
-    /// Both sides speak for themselves: nothing is answered or changed.
-    pub(crate) is_observed: bool,
-    /// The message that is being booked ends before its length: the rest was not captured.
-    pub(crate) is_cut: bool,
-    /// Bytes of replies were missed since the books last were whole.
-    pub(crate) lost_results: bool,
-}
-
-/// Which requests for encryption were answered: each may be made once.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Answered {
-    pub(crate) ssl: bool,
-    pub(crate) gssapi: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The client has not sent its startup packet.
-    Opening,
-    /// The server decides whether to let the client in.
-    Entering,
-    /// Queries.
-    Serving,
-}
-
-/// Which result's rows are being kept, and how.
-#[derive(Debug, Default)]
-pub(crate) struct Capture {
-    pub(crate) unit: u64,
-    pub(crate) statement: u16,
-    pub(crate) layout: u32,
-    pub(crate) active: bool,
 }
 
 impl Session {
     /// A session whose client has just connected.
     pub fn new(config: SessionConfig) -> Self {
         Self {
-            values: Values::new(config.hasher.clone()),
-            phase: Phase::Opening,
-            queue: ReplyQueue::default(),
-            units: Units::default(),
-            names: Names::new(Arc::clone(&config.texts)),
-            scopes: Scopes::default(),
-            lifter: Lifter::new(),
-            scratch: Vec::new(),
-            parameters: Parameters::default(),
-            skipped: Vec::new(),
-            prepared: Named::default(),
-            portals: Named::default(),
-            last_serial: 0,
-            learned: Lessons::default(),
-            capture: Capture::default(),
-            stream: StreamEncoder::default(),
-            status: TransactionStatus::Idle,
+            core: Core::new(&config),
             begin: EarlyBegin::default(),
             facts: Facts::default(),
             inquiries: Inquiries::new(config.private),
             surveying: None,
             loops: Loops::default(),
             chatter: Chatter::default(),
-            server_status: b'I',
             told: Told::default(),
             watching: Watching::default(),
             cursors: Cursors::default(),
@@ -308,28 +200,6 @@ impl Session {
             fenced_until: None,
             ends_unconfirmed: VecDeque::new(),
             raised: Raised::default(),
-            taker: Taker::Client,
-            in_group: false,
-            begins_unit_alone: false,
-            is_ending: false,
-            named_seen: false,
-            to_client: Vec::new(),
-            client_is_behind: false,
-            to_server: Vec::new(),
-            client_passing: 0,
-            server_passing: 0,
-            server_dropping: false,
-            backend_key: None,
-            answered: Answered::default(),
-            client_tls: ClientTls::default(),
-            proofs_due: 0,
-            unasked_replies: 0,
-            undecoded: 0,
-            last_reply_unit: 0,
-            client_left_at: None,
-            is_observed: false,
-            is_cut: false,
-            lost_results: false,
             config,
         }
     }
@@ -341,13 +211,13 @@ impl Session {
     /// [`SessionError::Client`] when its framing is broken; the outbox for the client then holds the error that
     /// PostgreSQL would send.
     pub fn handle_client(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
-        if let Some(verdict) = passing(&mut self.client_passing, input) {
+        if let Some(verdict) = passing(&mut self.core.client_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
-                self.units.bytes_sent(bytes);
+                self.core.units.bytes_sent(bytes);
             }
             return Ok(verdict);
         }
-        match self.phase {
+        match self.core.phase {
             Phase::Opening => self.handle_opening(now, input),
             Phase::Entering => self.handle_entering_client(now, input),
             Phase::Serving => self.handle_request(now, input),
@@ -361,17 +231,17 @@ impl Session {
     /// [`SessionError::Server`] when its framing is broken, [`SessionError::ChannelBindingOnly`] when no way of
     /// authentication is left; the outbox for the client then says so.
     pub fn handle_server(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
-        if let Some(verdict) = passing(&mut self.server_passing, input) {
+        if let Some(verdict) = passing(&mut self.core.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
-                if self.server_dropping {
+                if self.core.server_dropping {
                     self.long_row_passes(&input[..bytes])?;
                     return Ok(Verdict::Replace(bytes));
                 }
-                self.units.bytes_received(self.last_reply_unit, bytes, now);
+                self.core.units.bytes_received(self.core.last_reply_unit, bytes, now);
             }
             return Ok(verdict);
         }
-        match self.phase {
+        match self.core.phase {
             Phase::Opening | Phase::Entering => self.handle_entering_server(now, input),
             Phase::Serving => self.handle_reply(now, input),
         }
@@ -379,33 +249,33 @@ impl Session {
 
     /// Bytes of the session's own for the client; the driver empties it.
     pub fn to_client(&mut self) -> &mut Vec<u8> {
-        &mut self.to_client
+        &mut self.core.to_client
     }
 
     /// Bytes of the session's own for the server; the driver empties it.
     pub fn to_server(&mut self) -> &mut Vec<u8> {
-        &mut self.to_server
+        &mut self.core.to_server
     }
 
     /// The records of this session, for the driver to take.
     pub fn stream(&mut self) -> &mut StreamEncoder {
-        &mut self.stream
+        &mut self.core.stream
     }
 
     /// Whether the client has sent anything worth a record.
     pub fn has_records(&self) -> bool {
-        self.phase != Phase::Opening || !self.stream.is_empty()
+        self.core.phase != Phase::Opening || !self.core.stream.is_empty()
     }
 
     /// What the backend calls itself, once it has said so.
     pub fn backend_key(&self) -> Option<&BackendKey> {
-        self.backend_key.as_ref()
+        self.core.backend_key.as_ref()
     }
 
     /// Whether the client waits for an answer: only then does a cancel have anything to cancel.
     pub fn is_waiting(&self) -> bool {
-        self.queue.owes_client()
-            || self.units.unanswered() > 0
+        self.core.queue.owes_client()
+            || self.core.units.unanswered() > 0
             || self.cursors.holds_client()
             || self.cursors.is_delivering()
             || self.lobs.holds_client()
@@ -414,7 +284,7 @@ impl Session {
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran
     /// (rule B9).
     pub fn may_cancel(&self) -> bool {
-        self.queue.front().is_none_or(|due| !due.is_own()) || !Rule::Cancel.is_kept()
+        self.core.queue.front().is_none_or(|due| !due.is_own()) || !Rule::Cancel.is_kept()
     }
 
     /// Whether nothing is under way: no transaction, nothing to be answered, no half of a message.
@@ -422,63 +292,66 @@ impl Session {
         self.is_serving()
             && self.is_between_units()
             && !self.is_waiting()
-            && self.units.len() == 0
-            && self.status == TransactionStatus::Idle
-            && self.server_passing == 0
+            && self.core.units.len() == 0
+            && self.core.status == TransactionStatus::Idle
+            && self.core.server_passing == 0
     }
 
     /// Whether the next byte for the client begins a message.
     pub fn is_between_replies(&self) -> bool {
-        (self.server_passing == 0 || self.server_dropping) && !self.cursors.is_delivering()
+        (self.core.server_passing == 0 || self.core.server_dropping) && !self.cursors.is_delivering()
     }
 
     /// Whether the next byte from the client begins a unit: the place to hold it at.
     pub fn is_between_units(&self) -> bool {
-        self.client_passing == 0 && !self.units.is_open()
+        self.core.client_passing == 0 && !self.core.units.is_open()
     }
 
     /// Whether so much is unanswered that no more should be read from the client.
     pub fn is_full(&self) -> bool {
-        let has_many_packets = !self.is_serving() && self.units.len() >= PACKETS_MAX;
-        self.units.is_full() || self.queue.len() >= DUE_MAX || has_many_packets
+        let has_many_packets = !self.is_serving() && self.core.units.len() >= PACKETS_MAX;
+        self.core.units.is_full() || self.core.queue.len() >= DUE_MAX || has_many_packets
     }
 
     /// Nothing has moved for a while: gives back what is kept for speed only.
     pub fn rest(&mut self) {
-        self.units.rest();
-        self.queue.rest();
-        self.lifter = Lifter::new(); // it holds nothing but the room that its last text took
-        for buffer in [&mut self.to_client, &mut self.to_server, &mut self.scratch] {
+        self.core.units.rest();
+        self.core.queue.rest();
+        self.core.lifter = Lifter::new(); // it holds nothing but the room that its last text took
+        for buffer in [&mut self.core.to_client, &mut self.core.to_server, &mut self.core.scratch] {
             if buffer.is_empty() {
                 *buffer = Vec::new();
             }
         }
-        if self.stream.is_empty() {
-            drop(self.stream.take_block());
+        if self.core.stream.is_empty() {
+            drop(self.core.stream.take_block());
         }
     }
 
     /// The driver tells, before each message of the client's, whether the client has yet to take what was sent to it.
     pub fn set_behind(&mut self, client_is_behind: bool) {
-        self.client_is_behind = client_is_behind;
+        self.core.client_is_behind = client_is_behind;
     }
 
     /// Whether the client has been let in.
     pub fn is_serving(&self) -> bool {
-        self.phase == Phase::Serving
+        self.core.phase == Phase::Serving
     }
 
     /// Tells the client that the session ends, in the words of PostgreSQL.
     pub fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
-        if self.phase == Phase::Entering {
+        if self.core.phase == Phase::Entering {
             self.refused(sqlstate.as_bytes().try_into().unwrap_or(*b"?????"), message.as_bytes());
         }
-        encode_error(&mut self.to_client, ErrorFields { severity: Severity::Fatal, sqlstate, message, hint });
+        encode_error(
+            &mut self.core.to_client,
+            ErrorFields { severity: Severity::Fatal, sqlstate, message, hint },
+        );
     }
 
     /// Notes in whose words the session did not come about.
     pub(crate) fn refused(&mut self, sqlstate: [u8; 5], message: &[u8]) {
-        self.stream.refused(sqlstate, &message[..message.len().min(REFUSAL_BYTES_MAX)]);
+        self.core.stream.refused(sqlstate, &message[..message.len().min(REFUSAL_BYTES_MAX)]);
     }
 
     /// What the kernel knows of the path to the database.
@@ -486,25 +359,25 @@ impl Session {
         let distance = Duration::from_micros(rtt_min_us.into());
         self.facts.path.measured(distance);
         self.loops.set_distance(distance);
-        self.stream.path(now, rtt_us, rtt_min_us);
+        self.core.stream.path(now, rtt_us, rtt_min_us);
     }
 
     /// The client is gone, or will send nothing more.
     pub fn client_left(&mut self, now: Moment) {
-        self.client_left_at.get_or_insert(now);
+        self.core.client_left_at.get_or_insert(now);
     }
 
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
         self.config.common.fence.leave(self.fence_member);
-        self.is_ending = true;
+        self.core.is_ending = true;
         self.transaction_over(); // what it may have defined may be there
-        let unanswered = self.units.unanswered().into();
+        let unanswered = self.core.units.unanswered().into();
         self.book_verified();
-        self.stream.closed(
-            self.client_left_at.unwrap_or(now),
-            self.unasked_replies,
-            self.undecoded,
+        self.core.stream.closed(
+            self.core.client_left_at.unwrap_or(now),
+            self.core.unasked_replies,
+            self.core.undecoded,
             unanswered,
         );
     }
@@ -518,7 +391,7 @@ impl Session {
                 format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
             if major < 3 {
                 // The error of protocol 2: no length, one text.
-                self.to_client.extend_from_slice(format!("EFATAL:  {message}\n\0").as_bytes());
+                self.core.to_client.extend_from_slice(format!("EFATAL:  {message}\n\0").as_bytes());
             } else {
                 self.refuse("0A000", &message, None);
             }
@@ -539,13 +412,13 @@ impl Session {
         input: &[u8],
         length_max: u32,
     ) -> Result<Option<FrameHeader>, SessionError> {
-        let is_small = self.phase == Phase::Serving && input.first().is_some_and(|tag| is_small(*tag));
+        let is_small = self.core.phase == Phase::Serving && input.first().is_some_and(|tag| is_small(*tag));
         match FrameHeader::peek(input, if is_small { SMALL_LENGTH_MAX } else { length_max }) {
             None => Ok(None),
             Some(Ok(header)) => Ok(Some(header)),
             Some(Err(error)) => Err(match input.first() {
                 // PostgreSQL looks at the tag before it reads the length.
-                Some(tag) if self.phase == Phase::Serving && !is_taken_when_serving(*tag) => {
+                Some(tag) if self.core.phase == Phase::Serving && !is_taken_when_serving(*tag) => {
                     self.refuse("08P01", &format!("invalid frontend message type {tag}"), None);
                     SessionError::Client(error)
                 }
@@ -556,19 +429,19 @@ impl Session {
 
     /// Encodes the exchanges that are answered in full.
     pub(crate) fn book_answered(&mut self, now: Moment) {
-        while let Some(mut exchange) = self.units.next_answered(now) {
-            exchange.status = self.status;
+        while let Some(mut exchange) = self.core.units.next_answered(now) {
+            exchange.status = self.core.status;
             let tally = &self.config.common.tally;
             tally.book(&exchange);
             if exchange.scope == 0 {
-                self.scopes.update(tally, &mut self.names, &mut self.stream);
-                exchange.scope = self.scopes.current();
+                self.core.scopes.update(tally, &mut self.core.names, &mut self.core.stream);
+                exchange.scope = self.core.scopes.current();
             }
-            if exchange.scope == 0 && self.names.leaves_out_scopes() {
+            if exchange.scope == 0 && self.core.names.leaves_out_scopes() {
                 exchange.cut.unscoped += exchange.statements.len() as u64 + exchange.cut.statements;
             }
-            self.stream.exchange(&exchange);
-            self.units.recycle(exchange);
+            self.core.stream.exchange(&exchange);
+            self.core.units.recycle(exchange);
         }
     }
 }

@@ -7,10 +7,9 @@
 use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 
+use super::core::{Capture, Phase};
+use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionConfig, SessionError, Verdict};
 use crate::reply_queue::{Due, Expect};
-use crate::session::{
-    Capture, INSPECT_BYTES_MAX, LENGTH_MAX, Phase, Session, SessionConfig, SessionError, Verdict,
-};
 
 /// What became of the bytes at the front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +25,9 @@ pub enum Observed {
 impl Session {
     /// A session that is watched from its first byte on.
     pub fn observed(config: SessionConfig) -> Self {
-        Self { is_observed: true, ..Self::new(config) }
+        let mut session = Self::new(config);
+        session.core.is_observed = true;
+        session
     }
 
     /// A session that is watched from its middle on: what it has prepared and set is unknown.
@@ -67,12 +68,13 @@ impl Session {
     /// Books the whole rows of a result at the front of `input`, which the server sent: as [`Self::observe_server`] does, and
     /// with less work for each. Returns how many bytes they have; what is left is for that.
     pub fn observe_rows(&mut self, now: Moment, input: &[u8]) -> usize {
-        let is_between = self.is_observed && self.phase == Phase::Serving && self.server_passing == 0;
+        let is_between =
+            self.core.is_observed && self.core.phase == Phase::Serving && self.core.server_passing == 0;
         let is_of_client = |due: &Due| matches!(due.expect, Expect::Query | Expect::Execute) && !due.is_own();
         if !is_between || input.first() != Some(&backend::DATA_ROW) {
             return 0;
         }
-        let Some(due) = self.queue.front().filter(is_of_client) else { return 0 };
+        let Some(due) = self.core.queue.front().filter(is_of_client) else { return 0 };
         let mut used = 0;
         while let Some(Ok(header)) = FrameHeader::peek(&input[used..], LENGTH_MAX) {
             let length = header.frame_len();
@@ -82,38 +84,38 @@ impl Session {
             used += length;
         }
         if used > 0 {
-            self.last_reply_unit = due.unit;
-            self.units.bytes_received(due.unit, used, now);
+            self.core.last_reply_unit = due.unit;
+            self.core.units.bytes_received(due.unit, used, now);
         }
         used
     }
 
     /// The client had not received the last reply when it sent what is booked next: that shares the trip.
     pub fn client_has_read(&mut self, has_read: bool) {
-        self.units.reads(has_read);
+        self.core.units.reads(has_read);
     }
 
     /// Bytes of the client's are not known. Returns how many of them are outside the message that is passing by; with any,
     /// the framing is lost.
     pub fn miss_client(&mut self, now: Moment, bytes: u64) -> u64 {
-        let inside = bytes.min(self.client_passing as u64);
-        self.client_passing -= inside as usize;
+        let inside = bytes.min(self.core.client_passing as u64);
+        self.core.client_passing -= inside as usize;
         if bytes > inside {
             // Whatever it was, it begins or belongs to a unit.
-            let kind = if self.queue.is_copying_in() { UnitKind::CopyIn } else { UnitKind::Query };
-            self.units.open(now, kind);
+            let kind = if self.core.queue.is_copying_in() { UnitKind::CopyIn } else { UnitKind::Query };
+            self.core.units.open(now, kind);
         }
-        self.units.bytes_sent(bytes as usize);
+        self.core.units.bytes_sent(bytes as usize);
         bytes - inside
     }
 
     /// The same for bytes of the server.
     pub fn miss_server(&mut self, now: Moment, bytes: u64) -> u64 {
-        let inside = bytes.min(self.server_passing as u64);
-        self.server_passing -= inside as usize;
-        let unit = if bytes > inside { self.units.oldest() } else { self.last_reply_unit };
-        self.units.bytes_received(unit, bytes as usize, now);
-        self.lost_results |= bytes > inside;
+        let inside = bytes.min(self.core.server_passing as u64);
+        self.core.server_passing -= inside as usize;
+        let unit = if bytes > inside { self.core.units.oldest() } else { self.core.last_reply_unit };
+        self.core.units.bytes_received(unit, bytes as usize, now);
+        self.core.lost_results |= bytes > inside;
         bytes - inside
     }
 
@@ -121,20 +123,20 @@ impl Session {
     /// where no byte of the client's was missed, so that what is prepared is still known. `status` is what the server's
     /// last ReadyForQuery said, if it was seen.
     pub fn resume(&mut self, now: Moment, knows_names: bool, status: Option<TransactionStatus>) {
-        (self.client_passing, self.server_passing, self.server_dropping) = (0, 0, false);
-        self.queue = Default::default();
-        self.capture = Capture::default();
-        self.skipped.clear();
-        self.in_group = false;
-        self.portals.clear();
+        (self.core.client_passing, self.core.server_passing, self.core.server_dropping) = (0, 0, false);
+        self.core.queue = Default::default();
+        self.core.capture = Capture::default();
+        self.core.skipped.clear();
+        self.core.in_group = false;
+        self.core.portals.clear();
         if !knows_names {
-            self.prepared.clear();
+            self.core.prepared.clear();
         }
         if let Some(status) = status {
-            self.status = status;
+            self.core.status = status;
         }
-        let (values, is_lost) = (&self.values, self.lost_results || !knows_names);
-        self.units.for_each(|number, exchange| {
+        let (values, is_lost) = (&self.core.values, self.core.lost_results || !knows_names);
+        self.core.units.for_each(|number, exchange| {
             if is_lost {
                 exchange.results.clear();
                 for statement in &mut exchange.statements {
@@ -145,12 +147,12 @@ impl Session {
                 }
             }
         });
-        self.lost_results = false;
-        self.units.end_all();
+        self.core.lost_results = false;
+        self.core.units.end_all();
         self.book_answered(now);
-        if self.phase != Phase::Serving {
-            let is_unseen = self.phase == Phase::Opening;
-            self.phase = Phase::Serving;
+        if self.core.phase != Phase::Serving {
+            let is_unseen = self.core.phase == Phase::Opening;
+            self.core.phase = Phase::Serving;
             if is_unseen {
                 self.begin_unseen(now);
             }
@@ -159,45 +161,45 @@ impl Session {
 
     /// Whether the server reads COPY data.
     pub fn is_copying_in(&self) -> bool {
-        self.queue.is_copying_in()
+        self.core.queue.is_copying_in()
     }
 
     /// Whether one statement is all that the server has yet to answer: what is missing of its reply is missing there.
     pub fn owes_one_statement(&self) -> bool {
-        self.queue.owes_one_statement()
+        self.core.queue.owes_one_statement()
     }
 
     /// After a gap in the COPY data of the client, its next byte begins a message. What is prepared is unknown: the gap may
     /// hold more than data.
     pub fn find_client(&mut self) {
-        self.client_passing = 0;
-        self.prepared.clear();
+        self.core.client_passing = 0;
+        self.core.prepared.clear();
     }
 
     /// After a gap in the COPY data of the server, its next byte begins a message.
     pub fn find_server(&mut self) {
-        (self.server_passing, self.server_dropping) = (0, false);
-        self.lost_results = false; // COPY data is no result that is compared
+        (self.core.server_passing, self.core.server_dropping) = (0, false);
+        self.core.lost_results = false; // COPY data is no result that is compared
     }
 
     /// Units that were sent and not answered.
     pub fn unanswered(&self) -> u32 {
-        self.units.unanswered()
+        self.core.units.unanswered()
     }
 
     /// Whether a message of the server is passing by whose rest is still to come.
     pub fn is_server_passing(&self) -> bool {
-        self.server_passing > 0
+        self.core.server_passing > 0
     }
 
     /// Replies that nobody asked for, so far: with more of them, what is booked is not what was said.
     pub fn unasked_replies(&self) -> u64 {
-        self.unasked_replies
+        self.core.unasked_replies
     }
 
     fn begin_unseen(&mut self, now: Moment) {
-        self.phase = Phase::Serving;
-        self.stream.opened(now, []);
+        self.core.phase = Phase::Serving;
+        self.core.stream.opened(now, []);
         self.config.common.tally.opened();
     }
 
@@ -209,11 +211,11 @@ impl Session {
         input: &[u8],
         is_cut: bool,
     ) -> Result<Observed, SessionError> {
-        self.is_cut = is_cut && !is_whole(input);
+        self.core.is_cut = is_cut && !is_whole(input);
         let verdict = handle(self, now, input);
-        self.is_cut = false;
-        self.to_client.clear();
-        self.to_server.clear();
+        self.core.is_cut = false;
+        self.core.to_client.clear();
+        self.core.to_server.clear();
         Ok(match verdict? {
             Verdict::Wait | Verdict::Hold => Observed::Wait,
             Verdict::Forward(bytes) | Verdict::Replace(bytes) | Verdict::Connect(bytes) => {

@@ -6,8 +6,8 @@ use onetrip_ledger::{Moment, Steps, UnitKind};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Format, FunctionCall, FunctionCallResponse, Oid};
 
+use super::Session;
 use crate::reply_queue::{Due, Expect};
-use crate::session::Session;
 use crate::statements::{ResultFormats, Text};
 
 /// Types of arguments and results, which the protocol does not name: whole numbers by their length.
@@ -17,54 +17,52 @@ const INT8: Oid = 20;
 impl Session {
     /// `FunctionCall`: a unit of its own, with one statement `name($1, ...)`.
     pub(crate) fn function_call(&mut self, now: Moment, body: &[u8], is_whole: bool) {
-        let unit = self.units.open(now, UnitKind::FunctionCall);
+        let unit = self.core.units.open(now, UnitKind::FunctionCall);
         let call = FunctionCall::decode(body);
         let function = match call {
             Ok(call) => call.function,
             Err(_) if !is_whole => Reader::new(body).u32().unwrap_or(0),
             Err(_) => {
                 self.undecoded_request(unit, Expect::FunctionCall);
-                return self.units.close(None);
+                return self.core.units.close(None);
             }
         };
-        self.parameters.clear();
+        self.core.parameters.clear();
         if let Ok(call) = call {
             for (position, value) in call.arguments.iter().enumerate() {
                 let format = call.argument_formats.of(position);
-                let hash = self.values.parameter(value, type_of(value), format);
+                let hash = self.core.values.parameter(value, type_of(value), format);
                 let shown = if format == Format::Text { value.unwrap_or(b"NULL") } else { b"(binary)" };
-                self.parameters.push(hash, shown, self.config.keep_values);
+                self.core.parameters.push(hash, shown, self.config.keep_values);
             }
         }
-        self.scratch.clear();
-        put_call(function, call.map_or(0, |call| call.arguments.len()), &mut self.scratch);
-        let template = self.names.template(&self.scratch, &mut self.stream);
+        let template = self.core.template_of_call(function, call.map_or(0, |call| call.arguments.len()));
         let statement = self.add_statement(unit, &Text { template, ..Text::default() }, Steps::EXECUTE);
-        self.units.add_parameters(unit, statement, &mut self.parameters);
+        self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
         if let (Some(slot), Ok(call)) = (statement, call) {
             let formats = ResultFormats::new(&call.result_format.to_be_bytes());
-            if let Some(run) = self.units.run_mut(unit, slot) {
+            if let Some(run) = self.core.units.run_mut(unit, slot) {
                 run.formats = formats;
             }
         }
         self.owe(unit, Expect::FunctionCall, statement);
-        self.units.close(None);
+        self.core.units.close(None);
     }
 
     /// What the function returned, kept where it may be a key: the handle of a large object is one.
     pub(crate) fn function_result(&mut self, due: Due, body: &[u8]) {
         let Ok(response) = FunctionCallResponse::decode(body) else {
-            self.undecoded += 1;
+            self.core.undecoded += 1;
             return;
         };
         let Some(slot) = due.statement else { return };
-        let Some((exchange, formats)) = self.units.result_mut(due.unit, slot) else { return };
+        let Some((exchange, formats)) = self.core.units.result_mut(due.unit, slot) else { return };
         let format = formats.map_or(Format::Text, |formats| formats.of(0));
         let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
         statement.rows = 1;
         let binary = u64::from(format == Format::Binary);
-        statement.result_digest = self.values.digest(statement.result_digest, body) & !1 | binary;
-        let value = self.values.column(response.value, type_of(response.value), format);
+        statement.result_digest = self.core.values.digest(statement.result_digest, body) & !1 | binary;
+        let value = self.core.values.column(response.value, type_of(response.value), format);
         if value != 0 && statement.results == 0 && exchange.results.is_empty() {
             statement.key_columns = 1;
             statement.results = 1;
@@ -83,7 +81,7 @@ fn type_of(value: Option<&[u8]>) -> Oid {
 }
 
 /// Writes a call as SQL would. The large-object functions have fixed ids (`pg_proc.dat` of PostgreSQL).
-pub(crate) fn put_call(function: Oid, arguments: usize, out: &mut Vec<u8>) {
+pub(super) fn put_call(function: Oid, arguments: usize, out: &mut Vec<u8>) {
     let name = match function {
         715 => "lo_create",
         764 => "lo_import",
