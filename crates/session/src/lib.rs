@@ -17,6 +17,7 @@
 //! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
 
 mod canonical;
+mod events;
 mod facts;
 mod names;
 mod parameters;

@@ -12,9 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, ObjectName, Pure, Wanted};
 use onetrip_wire::pg::Oid;
+
+use crate::events::Event;
+use crate::remedies::Common;
+use crate::session::Core;
 
 pub(crate) use self::changes::{ActsAsked, Changes, Doubt, Mark};
 pub use self::knowledge::Knowledge;
@@ -220,7 +224,77 @@ impl Appetite {
 }
 
 impl Facts {
-    pub(crate) fn set_database(&mut self, name: &[u8], knowledge: &Knowledge) {
+    /// Something has happened.
+    pub(crate) fn on_event(&mut self, core: &Core, common: &Common, event: &Event<'_>) {
+        match *event {
+            Event::Opened(message) => {
+                if message.parameters.get("replication").is_some() {
+                    self.path.replication_asked();
+                }
+                let database = message.parameters.get("database").or(message.parameters.get("user"));
+                self.set_database(database.unwrap_or_default(), &common.knowledge);
+            }
+            Event::PathMeasured(distance) => self.path.measured(distance),
+            Event::ParameterReported { name, value } => {
+                self.settings.reported(name, value);
+                if name == b"in_hot_standby" {
+                    self.path.standby_reported(value != b"off");
+                }
+            }
+            Event::TransactionBegun { at, is_safe } => {
+                let epoch = self.changes.epoch();
+                self.transaction.begin(at, epoch, is_safe);
+            }
+            Event::LevelChanges => {
+                self.transaction.level_changes();
+                self.transaction.acts();
+            }
+            Event::StateChanges { unit, may_define, keeps_prepared } => {
+                self.transaction.acts();
+                self.forget();
+                if !keeps_prepared {
+                    self.doubt_prepared(unit);
+                }
+                if may_define && self.transaction.defines() {
+                    self.changes.begin();
+                }
+            }
+            Event::EndSent { unit } => self.transaction.end_sent(unit),
+            Event::UnitReady { unit, status: TransactionStatus::Active } => self.transaction.goes_on(unit),
+            Event::TransactionOver => {
+                // What it may have changed in the catalogue is there for all, or never will be.
+                let more_to_come = core.queue().owes_client() && !core.is_ending();
+                if !more_to_come {
+                    self.has_defined();
+                }
+                self.transaction.end();
+            }
+            Event::UnitReady { .. }
+            | Event::UnknownReported
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::ReadSent { .. }
+            | Event::SavepointSent
+            | Event::DescriptorsDoubted
+            | Event::UnitFailed { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone
+            | Event::CameUnasked { .. }
+            | Event::Disproved => {}
+        }
+    }
+
+    fn has_defined(&mut self) {
+        if self.transaction.has_defined() {
+            self.changes.end();
+        }
+        self.changes.settle(self.transaction.doubts());
+    }
+
+    fn set_database(&mut self, name: &[u8], knowledge: &Knowledge) {
         self.database_name = name.to_vec();
         self.changes = knowledge.changes_of(name);
         if knowledge.backends() == Backends::Pooled {
@@ -236,11 +310,6 @@ impl Facts {
     /// A function of a user may run in the transaction that changes the catalogue.
     pub(crate) fn doubt(&mut self, doubt: Doubt) {
         self.changes.doubt(doubt, self.transaction.doubts());
-    }
-
-    /// The transaction is over, and what functions of users may have changed in it is there.
-    pub(crate) fn settle_doubts(&mut self) {
-        self.changes.settle(self.transaction.doubts());
     }
 
     /// Changes of this database's catalogue that pass through the gateway.
@@ -377,7 +446,7 @@ impl Facts {
     }
 
     /// Something that may change the session's state goes to the server.
-    pub(crate) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.generation += 1;
         match self.state {
             State::Known(_) => {

@@ -113,11 +113,14 @@ impl Session {
             ask(Question::State, &SessionQuestion::State.sql());
         }
         if self.facts.wants_settings() && self.may_remedy(Remedy::Statements) {
-            self.watching.settings_asked();
+            self.statements.watching.settings_asked();
             ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
-        if way == Way::Between && self.watching.wants_names() && self.may_remedy(Remedy::Statements) {
-            self.watching.names_asked();
+        if way == Way::Between
+            && self.statements.watching.wants_names()
+            && self.may_remedy(Remedy::Statements)
+        {
+            self.statements.watching.names_asked();
             ask(Question::Names, &SessionQuestion::Names.sql());
         }
     }
@@ -153,12 +156,12 @@ impl Session {
             }
             (Question::Settings, [Some(digest)]) => {
                 if let Some(place) = self.facts.settings_told(digest) {
-                    self.watching.learn_asked(&self.config.common.descriptions, &place);
+                    self.statements.watching.learn_asked(&self.config.common.descriptions, &place);
                 }
             }
             (Question::Level(count), [Some(level)]) => self.facts.transaction.learn_level(count, level),
             (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
-            (Question::Names, [Some(has_any)]) => self.watching.learn_names(*has_any != b"false"),
+            (Question::Names, [Some(has_any)]) => self.statements.watching.learn_names(*has_any != b"false"),
             (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
             _ => self.core.is_undecoded(),
         }

@@ -20,7 +20,9 @@ use onetrip_wire::pg::{
 };
 
 use super::grammar::Kind;
+use super::remedy::Cx;
 use super::{Rule, grammar};
+use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -68,14 +70,14 @@ impl EarlyBegin {
     }
 
     /// A message of the client's goes to the server.
-    pub(crate) fn is_followed(&mut self) {
+    fn is_followed(&mut self) {
         if let State::Sent { followed } = &mut self.state {
             *followed = true;
         }
     }
 
     /// A statement goes to the server or is prepared there; `leaves_savepoints` as far as its text tells.
-    pub(crate) fn runs(&mut self, leaves_savepoints: bool, is_prepared: bool) {
+    fn runs(&mut self, leaves_savepoints: bool, is_prepared: bool) {
         if !leaves_savepoints {
             self.savepoints.clear();
             self.may_end_unseen |= is_prepared;
@@ -89,13 +91,8 @@ impl EarlyBegin {
         self.savepoints.push(name);
     }
 
-    /// The transaction is over, or has failed.
-    pub(crate) fn savepoints_ended(&mut self) {
-        self.savepoints.clear();
-    }
-
     /// A text that sets a parameter, or the options that a session begins with: whether what the server logs is told.
-    pub(crate) fn may_set_messages(&mut self, text: &[u8]) {
+    fn may_set_messages(&mut self, text: &[u8]) {
         const NAME: &[u8] = b"client_min_messages";
         let Some(place) = text.windows(NAME.len()).position(|word| word.eq_ignore_ascii_case(NAME)) else {
             return;
@@ -111,6 +108,50 @@ impl EarlyBegin {
     /// The server says that it tells the session nothing of its log.
     pub(crate) fn hears_no_log(&mut self) {
         self.hears_log = false;
+    }
+}
+
+impl super::remedy::Remedy for EarlyBegin {
+    fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
+        match *event {
+            Event::Opened(message) => {
+                for (name, value) in message.parameters.iter() {
+                    match name {
+                        b"options" => self.may_set_messages(value),
+                        name if name.eq_ignore_ascii_case(b"client_min_messages") => {
+                            self.may_set_messages(&[name, b"=", value].concat());
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Event::SetRead(text) => self.may_set_messages(text),
+            Event::Followed => self.is_followed(),
+            Event::StatementSent { leaves_savepoints, is_prepared } => {
+                self.runs(leaves_savepoints, is_prepared);
+            }
+            Event::UnitReady { status: TransactionStatus::Failed, .. } | Event::TransactionOver => {
+                self.savepoints.clear();
+            }
+            Event::UnitReady { .. }
+            | Event::PathMeasured(_)
+            | Event::ParameterReported { .. }
+            | Event::UnknownReported
+            | Event::ReadSent { .. }
+            | Event::SavepointSent
+            | Event::TransactionBegun { .. }
+            | Event::LevelChanges
+            | Event::StateChanges { .. }
+            | Event::DescriptorsDoubted
+            | Event::EndSent { .. }
+            | Event::UnitFailed { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone
+            | Event::CameUnasked { .. }
+            | Event::Disproved => {}
+        }
     }
 }
 
@@ -140,7 +181,7 @@ impl Session {
         CommandComplete { tag: control.tag }.encode(self.core.to_client());
         encode_ready_for_query(self.core.to_client(), WireStatus::Active);
         let reply = self.core.to_client().len() - reply_at;
-        self.loops.forget_unseen();
+        self.tell(&Event::UnnamedStatementGone);
         let (unit, _, text) = self.open_query(now, text);
         self.core.close_unit();
         self.core.answered_by(unit, Remedy::Begin);
@@ -149,7 +190,9 @@ impl Session {
         self.core.set_status(TransactionStatus::Active);
         self.book_answered(now);
         match control.kind {
-            Kind::Begin { .. } => self.transaction_begins(now, text.begins_safe),
+            Kind::Begin { .. } => {
+                self.tell(&Event::TransactionBegun { at: now, is_safe: text.begins_safe });
+            }
             Kind::Savepoint(name) => self.begin.save(name),
             Kind::Release(_) => {
                 self.begin.savepoints.pop();

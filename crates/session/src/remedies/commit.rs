@@ -8,6 +8,8 @@
 //!    |                |<------------- COMMIT, I ---|   dropped; the fence goes down
 //! ```
 
+use std::collections::VecDeque;
+
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 use onetrip_wire::pg::{
@@ -17,7 +19,9 @@ use onetrip_wire::pg::{
 
 use super::arrived::Arrived;
 use super::fence::CONFIRMED_WITHIN;
-use super::{Rule, grammar};
+use super::remedy::Cx;
+use super::{Common, Rule, grammar};
+use crate::events::Event;
 use crate::facts::Effect;
 use crate::reply_queue::Reply;
 use crate::session::{Session, SessionError, Verdict};
@@ -31,6 +35,60 @@ enum Locks {
     /// The same, unless a function of a user takes others.
     OfTriggers,
     Strong,
+}
+
+/// Ends that were answered, and what waits for those of others.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    /// Its number in the fence.
+    member: u64,
+    /// The last transaction that was answered when the unit in front came, if that waits for the fence.
+    fenced_until: Option<u64>,
+    /// When ends were answered that the server has not confirmed.
+    unconfirmed: VecDeque<Moment>,
+}
+
+impl Commit {
+    /// One more session joins the fence.
+    pub(crate) fn new(common: &Common) -> Self {
+        Self { member: common.fence.join(), fenced_until: None, unconfirmed: VecDeque::new() }
+    }
+
+    /// The session is over: nobody waits for it any more.
+    pub(crate) fn leave(&self, common: &Common) {
+        common.fence.leave(self.member);
+    }
+}
+
+/// Facts hold all that it depends on.
+impl super::remedy::Remedy for Commit {
+    fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
+        match *event {
+            Event::Opened(_)
+            | Event::PathMeasured(_)
+            | Event::ParameterReported { .. }
+            | Event::UnknownReported
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::ReadSent { .. }
+            | Event::SavepointSent
+            | Event::TransactionBegun { .. }
+            | Event::LevelChanges
+            | Event::StateChanges { .. }
+            | Event::DescriptorsDoubted
+            | Event::EndSent { .. }
+            | Event::UnitReady { .. }
+            | Event::TransactionOver
+            | Event::UnitFailed { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone
+            | Event::CameUnasked { .. }
+            | Event::Disproved => {}
+        }
+    }
 }
 
 impl Session {
@@ -52,7 +110,7 @@ impl Session {
         }
         self.facts.used();
         let also_for_writes = self.facts.takes_locks(now) != Some(false);
-        self.begin.is_followed();
+        self.tell(&Event::Followed);
         let number = self.core.units().oldest();
         self.book_unit(now, unit, Remedy::Commit);
         let (mut described, mut ended) = (Vec::new(), Vec::new());
@@ -65,13 +123,13 @@ impl Session {
         self.core.bytes_sent(unit.len());
         self.core.bytes_received(number, reply, now);
         self.core.set_status(TransactionStatus::Idle);
-        self.transaction_over();
+        self.tell(&Event::TransactionOver);
         self.core.clear_portals();
         self.book_answered(now);
         if Rule::Fence.is_kept() {
             let database = self.facts.database_name();
-            self.config.common.fence.raise(self.fence_member, database, also_for_writes);
-            self.ends_unconfirmed.push_back(now);
+            self.config.common.fence.raise(self.commit.member, database, also_for_writes);
+            self.commit.unconfirmed.push_back(now);
         }
         Some(Verdict::Forward(unit.len()))
     }
@@ -107,8 +165,8 @@ impl Session {
             return Err(SessionError::CommitRefused);
         }
         if tag == backend::READY_FOR_QUERY && matches!(reply, Reply::Last(_)) {
-            self.config.common.fence.lower(self.fence_member);
-            self.ends_unconfirmed.pop_front();
+            self.config.common.fence.lower(self.commit.member);
+            self.commit.unconfirmed.pop_front();
         }
         Ok(Verdict::Replace(message.len()))
     }
@@ -120,14 +178,14 @@ impl Session {
             || self.core.units().is_open()
             || self.config.common.fence.is_down()
         {
-            self.fenced_until = None;
+            self.commit.fenced_until = None;
             return false;
         }
         let fence = &self.config.common.fence;
-        let until = *self.fenced_until.get_or_insert_with(|| fence.answered());
+        let until = *self.commit.fenced_until.get_or_insert_with(|| fence.answered());
         let is_up = |session: &Self, writes| {
             let database = session.facts.database_name();
-            session.config.common.fence.is_up(session.fence_member, database, until, writes)
+            session.config.common.fence.is_up(session.commit.member, database, until, writes)
         };
         let is_fenced = is_up(self, false)
             && match self.locks_of(now, input) {
@@ -136,7 +194,7 @@ impl Session {
                 Locks::Strong => true,
             };
         if !is_fenced {
-            self.fenced_until = None;
+            self.commit.fenced_until = None;
         }
         is_fenced
     }
@@ -216,7 +274,7 @@ impl Session {
 
     /// When the server is to have confirmed the end that it owes.
     fn confirmed_by(&self) -> Option<Moment> {
-        let answered_at = self.ends_unconfirmed.front()?;
+        let answered_at = self.commit.unconfirmed.front()?;
         Some(Moment(answered_at.0.saturating_add(CONFIRMED_WITHIN.as_nanos() as u64)))
     }
 

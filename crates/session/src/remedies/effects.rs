@@ -4,6 +4,7 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
 use super::Rule;
+use crate::events::Event;
 use crate::facts::{Doubt, Effect, Isolation, UNPROVEN_MAX, Verdict};
 use crate::session::Session;
 use crate::statements::{Span, Text};
@@ -37,24 +38,19 @@ impl Session {
             Effect::Begin
                 if self.core.status() == TransactionStatus::Idle && self.core.has_begun_unit_alone() =>
             {
-                self.transaction_begins(now, text.begins_safe);
+                self.tell(&Event::TransactionBegun { at: now, is_safe: text.begins_safe });
             }
             // Only a warning (25001), but its modes count (`BeginTransactionBlock` leaves that to `SET TRANSACTION`).
-            Effect::Begin => self.level_changes(),
+            Effect::Begin => self.tell(&Event::LevelChanges),
             Effect::End => {
                 // It runs deferred triggers, and the queries of cursors WITH HOLD.
                 if text.kind == StatementKind::Commit && !self.facts.transaction.is_clean() {
                     self.forget(false);
                 }
-                self.facts.transaction.end_sent(self.core.units().newest());
-                self.loops.transaction_ended(&self.config.common);
-                self.lobs.transaction_over();
+                self.tell(&Event::EndSent { unit: self.core.units().newest() });
             }
             Effect::Nothing | Effect::Deallocates => {}
-            Effect::Savepoint => {
-                self.loops.flush();
-                self.lobs.savepoint();
-            }
+            Effect::Savepoint => self.tell(&Event::SavepointSent),
             Effect::Read => self.reads(now, template),
             Effect::Unknown | Effect::MayDefine => {
                 self.facts.transaction.level_changes();
@@ -99,9 +95,10 @@ impl Session {
     pub(crate) fn reads(&mut self, now: Moment, template: u32) {
         self.facts.read(template);
         self.want_facts(now, template);
-        self.read_sent(now, template);
+        let is_proven = !self.flushes_unproven() || self.only_reads(now, template);
+        self.tell(&Event::ReadSent { is_proven });
         if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
-            self.lobs.flush();
+            self.tell(&Event::DescriptorsDoubted);
         }
     }
 
@@ -117,42 +114,11 @@ impl Session {
         })
     }
 
-    /// The client begins a transaction.
-    pub(crate) fn transaction_begins(&mut self, now: Moment, is_safe: bool) {
-        let epoch = self.facts.changes().epoch();
-        self.facts.transaction.begin(now, epoch, is_safe);
-        self.lobs.transaction_begins();
-        if self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs) {
-            self.loops.transaction_begins(&self.config.common);
-        }
-    }
-
-    /// Something is sent that may change the level of the transaction: nothing that rests on the level holds.
-    fn level_changes(&mut self) {
-        self.facts.transaction.level_changes();
-        self.facts.transaction.acts();
-        self.loops.flush();
-        self.lobs.flush();
-    }
-
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
-        self.facts.transaction.acts();
         let unit = self.core.units().newest();
-        self.facts.forget();
-        if !self.chatter.leaves_prepared(unit) {
-            self.facts.doubt_prepared(unit);
-        }
-        if Rule::Neutral.is_kept() {
-            self.chatter.forget(unit);
-        }
-        self.loops.flush();
-        self.lobs.flush();
-        self.watching.doubt_names();
-        self.watching.place_changes();
-        if may_define && self.facts.transaction.defines() {
-            self.facts.changes().begin();
-        }
+        let keeps_prepared = self.chatter.leaves_prepared(unit);
+        self.tell(&Event::StateChanges { unit, may_define, keeps_prepared });
     }
 
     /// A statement that may only read goes to the server, inside a transaction: its level, its proof and the session's
@@ -176,28 +142,6 @@ impl Session {
     pub(crate) fn has_only_read(&mut self, now: Moment, rule: Rule) -> bool {
         self.prove(now);
         !rule.is_kept() || self.facts.is_known()
-    }
-
-    /// What the transaction may have changed in the catalogue is there for all, or never will be.
-    fn has_defined(&mut self) {
-        let more_to_come = self.core.queue().owes_client() && !self.core.is_ending();
-        if more_to_come {
-            return;
-        }
-        if self.facts.transaction.has_defined() {
-            self.facts.changes().end();
-        }
-        self.facts.settle_doubts();
-    }
-
-    /// The client's transaction is over, and what it has defined is there for all.
-    pub(crate) fn transaction_over(&mut self) {
-        self.has_defined();
-        self.facts.transaction.end();
-        self.loops.transaction_ended(&self.config.common);
-        self.cursors.transaction_over();
-        self.lobs.transaction_over();
-        self.begin.savepoints_ended();
     }
 
     /// Whether a remedy is on that depends on what statements do.

@@ -12,12 +12,14 @@ mod fence;
 mod grammar;
 mod inquiry;
 mod isolation;
+mod list;
 mod lobs;
 mod loops;
 mod obstacles;
 mod own;
 mod raised;
 mod refusal;
+mod remedy;
 mod rules;
 mod statements;
 mod watching;
@@ -35,6 +37,7 @@ pub(crate) use arrived::Arrived;
 pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use chatter::Chatter;
+pub(crate) use commit::Commit;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use, makes_cursor_code};
 pub use cursors::{Overflow, Spill, Spilled};
 pub use fence::Fence;
@@ -51,8 +54,8 @@ pub use raised::Endless;
 pub(crate) use raised::Raised;
 pub(crate) use refusal::Broken;
 pub use rules::Rule;
-pub(crate) use statements::Told;
-pub(crate) use watching::{Watching, deallocated};
+pub(crate) use statements::Statements;
+pub(crate) use watching::deallocated;
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@ use onetrip_wire::pg::{
 };
 
 use super::arrived::Arrived;
+use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -154,10 +155,7 @@ impl Session {
                 (Service::Unseen, _) => Ok(Verdict::Replace(message.len())),
             },
             (None, Reply::Async) => {
-                self.watch_async();
-                if tag != backend::PARAMETER_STATUS {
-                    self.chatter.spoil();
-                }
+                self.tell(&Event::CameUnasked { is_parameter: tag == backend::PARAMETER_STATUS });
                 let taker = self.core.queue().front().map(|due| due.taker);
                 let is_own = matches!(taker, Some(Taker::Service(..) | Taker::Remedy(Remedy::Lobs, _)));
                 if is_own && tag == backend::NOTICE_RESPONSE {

@@ -11,6 +11,7 @@ use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::Description;
 use super::statements::{Sent, State};
+use crate::events::Event;
 use crate::facts::Place;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};
@@ -39,7 +40,7 @@ pub(crate) struct Broken {
 impl Session {
     /// Whether a message needs a statement that was told and is not there, in a way in which it cannot be told so.
     pub(crate) fn needs_broken(&mut self, tag: u8, body: &[u8]) -> bool {
-        if !self.told.has_broken {
+        if !self.statements.told.has_broken {
             return false;
         }
         let name = match tag {
@@ -66,7 +67,7 @@ impl Session {
     /// unit, as a server does whose tables have changed back.
     pub(super) fn run_broken(&mut self, now: Moment, unit: Arrived<'_>, name: &[u8]) -> Option<Verdict> {
         let broken = self.core.prepared_mut(name)?.broken.clone()?;
-        if self.told.is_ahead_failed {
+        if self.statements.told.is_ahead_failed {
             return Some(self.refuse_unit(now, unit, broken.error));
         }
         if self.core.queue().owes_client() {
@@ -75,7 +76,7 @@ impl Session {
         if !self.core.queue().owes_session_only() {
             return None;
         }
-        self.begin.is_followed();
+        self.tell(&Event::Followed);
         StatementOrPortal::Statement(name).encode(frontend::CLOSE, self.core.to_server());
         self.core.to_server().extend_from_slice(&broken.parse);
         let mut expected = vec![Expect::Close, Expect::Parse];
@@ -83,10 +84,10 @@ impl Session {
             StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, self.core.to_server());
             expected.push(Expect::DescribeStatement);
         }
-        self.watching.ignore();
+        self.statements.watching.ignore();
         for expect in expected {
             let mut due = Due::own(Remedy::Statements, expect);
-            due.lesson = self.watching.lesson_of(&due);
+            due.lesson = self.statements.watching.lesson_of(&due);
             self.core.owe_own(due);
         }
         for (tag, body) in unit.messages() {
@@ -95,7 +96,7 @@ impl Session {
         }
         self.core.bytes_sent(unit.len());
         let Broken { place, parse, key, description, may_be_dropped, .. } = *broken;
-        self.told.state = State::Sent(Box::new(Sent {
+        self.statements.told.state = State::Sent(Box::new(Sent {
             unit: NO_UNIT,
             name: name.to_vec(),
             place,
@@ -121,7 +122,7 @@ impl Session {
 
     /// Sends a unit that runs a statement which is not there so that it fails, and its transaction with it.
     pub(super) fn refuse_unit(&mut self, now: Moment, unit: Arrived<'_>, error: Vec<u8>) -> Verdict {
-        self.begin.is_followed();
+        self.tell(&Event::Followed);
         self.core.set_taker(Remedy::Statements);
         for (tag, body) in unit.messages() {
             match Bind::decode(body) {
@@ -133,11 +134,12 @@ impl Session {
             self.book_request(now, tag, body, true);
         }
         self.core.set_taker(Taker::Client);
-        self.told.is_ahead_failed = false;
+        self.statements.told.is_ahead_failed = false;
         let number = self.core.units().newest();
         self.core.owes(number);
         self.core.bytes_sent(unit.len());
-        self.told.state = State::Refusing(Box::new(Refusal { unit: number, error, is_failing: false }));
+        self.statements.told.state =
+            State::Refusing(Box::new(Refusal { unit: number, error, is_failing: false }));
         Verdict::Replace(unit.len())
     }
 
@@ -152,11 +154,13 @@ impl Session {
         let body = &message[HEADER_BYTES..];
         let is_failed = matches!(reply, Reply::Failed(_));
         let is_last = matches!(reply, Reply::Last(_));
-        if let State::Refusing(_) = self.told.state {
+        if let State::Refusing(_) = self.statements.told.state {
             let is_end = is_last && tag == backend::READY_FOR_QUERY;
             return if is_end { self.refuse_now(now, message) } else { Ok(Verdict::Replace(message.len())) };
         }
-        let State::Sent(sent) = &mut self.told.state else { return Ok(Verdict::Replace(message.len())) };
+        let State::Sent(sent) = &mut self.statements.told.state else {
+            return Ok(Verdict::Replace(message.len()));
+        };
         if is_failed {
             sent.error = Some(message.to_vec());
             sent.is_failed = true;
@@ -173,7 +177,7 @@ impl Session {
 
     /// The server has said all about what was told.
     fn told_is_answered(&mut self) -> Result<(), SessionError> {
-        let State::Sent(sent) = std::mem::take(&mut self.told.state) else { return Ok(()) };
+        let State::Sent(sent) = std::mem::take(&mut self.statements.told.state) else { return Ok(()) };
         let sent = *sent;
         let Some(error) = sent.error else {
             if let Some(prepared) = self.core.prepared_mut(&sent.name) {
@@ -191,7 +195,7 @@ impl Session {
         if let Some(prepared) = self.core.prepared_mut(&sent.name) {
             prepared.broken = Some(Box::new(broken));
         }
-        self.told.has_broken = true;
+        self.statements.told.has_broken = true;
         if let Some(unit) = sent.behind {
             if !sent.is_failed && !may_be_dropped {
                 return Err(self.statement_refused()); // it has run, and the server breaks its own rules
@@ -200,17 +204,18 @@ impl Session {
             for _ in 1..owed {
                 self.core.settled(unit);
             }
-            self.told.state = State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
+            self.statements.told.state =
+                State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
             return Ok(());
         }
         let is_open = sent.status.is_none() || self.core.status() == TransactionStatus::Active;
-        self.told.is_ahead_failed = sent.is_failed && is_open;
+        self.statements.told.is_ahead_failed = sent.is_failed && is_open;
         Ok(())
     }
 
     /// The server has ended the unit that is to fail: its transaction fails, then the client is told (rule S2).
     fn refuse_now(&mut self, now: Moment, ready: &[u8]) -> Result<Verdict, SessionError> {
-        let State::Refusing(mut refusal) = std::mem::take(&mut self.told.state) else {
+        let State::Refusing(mut refusal) = std::mem::take(&mut self.statements.told.state) else {
             return Ok(Verdict::Replace(ready.len()));
         };
         if ready.ends_with(b"T") && Rule::BothFail.is_kept() {
@@ -224,7 +229,7 @@ impl Session {
                 self.core.owe_own(Due::own(Remedy::Statements, expect));
             }
             refusal.is_failing = true;
-            self.told.state = State::Refusing(refusal);
+            self.statements.told.state = State::Refusing(refusal);
             return Ok(Verdict::Replace(ready.len()));
         }
         let Refusal { unit, error, .. } = *refusal;

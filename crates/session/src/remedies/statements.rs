@@ -27,14 +27,57 @@ use super::arrived::Arrived;
 use super::descriptions::{Description, key};
 use super::inquiry::Question;
 use super::refusal::Refusal;
+use super::remedy::Cx;
+use super::watching::Watching;
+use crate::events::Event;
 use crate::facts::Effect;
 use crate::facts::{Place, Verdict as Proof};
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
+/// What the session knows of the statements that are told, and learns of all.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    pub(super) told: Told,
+    pub(crate) watching: Watching,
+}
+
+impl super::remedy::Remedy for Statements {
+    fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
+        match *event {
+            Event::StateChanges { .. } => {
+                self.watching.doubt_names();
+                self.watching.place_changes();
+            }
+            Event::UnitReady { unit, .. } => self.watching.unit_over(unit),
+            Event::Opened(_)
+            | Event::PathMeasured(_)
+            | Event::ParameterReported { .. }
+            | Event::UnknownReported
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::ReadSent { .. }
+            | Event::SavepointSent
+            | Event::TransactionBegun { .. }
+            | Event::LevelChanges
+            | Event::DescriptorsDoubted
+            | Event::EndSent { .. }
+            | Event::TransactionOver
+            | Event::UnitFailed { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone
+            | Event::CameUnasked { .. }
+            | Event::Disproved => {}
+        }
+    }
+}
+
 /// A statement that was answered before the server has taken it, and what became of others.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(super) struct Told {
     pub(super) state: State,
     /// A statement that was told is not there, or is another.
     pub(super) has_broken: bool,
@@ -157,7 +200,7 @@ fn is_portal(body: &[u8], name: &[u8]) -> bool {
 impl Session {
     /// What becomes of a unit behind a statement that was told and is not confirmed (rules S2 and S6).
     pub(crate) fn behind_told(&mut self, now: Moment, input: &[u8]) -> Result<Option<Verdict>, SessionError> {
-        match &self.told.state {
+        match &self.statements.told.state {
             State::Refusing(_) => return Ok(Some(Verdict::Hold)),
             State::Sent(sent) => {
                 let unit = Arrived::peek(input).filter(|unit| runs(*unit, &sent.name));
@@ -166,7 +209,7 @@ impl Session {
                     None => Rule::OnlyItsBind.is_kept().then_some(Verdict::Hold),
                 });
             }
-            State::None if !self.told.has_broken => return Ok(None),
+            State::None if !self.statements.told.has_broken => return Ok(None),
             State::None => {}
         }
         let unit = Arrived::peek(input);
@@ -175,7 +218,7 @@ impl Session {
                 return Ok(Some(verdict));
             }
         }
-        if self.told.is_ahead_failed && input.first() != Some(&frontend::TERMINATE) {
+        if self.statements.told.is_ahead_failed && input.first() != Some(&frontend::TERMINATE) {
             return Err(self.statement_refused());
         }
         Ok(None)
@@ -229,7 +272,7 @@ impl Session {
         let types = description.as_deref().filter(|_| Rule::PinnedTypes.is_kept());
         let (parse, is_pinned) = parse_with(prepare.parse, types);
         self.facts.used();
-        self.told.state = State::Sent(Box::new(Sent {
+        self.statements.told.state = State::Sent(Box::new(Sent {
             unit: 0,
             name: name.to_vec(),
             place,
@@ -303,7 +346,7 @@ impl Session {
         description: Option<&Description>,
     ) -> Verdict {
         let ends_with_sync = unit.messages().any(|(tag, _)| tag == frontend::SYNC);
-        if let State::Sent(sent) = &self.told.state {
+        if let State::Sent(sent) = &self.statements.told.state {
             if is_pinned {
                 self.core.to_server().extend_from_slice(&sent.parse);
             }
@@ -316,7 +359,7 @@ impl Session {
             self.book_request(now, tag, body, true);
             if is_pinned {
                 // What is said about other types teaches nothing about the client's text.
-                self.watching.ignore();
+                self.statements.watching.ignore();
             }
         }
         self.core.set_taker(Taker::Client);
@@ -339,7 +382,7 @@ impl Session {
             encode_ready_for_query(out, status);
         }
         let reply = self.core.to_client().len() - reply_at;
-        if let State::Sent(sent) = &mut self.told.state {
+        if let State::Sent(sent) = &mut self.statements.told.state {
             sent.unit = number;
             sent.status = ends_with_sync.then_some(status.letter());
         }
@@ -363,13 +406,13 @@ impl Session {
 
     /// Sends the unit that runs the statement.
     fn send_behind(&mut self, now: Moment, unit: Arrived<'_>) -> Verdict {
-        self.begin.is_followed();
-        if let State::Sent(sent) = &self.told.state {
+        self.tell(&Event::Followed);
+        if let State::Sent(sent) = &self.statements.told.state {
             let parse = sent.parse.clone();
             self.watch_behind(now, unit, &parse);
         }
         self.book_unit(now, unit, Taker::Client);
-        if let State::Sent(sent) = &mut self.told.state {
+        if let State::Sent(sent) = &mut self.statements.told.state {
             sent.behind = Some(self.core.units().newest());
         }
         self.core.bytes_sent(unit.len());

@@ -201,7 +201,7 @@ impl Session {
         if name.is_empty() {
             return true;
         }
-        let names = &mut self.watching.names;
+        let names = &mut self.statements.watching.names;
         if names.doubted {
             names.miss();
         }
@@ -215,7 +215,7 @@ impl Session {
         if text.effect != Effect::Deallocates {
             return;
         }
-        self.watching.names.asked = false; // it may be worth asking again
+        self.statements.watching.names.asked = false; // it may be worth asking again
         if !Rule::Deallocated.is_kept() {
             return;
         }
@@ -223,7 +223,7 @@ impl Session {
         if let Some(prepared) = self.core.prepared_mut(name) {
             prepared.is_unsure();
         }
-        self.watching.names.leaving.push_back((unit, Arc::clone(name)));
+        self.statements.watching.names.leaving.push_back((unit, Arc::clone(name)));
     }
 
     /// The server has taken prepared statements away on behalf of this unit.
@@ -231,11 +231,11 @@ impl Session {
         let is_left = |prepared: &Prepared| prepared.seen_in().is_some_and(|seen| seen > unit);
         if matches!(tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
             self.core.retain_prepared(is_left);
-            return self.watching.names_cleared();
+            return self.statements.watching.names_cleared();
         }
-        let Some((of, name)) = self.watching.names.leaving.pop_front() else { return };
+        let Some((of, name)) = self.statements.watching.names.leaving.pop_front() else { return };
         if of != unit {
-            return self.watching.names.leaving.push_front((of, name));
+            return self.statements.watching.names.leaving.push_front((of, name));
         }
         if !self.core.prepared(&name).is_some_and(is_left) {
             self.core.forget_prepared(&name);
@@ -244,8 +244,8 @@ impl Session {
 
     /// A Parse of the client's is about to be sent: whether the server accepts it will be known.
     pub(crate) fn watch_parse(&mut self, now: Moment, unit: u64, parse: Parse<'_>) {
-        self.watching.parsed = None;
-        self.watching.next = None;
+        self.statements.watching.parsed = None;
+        self.statements.watching.next = None;
         if !self.may_remedy(Remedy::Statements)
             || !is_sent_as_it_is(self.core.taker())
             || !self.facts.settings.are_plain()
@@ -256,8 +256,8 @@ impl Session {
         let stamp = Stamp { at: now, epoch: self.facts.changes().epoch() };
         if let Some(asked) = Asked::new(parse.text, parse.parameter_oids(), stamp) {
             let asked = Arc::new(asked);
-            self.watching.next = Some(Arc::clone(&asked));
-            self.watching.parsed = Some((unit, parse.statement.to_vec(), asked));
+            self.statements.watching.next = Some(Arc::clone(&asked));
+            self.statements.watching.parsed = Some((unit, parse.statement.to_vec(), asked));
         }
     }
 
@@ -266,10 +266,10 @@ impl Session {
         if !is_sent_as_it_is(self.core.taker()) {
             return;
         }
-        let parsed = self.watching.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
+        let parsed = self.statements.watching.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
             *parsed_in == unit && parsed == name // the types are those that it gets today
         });
-        self.watching.next = parsed.map(|(_, _, asked)| Arc::clone(asked));
+        self.statements.watching.next = parsed.map(|(_, _, asked)| Arc::clone(asked));
     }
 
     /// Learns from what the server says; `dropped` will not be answered.
@@ -282,7 +282,7 @@ impl Session {
         dropped: &[Due],
     ) {
         let next = self.core.queue().front().and_then(|front| front.lesson);
-        let watching = &mut self.watching;
+        let watching = &mut self.statements.watching;
         match reply {
             Reply::Async if tag == backend::NOTICE_RESPONSE => watching.forget_next(next),
             Reply::Part(due) if due.lesson.is_some() && tag == backend::PARAMETER_DESCRIPTION => {
@@ -317,15 +317,15 @@ impl Session {
             tag => {
                 let row = body.filter(|_| tag == backend::ROW_DESCRIPTION).map(Box::from);
                 Said::Described(Description {
-                    parameters: Box::from(self.watching.parameters.as_slice()),
+                    parameters: Box::from(self.statements.watching.parameters.as_slice()),
                     row,
                 })
             }
         };
         match self.facts.place(now) {
             Some(place) => self.config.common.descriptions.said(place, asked, said),
-            None if self.watching.unplaced.len() < UNPLACED_MAX => {
-                self.watching.unplaced.push((Arc::clone(asked), said));
+            None if self.statements.watching.unplaced.len() < UNPLACED_MAX => {
+                self.statements.watching.unplaced.push((Arc::clone(asked), said));
             }
             None => {}
         }

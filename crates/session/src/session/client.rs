@@ -10,6 +10,7 @@ use onetrip_wire::pg::{
 
 use super::core::Core;
 use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use crate::events::Event;
 use crate::facts::{Doubt, Effect};
 use crate::remedies::{
     Arrived, Change, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code,
@@ -52,7 +53,7 @@ impl Session {
         if place == Place::Wait {
             return Ok(Verdict::Hold);
         }
-        self.begin.is_followed();
+        self.tell(&Event::Followed);
         if !self.core.units.is_open() {
             self.core.begins_unit_alone =
                 self.core.queue.owes_session_only() && self.core.units.unanswered() == 0;
@@ -76,35 +77,6 @@ impl Session {
         }
         self.unit_sent(now);
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
-    }
-
-    /// What a remedy makes of the unit at the front of `input`.
-    fn answer(
-        &mut self,
-        now: Moment,
-        header: FrameHeader,
-        input: &[u8],
-    ) -> Result<Option<Verdict>, SessionError> {
-        if self.core.units.is_open() {
-            return self.read_cursor(now, header, input);
-        }
-        if let Some(verdict) = self.answer_lob(now, header, input) {
-            return Ok(Some(verdict));
-        }
-        if let Some(verdict) = self.behind_told(now, input)? {
-            return Ok(Some(verdict));
-        }
-        let answered = self
-            .answer_begin(now, header, input)
-            .or_else(|| self.answer_commit(now, input))
-            .or_else(|| self.answer_chatter(now, input))
-            .or_else(|| self.answer_loops(now, header, input))
-            .or_else(|| self.show_unseen(header.tag, input));
-        if answered.is_some() {
-            return Ok(answered);
-        }
-        let read = self.read_cursor(now, header, input)?;
-        Ok(read.or_else(|| self.answer_prepare(now, input)))
     }
 
     /// Books a whole unit; `taker` takes the replies.
@@ -156,12 +128,13 @@ impl Session {
     fn query(&mut self, now: Moment, body: &[u8]) {
         let text = Reader::new(body).c_str();
         let is_whole = text.is_ok();
-        self.loops.forget_unseen();
+        self.tell(&Event::UnnamedStatementGone);
         let (unit, statement, mut text) = self.open_query(now, text.unwrap_or(body));
         if !is_whole {
             (text.effect, text.makes_cursor_code) = (Effect::MayDefine, true);
         }
-        self.begin.runs(text.leaves_savepoints, false);
+        let leaves_savepoints = text.leaves_savepoints;
+        self.tell(&Event::StatementSent { leaves_savepoints, is_prepared: false });
         self.deallocates(unit, &text);
         text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
         self.runs(now, text.effect, &text);
@@ -183,7 +156,7 @@ impl Session {
         // A simple query ends the unnamed statement and portal.
         self.core.prepared.remove(b"");
         self.core.portals.remove(b"");
-        self.cursors.unnamed_ends();
+        self.tell(&Event::UnnamedPortalEnds);
         (unit, statement, text)
     }
 
@@ -204,7 +177,7 @@ impl Session {
         if !name.is_empty() && !self.core.named_seen {
             self.core.named_seen = true;
             self.core.stream.statement_name(name);
-            self.watching.names_used();
+            self.statements.watching.names_used();
         }
         let is_kept = text.len() <= SOURCE_BYTES_MAX
             && self.core.prepared.len() < SOURCES_MAX
@@ -226,7 +199,8 @@ impl Session {
             self.watch_parse(now, unit, parse);
         }
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
-        self.begin.runs(text.leaves_savepoints, true);
+        let leaves_savepoints = text.leaves_savepoints;
+        self.tell(&Event::StatementSent { leaves_savepoints, is_prepared: true });
         let statement = self.add_statement(unit, &text, Steps::PREPARE);
         self.core.last_serial += 1;
         let serial = self.core.last_serial;
@@ -244,7 +218,7 @@ impl Session {
         };
         self.core.prepared.change(name, set, Prepared::extra_bytes);
         if name.is_empty() && self.core.taker != Taker::Nobody {
-            self.loops.forget_unseen();
+            self.tell(&Event::UnnamedStatementGone);
         }
         self.owe(unit, Expect::Parse, statement);
     }
@@ -258,17 +232,17 @@ impl Session {
         };
         let Some(prepared) = self.core.prepared.get_mut(bind.statement) else {
             self.core.portals.remove(bind.portal);
-            self.cursors.leaves(bind.portal, unit);
+            self.tell(&Event::PortalLeaves { name: bind.portal, unit });
             // If there is such a statement, its Execute is counted as not told apart.
             let statement = Statement { steps: Steps::BIND, ..Statement::default() };
             let statement = self.core.units.add_statement(unit, statement);
             return self.owe(unit, Expect::Bind, statement);
         };
         prepared.is_seen_in(unit);
-        if bind.portal.is_empty() && self.core.taker != Taker::Nobody {
-            self.loops.portal_replaced();
-        }
         let (mut text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
+        if bind.portal.is_empty() && self.core.taker != Taker::Nobody {
+            self.tell(&Event::UnnamedPortalMade);
+        }
         if text.effect == Effect::Read && !self.is_as_parsed(now, bind.statement) {
             text.effect = Effect::Unknown;
         }
@@ -276,7 +250,7 @@ impl Session {
         self.read_parameters(&bind, text.template);
         self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
         let formats = ResultFormats::new(bind.result_formats.codes());
-        self.cursors.leaves(bind.portal, unit);
+        self.tell(&Event::PortalLeaves { name: bind.portal, unit });
         let booked = statement.map(|slot| (unit, slot));
         self.core.portals.put(bind.portal, Portal { text, serial, types, booked, formats }, 0);
         self.owe(unit, Expect::Bind, statement);
@@ -309,7 +283,7 @@ impl Session {
         let is_named = name.is_ok() || !self.core.is_cut;
         let known = self.core.prepared.get(name.unwrap_or_default()).filter(|_| is_named);
         let prepared = known.cloned().unwrap_or_default();
-        self.cursors.leaves(portal, unit);
+        self.tell(&Event::PortalLeaves { name: portal, unit });
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
         // Its formats are not seen, so that nothing can be said of its result.
@@ -385,7 +359,7 @@ impl Session {
             }
             Ok(StatementOrPortal::Portal(name)) => {
                 self.core.portals.remove(name);
-                self.cursors.leaves(name, unit);
+                self.tell(&Event::PortalLeaves { name, unit });
                 self.owe(unit, Expect::Close, None);
             }
             Err(_) => self.undecoded_request(unit, Expect::Close),
@@ -449,9 +423,6 @@ impl Session {
         if effect == Effect::Read && !self.config.remedies.is_none() {
             self.facts.see(template, text);
         }
-        if lifted.kind() == StatementKind::Set {
-            self.begin.may_set_messages(text);
-        }
         let may_run = matches!(effect, Effect::Read | Effect::WritesRows | Effect::Unknown)
             && !self.config.remedies.is_none();
         let calls = may_run && may_call(lifted.template());
@@ -466,7 +437,7 @@ impl Session {
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
         }
-        Text {
+        let read = Text {
             template,
             effect,
             calls,
@@ -483,7 +454,11 @@ impl Session {
             has_harmless_types: true,
             prefetch,
             changes_prefetch,
+        };
+        if read.kind == StatementKind::Set {
+            self.tell(&Event::SetRead(text));
         }
+        read
     }
 
     /// Whether the objects that a prepared statement reads are those that its text names now, as far as that can matter: it
@@ -535,9 +510,9 @@ impl Session {
             return;
         }
         let mut due = Due { taker: self.core.taker, ..Due::of_client(expect, unit, statement) };
-        due.lesson = self.watching.lesson_of(&due);
+        due.lesson = self.statements.watching.lesson_of(&due);
         if !self.core.queue.sent(due) {
-            self.watching.is_skipped(&due);
+            self.statements.watching.is_skipped(&due);
             self.mark_skipped(due);
             return;
         }

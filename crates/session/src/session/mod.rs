@@ -7,7 +7,6 @@ mod observed;
 mod server;
 mod startup;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +16,17 @@ use onetrip_wire::WireError;
 use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error, frontend};
 use smallvec::SmallVec;
 
+use crate::events::Event;
 use crate::facts::Facts;
 use crate::remedies::{
-    Chatter, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops, Overflow,
-    Raised, Remedies, Rule, Surveying, Told, Verify, Watching,
+    Chatter, Commit, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops,
+    Overflow, Raised, Remedies, Rule, Statements, Surveying, Verify,
 };
 use crate::texts::Texts;
 
 pub(crate) use self::client::SOURCE_BYTES_MAX;
-use self::core::{Core, Phase};
+pub(crate) use self::core::Core;
+use self::core::Phase;
 pub use self::observed::Observed;
 use self::startup::is_taken_when_serving;
 
@@ -168,16 +169,10 @@ pub struct Session {
     pub(crate) surveying: Option<Surveying>,
     pub(crate) loops: Loops,
     pub(crate) chatter: Chatter,
-    pub(crate) told: Told,
-    pub(crate) watching: Watching,
+    pub(crate) statements: Statements,
     pub(crate) cursors: Cursors,
     pub(crate) lobs: Lobs,
-    /// Its number in the fence.
-    pub(crate) fence_member: u64,
-    /// The last transaction that was answered when the unit in front came, if that waits for the fence.
-    pub(crate) fenced_until: Option<u64>,
-    /// When ends were answered that the server has not confirmed.
-    pub(crate) ends_unconfirmed: VecDeque<Moment>,
+    pub(crate) commit: Commit,
     pub(crate) raised: Raised,
 }
 
@@ -192,13 +187,10 @@ impl Session {
             surveying: None,
             loops: Loops::default(),
             chatter: Chatter::default(),
-            told: Told::default(),
-            watching: Watching::default(),
+            statements: Statements::default(),
             cursors: Cursors::default(),
             lobs: Lobs::default(),
-            fence_member: config.common.fence.join(),
-            fenced_until: None,
-            ends_unconfirmed: VecDeque::new(),
+            commit: Commit::new(&config.common),
             raised: Raised::default(),
             config,
         }
@@ -357,8 +349,7 @@ impl Session {
     /// What the kernel knows of the path to the database.
     pub fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
         let distance = Duration::from_micros(rtt_min_us.into());
-        self.facts.path.measured(distance);
-        self.loops.set_distance(distance);
+        self.tell(&Event::PathMeasured(distance));
         self.core.stream.path(now, rtt_us, rtt_min_us);
     }
 
@@ -369,9 +360,9 @@ impl Session {
 
     /// Ends the books; the stream holds the last record afterwards.
     pub fn close(&mut self, now: Moment) {
-        self.config.common.fence.leave(self.fence_member);
+        self.commit.leave(&self.config.common);
         self.core.is_ending = true;
-        self.transaction_over(); // what it may have defined may be there
+        self.tell(&Event::TransactionOver); // what it may have defined may be there
         let unanswered = self.core.units.unanswered().into();
         self.book_verified();
         self.core.stream.closed(

@@ -6,6 +6,7 @@ use onetrip_wire::pg::{
 
 use super::core::{Capture, Core};
 use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use crate::events::Event;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
 use crate::statements::ResultFormats;
 
@@ -149,30 +150,23 @@ impl Session {
     }
 
     fn book_ready(&mut self, due: Due, body: &[u8]) {
-        self.watching.unit_over(due.unit);
         match WireStatus::decode(body) {
             Ok(WireStatus::Idle) => {
-                self.core.status = TransactionStatus::Idle;
-                self.lobs.setting.transaction_over();
-                self.cursors.unit_ready(due.unit, false);
-                self.transaction_over();
+                self.unit_ready(due.unit, TransactionStatus::Idle);
+                self.tell(&Event::TransactionOver);
                 if self.core.queue.is_empty() {
                     self.core.portals.clear(); // they end with their transaction
                 }
             }
-            Ok(WireStatus::Active) => {
-                self.core.status = TransactionStatus::Active;
-                self.facts.transaction.goes_on(due.unit);
-                self.cursors.unit_ready(due.unit, false);
-            }
-            Ok(WireStatus::Failed) => {
-                self.core.status = TransactionStatus::Failed;
-                self.begin.savepoints_ended();
-                self.lobs.flush();
-                self.cursors.unit_ready(due.unit, true);
-            }
+            Ok(WireStatus::Active) => self.unit_ready(due.unit, TransactionStatus::Active),
+            Ok(WireStatus::Failed) => self.unit_ready(due.unit, TransactionStatus::Failed),
             Err(_) => self.core.undecoded += 1,
         }
+    }
+
+    fn unit_ready(&mut self, unit: u64, status: TransactionStatus) {
+        self.core.status = status;
+        self.tell(&Event::UnitReady { unit, status });
     }
 
     fn row_description(&mut self, due: Due, body: &[u8]) {
@@ -291,14 +285,13 @@ impl Session {
 
     pub(crate) fn book_failure(&mut self, now: Moment, due: Due, body: &[u8]) {
         self.core.capture.active = false;
-        self.lobs.setting.failed();
         if !self.config.remedies.is_none() {
             if due.expect == Expect::Parse {
                 self.core.prepared.for_each(|prepared| prepared.parse_fails_in(due.unit));
             }
             self.core.prepared.for_each(|prepared| prepared.fails_in(due.unit));
-            self.cursors.unit_failed(due.unit);
         }
+        self.tell(&Event::UnitFailed { unit: due.unit });
         let failure = failure(body);
         if let Outcome::Failed(sqlstate) = failure {
             self.statement_failed(due, &sqlstate);

@@ -7,6 +7,7 @@ use onetrip_wire::pg::{
 
 use super::core::Phase;
 use super::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use crate::events::Event;
 use crate::remedies::IsolationLevel;
 
 /// Answers "yes" to SSLRequest.
@@ -274,20 +275,17 @@ impl Session {
 
     /// A setting that the server reports changed.
     pub(crate) fn parameter_changed(&mut self, body: &[u8]) {
-        self.loops.flush();
-        if let Ok(changed) = ParameterStatus::decode(body) {
-            self.cursors.setting_changed(changed.name);
-            self.facts.settings.reported(changed.name, changed.value);
-        }
         match ParameterStatus::decode(body) {
-            Ok(ParameterStatus { name: b"application_name", value }) => {
-                self.core.scopes.application(value, &mut self.core.names, &mut self.core.stream);
+            Ok(ParameterStatus { name, value }) => {
+                if name == b"application_name" {
+                    self.core.scopes.application(value, &mut self.core.names, &mut self.core.stream);
+                }
+                self.tell(&Event::ParameterReported { name, value });
             }
-            Ok(ParameterStatus { name: b"in_hot_standby", value }) => {
-                self.facts.path.standby_reported(value != b"off");
+            Err(_) => {
+                self.core.undecoded += 1;
+                self.tell(&Event::UnknownReported);
             }
-            Ok(_) => {}
-            Err(_) => self.core.undecoded += 1,
         }
     }
 
@@ -299,21 +297,7 @@ impl Session {
         if let Some(name) = message.parameters.get("application_name") {
             self.core.scopes.application(name, &mut self.core.names, &mut self.core.stream);
         }
-        if message.parameters.get("replication").is_some() {
-            self.facts.path.replication_asked();
-        }
-        for (name, value) in message.parameters.iter() {
-            match name {
-                b"options" => self.begin.may_set_messages(value),
-                name if name.eq_ignore_ascii_case(b"client_min_messages") => {
-                    self.begin.may_set_messages(&[name, b"=", value].concat());
-                }
-                _ => {}
-            }
-        }
-        self.lobs.setting.begin(&message);
-        let database = message.parameters.get("database").or(message.parameters.get("user"));
-        self.facts.set_database(database.unwrap_or_default(), &self.config.common.knowledge);
+        self.tell(&Event::Opened(&message));
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();

@@ -22,6 +22,8 @@ use onetrip_wire::pg::{HEADER_BYTES, backend};
 use self::housekeeping::Act;
 use super::Rule;
 use super::arrived::Arrived;
+use super::remedy::Cx;
+use crate::events::Event;
 use crate::reply_queue::{Due, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};
 use crate::slots::{Slot, Slots};
@@ -97,7 +99,7 @@ impl Chatter {
     }
 
     /// A part of this unit may change the session: only housekeeping leaves what it does not touch.
-    pub(super) fn forget(&mut self, unit: u64) {
+    fn forget(&mut self, unit: u64) {
         match &self.running {
             Some(running) if self.runs(unit) => {
                 self.kept.retain(|kept| !kept.depends_on(&running.kept.acts));
@@ -124,9 +126,44 @@ impl Chatter {
     }
 
     /// Something comes that an answer would not bring along.
-    pub(super) fn spoil(&mut self) {
+    fn spoil(&mut self) {
         if let Some(running) = &mut self.running {
             running.is_spoilt = true;
+        }
+    }
+}
+
+impl super::remedy::Remedy for Chatter {
+    fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
+        match *event {
+            Event::StateChanges { unit, .. } => {
+                if Rule::Neutral.is_kept() {
+                    self.forget(unit);
+                }
+            }
+            Event::CameUnasked { is_parameter: false } => self.spoil(),
+            Event::CameUnasked { is_parameter: true }
+            | Event::Opened(_)
+            | Event::PathMeasured(_)
+            | Event::ParameterReported { .. }
+            | Event::UnknownReported
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::ReadSent { .. }
+            | Event::SavepointSent
+            | Event::TransactionBegun { .. }
+            | Event::LevelChanges
+            | Event::DescriptorsDoubted
+            | Event::EndSent { .. }
+            | Event::UnitReady { .. }
+            | Event::TransactionOver
+            | Event::UnitFailed { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone
+            | Event::Disproved => {}
         }
     }
 }
@@ -188,7 +225,7 @@ impl Session {
 
     fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: Vec<u8>) -> Verdict {
         self.facts.used();
-        self.begin.is_followed();
+        self.tell(&Event::Followed);
         let number = self.core.units().oldest();
         let length = reply.len();
         self.core.to_client().extend_from_slice(&reply);

@@ -9,6 +9,7 @@ use super::Kind;
 use super::buffer::{End, Stop};
 use super::replies::{Answer, Awaited};
 use super::request::{Form, Request};
+use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
@@ -37,7 +38,7 @@ impl Session {
         if rows == 0 && stop == Stop::Short {
             return Ok(None);
         }
-        self.begin.is_followed();
+        self.tell(&Event::Followed);
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
         let left = limit.and_then(|limit| u32::try_from(limit - rows).ok()).and_then(NonZeroU32::new);
         let out = self.core.to_server();

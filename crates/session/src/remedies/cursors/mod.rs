@@ -28,10 +28,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::pg::{Column, Oid, RowDescription};
 use smallvec::SmallVec;
 
+use crate::events::Event;
+use crate::remedies::remedy::Cx;
 use crate::slots::Slots;
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
@@ -317,32 +319,32 @@ impl Cursors {
     }
 
     /// The transaction is over, and its portals with it.
-    pub(crate) fn transaction_over(&mut self) {
+    fn transaction_over(&mut self) {
         self.readers.retain(|_, reader| reader.is_held());
         self.readers.values_mut().for_each(|reader| reader.is_stored = true);
     }
 
     /// A unit of the client's closes this portal, or binds another by its name.
-    pub(crate) fn leaves(&mut self, name: &[u8], unit: u64) {
+    fn leaves(&mut self, name: &[u8], unit: u64) {
         if let Some(reader) = self.readers.get_mut(name) {
             reader.leaving.get_or_insert(unit);
         }
     }
 
     /// A simple query ends the unnamed portal, whatever comes of it.
-    pub(crate) fn unnamed_ends(&mut self) {
+    fn unnamed_ends(&mut self) {
         self.readers.remove(&b""[..]);
     }
 
     /// An error answers a unit of the client's: what it was to make may be something else that has that name, and what it was
     /// to close or to put in another's place may be there.
-    pub(crate) fn unit_failed(&mut self, unit: u64) {
+    fn unit_failed(&mut self, unit: u64) {
         self.readers.retain(|_, reader| reader.made_by != unit);
         self.failed_unit = Some(unit);
     }
 
     /// A unit of the client's was answered by ReadyForQuery; `failed` as it says.
-    pub(crate) fn unit_ready(&mut self, unit: u64, failed: bool) {
+    fn unit_ready(&mut self, unit: u64, failed: bool) {
         let is_due = |reader: &Reader| reader.leaving.is_some_and(|at| at <= unit);
         if failed || self.failed_unit == Some(unit) {
             for reader in self.readers.values_mut().filter(|reader| is_due(reader)) {
@@ -363,7 +365,7 @@ impl Cursors {
     }
 
     /// A setting that the server reports has another value now (rule R2).
-    pub(crate) fn setting_changed(&mut self, name: &[u8]) {
+    fn setting_changed(&mut self, name: &[u8]) {
         if name == b"client_encoding" {
             for reader in self.readers.values_mut().filter(|reader| reader.is_ahead()) {
                 reader.is_stale = true;
@@ -374,5 +376,39 @@ impl Cursors {
     /// Something goes to the server that may close portals, as far as is known.
     fn doubt(&mut self) {
         self.readers.values_mut().for_each(Reader::doubt);
+    }
+}
+
+impl crate::remedies::remedy::Remedy for Cursors {
+    fn on_event(&mut self, cx: &mut Cx<'_>, event: &Event<'_>) {
+        match *event {
+            Event::ParameterReported { name, .. } => self.setting_changed(name),
+            Event::PortalLeaves { name, unit } => self.leaves(name, unit),
+            Event::UnnamedPortalEnds => self.unnamed_ends(),
+            Event::UnitFailed { unit } => {
+                if !cx.config.remedies.is_none() {
+                    self.unit_failed(unit);
+                }
+            }
+            Event::UnitReady { unit, status } => self.unit_ready(unit, status == TransactionStatus::Failed),
+            Event::TransactionOver => self.transaction_over(),
+            Event::Opened(_)
+            | Event::PathMeasured(_)
+            | Event::UnknownReported
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::ReadSent { .. }
+            | Event::SavepointSent
+            | Event::TransactionBegun { .. }
+            | Event::LevelChanges
+            | Event::StateChanges { .. }
+            | Event::DescriptorsDoubted
+            | Event::EndSent { .. }
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone
+            | Event::CameUnasked { .. }
+            | Event::Disproved => {}
+        }
     }
 }

@@ -7,6 +7,7 @@ use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend};
 
 use super::{Kind, Native, sql};
+use crate::events::Event;
 use crate::facts::Verdict;
 use crate::facts::{Doubt, Effect};
 use crate::remedies::Rule;
@@ -191,7 +192,7 @@ impl Session {
             Some(CursorUse::Declares { .. }) => return self.declares(now, unit, text, types),
             Some(CursorUse::Closes(name)) => {
                 let effect = self.effect_of_cursor(now, name);
-                self.cursors.leaves(name, unit);
+                self.tell(&Event::PortalLeaves { name, unit });
                 return effect.unwrap_or(text.effect);
             }
             Some(CursorUse::Fetches(name, rows)) => {
@@ -261,7 +262,7 @@ impl Session {
         let Some(CursorUse::Declares { name, is_held, no_scroll, query }) = text.cursor.as_deref() else {
             return text.effect;
         };
-        self.cursors.leaves(name, unit);
+        self.tell(&Event::PortalLeaves { name, unit });
         let is_in_place = match self.core.status() {
             TransactionStatus::Idle => *is_held,
             TransactionStatus::Active => !is_held,

@@ -43,7 +43,7 @@ mod verify;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::Prefetch;
 
 pub(crate) use self::ahead::{Step, object_of};
@@ -54,6 +54,8 @@ pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments,
 use self::policy::{Delivered, Setting};
 use self::verify::Check;
 use super::Rule;
+use super::remedy::Cx;
+use crate::events::Event;
 use crate::slots::Slots;
 
 /// Descriptors that are followed.
@@ -132,13 +134,13 @@ struct Chain {
 
 impl Lobs {
     /// A transaction begins: no descriptor is open.
-    pub(crate) fn transaction_begins(&mut self) {
+    fn transaction_begins(&mut self) {
         self.transaction_over();
         self.is_sure = true;
     }
 
     /// The transaction is over, and its descriptors with it.
-    pub(crate) fn transaction_over(&mut self) {
+    fn transaction_over(&mut self) {
         self.close_all();
         if !self.is_sure {
             self.proven_at = Default::default(); // it may have had another role
@@ -150,13 +152,13 @@ impl Lobs {
     }
 
     /// Nothing is read ahead any more.
-    pub(crate) fn stop(&mut self) {
+    fn stop(&mut self) {
         self.is_off = true;
         self.steps.clear();
     }
 
     /// Something goes to the server that may do anything with descriptors (rule L5).
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         if Rule::Followed.is_kept() {
             self.close_all();
             self.is_sure = false;
@@ -167,7 +169,7 @@ impl Lobs {
     }
 
     /// A savepoint is made, released or rolled back to: that closes the descriptors that were opened behind it.
-    pub(crate) fn savepoint(&mut self) {
+    fn savepoint(&mut self) {
         if !self.open.is_empty() {
             self.flush();
         }
@@ -238,5 +240,34 @@ impl Lobs {
 
     fn kept(&self) -> usize {
         self.open.values().map(|open| open.content.bytes.len()).sum()
+    }
+}
+
+impl super::remedy::Remedy for Lobs {
+    fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
+        match *event {
+            Event::Opened(message) => self.setting.begin(message),
+            Event::SavepointSent => self.savepoint(),
+            Event::TransactionBegun { .. } => self.transaction_begins(),
+            Event::LevelChanges | Event::StateChanges { .. } | Event::DescriptorsDoubted => self.flush(),
+            Event::EndSent { .. } | Event::TransactionOver => self.transaction_over(),
+            Event::UnitReady { status: TransactionStatus::Idle, .. } => self.setting.transaction_over(),
+            Event::UnitReady { status: TransactionStatus::Failed, .. } => self.flush(),
+            Event::UnitFailed { .. } => self.setting.failed(),
+            Event::Disproved => self.stop(),
+            Event::UnitReady { .. }
+            | Event::PathMeasured(_)
+            | Event::ParameterReported { .. }
+            | Event::UnknownReported
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::ReadSent { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone
+            | Event::CameUnasked { .. } => {}
+        }
     }
 }

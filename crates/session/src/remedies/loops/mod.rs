@@ -34,7 +34,9 @@ use self::serve::keep_parse;
 use self::verify::Verifying;
 pub use self::verify::{BadVerify, Verify};
 use super::arrived::Arrived;
+use super::remedy::Cx;
 use super::{Common, Rule};
+use crate::events::Event;
 use crate::facts::Isolation;
 use crate::reply_queue::{Due, Expect, Service};
 use crate::session::{Session, Verdict};
@@ -106,12 +108,12 @@ fn feed_row(predictor: &mut Predictor, example: Option<&Example>, ticket: Ticket
 
 impl Loops {
     /// How far the server is.
-    pub(crate) fn set_distance(&mut self, round_trip: Duration) {
+    fn set_distance(&mut self, round_trip: Duration) {
         self.predictor.set_round_trip(round_trip);
     }
 
     /// Something that is not a proven read goes to the server: nothing that was read before is served behind it (P7).
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         if Rule::Flush.is_kept() {
             self.predictor.flush();
             self.buffer.flush();
@@ -120,12 +122,12 @@ impl Loops {
     }
 
     /// A transaction begins: what other sessions learnt is taken over.
-    pub(crate) fn transaction_begins(&mut self, common: &Common) {
+    fn transaction_begins(&mut self, common: &Common) {
         self.predictor.absorb(&lock(&common.edges));
     }
 
     /// The transaction is over; what was learnt in it is there for others.
-    pub(crate) fn transaction_ended(&mut self, common: &Common) {
+    fn transaction_ended(&mut self, common: &Common) {
         if self.predictor.counters().hits > self.hits_shared {
             self.hits_shared = self.predictor.counters().hits;
             lock(&common.edges).absorb(self.predictor.edges());
@@ -137,6 +139,50 @@ impl Loops {
         }
         self.flight.clear();
         self.running = None;
+    }
+
+    /// Something that the server says unasked belongs to what it is running (rule P10).
+    fn came_unasked(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.is_spoilt = true;
+        }
+        if Rule::Silent.is_kept() {
+            self.in_flight.spoil();
+        }
+    }
+}
+
+impl super::remedy::Remedy for Loops {
+    fn on_event(&mut self, cx: &mut Cx<'_>, event: &Event<'_>) {
+        match *event {
+            Event::PathMeasured(distance) => self.set_distance(distance),
+            Event::ParameterReported { .. }
+            | Event::UnknownReported
+            | Event::SavepointSent
+            | Event::LevelChanges
+            | Event::StateChanges { .. }
+            | Event::ReadSent { is_proven: false }
+            | Event::Disproved => self.flush(),
+            Event::TransactionBegun { .. } => {
+                if cx.may_remedy(Remedy::Loops) || cx.may_remedy(Remedy::Lobs) {
+                    self.transaction_begins(&cx.config.common);
+                }
+            }
+            Event::EndSent { .. } | Event::TransactionOver => self.transaction_ended(&cx.config.common),
+            Event::UnnamedStatementGone => self.unseen = None,
+            Event::UnnamedPortalMade => self.portal_replaced(),
+            Event::CameUnasked { .. } => self.came_unasked(),
+            Event::ReadSent { is_proven: true }
+            | Event::Opened(_)
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::DescriptorsDoubted
+            | Event::UnitReady { .. }
+            | Event::UnitFailed { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds => {}
+        }
     }
 }
 
@@ -212,11 +258,9 @@ impl Session {
         self.facts.is_known() && self.only_reads(now, template) || !Rule::Pure.is_kept()
     }
 
-    /// A statement that may only read goes to the server: what was read ahead stays if it does.
-    pub(crate) fn read_sent(&mut self, now: Moment, template: u32) {
-        if self.may_answer_reads() && Rule::Pure.is_kept() && !self.only_reads(now, template) {
-            self.loops.flush();
-        }
+    /// Whether what was read ahead goes when a statement is sent that is not proven to only read.
+    pub(crate) fn flushes_unproven(&self) -> bool {
+        self.may_answer_reads() && Rule::Pure.is_kept()
     }
 
     /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a
@@ -352,16 +396,6 @@ impl Session {
             }
             backend::PARSE_COMPLETE | backend::BIND_COMPLETE => {}
             _ => running.is_spoilt = true,
-        }
-    }
-
-    /// Something that the server says unasked belongs to what it is running (rule P10).
-    pub(crate) fn watch_async(&mut self) {
-        if let Some(running) = &mut self.loops.running {
-            running.is_spoilt = true;
-        }
-        if Rule::Silent.is_kept() {
-            self.loops.in_flight.spoil();
         }
     }
 }

@@ -139,16 +139,11 @@ impl Loops {
     }
 
     /// The program's unnamed portal is made anew.
-    pub(crate) fn portal_replaced(&mut self) {
+    pub(super) fn portal_replaced(&mut self) {
         self.unseen = self.unseen.take().and_then(|mut unseen| {
             keep_parse(&mut unseen);
             (!unseen.is_empty()).then_some(unseen)
         });
-    }
-
-    /// The program's unnamed statement is made anew.
-    pub(crate) fn forget_unseen(&mut self) {
-        self.unseen = None;
     }
 }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
 
+use crate::events::Event;
 use crate::remedies::arrived::Arrived;
 use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
@@ -153,7 +154,7 @@ impl Session {
     /// An answer was wrong: the trace says which one, and there are no more of them in this session. `texts` are what was
     /// asked, what was answered, and what the server answers.
     pub(crate) fn tell_difference(&mut self, template: u32, texts: [&[u8]; 3]) {
-        self.stop_answering();
+        self.tell(&Event::Disproved);
         let [_, told, got] = texts;
         let equal = told.iter().zip(got).take_while(|(told, got)| told == got).count();
         let texts = if self.config.keep_values { texts } else { [b"".as_slice(); 3] };
@@ -163,12 +164,6 @@ impl Session {
     /// Whether an answer from memory was wrong: from then on there are none.
     pub(crate) fn is_disproved(&self) -> bool {
         self.loops.verifying.has_failed() || self.lobs.has_differed()
-    }
-
-    /// What is in memory is not given out any more, and nothing is read ahead.
-    pub(crate) fn stop_answering(&mut self) {
-        self.loops.flush();
-        self.lobs.stop();
     }
 
     /// A large object was read for real as well.
