@@ -20,6 +20,7 @@ mod canonical;
 mod events;
 mod facts;
 mod names;
+mod own_names;
 mod parameters;
 mod remedies;
 mod reply_queue;

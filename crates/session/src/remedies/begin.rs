@@ -20,11 +20,12 @@ use onetrip_wire::pg::{
 };
 
 use super::grammar::Kind;
-use super::remedy::Cx;
+use super::remedy::{Cx, Own, Said};
 use super::{Rule, grammar};
 use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::Slot;
 
 /// Savepoints of one transaction that are followed.
 const SAVEPOINTS_MAX: usize = 1024;
@@ -153,6 +154,61 @@ impl super::remedy::Remedy for EarlyBegin {
             | Event::Disproved => {}
         }
     }
+
+    /// The server answers the messages that carry a BEGIN.
+    fn own_reply(&mut self, cx: &mut Cx<'_>, _: Slot, said: &Said<'_>) -> Result<Own, SessionError> {
+        let due = match said.reply {
+            Reply::Failed(_) => return self.fails(cx, said),
+            Reply::Part(due) | Reply::Last(due) | Reply::CopyIn(due) => due,
+            Reply::Async | Reply::Unasked => return Ok(Own::PassedOn),
+        };
+        let is_begun = match said.tag {
+            backend::COMMAND_COMPLETE => {
+                CommandComplete::decode(said.body()).is_ok_and(|complete| grammar::is_tag(complete.tag))
+            }
+            backend::READY_FOR_QUERY => said.body() == b"T",
+            _ => true,
+        };
+        if !is_begun && Rule::Failure.is_kept() {
+            return Err(refused(cx, "the server did not begin it"));
+        }
+        let own_left = cx.core.queue().owes(Remedy::Begin);
+        match (due.expect, self.state) {
+            (Expect::Close, State::Sent { followed: false }) if said.is_last() && !own_left => {
+                frame(cx.core.to_server(), frontend::SYNC, |_| ());
+                cx.core.owe_own(Due::own(Remedy::Begin, Expect::Sync));
+                self.state = State::Ending;
+            }
+            (Expect::Close | Expect::Sync | Expect::Query, _) if said.is_last() && !own_left => {
+                self.state = State::None;
+            }
+            _ => {}
+        }
+        Ok(Own::Dropped)
+    }
+
+    /// The BEGIN itself has failed, and that ends the session.
+    fn own_skipped(&mut self, _: Slot) {}
+}
+
+impl EarlyBegin {
+    /// The server ends the session, or will not begin the transaction after all (rule B8).
+    fn fails(&mut self, cx: &mut Cx<'_>, said: &Said<'_>) -> Result<Own, SessionError> {
+        self.state = State::None;
+        if !Rule::Failure.is_kept() {
+            return Ok(Own::Dropped);
+        }
+        let error = ErrorResponse::decode(said.body()).ok();
+        let text = error.map(|error| String::from_utf8_lossy(error.message()));
+        Err(refused(cx, text.as_deref().unwrap_or("an error that cannot be read")))
+    }
+}
+
+fn refused(cx: &mut Cx<'_>, why: &str) -> SessionError {
+    let message = format!("a BEGIN that onetrip had answered failed on the server: {why}");
+    let hint = "Nothing behind it was run. Connect again; leave the remedy out by --remedies exact,-begin.";
+    cx.core.refuse("08006", &message, Some(hint));
+    SessionError::BeginRefused
 }
 
 impl Session {
@@ -275,64 +331,6 @@ impl Session {
         if Rule::Frame.is_kept() {
             frame(self.core.to_server(), frontend::FLUSH, |_| ());
         }
-    }
-
-    /// The server answers the messages that carry a BEGIN.
-    pub(crate) fn begin_reply(
-        &mut self,
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-    ) -> Result<Verdict, SessionError> {
-        let body = &message[HEADER_BYTES..];
-        let due = match reply {
-            Reply::Failed(_) => return self.begin_failed(message),
-            Reply::Part(due) | Reply::Last(due) | Reply::CopyIn(due) => due,
-            Reply::Async | Reply::Unasked => return Ok(Verdict::Forward(message.len())),
-        };
-        let is_last = matches!(reply, Reply::Last(_));
-        let is_begun = match tag {
-            backend::COMMAND_COMPLETE => {
-                CommandComplete::decode(body).is_ok_and(|complete| grammar::is_tag(complete.tag))
-            }
-            backend::READY_FOR_QUERY => body == b"T",
-            _ => true,
-        };
-        if !is_begun && Rule::Failure.is_kept() {
-            return Err(self.begin_refused("the server did not begin it"));
-        }
-        let own_left = self.core.queue().owes(Remedy::Begin);
-        match (due.expect, self.begin.state) {
-            (Expect::Close, State::Sent { followed: false }) if is_last && !own_left => {
-                frame(self.core.to_server(), frontend::SYNC, |_| ());
-                self.core.owe_own(Due::own(Remedy::Begin, Expect::Sync));
-                self.begin.state = State::Ending;
-            }
-            (Expect::Close | Expect::Sync | Expect::Query, _) if is_last && !own_left => {
-                self.begin.state = State::None;
-            }
-            _ => {}
-        }
-        Ok(Verdict::Replace(message.len()))
-    }
-
-    /// The server ends the session, or will not begin the transaction after all (rule B8).
-    pub(crate) fn begin_failed(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
-        self.begin.state = State::None;
-        let error = ErrorResponse::decode(&message[HEADER_BYTES..]).ok();
-        if !Rule::Failure.is_kept() {
-            return Ok(Verdict::Replace(message.len()));
-        }
-        let text = error.map(|error| String::from_utf8_lossy(error.message()));
-        Err(self.begin_refused(text.as_deref().unwrap_or("an error that cannot be read")))
-    }
-
-    fn begin_refused(&mut self, why: &str) -> SessionError {
-        let message = format!("a BEGIN that onetrip had answered failed on the server: {why}");
-        let hint =
-            "Nothing behind it was run. Connect again; leave the remedy out by --remedies exact,-begin.";
-        self.refuse("08006", &message, Some(hint));
-        SessionError::BeginRefused
     }
 
     /// What the server says unasked before it takes the BEGIN would come later if it had taken it (rule B4).

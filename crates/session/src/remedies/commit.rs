@@ -19,12 +19,12 @@ use onetrip_wire::pg::{
 
 use super::arrived::Arrived;
 use super::fence::CONFIRMED_WITHIN;
-use super::remedy::Cx;
+use super::remedy::{Cx, Own, Said};
 use super::{Common, Rule, grammar};
 use crate::events::Event;
 use crate::facts::Effect;
-use crate::reply_queue::Reply;
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::Slot;
 use crate::statements::Text;
 
 /// Locks that a statement may take.
@@ -89,6 +89,34 @@ impl super::remedy::Remedy for Commit {
             | Event::Disproved => {}
         }
     }
+
+    /// The server ends a transaction whose end was answered.
+    fn own_reply(&mut self, cx: &mut Cx<'_>, _: Slot, said: &Said<'_>) -> Result<Own, SessionError> {
+        let is_good = match said.tag {
+            backend::ERROR_RESPONSE => false,
+            backend::COMMAND_COMPLETE => {
+                CommandComplete::decode(said.body()).is_ok_and(|complete| grammar::is_end_tag(complete.tag))
+            }
+            backend::READY_FOR_QUERY => said.body() == b"I",
+            _ => true,
+        };
+        if !is_good && Rule::EndFails.is_kept() {
+            let message =
+                "a transaction that only read, and whose end onetrip had answered, did not end well";
+            let hint =
+                "Nothing was written in it. Connect again; leave the remedy out by --remedies exact,-commit.";
+            cx.core.refuse("08006", message, Some(hint));
+            return Err(SessionError::CommitRefused);
+        }
+        if said.tag == backend::READY_FOR_QUERY && said.is_last() {
+            cx.config.common.fence.lower(self.member);
+            self.unconfirmed.pop_front();
+        }
+        Ok(Own::Dropped)
+    }
+
+    /// The end itself has failed, and that ends the session.
+    fn own_skipped(&mut self, _: Slot) {}
 }
 
 impl Session {
@@ -138,37 +166,6 @@ impl Session {
     fn has_plain_level(&self) -> bool {
         !Rule::Level.is_kept()
             || self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_plain()
-    }
-
-    /// The server ends a transaction whose end was answered.
-    pub(crate) fn commit_reply(
-        &mut self,
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-    ) -> Result<Verdict, SessionError> {
-        let body = &message[HEADER_BYTES..];
-        let is_good = match tag {
-            backend::ERROR_RESPONSE => false,
-            backend::COMMAND_COMPLETE => {
-                CommandComplete::decode(body).is_ok_and(|complete| grammar::is_end_tag(complete.tag))
-            }
-            backend::READY_FOR_QUERY => body == b"I",
-            _ => true,
-        };
-        if !is_good && Rule::EndFails.is_kept() {
-            let message =
-                "a transaction that only read, and whose end onetrip had answered, did not end well";
-            let hint =
-                "Nothing was written in it. Connect again; leave the remedy out by --remedies exact,-commit.";
-            self.refuse("08006", message, Some(hint));
-            return Err(SessionError::CommitRefused);
-        }
-        if tag == backend::READY_FOR_QUERY && matches!(reply, Reply::Last(_)) {
-            self.config.common.fence.lower(self.commit.member);
-            self.commit.unconfirmed.pop_front();
-        }
-        Ok(Verdict::Replace(message.len()))
     }
 
     /// Whether what comes next might meet locks of a transaction that was answered before it ended (rule C3).

@@ -72,10 +72,6 @@ pub(super) enum Way {
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
     groups: Slots<Group>,
-    /// Name of the statement and the portal of the session's own; no program can guess it.
-    name: Vec<u8>,
-    /// Name of a statement that is never there.
-    nowhere: Vec<u8>,
     /// What groups took on the server of late, as far as is known, and up to when that is counted.
     spent: Duration,
     spent_at: Moment,
@@ -103,23 +99,6 @@ const FRAME: u16 = u16::MAX;
 const PLAIN: u16 = FRAME - 1;
 
 impl Inquiries {
-    pub(crate) fn new(private: [u8; 8]) -> Self {
-        let private = if Rule::Secret.is_kept() { u64::from_be_bytes(private) } else { 0 };
-        let name = format!("onetrip_{private:016x}").into_bytes();
-        let nowhere = [&name[..], b"_none"].concat();
-        Self { name, nowhere, ..Self::default() }
-    }
-
-    /// Name of a statement that is never there.
-    pub(super) fn nowhere(&self) -> &[u8] {
-        &self.nowhere
-    }
-
-    /// What the session's own objects are called; others add to it.
-    pub(crate) fn name(&self) -> &[u8] {
-        &self.name
-    }
-
     /// Whether this question waits for its answer.
     pub(crate) fn is_asked(&self, is_it: impl Fn(Question) -> bool) -> bool {
         self.groups.iter().any(|group| group.questions.iter().copied().any(&is_it))
@@ -146,7 +125,7 @@ impl Session {
 
     /// Asks these questions together, in a transaction or a savepoint of the session's own.
     pub(super) fn ask_all(&mut self, now: Moment, way: Way, asked: Vec<Asked>) {
-        let savepoint = String::from_utf8_lossy(&self.inquiries.name).into_owned();
+        let savepoint = String::from_utf8_lossy(self.own_names.name()).into_owned();
         let (begin, ends) = match way {
             Way::Within => (
                 format!("SAVEPOINT {savepoint}"),

@@ -1,26 +1,84 @@
 //! Every remedy, once: in which order they hear of what happens, and in which they are asked for an answer.
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, Remedy as Name};
 use onetrip_wire::pg::FrameHeader;
 
-use super::remedy::{Cx, Remedy};
+use super::remedy::{Cx, Own, Remedy, Said};
 use crate::events::Event;
+use crate::reply_queue::{Due, Taker};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::Slot;
 
 impl Session {
     /// Tells everyone what has happened: what is known changes first, as remedies look at it. The order of the remedies
     /// does not matter here, for none sees another.
     pub(crate) fn tell(&mut self, event: &Event<'_>) {
-        let Self { core, config, facts, lobs, statements, begin, commit, chatter, loops, cursors, .. } = self;
+        let Self { core, config, facts, own_names, shadow, .. } = self;
         facts.on_event(core, &config.common, event);
-        let mut cx = Cx { core, facts, config };
-        lobs.on_event(&mut cx, event);
-        statements.on_event(&mut cx, event);
-        begin.on_event(&mut cx, event);
-        commit.on_event(&mut cx, event);
-        chatter.on_event(&mut cx, event);
-        loops.on_event(&mut cx, event);
-        cursors.on_event(&mut cx, event);
+        let mut cx = Cx { core, facts, config, own_names, shadow };
+        let remedies: [&mut dyn Remedy; 7] = [
+            &mut self.lobs,
+            &mut self.statements,
+            &mut self.begin,
+            &mut self.commit,
+            &mut self.chatter,
+            &mut self.loops,
+            &mut self.cursors,
+        ];
+        for remedy in remedies {
+            remedy.on_event(&mut cx, event);
+        }
+    }
+
+    /// The server answers a message whose taker is a remedy.
+    ///
+    /// # Errors
+    ///
+    /// The session ends: the client, which has its answer, cannot be told otherwise.
+    pub(super) fn own_reply(
+        &mut self,
+        remedy: Name,
+        slot: Slot,
+        said: &Said<'_>,
+    ) -> Result<Verdict, SessionError> {
+        let (remedy, mut cx) = self.of_name(remedy);
+        let own = remedy.own_reply(&mut cx, slot, said)?;
+        self.tell_disproved();
+        let length = said.message.len();
+        Ok(match own {
+            Own::Dropped => Verdict::Replace(length),
+            Own::PassedOn => Verdict::Forward(length),
+            Own::Fails { unit, error } => {
+                self.fail_unit(said.now, unit, &error, said.message);
+                Verdict::Replace(length)
+            }
+        })
+    }
+
+    /// An error made the server skip these: what remedies keep of them comes back, from the last one on, so that rows are
+    /// given back in order.
+    pub(crate) fn hand_back(&mut self, skipped: &[Due]) {
+        for due in skipped.iter().rev() {
+            if let Taker::Remedy(remedy, slot) = due.taker {
+                self.of_name(remedy).0.own_skipped(slot);
+            }
+        }
+    }
+
+    /// The remedy of this name, and all else.
+    fn of_name(&mut self, name: Name) -> (&mut dyn Remedy, Cx<'_>) {
+        let Self { core, config, facts, own_names, shadow, .. } = self;
+        let cx = Cx { core, facts, config, own_names, shadow };
+        let remedy: &mut dyn Remedy = match name {
+            Name::Begin => &mut self.begin,
+            Name::Commit => &mut self.commit,
+            Name::Chatter => &mut self.chatter,
+            Name::Statements => &mut self.statements,
+            Name::Cursors => &mut self.cursors,
+            Name::Lobs => &mut self.lobs,
+            Name::Loops | Name::Repeats => &mut self.loops,
+        };
+        (remedy, cx)
     }
 
     /// What a remedy makes of the message at the front of `input`: the first that answers it, or has it wait, is the one.

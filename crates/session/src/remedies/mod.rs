@@ -21,6 +21,7 @@ mod raised;
 mod refusal;
 mod remedy;
 mod rules;
+mod shadow;
 mod statements;
 mod watching;
 
@@ -49,11 +50,12 @@ pub(crate) use lobs::{
     Change, Lobs, ObjectColumn, Step, object_columns, object_of, of_comments, sets_prefetch_alone,
 };
 pub(crate) use loops::Loops;
-pub use loops::{BadVerify, Verify};
 pub use raised::Endless;
 pub(crate) use raised::Raised;
-pub(crate) use refusal::Broken;
+pub(crate) use refusal::{Broken, statement_refused};
 pub use rules::Rule;
+pub(crate) use shadow::Shadow;
+pub use shadow::{BadVerify, Verify};
 pub(crate) use statements::Statements;
 pub(crate) use watching::deallocated;
 

@@ -8,6 +8,7 @@ use onetrip_wire::pg::{
 };
 
 use super::arrived::Arrived;
+use super::remedy::Said;
 use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
@@ -30,8 +31,8 @@ impl Session {
     pub(super) fn put_own(&mut self, due: Due, text: &[u8], parameters: Values<'_>) {
         // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
         self.put_closes(due);
-        let Self { inquiries, core, .. } = self;
-        let (name, out) = (inquiries.name(), core.to_server());
+        let Self { own_names, core, .. } = self;
+        let (name, out) = (own_names.name(), core.to_server());
         Parse::untyped(name, text).encode(out);
         Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
         Execute { portal: name, row_limit: None }.encode(out);
@@ -42,8 +43,8 @@ impl Session {
 
     /// Closes the session's own portal and statement, whether they are there or not.
     pub(super) fn put_closes(&mut self, due: Due) {
-        let Self { inquiries, core, .. } = self;
-        let name = inquiries.name();
+        let Self { own_names, core, .. } = self;
+        let name = own_names.name();
         for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
             object.encode(frontend::CLOSE, core.to_server());
             core.owe_own(Due { expect: Expect::Close, ..due });
@@ -136,21 +137,15 @@ impl Session {
             self.core.ends();
             return Ok(Verdict::Forward(message.len()));
         }
+        let said = Said { now, tag, reply, message, is_whole };
         match (reply.due().map(|due| due.taker), reply) {
-            (Some(Taker::Remedy(remedy, slot)), _) => match remedy {
-                Remedy::Begin => self.begin_reply(tag, reply, message),
-                Remedy::Commit => self.commit_reply(tag, reply, message),
-                Remedy::Chatter => self.chatter_reply(slot, tag, message),
-                Remedy::Statements => self.statements_reply(now, tag, reply, message),
-                Remedy::Cursors => self.cursor_reply(now, slot, tag, reply, message, is_whole),
-                Remedy::Lobs => self.own_call_reply(slot, tag, reply, message),
-                // They send by the flights.
-                Remedy::Loops | Remedy::Repeats => Ok(Verdict::Forward(message.len())),
-            },
+            (Some(Taker::Remedy(remedy, slot)), _) => self.own_reply(remedy, slot, &said),
             (Some(Taker::Service(service, slot)), _) => match (service, reply) {
                 (Service::Inquiries, _) => self.inquiry_reply(now, slot, tag, reply, message, is_whole),
                 (Service::Flights, _) => self.flight_reply(now, slot, tag, reply, message, is_whole),
-                (Service::Shadow, _) => self.check_reply(slot, tag, message, is_whole),
+                (Service::Shadow, _) => {
+                    self.shadow_reply(slot, &said).map(|()| Verdict::Replace(message.len()))
+                }
                 (Service::Unseen, Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
                 (Service::Unseen, _) => Ok(Verdict::Replace(message.len())),
             },

@@ -10,11 +10,12 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::Description;
-use super::statements::{Sent, State};
+use super::remedy::{Cx, Own, Said};
+use super::statements::{Sent, State, Told};
 use crate::events::Event;
 use crate::facts::Place;
-use crate::reply_queue::{Due, Expect, NO_UNIT, Reply, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use crate::reply_queue::{Due, Expect, NO_UNIT, Taker};
+use crate::session::{Core, Session, SessionError, Verdict};
 
 /// A unit that is to fail.
 #[derive(Debug)]
@@ -113,13 +114,6 @@ impl Session {
         Some(Verdict::Replace(unit.len()))
     }
 
-    pub(crate) fn statement_refused(&mut self) -> SessionError {
-        let message = "the server refused a statement whose Parse onetrip had answered";
-        let hint = "Connect again; leave the remedy out by --remedies exact,-statements.";
-        self.refuse("08006", message, Some(hint));
-        SessionError::StatementRefused
-    }
-
     /// Sends a unit that runs a statement which is not there so that it fails, and its transaction with it.
     pub(super) fn refuse_unit(&mut self, now: Moment, unit: Arrived<'_>, error: Vec<u8>) -> Verdict {
         self.tell(&Event::Followed);
@@ -127,7 +121,7 @@ impl Session {
         for (tag, body) in unit.messages() {
             match Bind::decode(body) {
                 Ok(bind) if tag == frontend::BIND => {
-                    Bind { statement: self.inquiries.nowhere(), ..bind }.encode(self.core.to_server());
+                    Bind { statement: self.own_names.nowhere(), ..bind }.encode(self.core.to_server());
                 }
                 _ => frame(self.core.to_server(), tag, |out| out.extend_from_slice(body)),
             }
@@ -143,107 +137,110 @@ impl Session {
         Verdict::Replace(unit.len())
     }
 
-    /// The server answers what was told, or a unit that is to fail.
-    pub(crate) fn statements_reply(
-        &mut self,
-        now: Moment,
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-    ) -> Result<Verdict, SessionError> {
-        let body = &message[HEADER_BYTES..];
-        let is_failed = matches!(reply, Reply::Failed(_));
-        let is_last = matches!(reply, Reply::Last(_));
-        if let State::Refusing(_) = self.statements.told.state {
-            let is_end = is_last && tag == backend::READY_FOR_QUERY;
-            return if is_end { self.refuse_now(now, message) } else { Ok(Verdict::Replace(message.len())) };
+    /// The client's unit fails with this error; `ready` is what comes behind it.
+    pub(super) fn fail_unit(&mut self, now: Moment, unit: u64, error: &[u8], ready: &[u8]) {
+        let due = Due::of_client(Expect::Sync, unit, Some(0));
+        self.book_failure(now, due, &error[HEADER_BYTES..]);
+        self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
+        self.core.bytes_received(unit, error.len() + ready.len(), now);
+        self.core.to_client().extend_from_slice(error);
+        if let Verdict::Forward(_) = self.pass_kept(ready) {
+            self.core.to_client().extend_from_slice(ready);
         }
-        let State::Sent(sent) = &mut self.statements.told.state else {
-            return Ok(Verdict::Replace(message.len()));
-        };
-        if is_failed {
-            sent.error = Some(message.to_vec());
+        self.core.settled(unit);
+        self.book_answered(now);
+    }
+}
+
+/// Ends the session: a statement that was told is not there, and its program cannot be told so.
+pub(crate) fn statement_refused(core: &mut Core) -> SessionError {
+    let message = "the server refused a statement whose Parse onetrip had answered";
+    let hint = "Connect again; leave the remedy out by --remedies exact,-statements.";
+    core.refuse("08006", message, Some(hint));
+    SessionError::StatementRefused
+}
+
+impl Told {
+    /// The server answers what was told, or a unit that is to fail.
+    pub(super) fn take_reply(&mut self, cx: &mut Cx<'_>, said: &Said<'_>) -> Result<Own, SessionError> {
+        let (tag, body) = (said.tag, said.body());
+        if let State::Refusing(_) = self.state {
+            let is_end = said.is_last() && tag == backend::READY_FOR_QUERY;
+            return if is_end { self.refuse_now(cx, said.message) } else { Ok(Own::Dropped) };
+        }
+        let State::Sent(sent) = &mut self.state else { return Ok(Own::Dropped) };
+        if said.is_failure() {
+            sent.error = Some(said.message.to_vec());
             sent.is_failed = true;
         } else if tag == backend::ROW_DESCRIPTION && sent.has_columns_of(body) {
             sent.is_outdated |= !sent.is_told(tag, body);
         } else if !sent.is_told(tag, body) {
             sent.error.get_or_insert_with(another_result);
         }
-        if !self.core.queue().owes(Remedy::Statements) {
-            self.told_is_answered()?;
+        if !cx.core.queue().owes(Remedy::Statements) {
+            self.is_answered(cx)?;
         }
-        Ok(Verdict::Replace(message.len()))
+        Ok(Own::Dropped)
     }
 
     /// The server has said all about what was told.
-    fn told_is_answered(&mut self) -> Result<(), SessionError> {
-        let State::Sent(sent) = std::mem::take(&mut self.statements.told.state) else { return Ok(()) };
+    fn is_answered(&mut self, cx: &mut Cx<'_>) -> Result<(), SessionError> {
+        let State::Sent(sent) = std::mem::take(&mut self.state) else { return Ok(()) };
         let sent = *sent;
+        let descriptions = &cx.config.common.descriptions;
         let Some(error) = sent.error else {
-            if let Some(prepared) = self.core.prepared_mut(&sent.name) {
+            if let Some(prepared) = cx.core.prepared_mut(&sent.name) {
                 prepared.broken = None;
             }
             if sent.is_outdated {
-                self.config.common.descriptions.forget(&sent.place, &sent.key);
+                descriptions.forget(&sent.place, &sent.key);
             }
             return Ok(());
         };
-        self.config.common.descriptions.forget(&sent.place, &sent.key);
-        self.core.each_prepared(|prepared| prepared.fails_in(sent.unit));
+        descriptions.forget(&sent.place, &sent.key);
+        cx.core.each_prepared(|prepared| prepared.fails_in(sent.unit));
         let Sent { place, key, parse, description, may_be_dropped, .. } = sent;
         let broken = Broken { error: error.clone(), place, key, parse, description, may_be_dropped };
-        if let Some(prepared) = self.core.prepared_mut(&sent.name) {
+        if let Some(prepared) = cx.core.prepared_mut(&sent.name) {
             prepared.broken = Some(Box::new(broken));
         }
-        self.statements.told.has_broken = true;
+        self.has_broken = true;
         if let Some(unit) = sent.behind {
             if !sent.is_failed && !may_be_dropped {
-                return Err(self.statement_refused()); // it has run, and the server breaks its own rules
+                // It has run, and the server breaks its own rules.
+                return Err(statement_refused(cx.core));
             }
-            let owed = self.core.hand_over(unit, Remedy::Statements);
+            let owed = cx.core.hand_over(unit, Remedy::Statements);
             for _ in 1..owed {
-                self.core.settled(unit);
+                cx.core.settled(unit);
             }
-            self.statements.told.state =
-                State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
+            self.state = State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
             return Ok(());
         }
-        let is_open = sent.status.is_none() || self.core.status() == TransactionStatus::Active;
-        self.statements.told.is_ahead_failed = sent.is_failed && is_open;
+        let is_open = sent.status.is_none() || cx.core.status() == TransactionStatus::Active;
+        self.is_ahead_failed = sent.is_failed && is_open;
         Ok(())
     }
 
     /// The server has ended the unit that is to fail: its transaction fails, then the client is told (rule S2).
-    fn refuse_now(&mut self, now: Moment, ready: &[u8]) -> Result<Verdict, SessionError> {
-        let State::Refusing(mut refusal) = std::mem::take(&mut self.statements.told.state) else {
-            return Ok(Verdict::Replace(ready.len()));
-        };
+    fn refuse_now(&mut self, cx: &mut Cx<'_>, ready: &[u8]) -> Result<Own, SessionError> {
+        let State::Refusing(mut refusal) = std::mem::take(&mut self.state) else { return Ok(Own::Dropped) };
         if ready.ends_with(b"T") && Rule::BothFail.is_kept() {
             if refusal.is_failing {
-                return Err(self.statement_refused());
+                return Err(statement_refused(cx.core));
             }
-            let statement = self.inquiries.nowhere();
-            Bind::without_parameters(statement, statement).encode(self.core.to_server());
-            frame(self.core.to_server(), frontend::SYNC, |_| ());
+            let statement = cx.own_names.nowhere();
+            Bind::without_parameters(statement, statement).encode(cx.core.to_server());
+            frame(cx.core.to_server(), frontend::SYNC, |_| ());
             for expect in [Expect::Bind, Expect::Sync] {
-                self.core.owe_own(Due::own(Remedy::Statements, expect));
+                cx.core.owe_own(Due::own(Remedy::Statements, expect));
             }
             refusal.is_failing = true;
-            self.statements.told.state = State::Refusing(refusal);
-            return Ok(Verdict::Replace(ready.len()));
+            self.state = State::Refusing(refusal);
+            return Ok(Own::Dropped);
         }
         let Refusal { unit, error, .. } = *refusal;
-        let due = Due::of_client(Expect::Sync, unit, Some(0));
-        self.book_failure(now, due, &error[HEADER_BYTES..]);
-        self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
-        self.core.bytes_received(unit, error.len() + ready.len(), now);
-        self.core.to_client().extend_from_slice(&error);
-        if let Verdict::Forward(_) = self.pass_kept(ready) {
-            self.core.to_client().extend_from_slice(ready);
-        }
-        self.core.settled(unit);
-        self.book_answered(now);
-        Ok(Verdict::Replace(ready.len()))
+        Ok(Own::Fails { unit, error })
     }
 }
 

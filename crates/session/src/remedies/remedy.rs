@@ -1,13 +1,30 @@
 use std::fmt::Debug;
 
+use onetrip_ledger::Moment;
+use onetrip_wire::pg::HEADER_BYTES;
+
+use super::shadow::Shadow;
 use crate::events::Event;
 use crate::facts::Facts;
-use crate::session::{Core, SessionConfig};
+use crate::own_names::OwnNames;
+use crate::reply_queue::Reply;
+use crate::session::{Core, SessionConfig, SessionError};
+use crate::slots::Slot;
 
 /// What takes round trips out of a program: private state, and what it makes of what happens. None knows another.
 pub(crate) trait Remedy: Debug {
     /// Something has happened. There is no default: to ignore an event is a line that says so.
     fn on_event(&mut self, cx: &mut Cx<'_>, event: &Event<'_>);
+
+    /// The server answers a message whose taker is this remedy.
+    ///
+    /// # Errors
+    ///
+    /// The session ends: the client, which has its answer, cannot be told otherwise.
+    fn own_reply(&mut self, cx: &mut Cx<'_>, slot: Slot, said: &Said<'_>) -> Result<Own, SessionError>;
+
+    /// An error made the server skip a message whose taker is this remedy.
+    fn own_skipped(&mut self, slot: Slot);
 }
 
 /// All of a session but its remedies.
@@ -15,6 +32,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) facts: &'a mut Facts,
     pub(crate) config: &'a SessionConfig,
+    pub(crate) own_names: &'a OwnNames,
+    pub(crate) shadow: &'a mut Shadow,
 }
 
 impl Cx<'_> {
@@ -22,4 +41,43 @@ impl Cx<'_> {
     pub(crate) fn may_remedy(&self, remedy: onetrip_ledger::Remedy) -> bool {
         self.config.remedies.has(remedy) && self.facts.path.is_worth_it()
     }
+}
+
+/// A message of the server, as far as it is looked into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) now: Moment,
+    pub(crate) tag: u8,
+    pub(crate) reply: Reply,
+    pub(crate) message: &'a [u8],
+    /// It is all there.
+    pub(crate) is_whole: bool,
+}
+
+impl<'a> Said<'a> {
+    /// What follows the header.
+    pub(crate) fn body(&self) -> &'a [u8] {
+        &self.message[HEADER_BYTES..]
+    }
+
+    /// Whether it is an error that answers the message.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self.reply, Reply::Failed(_))
+    }
+
+    /// Whether it is all that the message owed.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self.reply, Reply::Last(_))
+    }
+}
+
+/// What becomes of a reply to a remedy's own message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// It is the remedy's alone.
+    Dropped,
+    /// It goes to the client as it is.
+    PassedOn,
+    /// The client's unit fails with this error; the reply is the ReadyForQuery behind it.
+    Fails { unit: u64, error: Vec<u8> },
 }

@@ -26,14 +26,15 @@ use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::{Description, key};
 use super::inquiry::Question;
-use super::refusal::Refusal;
-use super::remedy::Cx;
+use super::refusal::{Refusal, statement_refused};
+use super::remedy::{Cx, Own, Said};
 use super::watching::Watching;
 use crate::events::Event;
 use crate::facts::Effect;
 use crate::facts::{Place, Verdict as Proof};
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
+use crate::slots::Slot;
 
 /// What the session knows of the statements that are told, and learns of all.
 #[derive(Debug, Default)]
@@ -73,6 +74,13 @@ impl super::remedy::Remedy for Statements {
             | Event::Disproved => {}
         }
     }
+
+    fn own_reply(&mut self, cx: &mut Cx<'_>, _: Slot, said: &Said<'_>) -> Result<Own, SessionError> {
+        self.told.take_reply(cx, said)
+    }
+
+    /// The error in front of it was taken.
+    fn own_skipped(&mut self, _: Slot) {}
 }
 
 /// A statement that was answered before the server has taken it, and what became of others.
@@ -219,7 +227,7 @@ impl Session {
             }
         }
         if self.statements.told.is_ahead_failed && input.first() != Some(&frontend::TERMINATE) {
-            return Err(self.statement_refused());
+            return Err(statement_refused(&mut self.core));
         }
         Ok(None)
     }

@@ -14,7 +14,7 @@ use crate::events::Event;
 use crate::facts::{Doubt, Effect};
 use crate::remedies::{
     Arrived, Change, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code,
-    of_comments, sets_prefetch_alone,
+    of_comments, sets_prefetch_alone, statement_refused,
 };
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::scopes::Scopes;
@@ -62,7 +62,7 @@ impl Session {
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let is_whole = length <= INSPECT_BYTES_MAX && !(self.core.is_cut && available < length);
         if self.needs_broken(header.tag, body) {
-            return Err(self.statement_refused());
+            return Err(statement_refused(&mut self.core));
         }
         self.book_request(now, header.tag, body, is_whole);
         self.core.units.bytes_sent(available);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use onetrip_ledger::{Exchange, Moment, Remedy, StreamEncoder, TransactionStatus, UnitKind};
 use onetrip_sql::{Lifted, Lifter};
+use onetrip_wire::pg::{ErrorFields, Severity, encode_error};
 
 use super::functions::put_call;
 use super::{BackendKey, SessionConfig};
@@ -17,6 +18,9 @@ use crate::reply_queue::{Due, ReplyQueue, Taker};
 use crate::scopes::Scopes;
 use crate::statements::{Learned, Lessons, Named, Portal, Prepared, ResultFormats};
 use crate::units::Units;
+
+/// Longest text of the server that is kept of a refused session, in bytes.
+const REFUSAL_BYTES_MAX: usize = 1024;
 
 /// One conversation.
 #[derive(Debug)]
@@ -165,6 +169,19 @@ impl Core {
             is_cut: false,
             lost_results: false,
         }
+    }
+
+    /// Tells the client that the session ends, in the words of PostgreSQL.
+    pub(crate) fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
+        if self.phase == Phase::Entering {
+            self.refused(sqlstate.as_bytes().try_into().unwrap_or(*b"?????"), message.as_bytes());
+        }
+        encode_error(&mut self.to_client, ErrorFields { severity: Severity::Fatal, sqlstate, message, hint });
+    }
+
+    /// Notes in whose words the session did not come about.
+    pub(super) fn refused(&mut self, sqlstate: [u8; 5], message: &[u8]) {
+        self.stream.refused(sqlstate, &message[..message.len().min(REFUSAL_BYTES_MAX)]);
     }
 
     /// What the server still owes.

@@ -13,14 +13,15 @@ use std::time::Duration;
 use onetrip_ledger::{Moment, StreamEncoder, TransactionStatus, ValueHasher};
 use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
-use onetrip_wire::pg::{ErrorFields, FrameHeader, Severity, encode_error, frontend};
+use onetrip_wire::pg::{FrameHeader, frontend};
 use smallvec::SmallVec;
 
 use crate::events::Event;
 use crate::facts::Facts;
+use crate::own_names::OwnNames;
 use crate::remedies::{
     Chatter, Commit, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops,
-    Overflow, Raised, Remedies, Rule, Statements, Surveying, Verify,
+    Overflow, Raised, Remedies, Rule, Shadow, Statements, Surveying, Verify,
 };
 use crate::texts::Texts;
 
@@ -42,8 +43,6 @@ const SMALL_LENGTH_MAX: u32 = 10_000;
 const DUE_MAX: usize = 65_536;
 /// Packets that may be unanswered before the client is let in.
 const PACKETS_MAX: usize = 64;
-/// Longest text of the server that is kept of a refused session, in bytes.
-const REFUSAL_BYTES_MAX: usize = 1024;
 
 /// What a session is told at its start.
 #[derive(Debug, Clone)]
@@ -161,10 +160,12 @@ pub enum SessionError {
 #[derive(Debug)]
 pub struct Session {
     pub(crate) core: Core,
+    pub(crate) own_names: OwnNames,
     pub(crate) config: SessionConfig,
     pub(crate) begin: EarlyBegin,
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
+    pub(crate) shadow: Shadow,
     /// What is being looked up in the catalogue.
     pub(crate) surveying: Option<Surveying>,
     pub(crate) loops: Loops,
@@ -183,7 +184,9 @@ impl Session {
             core: Core::new(&config),
             begin: EarlyBegin::default(),
             facts: Facts::default(),
-            inquiries: Inquiries::new(config.private),
+            own_names: OwnNames::new(config.private),
+            inquiries: Inquiries::default(),
+            shadow: Shadow::default(),
             surveying: None,
             loops: Loops::default(),
             chatter: Chatter::default(),
@@ -332,18 +335,7 @@ impl Session {
 
     /// Tells the client that the session ends, in the words of PostgreSQL.
     pub fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
-        if self.core.phase == Phase::Entering {
-            self.refused(sqlstate.as_bytes().try_into().unwrap_or(*b"?????"), message.as_bytes());
-        }
-        encode_error(
-            &mut self.core.to_client,
-            ErrorFields { severity: Severity::Fatal, sqlstate, message, hint },
-        );
-    }
-
-    /// Notes in whose words the session did not come about.
-    pub(crate) fn refused(&mut self, sqlstate: [u8; 5], message: &[u8]) {
-        self.core.stream.refused(sqlstate, &message[..message.len().min(REFUSAL_BYTES_MAX)]);
+        self.core.refuse(sqlstate, message, hint);
     }
 
     /// What the kernel knows of the path to the database.
@@ -364,7 +356,7 @@ impl Session {
         self.core.is_ending = true;
         self.tell(&Event::TransactionOver); // what it may have defined may be there
         let unanswered = self.core.units.unanswered().into();
-        self.book_verified();
+        self.shadow.close(&mut self.core);
         self.core.stream.closed(
             self.core.client_left_at.unwrap_or(now),
             self.core.unasked_replies,

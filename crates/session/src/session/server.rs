@@ -67,7 +67,7 @@ impl Session {
         let mut skipped = std::mem::take(&mut self.core.skipped);
         let reply = self.core.queue.received(tag, |due| skipped.push(due));
         self.see_reply(now, tag, reply, is_whole.then_some(body), &skipped);
-        self.cursor_messages_skipped(&skipped);
+        self.hand_back(&skipped);
         if reply.is_own() {
             self.core.last_reply_unit = NO_UNIT;
             skipped.retain(|due| !due.is_own() || due.taker.is(Remedy::Cursors));

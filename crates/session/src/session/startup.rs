@@ -244,7 +244,7 @@ impl Session {
                 let error = ErrorResponse::decode(body).ok();
                 let message = error.as_ref().and_then(|error| error.field(b'M')).unwrap_or_default();
                 let sqlstate = error.as_ref().and_then(|error| error.sqlstate()).unwrap_or(*b"?????");
-                self.refused(sqlstate, message);
+                self.core.refused(sqlstate, message);
                 self.answer_connect(unit, now);
             }
             backend::READY_FOR_QUERY => {

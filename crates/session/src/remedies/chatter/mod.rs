@@ -22,7 +22,7 @@ use onetrip_wire::pg::{HEADER_BYTES, backend};
 use self::housekeeping::Act;
 use super::Rule;
 use super::arrived::Arrived;
-use super::remedy::Cx;
+use super::remedy::{Cx, Own, Said};
 use crate::events::Event;
 use crate::reply_queue::{Due, Reply, Taker};
 use crate::session::{Session, SessionError, Verdict};
@@ -166,6 +166,25 @@ impl super::remedy::Remedy for Chatter {
             | Event::Disproved => {}
         }
     }
+
+    /// The server has done what was answered: it must say the same.
+    fn own_reply(&mut self, cx: &mut Cx<'_>, slot: Slot, said: &Said<'_>) -> Result<Own, SessionError> {
+        let is_same = self.expected.get_mut(slot).is_some_and(|expected| expected.says(said.message));
+        if said.tag == backend::READY_FOR_QUERY {
+            self.unconfirmed -= self.expected.take(slot).map_or(0, |expected| expected.reply.len());
+        }
+        if is_same || !Rule::SameAnswer.is_kept() {
+            return Ok(Own::Dropped);
+        }
+        let message =
+            "the server did not answer a setting or reset as it had before, and as onetrip had answered it";
+        let hint = "Connect again; leave the remedy out by --remedies exact,-chatter.";
+        cx.core.refuse("08006", message, Some(hint));
+        Err(SessionError::ChatterRefused)
+    }
+
+    /// The error in front of it is another answer.
+    fn own_skipped(&mut self, _: Slot) {}
 }
 
 impl Session {
@@ -259,27 +278,5 @@ impl Session {
                 self.chatter.keep(running.kept);
             }
         }
-    }
-
-    /// The server has done what was answered: it must say the same.
-    pub(super) fn chatter_reply(
-        &mut self,
-        slot: Slot,
-        tag: u8,
-        message: &[u8],
-    ) -> Result<Verdict, SessionError> {
-        let Chatter { expected, unconfirmed, .. } = &mut self.chatter;
-        let is_same = expected.get_mut(slot).is_some_and(|expected| expected.says(message));
-        if tag == backend::READY_FOR_QUERY {
-            *unconfirmed -= expected.take(slot).map_or(0, |expected| expected.reply.len());
-        }
-        if is_same || !Rule::SameAnswer.is_kept() {
-            return Ok(Verdict::Replace(message.len()));
-        }
-        let message =
-            "the server did not answer a setting or reset as it had before, and as onetrip had answered it";
-        let hint = "Connect again; leave the remedy out by --remedies exact,-chatter.";
-        self.refuse("08006", message, Some(hint));
-        Err(SessionError::ChatterRefused)
     }
 }

@@ -7,7 +7,7 @@ use onetrip_wire::pg::{Execute, HEADER_BYTES, StatementOrPortal, frame, frontend
 
 use super::Kind;
 use super::buffer::{End, Stop};
-use super::replies::{Answer, Awaited};
+use super::replies::{Answer, Awaited, cannot_keep};
 use super::request::{Form, Request};
 use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Taker};
@@ -34,7 +34,7 @@ impl Session {
         let mut bytes = Vec::new();
         let taken = reader.buffer.take(limit, usize::MAX, &mut bytes);
         let (serial, is_cursor) = (reader.serial, matches!(reader.kind, Kind::Cursor { .. }));
-        let (rows, stop) = taken.map_err(|error| self.cannot_keep(&error))?;
+        let (rows, stop) = taken.map_err(|error| cannot_keep(&mut self.core, &error))?;
         if rows == 0 && stop == Stop::Short {
             return Ok(None);
         }

@@ -43,7 +43,7 @@ impl Session {
         self.facts.used();
         let serial = reader.serial;
         let turn = self.cursors.turn_come + 1;
-        let savepoint = self.inquiries.name().to_vec();
+        let savepoint = self.own_names.name().to_vec();
         if is_shielded {
             self.own_statement(&[b"SAVEPOINT ", &savepoint[..]].concat());
             // A piece that fails ends its portal for good, and the limit may be another when the program asks for it.

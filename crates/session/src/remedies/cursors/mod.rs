@@ -33,8 +33,9 @@ use onetrip_wire::pg::{Column, Oid, RowDescription};
 use smallvec::SmallVec;
 
 use crate::events::Event;
-use crate::remedies::remedy::Cx;
-use crate::slots::Slots;
+use crate::remedies::remedy::{Cx, Own, Said};
+use crate::session::SessionError;
+use crate::slots::{Slot, Slots};
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
 pub(crate) use names::{CursorUse, Place, cursor_use, makes_cursor_code};
@@ -410,5 +411,13 @@ impl crate::remedies::remedy::Remedy for Cursors {
             | Event::CameUnasked { .. }
             | Event::Disproved => {}
         }
+    }
+
+    fn own_reply(&mut self, cx: &mut Cx<'_>, slot: Slot, said: &Said<'_>) -> Result<Own, SessionError> {
+        self.take_reply(cx, slot, said)
+    }
+
+    fn own_skipped(&mut self, slot: Slot) {
+        self.skipped(slot);
     }
 }

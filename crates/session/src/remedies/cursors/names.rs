@@ -6,6 +6,7 @@ use onetrip_sql::purity::SessionQuestion;
 use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend};
 
+use super::replies::broke;
 use super::{Kind, Native, sql};
 use crate::events::Event;
 use crate::facts::Verdict;
@@ -318,7 +319,7 @@ impl Session {
         input: &[u8],
     ) -> Result<Place, SessionError> {
         if self.cursors.is_lost {
-            return Err(self.cursors_broke("a cursor was not put back to its place"));
+            return Err(broke(&mut self.core, "a cursor was not put back to its place"));
         }
         if !Rule::Place.is_kept() || !self.cursors.readers.values().any(super::Reader::is_ahead) {
             return Ok(Place::Good);
@@ -352,7 +353,7 @@ impl Session {
                 continue; // the server refuses it, wherever it stands
             }
             if !is_movable && !reader.is_over {
-                return Err(self.cursors_broke("the program asks where it stands"));
+                return Err(broke(&mut self.core, "the program asks where it stands"));
             }
             reader.is_barred = true;
             reader.buffer = super::Buffer::default();
@@ -387,7 +388,7 @@ impl Session {
             }
         }
         match may_be_found {
-            true => Err(self.cursors_broke("a function that is new may ask where it stands")),
+            true => Err(broke(&mut self.core, "a function that is new may ask where it stands")),
             false => Ok(()),
         }
     }

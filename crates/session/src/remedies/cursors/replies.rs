@@ -2,15 +2,16 @@
 
 use std::io;
 
-use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, HEADER_BYTES, backend};
+use onetrip_ledger::{Remedy, TransactionStatus};
+use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, backend};
 
 use super::Cursors;
 use super::buffer::{End, Stop};
 use super::request::put_end;
 use crate::remedies::Rule;
+use crate::remedies::remedy::{Cx, Own, Said};
 use crate::reply_queue::{Due, Expect, Reply, Taker};
-use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
+use crate::session::{Core, LENGTH_MAX, Session, SessionError};
 use crate::slots::Slot;
 
 /// Pieces are not taken to be faster than this when times are compared, in nanoseconds.
@@ -50,7 +51,7 @@ pub(super) struct Answer {
 
 impl Cursors {
     /// The server has skipped a message of this remedy.
-    fn skipped(&mut self, slot: Slot) {
+    pub(super) fn skipped(&mut self, slot: Slot) {
         self.is_lost |= slot == MOVE;
         if let Some(Awaited::Answer(answer)) = self.awaited.take(slot) {
             if let Some(reader) = self.by_serial(answer.serial) {
@@ -58,77 +59,57 @@ impl Cursors {
             }
         }
     }
-}
 
-impl Session {
     /// The server answers a message of this remedy.
-    pub(crate) fn cursor_reply(
+    pub(super) fn take_reply(
         &mut self,
-        now: Moment,
+        cx: &mut Cx<'_>,
         slot: Slot,
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-        is_whole: bool,
-    ) -> Result<Verdict, SessionError> {
-        let body = &message[HEADER_BYTES..];
-        let is_last = matches!(reply, Reply::Last(_) | Reply::Failed(_));
-        let is_error = matches!(reply, Reply::Failed(_));
-        let dropped = Ok(Verdict::Replace(message.len()));
-        match self.cursors.awaited.get(slot) {
+        said: &Said<'_>,
+    ) -> Result<Own, SessionError> {
+        let is_error = said.is_failure();
+        let is_last = said.is_last() || is_error;
+        match self.awaited.get(slot) {
             None if matches!(slot, FRAME | MOVE) && is_error && Rule::Broken.is_kept() => {
-                return Err(self.cursors_broke("a statement of onetrip's own failed"));
+                return Err(broke(cx.core, "a statement of onetrip's own failed"));
             }
             Some(Awaited::Ready(Some(status))) if Rule::Broken.is_kept() => {
                 let letter = if *status == TransactionStatus::Idle { b"I" } else { b"T" };
-                if body != letter {
-                    return Err(self.cursors_broke("what was read ahead changed the transaction"));
+                if said.body() != letter {
+                    return Err(broke(cx.core, "what was read ahead changed the transaction"));
                 }
             }
             Some(Awaited::Piece { serial, turn, rows }) => {
                 let (serial, turn, rows) = (*serial, *turn, *rows);
-                self.cursors.turn_come = self.cursors.turn_come.max(turn);
-                self.piece_reply(now, (serial, rows), tag, reply, message, is_whole)
-                    .map_err(|error| self.cannot_keep(&error))?;
+                self.turn_come = self.turn_come.max(turn);
+                self.piece_reply(cx, (serial, rows), said).map_err(|error| cannot_keep(cx.core, &error))?;
             }
-            Some(Awaited::Answer(_)) => return self.answer_reply(slot, tag, reply, message),
+            Some(Awaited::Answer(_)) => return Ok(self.answer_reply(cx.core, slot, said)),
             _ => {}
         }
-        if is_last
-            && !matches!(self.cursors.awaited.take(slot), Some(Awaited::Piece { .. } | Awaited::Ready(None)))
-        {
+        if is_last && !matches!(self.awaited.take(slot), Some(Awaited::Piece { .. } | Awaited::Ready(None))) {
             // Time between two flights is not that of a piece.
-            self.cursors.readers.values_mut().for_each(|reader| reader.buffer.filled_at = None);
+            self.readers.values_mut().for_each(|reader| reader.buffer.filled_at = None);
         }
-        dropped
+        Ok(Own::Dropped)
     }
 
-    fn piece_reply(
-        &mut self,
-        now: Moment,
-        (serial, asked): (u64, u32),
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-        is_whole: bool,
-    ) -> io::Result<()> {
-        let failed = matches!(reply, Reply::Failed(_));
-        let sqlstate =
-            || ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|error| error.sqlstate());
+    fn piece_reply(&mut self, cx: &Cx<'_>, (serial, asked): (u64, u32), said: &Said<'_>) -> io::Result<()> {
+        let (now, failed, message) = (said.now, said.is_failure(), said.message);
+        let sqlstate = || ErrorResponse::decode(said.body()).ok().and_then(|error| error.sqlstate());
         if failed && sqlstate() == Some(*b"34000") {
             // It is not there any more: the program will be told by the server.
-            self.cursors.readers.retain(|_, reader| reader.serial != serial);
+            self.readers.retain(|_, reader| reader.serial != serial);
             return Ok(());
         }
-        let overflow = self.config.overflow.as_ref();
-        let room = self.cursors.room_of(serial, overflow);
-        let Some(reader) = self.cursors.by_serial(serial) else { return Ok(()) };
-        let end = match tag {
+        let room = self.room_of(serial, cx.config.overflow.as_ref());
+        let Some(reader) = self.by_serial(serial) else { return Ok(()) };
+        let end = match said.tag {
             backend::DATA_ROW => {
                 let length = FrameHeader::peek(message, LENGTH_MAX).and_then(Result::ok);
                 reader.row_brings(length.map_or(message.len(), |header| header.frame_len()));
                 reader.buffer.add(message, true, &room)?;
-                self.cursors.long_row = Some(serial).filter(|_| !is_whole);
+                self.long_row = Some(serial).filter(|_| !said.is_whole);
                 return Ok(());
             }
             backend::PORTAL_SUSPENDED => End::Suspended,
@@ -150,24 +131,12 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session: what was read ahead is too much for memory, and there is no other place.
-    pub(super) fn cannot_keep(&mut self, error: &io::Error) -> SessionError {
-        self.cursors_broke(&format!("what does not fit into memory cannot be kept in a file ({error})"))
-    }
-
     /// The server answers in place of what was in memory, or behind it (rule R9).
-    fn answer_reply(
-        &mut self,
-        slot: Slot,
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-    ) -> Result<Verdict, SessionError> {
-        let body = &message[HEADER_BYTES..];
-        let Some(Awaited::Answer(answer)) = self.cursors.awaited.get_mut(slot) else {
-            return Ok(Verdict::Replace(message.len()));
-        };
-        let out = self.core.to_client();
+    fn answer_reply(&mut self, core: &mut Core, slot: Slot, said: &Said<'_>) -> Own {
+        let Said { tag, reply, message, .. } = *said;
+        let body = said.body();
+        let Some(Awaited::Answer(answer)) = self.awaited.get_mut(slot) else { return Own::Dropped };
+        let out = core.to_client();
         let expect = reply.due().map(|due| due.expect);
         let is_first = !std::mem::replace(&mut answer.has_begun, true);
         let rows = match (&answer.stop, reply) {
@@ -203,7 +172,7 @@ impl Session {
                     }
                     None => {
                         out.extend_from_slice(message);
-                        self.cursors.passes_rest = true;
+                        self.passes_rest = true;
                         if is_first && answer.is_cursor {
                             out.extend_from_slice(&answer.bytes);
                         }
@@ -213,36 +182,28 @@ impl Session {
             }
         };
         let (serial, has_failed) = (answer.serial, matches!(answer.stop, Stop::At(End::Failed(_))));
-        if let Some(reader) = self.cursors.by_serial(serial) {
+        if let Some(reader) = self.by_serial(serial) {
             if let Some((rows, is_over)) = rows {
                 reader.got(rows, is_over);
             }
             reader.is_barred |= has_failed;
         }
-        if matches!(reply, Reply::Last(_) | Reply::Failed(_)) && !self.ends_later(reply) {
-            self.cursors.awaited.take(slot);
+        if matches!(reply, Reply::Last(_) | Reply::Failed(_)) && !ends_later(reply) {
+            self.awaited.take(slot);
             if has_failed {
-                self.cursors.readers.retain(|_, reader| reader.serial != serial);
+                self.readers.retain(|_, reader| reader.serial != serial);
             }
         }
-        Ok(Verdict::Replace(message.len()))
+        Own::Dropped
     }
+}
 
-    /// An error to a simple query is followed by its ReadyForQuery.
-    fn ends_later(&self, reply: Reply) -> bool {
-        matches!(reply, Reply::Failed(Due { expect: Expect::Query, .. }))
-    }
+/// An error to a simple query is followed by its ReadyForQuery.
+fn ends_later(reply: Reply) -> bool {
+    matches!(reply, Reply::Failed(Due { expect: Expect::Query, .. }))
+}
 
-    /// An error made the server skip messages.
-    pub(crate) fn cursor_messages_skipped(&mut self, skipped: &[Due]) {
-        // From the last one on, so that rows are given back in order.
-        for due in skipped.iter().rev() {
-            if let Taker::Remedy(Remedy::Cursors, slot) = due.taker {
-                self.cursors.skipped(slot);
-            }
-        }
-    }
-
+impl Session {
     /// More of a row that is too long to be looked into.
     ///
     /// # Errors
@@ -252,7 +213,7 @@ impl Session {
         let Some(serial) = self.cursors.long_row else { return Ok(()) };
         let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
         let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add_rest(bytes, &room));
-        kept.transpose().map(drop).map_err(|error| self.cannot_keep(&error))
+        kept.transpose().map(drop).map_err(|error| cannot_keep(&mut self.core, &error))
     }
 
     /// Whether the rest of a message that was replaced is the client's all the same.
@@ -278,15 +239,20 @@ impl Session {
         };
         let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
         let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add(message, false, &room));
-        kept.transpose().map_err(|error| self.cannot_keep(&error))?;
+        kept.transpose().map_err(|error| cannot_keep(&mut self.core, &error))?;
         Ok(true)
     }
+}
 
-    /// Ends the session: it cannot go on as the program believes.
-    pub(super) fn cursors_broke(&mut self, why: &str) -> SessionError {
-        let message = format!("onetrip cannot go on with a result that it has read ahead: {why}");
-        let hint = "Connect again; leave the remedy out by --remedies exact,-cursors.";
-        self.refuse("08006", &message, Some(hint));
-        SessionError::CursorsBroke
-    }
+/// Ends the session: what was read ahead is too much for memory, and there is no other place.
+pub(super) fn cannot_keep(core: &mut Core, error: &io::Error) -> SessionError {
+    broke(core, &format!("what does not fit into memory cannot be kept in a file ({error})"))
+}
+
+/// Ends the session: it cannot go on as the program believes.
+pub(super) fn broke(core: &mut Core, why: &str) -> SessionError {
+    let message = format!("onetrip cannot go on with a result that it has read ahead: {why}");
+    let hint = "Connect again; leave the remedy out by --remedies exact,-cursors.";
+    core.refuse("08006", &message, Some(hint));
+    SessionError::CursorsBroke
 }

@@ -10,6 +10,7 @@ use onetrip_wire::pg::{
 };
 
 use super::buffer::{End, Stop};
+use super::replies::cannot_keep;
 use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader, sql};
 use crate::facts::Effect;
 use crate::facts::Isolation;
@@ -265,7 +266,7 @@ impl Session {
         let Some(reader) = self.cursors.by_serial(serial) else { return Ok(Verdict::Hold) };
         let left = wanted.map(|wanted| wanted - before);
         let taken = reader.buffer.take(left, DELIVERED_BYTES_MAX, self.core.to_client());
-        let (some, stop) = taken.map_err(|error| self.cannot_keep(&error))?;
+        let (some, stop) = taken.map_err(|error| cannot_keep(&mut self.core, &error))?;
         let rows = before + some;
         if stop == Stop::Full {
             self.core.bytes_received(unit, self.core.to_client().len() - reply_at, now);

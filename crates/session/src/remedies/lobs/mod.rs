@@ -54,9 +54,10 @@ pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments,
 use self::policy::{Delivered, Setting};
 use self::verify::Check;
 use super::Rule;
-use super::remedy::Cx;
+use super::remedy::{Cx, Own, Said};
 use crate::events::Event;
-use crate::slots::Slots;
+use crate::session::SessionError;
+use crate::slots::{Slot, Slots};
 
 /// Descriptors that are followed.
 const OPEN_MAX: usize = 64;
@@ -269,5 +270,13 @@ impl super::remedy::Remedy for Lobs {
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. } => {}
         }
+    }
+
+    fn own_reply(&mut self, cx: &mut Cx<'_>, slot: Slot, said: &Said<'_>) -> Result<Own, SessionError> {
+        self.take_reply(cx, slot, said)
+    }
+
+    fn own_skipped(&mut self, slot: Slot) {
+        self.awaited.take(slot);
     }
 }

@@ -1,18 +1,62 @@
 //! The server's descriptors are brought to where the program believes them to be (rule L4).
 
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_wire::pg::{Bind, Execute, FunctionCallResponse, HEADER_BYTES, Parse, backend, frontend};
+use onetrip_wire::pg::{Bind, Execute, FunctionCallResponse, Parse, backend, frontend};
 
 use super::Awaited;
+use super::Lobs;
 use super::call::{Call, Whence};
 use super::descriptor::At;
-use super::verify::Check;
+use super::verify::{Check, check_failed};
 use crate::facts::Effect;
 use crate::remedies::Rule;
 use crate::remedies::arrived::Arrived;
-use crate::reply_queue::{Due, Expect, Reply, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use crate::remedies::remedy::{Cx, Own, Said};
+use crate::reply_queue::{Due, Expect, Taker};
+use crate::session::{Core, Session, SessionError, Verdict};
 use crate::slots::Slot;
+
+fn broke(core: &mut Core) -> SessionError {
+    let message = "the server did not do with a large object as it does, after onetrip had read it ahead";
+    let hint = "The transaction is over. Connect again; leave the remedy out by --remedies exact,-lobs.";
+    core.refuse("08006", message, Some(hint));
+    SessionError::LobsBroke
+}
+
+impl Lobs {
+    /// The server answers a call of the session's own (rule L8).
+    pub(super) fn take_reply(
+        &mut self,
+        cx: &mut Cx<'_>,
+        slot: Slot,
+        said: &Said<'_>,
+    ) -> Result<Own, SessionError> {
+        let check = self.awaited.get(slot).and_then(|awaited| awaited.check);
+        let is_good = match said.tag {
+            backend::FUNCTION_CALL_RESPONSE => {
+                let response = FunctionCallResponse::decode(said.body());
+                let value = response.ok().and_then(|response| response.value);
+                let expected = self.awaited.get(slot).map(|awaited| &*awaited.value);
+                value.is_some() && (value == expected || check.is_some())
+            }
+            backend::READY_FOR_QUERY => said.body() == b"T",
+            _ => false,
+        };
+        if let (backend::FUNCTION_CALL_RESPONSE, true, Some(check)) = (said.tag, is_good, check) {
+            self.call_checked(cx, slot, check, said.body());
+        }
+        if said.is_last() {
+            self.awaited.take(slot);
+        }
+        if !is_good && check.is_some() {
+            return Err(check_failed(cx.core));
+        }
+        if !is_good && Rule::Expected.is_kept() {
+            return Err(broke(cx.core));
+        }
+        Ok(Own::Dropped)
+    }
+}
 
 impl Session {
     /// Sends what opens descriptors that the server does not have and puts the others to their places; `None` if there is
@@ -99,51 +143,9 @@ impl Session {
         self.core.owe_own(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
     }
 
-    /// The server answers a call of the session's own (rule L8).
-    pub(crate) fn own_call_reply(
-        &mut self,
-        slot: Slot,
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-    ) -> Result<Verdict, SessionError> {
-        let body = &message[HEADER_BYTES..];
-        let check = self.lobs.awaited.get(slot).and_then(|awaited| awaited.check);
-        let is_good = match tag {
-            backend::FUNCTION_CALL_RESPONSE => {
-                let response = FunctionCallResponse::decode(body);
-                let value = response.ok().and_then(|response| response.value);
-                let expected = self.lobs.awaited.get(slot).map(|awaited| &*awaited.value);
-                value.is_some() && (value == expected || check.is_some())
-            }
-            backend::READY_FOR_QUERY => body == b"T",
-            _ => false,
-        };
-        if let (backend::FUNCTION_CALL_RESPONSE, true, Some(check)) = (tag, is_good, check) {
-            self.call_checked(slot, check, message);
-        }
-        if let Reply::Last(_) = reply {
-            self.lobs.awaited.take(slot);
-        }
-        if !is_good && check.is_some() {
-            return Err(self.check_failed());
-        }
-        if !is_good && Rule::Expected.is_kept() {
-            return Err(self.lobs_broke());
-        }
-        Ok(Verdict::Replace(message.len()))
-    }
-
     /// The server has given a descriptor another number than was told (rule L6): what was sent ahead has gone to another.
     pub(super) fn wrong_number(&mut self) -> Result<(), SessionError> {
-        if Rule::Numbers.is_kept() { Err(self.lobs_broke()) } else { Ok(()) }
-    }
-
-    fn lobs_broke(&mut self) -> SessionError {
-        let message = "the server did not do with a large object as it does, after onetrip had read it ahead";
-        let hint = "The transaction is over. Connect again; leave the remedy out by --remedies exact,-lobs.";
-        self.refuse("08006", message, Some(hint));
-        SessionError::LobsBroke
+        if Rule::Numbers.is_kept() { Err(broke(&mut self.core)) } else { Ok(()) }
     }
 
     /// Whether nothing in this unit can tell where a descriptor stands, or do anything with one but close all.

@@ -11,13 +11,14 @@
 //! The same calls, from the same places, on the descriptor that is closed next: nothing is moved that anybody could tell.
 
 use onetrip_ledger::Moment;
-use onetrip_wire::pg::{FunctionCallResponse, HEADER_BYTES};
+use onetrip_wire::pg::FunctionCallResponse;
 
 use super::Lobs;
 use super::ahead::PIECE_BYTES;
 use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Descriptor};
-use crate::session::{Session, SessionError};
+use crate::remedies::remedy::Cx;
+use crate::session::{Core, Session, SessionError};
 use crate::slots::Slot;
 
 /// Bytes of one object's answers that are kept to be compared; what comes later is not.
@@ -153,36 +154,38 @@ impl Session {
             self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
         }
     }
+}
 
+impl Lobs {
     /// The server has answered a call that was answered from memory.
-    pub(super) fn call_checked(&mut self, slot: Slot, check: Check, message: &[u8]) {
-        let response = FunctionCallResponse::decode(&message[HEADER_BYTES..]);
+    pub(super) fn call_checked(&mut self, cx: &mut Cx<'_>, slot: Slot, check: Check, body: &[u8]) {
+        let response = FunctionCallResponse::decode(body);
         let value = response.ok().and_then(|response| response.value).unwrap_or_default();
-        let expected = self.lobs.awaited.get_mut(slot).map(|awaited| std::mem::take(&mut awaited.value));
+        let expected = self.awaited.get_mut(slot).map(|awaited| std::mem::take(&mut awaited.value));
         let expected = expected.unwrap_or_default();
-        if expected != value && !self.lobs.has_differed {
-            self.lobs.has_differed = true;
-            self.object_differed(check.call, &expected, value);
+        if expected != value && !self.has_differed {
+            self.has_differed = true;
+            object_differed(cx, check.call, &expected, value);
         }
         if check.is_last {
-            let has_differed = std::mem::take(&mut self.lobs.has_differed);
-            self.object_verified(has_differed);
+            let has_differed = std::mem::take(&mut self.has_differed);
+            cx.shadow.object_verified(has_differed);
         }
     }
+}
 
-    /// The server has failed at one.
-    pub(super) fn check_failed(&mut self) -> SessionError {
-        let message = "onetrip answered from memory, and the server fails at the same call";
-        let hint = "The transaction is over. Connect again; leave the remedy out by --remedies exact,-lobs.";
-        self.refuse("08006", message, Some(hint));
-        SessionError::VerifyFailed
-    }
+/// The server has failed at one.
+pub(super) fn check_failed(core: &mut Core) -> SessionError {
+    let message = "onetrip answered from memory, and the server fails at the same call";
+    let hint = "The transaction is over. Connect again; leave the remedy out by --remedies exact,-lobs.";
+    core.refuse("08006", message, Some(hint));
+    SessionError::VerifyFailed
+}
 
-    /// An answer was wrong: the trace says which one, and there are no more of them in this session.
-    fn object_differed(&mut self, call: Call, expected: &[u8], value: &[u8]) {
-        let template = self.core.template_of_call(call.function().oid(), call.count());
-        let mut asked = Vec::new();
-        call.encode(&mut asked);
-        self.tell_difference(template, [&asked, expected, value]);
-    }
+/// An answer was wrong: the trace says which one, and there are no more of them in this session.
+fn object_differed(cx: &mut Cx<'_>, call: Call, expected: &[u8], value: &[u8]) {
+    let template = cx.core.template_of_call(call.function().oid(), call.count());
+    let mut asked = Vec::new();
+    call.encode(&mut asked);
+    cx.shadow.tell_difference(cx.core, cx.config, template, [&asked, expected, value]);
 }

@@ -153,7 +153,7 @@ impl Session {
 
     /// A name of the session's own; with a number for the statement of an example.
     fn private_name(&self, example: Option<u32>) -> Vec<u8> {
-        let mut name = self.inquiries.name().to_vec();
+        let mut name = self.own_names.name().to_vec();
         if let Some(example) = example {
             name.extend_from_slice(format!("_{example}").as_bytes());
         }

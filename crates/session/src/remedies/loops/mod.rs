@@ -15,7 +15,6 @@ mod flight;
 mod objects;
 mod request;
 mod serve;
-mod verify;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,15 +30,14 @@ use self::flight::{InFlight, columns_of};
 pub(crate) use self::request::Request;
 use self::request::{Example, Examples};
 use self::serve::keep_parse;
-use self::verify::Verifying;
-pub use self::verify::{BadVerify, Verify};
 use super::arrived::Arrived;
-use super::remedy::Cx;
+use super::remedy::{Cx, Own, Said};
 use super::{Common, Rule};
 use crate::events::Event;
 use crate::facts::Isolation;
 use crate::reply_queue::{Due, Expect, Service};
-use crate::session::{Session, Verdict};
+use crate::session::{Session, SessionError, Verdict};
+use crate::slots::Slot;
 
 /// The server is shown a sign of the program after so long without one, if the program asked for something.
 const SIGN_AFTER: Duration = Duration::from_millis(10);
@@ -65,7 +63,6 @@ pub(crate) struct Loops {
     contact_at: Moment,
     /// Hits up to which what was learnt has been shared.
     hits_shared: u64,
-    verifying: Verifying,
 }
 
 /// A panic elsewhere leaves what was learnt whole.
@@ -184,6 +181,13 @@ impl super::remedy::Remedy for Loops {
             | Event::UnnamedPortalEnds => {}
         }
     }
+
+    /// What it sends goes by the flights.
+    fn own_reply(&mut self, _: &mut Cx<'_>, _: Slot, _: &Said<'_>) -> Result<Own, SessionError> {
+        Ok(Own::PassedOn)
+    }
+
+    fn own_skipped(&mut self, _: Slot) {}
 }
 
 impl Session {
@@ -197,7 +201,7 @@ impl Session {
         let is_in_place = self.core.status() == TransactionStatus::Active
             || self.core.status() == TransactionStatus::Idle && header.tag != frontend::QUERY;
         if !self.may_answer_reads()
-            || self.loops.verifying.has_failed()
+            || self.shadow.has_failed()
             || !is_sure
             || !is_in_place
             || !self.is_answered()

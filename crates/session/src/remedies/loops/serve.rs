@@ -32,7 +32,9 @@ impl Session {
         let reply_at = self.core.to_client().len();
         self.put_answer(unit, b"", reply, WireStatus::Active); // a description is in front of its rows
         let length = self.core.to_client().len() - reply_at;
-        let is_verified = self.verify(unit, self.loops.template_of(request), reply_at);
+        let template = self.loops.template_of(request);
+        let Self { core, config, shadow, .. } = self;
+        let is_verified = shadow.verify(core, config, unit, template, reply_at);
         self.book_served(number, unit, reply);
         // Units that wait for one flight wait for one trip.
         let is_trip = held.is_some_and(|(_, flight)| flight > self.loops.waited_for);

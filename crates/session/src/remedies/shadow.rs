@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
 
+use super::arrived::Arrived;
+use super::remedy::Said;
 use crate::events::Event;
-use crate::remedies::arrived::Arrived;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use crate::session::{Core, Session, SessionConfig, SessionError};
 use crate::slots::{Slot, Slots};
 
 /// Answers under way to be verified; with more, the next ones are not.
@@ -42,9 +43,11 @@ impl Verify {
     }
 }
 
-/// What one session verifies.
+/// `--verify`: what one session verifies.
 #[derive(Debug, Default)]
-pub(super) struct Verifying {
+pub(crate) struct Shadow {
+    /// An answer was wrong, and not all have heard of it.
+    has_news: bool,
     /// Answers from memory so far.
     answers: u32,
     checks: Slots<Check>,
@@ -63,9 +66,9 @@ struct Check {
     is_cut: bool,
 }
 
-impl Verifying {
+impl Shadow {
     /// Whether an answer was wrong: from then on the session gets none from memory.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.differed > 0
     }
 
@@ -73,23 +76,27 @@ impl Verifying {
     fn is_due(&mut self, verify: Option<Verify>) -> bool {
         verify.is_some_and(|verify| verify.is_turn(&mut self.answers)) && self.checks.len() < CHECKS_MAX
     }
-}
 
-impl Session {
     /// Runs a unit for real, the answer to which was put at `reply_at`, if it is this one's turn.
-    pub(super) fn verify(&mut self, unit: Arrived<'_>, template: u32, reply_at: usize) -> bool {
-        let verifying = &mut self.loops.verifying;
-        if !verifying.is_due(self.config.verify) {
+    pub(crate) fn verify(
+        &mut self,
+        core: &mut Core,
+        config: &SessionConfig,
+        unit: Arrived<'_>,
+        template: u32,
+        reply_at: usize,
+    ) -> bool {
+        if !self.is_due(config.verify) {
             return false;
         }
-        let mut check = verifying.spare.pop().unwrap_or_default();
+        let mut check = self.spare.pop().unwrap_or_default();
         check.template = template;
-        check.expected.extend_from_slice(self.core.to_client().get(reply_at..).unwrap_or_default());
+        check.expected.extend_from_slice(core.to_client().get(reply_at..).unwrap_or_default());
         for (tag, body) in unit.messages() {
             frame(&mut check.asked, tag, |out| out.extend_from_slice(body));
         }
-        self.core.to_server().extend_from_slice(&check.asked);
-        let taker = Taker::Service(Service::Shadow, verifying.checks.put(check));
+        core.to_server().extend_from_slice(&check.asked);
+        let taker = Taker::Service(Service::Shadow, self.checks.put(check));
         for (tag, _) in unit.messages() {
             let expect = match tag {
                 frontend::QUERY => Expect::Query,
@@ -99,85 +106,115 @@ impl Session {
                 frontend::EXECUTE => Expect::Execute,
                 _ => Expect::Sync,
             };
-            self.core.owe_own(Due::own(taker, expect));
+            core.owe_own(Due::own(taker, expect));
         }
         true
     }
 
     /// The server answers what was answered from memory.
-    pub(crate) fn check_reply(
+    ///
+    /// # Errors
+    ///
+    /// It fails at it.
+    fn check_reply(
         &mut self,
+        core: &mut Core,
+        config: &SessionConfig,
         slot: Slot,
-        tag: u8,
-        message: &[u8],
-        is_whole: bool,
-    ) -> Result<Verdict, SessionError> {
-        let verifying = &mut self.loops.verifying;
-        if let Some(check) = verifying.checks.get_mut(slot) {
-            let has_room = check.got.len() + message.len() <= check.expected.len() + EXCESS_MAX;
-            check.is_cut |= !is_whole || !has_room;
+        said: &Said<'_>,
+    ) -> Result<(), SessionError> {
+        if let Some(check) = self.checks.get_mut(slot) {
+            let has_room = check.got.len() + said.message.len() <= check.expected.len() + EXCESS_MAX;
+            check.is_cut |= !said.is_whole || !has_room;
             if !check.is_cut {
-                check.got.extend_from_slice(message);
+                check.got.extend_from_slice(said.message);
             }
         }
-        if tag == backend::READY_FOR_QUERY {
-            self.check_ends(slot, &message[HEADER_BYTES..])?;
+        if said.tag == backend::READY_FOR_QUERY {
+            self.check_ends(core, config, slot, &said.message[HEADER_BYTES..])?;
         }
-        Ok(Verdict::Replace(message.len()))
+        Ok(())
     }
 
-    fn check_ends(&mut self, slot: Slot, status: &[u8]) -> Result<(), SessionError> {
-        let Some(mut check) = self.loops.verifying.checks.take(slot) else { return Ok(()) };
-        self.loops.verifying.verified += 1;
+    fn check_ends(
+        &mut self,
+        core: &mut Core,
+        config: &SessionConfig,
+        slot: Slot,
+        status: &[u8],
+    ) -> Result<(), SessionError> {
+        let Some(mut check) = self.checks.take(slot) else { return Ok(()) };
+        self.verified += 1;
         if check.is_cut || check.got != check.expected {
-            self.differed(&check);
+            self.differed += 1;
+            self.tell_difference(core, config, check.template, [&check.asked, &check.expected, &check.got]);
         }
         if status != b"T" {
             let message = "onetrip answered from memory, and the server fails at the same statement";
             let hint =
                 "The transaction is over. Connect again; leave the remedy out by --remedies exact,-loops.";
-            self.refuse("08006", message, Some(hint));
+            core.refuse("08006", message, Some(hint));
             return Err(SessionError::VerifyFailed);
         }
         check.asked.clear();
         check.expected.clear();
         check.got.clear();
-        self.loops.verifying.spare.push(check);
+        self.spare.push(check);
         Ok(())
-    }
-
-    fn differed(&mut self, check: &Check) {
-        self.loops.verifying.differed += 1;
-        self.tell_difference(check.template, [&check.asked, &check.expected, &check.got]);
     }
 
     /// An answer was wrong: the trace says which one, and there are no more of them in this session. `texts` are what was
     /// asked, what was answered, and what the server answers.
-    pub(crate) fn tell_difference(&mut self, template: u32, texts: [&[u8]; 3]) {
-        self.tell(&Event::Disproved);
+    pub(crate) fn tell_difference(
+        &mut self,
+        core: &mut Core,
+        config: &SessionConfig,
+        template: u32,
+        texts: [&[u8]; 3],
+    ) {
+        self.has_news = true;
         let [_, told, got] = texts;
         let equal = told.iter().zip(got).take_while(|(told, got)| told == got).count();
-        let texts = if self.config.keep_values { texts } else { [b"".as_slice(); 3] };
-        self.core.stream().differed(template, equal as u64, texts);
-    }
-
-    /// Whether an answer from memory was wrong: from then on there are none.
-    pub(crate) fn is_disproved(&self) -> bool {
-        self.loops.verifying.has_failed() || self.lobs.has_differed()
+        let texts = if config.keep_values { texts } else { [b"".as_slice(); 3] };
+        core.stream().differed(template, equal as u64, texts);
     }
 
     /// A large object was read for real as well.
     pub(crate) fn object_verified(&mut self, has_differed: bool) {
-        self.loops.verifying.verified += 1;
-        self.loops.verifying.differed += u64::from(has_differed);
+        self.verified += 1;
+        self.differed += u64::from(has_differed);
     }
 
     /// Puts what was verified into the books.
-    pub(crate) fn book_verified(&mut self) {
-        let Verifying { verified, differed, .. } = self.loops.verifying;
-        if verified > 0 {
-            self.core.stream().verified(verified, differed);
+    pub(crate) fn close(&self, core: &mut Core) {
+        if self.verified > 0 {
+            core.stream().verified(self.verified, self.differed);
         }
+    }
+}
+
+impl Session {
+    /// The server answers what was answered from memory.
+    ///
+    /// # Errors
+    ///
+    /// It fails at it.
+    pub(crate) fn shadow_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
+        self.shadow.check_reply(&mut self.core, &self.config, slot, said)?;
+        self.tell_disproved();
+        Ok(())
+    }
+
+    /// Tells all where an answer from memory was wrong.
+    pub(crate) fn tell_disproved(&mut self) {
+        if std::mem::take(&mut self.shadow.has_news) {
+            self.tell(&Event::Disproved);
+        }
+    }
+
+    /// Whether an answer from memory was wrong: from then on there are none.
+    pub(crate) fn is_disproved(&self) -> bool {
+        self.shadow.has_failed() || self.lobs.has_differed()
     }
 }
 
@@ -196,9 +233,9 @@ mod tests {
     #[test]
     fn every_nth_answer_is_verified() {
         let verify = Some("1/3".parse().unwrap());
-        let mut verifying = Verifying::default();
-        let due: Vec<bool> = (0..6).map(|_| verifying.is_due(verify)).collect();
+        let mut shadow = Shadow::default();
+        let due: Vec<bool> = (0..6).map(|_| shadow.is_due(verify)).collect();
         assert_eq!(due, [false, false, true, false, false, true]);
-        assert!(!verifying.is_due(None));
+        assert!(!shadow.is_due(None));
     }
 }
