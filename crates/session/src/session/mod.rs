@@ -279,7 +279,7 @@ impl Session {
     /// Whether a cancel would hit what the client waits for, and not something that was answered before it ran
     /// (rule B9).
     pub fn may_cancel(&self) -> bool {
-        self.core.queue.front().is_none_or(|due| !due.is_own()) || !Rule::Cancel.is_kept()
+        Rule::Cancel.requires(self.core.queue.front().is_none_or(|due| !due.is_own()))
     }
 
     /// Whether nothing is under way: no transaction, nothing to be answered, no half of a message.

@@ -173,7 +173,7 @@ impl super::remedy::Remedy for Chatter {
         if said.tag == backend::READY_FOR_QUERY {
             self.unconfirmed -= self.expected.take(slot).map_or(0, |expected| expected.reply.len());
         }
-        if is_same || !Rule::SameAnswer.is_kept() {
+        if Rule::SameAnswer.requires(is_same) {
             return Ok(Own::Dropped);
         }
         let message =
@@ -230,8 +230,8 @@ impl Session {
     /// the session's own.
     fn is_meant(&self, acts: &[Act]) -> bool {
         acts.iter().all(|act| match act {
-            Act::Calls => self.facts.has_builtins_first() || !Rule::Builtin.is_kept(),
-            Act::Shows(parameter) => self.chatter.has_set(parameter) || !Rule::OwnSetting.is_kept(),
+            Act::Calls => Rule::Builtin.requires(self.facts.has_builtins_first()),
+            Act::Shows(parameter) => Rule::OwnSetting.requires(self.chatter.has_set(parameter)),
             _ => true,
         })
     }

@@ -173,7 +173,7 @@ impl Session {
         }
         let (is_stored, is_portal) = (reader.is_stored, matches!(reader.kind, Kind::Portal));
         if let Kind::Cursor { header, can_move, is_apart, .. } = &reader.kind {
-            if header.is_empty() || !(*can_move || *is_apart || !Rule::Place.is_kept()) {
+            if header.is_empty() || !Rule::Place.requires(*can_move || *is_apart) {
                 return false;
             }
         }
@@ -187,7 +187,7 @@ impl Session {
             // Outside of a transaction there is no shield, and a time limit would end its portal for good.
             let is_shielded = self.core.status() == TransactionStatus::Active;
             self.facts.renew_settings(now);
-            let is_safe = is_shielded || self.facts.is_untimed(now) || !Rule::Shield.is_kept();
+            let is_safe = Rule::Shield.requires(is_shielded || self.facts.is_untimed(now));
             if !is_safe {
                 self.facts.miss_state();
             }
@@ -201,7 +201,7 @@ impl Session {
         if level == Isolation::Unknown {
             self.facts.transaction.want_level();
         }
-        (level.is_plain() || !Rule::Serializable.is_kept()) && self.judge(now, name)
+        Rule::Serializable.requires(level.is_plain()) && self.judge(now, name)
     }
 
     /// The client waits for a piece that is under way.
@@ -433,7 +433,7 @@ impl Session {
             reader.columns = described.get(&reader.statement).cloned();
         }
         let is_free = |columns: &Columns| super::forms::is_free(&columns.types, &reader.formats, may_convert);
-        reader.columns.as_ref().is_some_and(is_free) || !Rule::Shape.is_kept()
+        Rule::Shape.requires(reader.columns.as_ref().is_some_and(is_free))
     }
 }
 

@@ -65,7 +65,7 @@ impl Session {
         let prefetch = self.lob_prefetch(oid);
         let lobs = &mut self.lobs;
         let reads = matches!(call, Call::Read { .. } | Call::Seek { whence: Whence::End, .. });
-        let holds_locks = lobs.has_read || reads || !Rule::Lock.is_kept();
+        let holds_locks = Rule::Lock.requires(lobs.has_read || reads);
         if !holds_locks || prefetch == Prefetch::Locator || !lobs.is_worth_it(prefetch) {
             return;
         }
@@ -122,7 +122,7 @@ impl Session {
         let is_sure = self.numbers_are_sure(now);
         let has_manner = self.lobs.has_manner(self.lob_prefetch(oid));
         let lobs = &self.lobs;
-        is_sure && !lobs.is_off && has_manner && (lobs.has_read || !Rule::Lock.is_kept())
+        is_sure && !lobs.is_off && has_manner && Rule::Lock.requires(lobs.has_read)
     }
 
     /// The calls that answer a guess at a `lo_open`.

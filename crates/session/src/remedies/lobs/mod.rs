@@ -215,7 +215,7 @@ impl Lobs {
     /// Whether the program may surely call this function (rule L7).
     fn is_proven(&self, now: Moment, function: Function) -> bool {
         let is_recent = |at: Moment| now.since(at) <= PROVEN_FOR.as_nanos() as u64;
-        self.proven_at[function as usize].is_some_and(is_recent) || !Rule::Callable.is_kept()
+        Rule::Callable.requires(self.proven_at[function as usize].is_some_and(is_recent))
     }
 
     /// Whether the server is to be asked again for this function before its proof is too old.

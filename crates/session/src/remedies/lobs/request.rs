@@ -52,14 +52,14 @@ impl Session {
         let lobs = &self.lobs;
         match call {
             Call::Open { mode, .. } => {
-                (only_reads(mode) || !Rule::ReadOnly.is_kept()) && lobs.open.len() < OPEN_MAX
+                Rule::ReadOnly.requires(only_reads(mode)) && lobs.open.len() < OPEN_MAX
             }
             _ => call.fd().is_some_and(|fd| lobs.open.contains_key(&fd)),
         }
     }
 
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
-        let is_snapshot = self.facts.transaction.isolation().is_snapshot() || !Rule::Ahead.is_kept();
+        let is_snapshot = Rule::Ahead.requires(self.facts.transaction.isolation().is_snapshot());
         let request = self.loops_object(&input[HEADER_BYTES..], mode);
         let may_answer = is_snapshot && !self.is_disproved() && self.numbers_are_sure(now);
         if let Some(request) = request.as_ref().filter(|_| may_answer) {

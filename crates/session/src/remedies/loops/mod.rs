@@ -196,7 +196,7 @@ impl Session {
         let level = self.facts.transaction.isolation();
         let may_be_snapshot = level.is_snapshot() || level == Isolation::Unknown;
         // A list elsewhere is one that nothing is opened ahead for, either (rule L2).
-        let is_sure = may_be_snapshot || !Rule::Snapshot.is_kept() || !Rule::Ahead.is_kept();
+        let is_sure = Rule::Ahead.requires(Rule::Snapshot.requires(may_be_snapshot));
         // A group may bring its BEGIN along.
         let is_in_place = self.core.status() == TransactionStatus::Active
             || self.core.status() == TransactionStatus::Idle && header.tag != frontend::QUERY;
@@ -259,7 +259,7 @@ impl Session {
     /// session has no temporary objects that its names could mean.
     fn may_run_ahead(&mut self, now: Moment, template: u32) -> bool {
         self.prove(now);
-        self.facts.is_known() && self.only_reads(now, template) || !Rule::Pure.is_kept()
+        Rule::Pure.requires(self.facts.is_known() && self.only_reads(now, template))
     }
 
     /// Whether what was read ahead goes when a statement is sent that is not proven to only read.
@@ -271,7 +271,7 @@ impl Session {
     /// statement of the transaction has succeeded.
     fn is_in_snapshot(&self) -> bool {
         let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
-        self.core.status() == TransactionStatus::Active && (is_told || !Rule::Snapshot.is_kept())
+        self.core.status() == TransactionStatus::Active && Rule::Snapshot.requires(is_told)
     }
 
     /// A statement goes to the server: one that is known to only read may be one of a loop, the rows of others may be
