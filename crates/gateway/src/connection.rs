@@ -301,9 +301,7 @@ impl Connection {
                     continue;
                 }
                 Ok(Verdict::Forward(bytes)) => self.up.forward(bytes),
-                Ok(Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. }) => {
-                    self.up.drop_undecided(bytes);
-                }
+                Ok(Verdict::Replace(bytes)) => self.up.drop_undecided(bytes),
                 Err(error) => {
                     self.tell_client(cx);
                     return Err(error.into());
@@ -371,9 +369,7 @@ impl Connection {
                 }
                 Ok(Verdict::Hold) => break,
                 Ok(Verdict::Forward(bytes)) => self.down.forward(bytes),
-                Ok(Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. }) => {
-                    self.down.drop_undecided(bytes);
-                }
+                Ok(Verdict::Replace(bytes)) => self.down.drop_undecided(bytes),
                 Err(error) => {
                     self.tell_client(cx);
                     return Err(error.into());

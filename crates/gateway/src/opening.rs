@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use onetrip_session::{Session, SessionConfig, Verdict};
+use onetrip_session::{Session, SessionConfig};
 use onetrip_target::tls::TlsAcceptor;
 
 use crate::GatewayError;
@@ -84,15 +84,15 @@ impl Opening {
         loop {
             self.begin_direct_tls().await?;
             let Self { session, client, up, down, shared, .. } = self;
-            match session.handle_client(shared.now(), up.undecided())? {
-                Verdict::Wait => {
+            match session.handle_opening(shared.now(), up.undecided())? {
+                onetrip_session::Opening::Wait => {
                     poll_fn(|cx| send(client, down, cx)).await.map_err(client_failed)?;
                     match poll_fn(|cx| read(client, up, cx)).await.map_err(client_failed)? {
                         0 => return Ok(Opened::Gone),
                         count => up.filled(count),
                     }
                 }
-                Verdict::Replace(bytes) => {
+                onetrip_session::Opening::Answer(bytes) => {
                     up.drop_undecided(bytes);
                     down.insert(session.to_client());
                     if session.tls_begins() {
@@ -100,15 +100,14 @@ impl Opening {
                         self.begin_tls(&[]).await?;
                     }
                 }
-                Verdict::Connect(bytes) => {
+                onetrip_session::Opening::Connect(bytes) => {
                     up.drop_undecided(bytes);
                     down.insert(session.to_client());
                     return Ok(Opened::Session);
                 }
-                Verdict::Cancel { process_id, key, .. } => return Ok(Opened::Cancel((process_id, key))),
-                Verdict::Forward(bytes) => up.forward(bytes),
-                // Nothing waits for a server that is not there yet.
-                Verdict::Hold => return Ok(Opened::Gone),
+                onetrip_session::Opening::Cancel { process_id, key, .. } => {
+                    return Ok(Opened::Cancel((process_id, key)));
+                }
             }
         }
     }

@@ -39,7 +39,9 @@ pub use remedies::{
     Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
-pub use session::{BackendKey, INSPECT_BYTES_MAX, Observed, Session, SessionConfig, SessionError, Verdict};
+pub use session::{
+    BackendKey, INSPECT_BYTES_MAX, Observed, Opening, Session, SessionConfig, SessionError, Verdict,
+};
 pub use slots::{Lesson, Slot};
 pub use tally::{Counts, Tally};
 pub use texts::Texts;

@@ -60,10 +60,8 @@ impl Watched {
     fn client(&mut self, mut bytes: &[u8]) -> Result<(), SessionError> {
         self.now += 50_000;
         while !bytes.is_empty() {
-            match self.session.handle_client(Moment(self.now), bytes)? {
-                Verdict::Forward(count) | Verdict::Replace(count) | Verdict::Connect(count) => {
-                    bytes = &bytes[count..]
-                }
+            match common::decide(&mut self.session, Moment(self.now), bytes)? {
+                Verdict::Forward(count) | Verdict::Replace(count) => bytes = &bytes[count..],
                 other => panic!("{other:?}"),
             }
             self.session.to_client().clear();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Pair, SHOWN_KEY, bind, complete, execute, message, parse, query, ready, row, startup, sync};
 use onetrip_ledger::{Outcome, Steps, UnitKind};
-use onetrip_session::{INSPECT_BYTES_MAX, SessionError, Verdict};
+use onetrip_session::{INSPECT_BYTES_MAX, Opening, SessionError};
 use onetrip_wire::pg::{
     CancelRequest, ErrorResponse, FrameHeader, HEADER_BYTES, NegotiateProtocolVersion, PROTOCOL_3_0,
     ProtocolVersion, encode_cancel_request, encode_sasl_mechanisms, encode_ssl_request, encode_startup,
@@ -347,7 +347,7 @@ fn a_request_for_encryption_is_answered_once_and_alone() {
             let mut pair = Pair::opening();
             let both = [&request[..], &more].concat();
             assert!(matches!(
-                pair.session.handle_client(onetrip_ledger::Moment(0), &both),
+                pair.session.handle_opening(onetrip_ledger::Moment(0), &both),
                 Err(SessionError::Client(_))
             ));
             assert_eq!(pair.session.to_client().remove(0), b'N');
@@ -416,8 +416,8 @@ fn the_client_gets_the_gateways_own_cancel_key_and_can_show_it() {
     assert_eq!((backend.process_id, backend.key.as_slice()), (4711, &long[..]));
     let mut request = Vec::new();
     encode_cancel_request(&mut request, CancelRequest { process_id: 4711, key: &SHOWN_KEY });
-    let verdict = Pair::opening().session.handle_client(onetrip_ledger::Moment(0), &request);
-    assert_eq!(verdict, Ok(Verdict::Cancel { bytes: request.len(), process_id: 4711, key: SHOWN_KEY }));
+    let opening = Pair::opening().session.handle_opening(onetrip_ledger::Moment(0), &request);
+    assert_eq!(opening, Ok(Opening::Cancel { bytes: request.len(), process_id: 4711, key: SHOWN_KEY }));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use onetrip_model::asked::Outcome;
 use onetrip_model::messages::{query, startup_with, sync};
 use onetrip_model::random::Random;
 use onetrip_model::step::{Aside, Patience, Program, Step, Wait};
-use onetrip_session::{Common, Remedies, Session, SessionConfig, Verdict};
+use onetrip_session::{Common, Opening, Remedies, Session, SessionConfig, SessionError, Verdict};
 
 use super::lane::{Lane, Taken};
 
@@ -194,6 +194,7 @@ impl Simulation {
                 };
                 while !input.is_empty() && !has_ended {
                     let verdict = match is_up {
+                        true if gate.session.is_opening() => open(&mut gate.session, now, input),
                         true => gate.session.handle_client(now, input),
                         false => gate.session.handle_server(now, input),
                     };
@@ -203,9 +204,7 @@ impl Simulation {
                             out.extend_from_slice(&input[..bytes]);
                             bytes
                         }
-                        Ok(
-                            Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. },
-                        ) => bytes,
+                        Ok(Verdict::Replace(bytes)) => bytes,
                         Err(_) => {
                             has_ended = true;
                             break;
@@ -398,6 +397,16 @@ impl Simulation {
         }
         Seen { taken: self.taken, removed }
     }
+}
+
+/// What a session decides about what comes before there is a server.
+fn open(session: &mut Session, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+    Ok(match session.handle_opening(now, input)? {
+        Opening::Wait => Verdict::Wait,
+        Opening::Answer(bytes) | Opening::Connect(bytes) | Opening::Cancel { bytes, .. } => {
+            Verdict::Replace(bytes)
+        }
+    })
 }
 
 /// Trips that a session's remedies have removed.

@@ -82,7 +82,7 @@ pub struct BackendKey {
     pub key: SmallVec<[u8; 4]>,
 }
 
-/// What to do with the bytes at the front of what came.
+/// What to do with the bytes at the front of what came, once there is a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing yet: more bytes must come first.
@@ -93,6 +93,16 @@ pub enum Verdict {
     Replace(usize),
     /// Nothing until the server has said more: the message is there, and must wait.
     Hold,
+}
+
+/// What to do with the bytes at the front of what came from the client before there is a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Nothing yet: more bytes must come first.
+    Wait,
+    /// Drop this many bytes: they ask for encryption. The answer is in the outbox for the client; where both sides are only
+    /// watched, the server gives it.
+    Answer(usize),
     /// Drop this many bytes and connect to the database; the startup packet for it is in the outbox.
     Connect(usize),
     /// Drop this many bytes: they ask to cancel what another session runs.
@@ -199,7 +209,22 @@ impl Session {
         }
     }
 
-    /// Decides about the message at the front of `input`, which came from the client.
+    /// Decides about the packet at the front of `input`, which came from a client that has not yet sent its startup
+    /// packet ([`Self::is_opening`]).
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Client`] when it is none; the outbox for the client then holds the error that PostgreSQL would send.
+    pub fn handle_opening(&mut self, now: Moment, input: &[u8]) -> Result<Opening, SessionError> {
+        self.see_opening(now, input)
+    }
+
+    /// Whether the client has not yet sent its startup packet.
+    pub fn is_opening(&self) -> bool {
+        self.core.phase == Phase::Opening
+    }
+
+    /// Decides about the message at the front of `input`, which came from a client that has sent its startup packet.
     ///
     /// # Errors
     ///
@@ -213,7 +238,8 @@ impl Session {
             return Ok(verdict);
         }
         match self.core.phase {
-            Phase::Opening => self.handle_opening(now, input),
+            // The startup packet comes first, by the other way.
+            Phase::Opening => Ok(Verdict::Wait),
             Phase::Entering => self.handle_entering_client(now, input),
             Phase::Serving => self.handle_request(now, input),
         }

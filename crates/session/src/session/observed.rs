@@ -8,7 +8,7 @@ use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 
 use super::core::{Capture, Phase};
-use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionConfig, SessionError, Verdict};
+use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Opening, Session, SessionConfig, SessionError, Verdict};
 use crate::reply_queue::{Due, Expect};
 
 /// What became of the bytes at the front.
@@ -20,6 +20,15 @@ pub enum Observed {
     Booked(usize),
     /// They ask to cancel what another session runs; nothing more belongs to this one.
     Cancel,
+}
+
+impl From<Verdict> for Observed {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Wait | Verdict::Hold => Self::Wait,
+            Verdict::Forward(bytes) | Verdict::Replace(bytes) => Self::Booked(bytes),
+        }
+    }
 }
 
 impl Session {
@@ -48,7 +57,18 @@ impl Session {
         input: &[u8],
         is_cut: bool,
     ) -> Result<Observed, SessionError> {
-        self.observe(Self::handle_client, now, input, is_cut)
+        if self.is_opening() {
+            return self.observe(now, input, is_cut, |session, now, input| {
+                Ok(match session.handle_opening(now, input)? {
+                    Opening::Wait => Observed::Wait,
+                    Opening::Answer(bytes) | Opening::Connect(bytes) => Observed::Booked(bytes),
+                    Opening::Cancel { .. } => Observed::Cancel,
+                })
+            });
+        }
+        self.observe(now, input, is_cut, |session, now, input| {
+            session.handle_client(now, input).map(Observed::from)
+        })
     }
 
     /// The same for a message of the server.
@@ -62,7 +82,9 @@ impl Session {
         input: &[u8],
         is_cut: bool,
     ) -> Result<Observed, SessionError> {
-        self.observe(Self::handle_server, now, input, is_cut)
+        self.observe(now, input, is_cut, |session, now, input| {
+            session.handle_server(now, input).map(Observed::from)
+        })
     }
 
     /// Books the whole rows of a result at the front of `input`, which the server sent: as [`Self::observe_server`] does, and
@@ -206,23 +228,17 @@ impl Session {
     /// What `handle` makes of the message at the front of `input`, as someone sees it who cannot change anything.
     fn observe(
         &mut self,
-        handle: fn(&mut Self, Moment, &[u8]) -> Result<Verdict, SessionError>,
         now: Moment,
         input: &[u8],
         is_cut: bool,
+        handle: impl FnOnce(&mut Self, Moment, &[u8]) -> Result<Observed, SessionError>,
     ) -> Result<Observed, SessionError> {
         self.core.is_cut = is_cut && !is_whole(input);
-        let verdict = handle(self, now, input);
+        let observed = handle(self, now, input);
         self.core.is_cut = false;
         self.core.to_client.clear();
         self.core.to_server.clear();
-        Ok(match verdict? {
-            Verdict::Wait | Verdict::Hold => Observed::Wait,
-            Verdict::Forward(bytes) | Verdict::Replace(bytes) | Verdict::Connect(bytes) => {
-                Observed::Booked(bytes)
-            }
-            Verdict::Cancel { .. } => Observed::Cancel,
-        })
+        observed
     }
 }
 

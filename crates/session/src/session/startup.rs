@@ -6,7 +6,7 @@ use onetrip_wire::pg::{
 };
 
 use super::core::Phase;
-use super::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use super::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, Session, SessionError, Verdict};
 use crate::events::Event;
 use crate::remedies::IsolationLevel;
 
@@ -33,31 +33,31 @@ pub(crate) fn is_taken_when_serving(tag: u8) -> bool {
 
 impl Session {
     /// The client's first packets: requests for encryption, then the startup packet or a cancel request.
-    pub(crate) fn handle_opening(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+    pub(super) fn see_opening(&mut self, now: Moment, input: &[u8]) -> Result<Opening, SessionError> {
         let length = match Startup::peek_len(input) {
-            None => return Ok(Verdict::Wait),
+            None => return Ok(Opening::Wait),
             Some(Err(error)) => return Err(self.client_broke(error)),
             Some(Ok(length)) => length,
         };
-        let Some(packet) = input.get(..length) else { return Ok(Verdict::Wait) };
+        let Some(packet) = input.get(..length) else { return Ok(Opening::Wait) };
         match Startup::decode(&packet[4..]) {
             Ok(Startup::SslRequest | Startup::GssEncRequest) if self.core.is_observed => {
                 self.connect_unit(now, length);
-                Ok(Verdict::Forward(length))
+                Ok(Opening::Answer(length))
             }
             Ok(request @ (Startup::SslRequest | Startup::GssEncRequest)) => {
                 self.answer_encryption(now, &request, packet, input.len() - length)
             }
             // Like every length that cannot be, a key of another is nothing to answer.
             Ok(Startup::Cancel(request)) => match request.key.try_into() {
-                Ok(key) => Ok(Verdict::Cancel { bytes: length, process_id: request.process_id, key }),
+                Ok(key) => Ok(Opening::Cancel { bytes: length, process_id: request.process_id, key }),
                 Err(_) => Err(self.client_broke(WireError::Truncated)),
             },
             Ok(Startup::Session(message)) => {
                 self.open(now, message);
                 self.connect_unit(now, length);
                 self.core.phase = Phase::Entering;
-                Ok(Verdict::Connect(length))
+                Ok(Opening::Connect(length))
             }
             Err(error @ WireError::UnsupportedProtocol { .. }) => Err(self.client_broke(error)),
             Err(error) if Startup::is_cancel(&packet[4..]) => Err(self.client_broke(error)),
@@ -76,7 +76,7 @@ impl Session {
         request: &Startup<'_>,
         packet: &[u8],
         more: usize,
-    ) -> Result<Verdict, SessionError> {
+    ) -> Result<Opening, SessionError> {
         let (was_answered, name) = match request {
             Startup::SslRequest => (&mut self.core.answered.ssl, "SSL"),
             _ => (&mut self.core.answered.gssapi, "GSSAPI encryption"),
@@ -104,7 +104,7 @@ impl Session {
             self.refuse("08P01", &format!("received unencrypted data after {name} request"), None);
             return Err(SessionError::Client(WireError::Trailing(more)));
         }
-        Ok(Verdict::Replace(packet.len()))
+        Ok(Opening::Answer(packet.len()))
     }
 
     /// The gateway speaks TLS with clients that ask for it.

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Exchange, Moment, Mutes, Record, Summary, TraceError, ValueHasher};
-use onetrip_session::{Common, LobPolicy, Remedies, Session, SessionConfig, SessionError, Verdict, Verify};
+use onetrip_session::{
+    Common, LobPolicy, Opening, Remedies, Session, SessionConfig, SessionError, Verdict, Verify,
+};
 use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup, frame};
 
 /// The key that clients get.
@@ -29,6 +31,19 @@ pub(crate) struct Pair {
     now: u64,
     up: Vec<u8>,
     down: Vec<u8>,
+}
+
+/// What a session decides about bytes of the client's, whether it has sent its startup packet or not.
+pub(crate) fn decide(session: &mut Session, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
+    if !session.is_opening() {
+        return session.handle_client(now, input);
+    }
+    Ok(match session.handle_opening(now, input)? {
+        Opening::Wait => Verdict::Wait,
+        Opening::Answer(bytes) | Opening::Connect(bytes) | Opening::Cancel { bytes, .. } => {
+            Verdict::Replace(bytes)
+        }
+    })
 }
 
 /// What the books hold in the end.
@@ -139,7 +154,7 @@ impl Pair {
         self.now += 100_000;
         let mut out = std::mem::take(self.session.to_server());
         loop {
-            let used = match self.session.handle_client(Moment(self.now), &self.up)? {
+            let used = match decide(&mut self.session, Moment(self.now), &self.up)? {
                 Verdict::Wait | Verdict::Hold => {
                     out.append(self.session.to_server());
                     return Ok(out);
@@ -148,7 +163,7 @@ impl Pair {
                     out.extend_from_slice(&self.up[..bytes]);
                     bytes
                 }
-                Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. } => bytes,
+                Verdict::Replace(bytes) => bytes,
             };
             self.up.drain(..used);
             out.append(self.session.to_server());
@@ -167,7 +182,7 @@ impl Pair {
                     out.extend_from_slice(&self.down[..bytes]);
                     bytes
                 }
-                Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. } => bytes,
+                Verdict::Replace(bytes) => bytes,
             };
             self.down.drain(..used);
             out.append(self.session.to_client());

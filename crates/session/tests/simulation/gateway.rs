@@ -2,7 +2,7 @@
 //! could have, planted at its edges so that no code of the session knows of it.
 
 use onetrip_ledger::Moment;
-use onetrip_session::{Session, SessionError, Verdict};
+use onetrip_session::{Opening, Session, SessionError, Verdict};
 use onetrip_wire::pg::{FrameHeader, backend, encode_ready_for_query, frontend};
 
 use crate::backend::{PROCESS_ID, REAL_KEY};
@@ -72,6 +72,13 @@ impl Gateway {
                 encode_ready_for_query(self.session.to_client(), Default::default());
             }
         }
+        if self.session.is_opening() {
+            let used = match self.session.handle_opening(now, input)? {
+                Opening::Wait => return Ok(None),
+                Opening::Answer(bytes) | Opening::Connect(bytes) | Opening::Cancel { bytes, .. } => bytes,
+            };
+            return Ok(Some(Turn { used, out: Vec::new() }));
+        }
         let verdict = self.session.handle_client(now, input)?;
         let mut turn = self.turn(verdict, input);
         if let (Some(turn), Some((frontend::COPY_DONE, _)), Some(Bug::CopyDoneSwallowed)) =
@@ -123,7 +130,7 @@ impl Gateway {
         let used = match verdict {
             Verdict::Wait | Verdict::Hold => return None,
             Verdict::Forward(bytes) => return Some(Turn::forward(&input[..bytes])),
-            Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. } => bytes,
+            Verdict::Replace(bytes) => bytes,
         };
         Some(Turn { used, out: Vec::new() })
     }
