@@ -3,6 +3,7 @@
 
 mod changes;
 mod knowledge;
+mod names;
 mod path;
 mod settings;
 mod transaction;
@@ -23,6 +24,7 @@ use crate::session::Core;
 pub(crate) use self::changes::{ActsAsked, Changes, Doubt, Mark};
 pub use self::knowledge::Knowledge;
 pub(crate) use self::knowledge::{Backends, Database, Stamp};
+pub(crate) use self::names::Names;
 pub(crate) use self::path::Path;
 pub(crate) use self::settings::Settings;
 pub(crate) use self::transaction::{Effect, Isolation, Transaction};
@@ -54,6 +56,7 @@ pub(crate) struct Facts {
     pub(crate) transaction: Transaction,
     pub(crate) settings: Settings,
     pub(crate) path: Path,
+    pub(crate) names: Names,
     database_name: Vec<u8>,
     changes: Arc<Changes>,
     /// How often something was sent that may have changed the session's state.
@@ -252,6 +255,7 @@ impl Facts {
             Event::StateChanges { unit, may_define, keeps_prepared } => {
                 self.transaction.acts();
                 self.forget();
+                self.names.doubt();
                 if !keeps_prepared {
                     self.doubt_prepared(unit);
                 }
@@ -260,7 +264,12 @@ impl Facts {
                 }
             }
             Event::EndSent { unit } => self.transaction.end_sent(unit),
-            Event::UnitReady { unit, status: TransactionStatus::Active } => self.transaction.goes_on(unit),
+            Event::UnitReady { unit, status } => {
+                self.names.unit_over(unit);
+                if status == TransactionStatus::Active {
+                    self.transaction.goes_on(unit);
+                }
+            }
             Event::TransactionOver => {
                 // What it may have changed in the catalogue is there for all, or never will be.
                 let more_to_come = core.queue().owes_client() && !core.is_ending();
@@ -269,8 +278,7 @@ impl Facts {
                 }
                 self.transaction.end();
             }
-            Event::UnitReady { .. }
-            | Event::UnknownReported
+            Event::UnknownReported
             | Event::SetRead(_)
             | Event::Followed
             | Event::StatementSent { .. }
@@ -285,6 +293,21 @@ impl Facts {
             | Event::CameUnasked { .. }
             | Event::Disproved => {}
         }
+    }
+
+    /// Whether a Parse of this name is surely not refused because there is one (rule S4).
+    pub(crate) fn is_free(&mut self, core: &Core, name: &[u8]) -> bool {
+        if name.is_empty() {
+            return true;
+        }
+        self.names.are_sure() && core.has_room_for_names() && core.prepared(name).is_none()
+    }
+
+    /// The text of a prepared statement that is surely there.
+    pub(crate) fn surely_prepared<'c>(&self, core: &'c Core, name: &[u8]) -> Option<&'c [u8]> {
+        let prepared = core.prepared(name)?;
+        let unit = prepared.seen_in().filter(|unit| *unit < core.units().oldest())?;
+        prepared.source.as_deref().filter(|_| self.is_undoubted_since(unit))
     }
 
     fn has_defined(&mut self) {
@@ -503,7 +526,7 @@ impl Facts {
     }
 
     /// Whether nothing that may have taken prepared statements away was sent since this unit.
-    pub(crate) fn is_undoubted_since(&self, unit: u64) -> bool {
+    fn is_undoubted_since(&self, unit: u64) -> bool {
         self.doubted_at.is_none_or(|doubted| doubted < unit)
     }
 

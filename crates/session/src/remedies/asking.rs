@@ -116,11 +116,8 @@ impl Session {
             self.statements.watching.settings_asked();
             ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
-        if way == Way::Between
-            && self.statements.watching.wants_names()
-            && self.may_remedy(Remedy::Statements)
-        {
-            self.statements.watching.names_asked();
+        if way == Way::Between && self.facts.names.are_wanted() && self.may_remedy(Remedy::Statements) {
+            self.facts.names.are_asked();
             ask(Question::Names, &SessionQuestion::Names.sql());
         }
     }
@@ -161,7 +158,7 @@ impl Session {
             }
             (Question::Level(count), [Some(level)]) => self.facts.transaction.learn_level(count, level),
             (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
-            (Question::Names, [Some(has_any)]) => self.statements.watching.learn_names(*has_any != b"false"),
+            (Question::Names, [Some(has_any)]) => self.facts.names.learn(*has_any != b"false"),
             (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
             _ => self.core.is_undecoded(),
         }

@@ -13,18 +13,18 @@
 //! is where a simple query leaves it. What the server says to the session is dropped here. One such statement may go
 //! behind another that is not confirmed; below, BEGIN stands for all of them.
 
-use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_ledger::{Remedy, TransactionStatus};
 use onetrip_wire::pg::{
-    Bind, CommandComplete, ErrorResponse, Execute, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal,
+    Bind, CommandComplete, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal,
     TransactionStatus as WireStatus, backend, encode_ready_for_query, frame, frontend,
 };
 
-use super::grammar::Kind;
-use super::remedy::{Cx, Own, Said};
+use super::grammar::{Control, Kind};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
 use super::{Rule, grammar};
 use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use crate::session::{Core, Session, SessionError, Verdict};
 use crate::slots::Slot;
 
 /// Savepoints of one transaction that are followed.
@@ -36,6 +36,8 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct EarlyBegin {
     state: State,
+    /// The statement in front, which can be answered.
+    claimed: Option<Control>,
     /// What the server said unasked, for just before the next ReadyForQuery.
     until_ready: Vec<u8>,
     /// Notifications, for just before the ReadyForQuery that ends the transaction.
@@ -204,6 +206,109 @@ impl EarlyBegin {
     }
 }
 
+impl Texts for EarlyBegin {
+    /// A BEGIN, SAVEPOINT or RELEASE that can be answered.
+    fn claims(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Option<Need> {
+        if asked.header.tag != frontend::QUERY || !cx.may_remedy(Remedy::Begin) {
+            return None;
+        }
+        let length = asked.header.frame_len();
+        let is_alone = Rule::Alone.requires(asked.input.len() == length);
+        let text = asked.input.get(HEADER_BYTES..length)?.strip_suffix(b"\0")?;
+        let control = grammar::control(text)?;
+        if !is_alone || !self.is_in_place(cx.core, asked, &control.kind) || self.is_refused(cx, &control.kind)
+        {
+            return None;
+        }
+        let is_begin = matches!(control.kind, Kind::Begin { .. });
+        self.claimed = Some(control);
+        Some(if is_begin { Need::State } else { Need::Nothing })
+    }
+
+    fn answer(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Answer {
+        let text = asked.input.get(HEADER_BYTES..asked.header.frame_len());
+        let text = text.and_then(|text| text.strip_suffix(b"\0"));
+        let (Some(text), Some(control)) = (text, self.claimed.take()) else { return Answer::NotKnown };
+        self.send(cx.core, text);
+        let reply_at = cx.core.to_client().len();
+        CommandComplete { tag: control.tag }.encode(cx.core.to_client());
+        encode_ready_for_query(cx.core.to_client(), WireStatus::Active);
+        let reply = cx.core.to_client().len() - reply_at;
+        let change = match control.kind {
+            Kind::Begin { is_safe, .. } => Change::Begins { is_safe },
+            Kind::Savepoint(name) => {
+                self.save(name);
+                Change::None
+            }
+            Kind::Release(_) => {
+                self.savepoints.pop();
+                Change::None
+            }
+        };
+        Answer::Told(Told { by: Remedy::Begin, reply, taker: None, change })
+    }
+}
+
+impl EarlyBegin {
+    /// In the right place of a transaction, with nothing of the client's under way (rule B2).
+    fn is_in_place(&self, core: &Core, asked: &Asked<'_>, kind: &Kind) -> bool {
+        let place = match kind {
+            Kind::Begin { .. } => TransactionStatus::Idle,
+            Kind::Savepoint(_) | Kind::Release(_) => TransactionStatus::Active,
+        };
+        let is_sure = core.status() == place && asked.is_quiet;
+        is_sure || !Rule::Quiet.is_kept() && !core.is_server_passing() && !self.is_followed_by_client()
+    }
+
+    /// Whether the server may refuse this, or would say more than the answer (rules B4, B5 and B10).
+    fn is_refused(&self, cx: &Cx<'_>, kind: &Kind) -> bool {
+        if self.hears_log {
+            return true;
+        }
+        match kind {
+            Kind::Begin { needs_primary, .. } => {
+                let by_standby =
+                    Rule::Standby.is_kept() && *needs_primary && cx.facts.path.standby() != Some(false);
+                by_standby || self.listens
+            }
+            Kind::Savepoint(_) => false,
+            Kind::Release(name) => {
+                let is_there = self.savepoints.last() == Some(name) && !self.may_end_unseen;
+                !Rule::Savepoint.requires(is_there)
+            }
+        }
+    }
+
+    /// Sends it so that nothing behind it runs if it fails (rule B6).
+    fn send(&mut self, core: &mut Core, text: &[u8]) {
+        self.state = State::Sent { followed: false };
+        let out = core.to_server();
+        let expected: &[Expect] = if Rule::Frame.is_kept() {
+            Parse::untyped(b"", text).encode(out);
+            Bind::without_parameters(b"", b"").encode(out);
+            Execute { portal: b"", row_limit: None }.encode(out);
+            StatementOrPortal::Portal(b"").encode(frontend::CLOSE, out);
+            StatementOrPortal::Statement(b"").encode(frontend::CLOSE, out);
+            frame(out, frontend::FLUSH, |_| ());
+            &[Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close]
+        } else {
+            frame(out, frontend::QUERY, |out| {
+                out.extend_from_slice(text);
+                out.push(0);
+            });
+            &[Expect::Query]
+        };
+        for expect in expected {
+            core.owe_own(Due::own(Remedy::Begin, *expect));
+        }
+    }
+
+    /// Whether a unit of the client's is behind one that is not confirmed.
+    fn is_followed_by_client(&self) -> bool {
+        self.state == State::Sent { followed: true }
+    }
+}
+
 fn refused(cx: &mut Cx<'_>, why: &str) -> SessionError {
     let message = format!("a BEGIN that onetrip had answered failed on the server: {why}");
     let hint = "Nothing behind it was run. Connect again; leave the remedy out by --remedies exact,-begin.";
@@ -215,46 +320,6 @@ impl Session {
     /// Whether the next message from the client has to wait for the server.
     pub(crate) fn is_held_back(&self) -> bool {
         (self.begin.holds_back() || self.may_find_a_pooler()) && !self.core.units().is_open()
-    }
-
-    /// Answers the message at the front of `input` if it is a BEGIN that can be.
-    pub(crate) fn answer_begin(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
-        if header.tag != frontend::QUERY || !self.may_remedy(Remedy::Begin) {
-            return None;
-        }
-        let length = header.frame_len();
-        let is_alone = !Rule::Alone.is_kept() || input.len() == length;
-        let text = input.get(HEADER_BYTES..length)?.strip_suffix(b"\0")?;
-        let control = grammar::control(text)?;
-        if !is_alone || !self.is_in_place(&control.kind) || self.is_refused(&control.kind) {
-            return None;
-        }
-        if let Kind::Begin { .. } = control.kind {
-            self.inquire_before_begin(now);
-        }
-        self.send_begin(text);
-        let reply_at = self.core.to_client().len();
-        CommandComplete { tag: control.tag }.encode(self.core.to_client());
-        encode_ready_for_query(self.core.to_client(), WireStatus::Active);
-        let reply = self.core.to_client().len() - reply_at;
-        self.tell(&Event::UnnamedStatementGone);
-        let (unit, _, text) = self.open_query(now, text);
-        self.core.close_unit();
-        self.core.answered_by(unit, Remedy::Begin);
-        self.core.bytes_sent(length);
-        self.core.bytes_received(unit, reply, now);
-        self.core.set_status(TransactionStatus::Active);
-        self.book_answered(now);
-        match control.kind {
-            Kind::Begin { .. } => {
-                self.tell(&Event::TransactionBegun { at: now, is_safe: text.begins_safe });
-            }
-            Kind::Savepoint(name) => self.begin.save(name),
-            Kind::Release(_) => {
-                self.begin.savepoints.pop();
-            }
-        }
-        Some(Verdict::Replace(length))
     }
 
     /// Whether this remedy is on and can be of use here.
@@ -274,63 +339,7 @@ impl Session {
             && !self.core.units().is_open()
             && !self.core.is_server_passing()
             && !self.core.is_ending()
-            && self.begin.state != State::Sent { followed: true }
-    }
-
-    /// In the right place of a transaction, with nothing of the client's under way (rule B2).
-    fn is_in_place(&self, kind: &Kind) -> bool {
-        let place = match kind {
-            Kind::Begin { .. } => TransactionStatus::Idle,
-            Kind::Savepoint(_) | Kind::Release(_) => TransactionStatus::Active,
-        };
-        let is_sure = self.core.status() == place && self.is_quiet();
-        let is_followed = self.begin.state == State::Sent { followed: true };
-        is_sure || !Rule::Quiet.is_kept() && !self.core.is_server_passing() && !is_followed
-    }
-
-    /// Whether the server may refuse this, or would say more than the answer (rules B4, B5 and B10).
-    fn is_refused(&self, kind: &Kind) -> bool {
-        if self.begin.hears_log {
-            return true;
-        }
-        match kind {
-            Kind::Begin { needs_primary, .. } => {
-                let by_standby =
-                    Rule::Standby.is_kept() && *needs_primary && self.facts.path.standby() != Some(false);
-                by_standby || self.begin.listens
-            }
-            Kind::Savepoint(_) => false,
-            Kind::Release(name) => {
-                let is_there = self.begin.savepoints.last() == Some(name) && !self.begin.may_end_unseen;
-                Rule::Savepoint.is_kept() && !is_there
-            }
-        }
-    }
-
-    /// Sends the BEGIN so that nothing behind it runs if it fails (rule B6).
-    fn send_begin(&mut self, text: &[u8]) {
-        self.begin.state = State::Sent { followed: false };
-        let out = self.core.to_server();
-        let expected: &[Expect] = if Rule::Frame.is_kept() {
-            Parse::untyped(b"", text).encode(out);
-            Bind::without_parameters(b"", b"").encode(out);
-            Execute { portal: b"", row_limit: None }.encode(out);
-            StatementOrPortal::Portal(b"").encode(frontend::CLOSE, out);
-            StatementOrPortal::Statement(b"").encode(frontend::CLOSE, out);
-            &[Expect::Parse, Expect::Bind, Expect::Execute, Expect::Close, Expect::Close]
-        } else {
-            frame(out, frontend::QUERY, |out| {
-                out.extend_from_slice(text);
-                out.push(0);
-            });
-            &[Expect::Query]
-        };
-        for expect in expected {
-            self.core.owe_own(Due::own(Remedy::Begin, *expect));
-        }
-        if Rule::Frame.is_kept() {
-            frame(self.core.to_server(), frontend::FLUSH, |_| ());
-        }
+            && !self.begin.is_followed_by_client()
     }
 
     /// What the server says unasked before it takes the BEGIN would come later if it had taken it (rule B4).

@@ -19,11 +19,12 @@ use onetrip_wire::pg::{
 
 use super::arrived::Arrived;
 use super::fence::CONFIRMED_WITHIN;
-use super::remedy::{Cx, Own, Said};
+use super::own::{put_answer, read_only_text};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
 use super::{Common, Rule, grammar};
 use crate::events::Event;
 use crate::facts::Effect;
-use crate::session::{Session, SessionError, Verdict};
+use crate::session::{Session, SessionError};
 use crate::slots::Slot;
 use crate::statements::Text;
 
@@ -42,6 +43,8 @@ enum Locks {
 pub(crate) struct Commit {
     /// Its number in the fence.
     member: u64,
+    /// What the server says to the end in front.
+    claimed: Option<&'static [u8]>,
     /// The last transaction that was answered when the unit in front came, if that waits for the fence.
     fenced_until: Option<u64>,
     /// When ends were answered that the server has not confirmed.
@@ -51,7 +54,7 @@ pub(crate) struct Commit {
 impl Commit {
     /// One more session joins the fence.
     pub(crate) fn new(common: &Common) -> Self {
-        Self { member: common.fence.join(), fenced_until: None, unconfirmed: VecDeque::new() }
+        Self { member: common.fence.join(), claimed: None, fenced_until: None, unconfirmed: VecDeque::new() }
     }
 
     /// The session is over: nobody waits for it any more.
@@ -119,55 +122,53 @@ impl super::remedy::Remedy for Commit {
     fn own_skipped(&mut self, _: Slot) {}
 }
 
-impl Session {
-    /// Answers the unit in `input` if it ends a transaction that only read.
-    pub(crate) fn answer_commit(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
-        if !self.may_remedy(Remedy::Commit) || self.core.status() != TransactionStatus::Active {
+impl Texts for Commit {
+    /// The end of a transaction, with nothing of the client's under way.
+    fn claims(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Option<Need> {
+        if !cx.may_remedy(Remedy::Commit) || cx.core.status() != TransactionStatus::Active {
             return None;
         }
-        let unit = Arrived::peek(input)?;
-        let tag = self.read_only_text(unit, grammar::end)?;
-        if !self.is_quiet() || !self.has_only_read(now, Rule::OnlyReads) {
-            return None;
+        let tag = read_only_text(cx, asked.unit()?, grammar::end)?;
+        self.claimed = Some(tag).filter(|_| asked.is_quiet);
+        self.claimed.map(|_| Need::Proof)
+    }
+
+    fn answer(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Answer {
+        let (Some(unit), Some(tag)) = (asked.unit(), self.claimed.take()) else { return Answer::NotKnown };
+        if !Rule::OnlyReads.requires(cx.facts.is_known()) {
+            return Answer::NotKnown;
         }
-        if self.facts.transaction.is_level_asked() {
-            return Some(Verdict::Hold);
+        if cx.facts.transaction.is_level_asked() {
+            return Answer::Hold;
         }
-        if !self.has_plain_level() {
-            return None;
+        // The end cannot fail for what others did (rule C1).
+        let transaction = &cx.facts.transaction;
+        if !Rule::Level.requires(transaction.is_seen() && transaction.isolation().is_plain()) {
+            return Answer::NotKnown;
         }
-        self.facts.used();
-        let also_for_writes = self.facts.takes_locks(now) != Some(false);
-        self.tell(&Event::Followed);
-        let number = self.core.units().oldest();
-        self.book_unit(now, unit, Remedy::Commit);
+        cx.facts.used();
+        let also_for_writes = cx.facts.takes_locks(asked.now) != Some(false);
         let (mut described, mut ended) = (Vec::new(), Vec::new());
         frame(&mut described, backend::NO_DATA, |_| ());
         CommandComplete { tag }.encode(&mut ended);
-        let reply_at = self.core.to_client().len();
-        self.put_answer(unit, &described, &ended, WireStatus::Idle);
-        let reply = self.core.to_client().len() - reply_at;
-        self.core.answered_by(number, Remedy::Commit);
-        self.core.bytes_sent(unit.len());
-        self.core.bytes_received(number, reply, now);
-        self.core.set_status(TransactionStatus::Idle);
-        self.tell(&Event::TransactionOver);
-        self.core.clear_portals();
-        self.book_answered(now);
+        let out = cx.core.to_client();
+        let reply_at = out.len();
+        put_answer(out, unit, &described, &ended, WireStatus::Idle);
+        let reply = out.len() - reply_at;
         if Rule::Fence.is_kept() {
-            let database = self.facts.database_name();
-            self.config.common.fence.raise(self.commit.member, database, also_for_writes);
-            self.commit.unconfirmed.push_back(now);
+            cx.config.common.fence.raise(self.member, cx.facts.database_name(), also_for_writes);
+            self.unconfirmed.push_back(asked.now);
         }
-        Some(Verdict::Forward(unit.len()))
+        Answer::Told(Told {
+            by: Remedy::Commit,
+            reply,
+            taker: Some(Remedy::Commit.into()),
+            change: Change::Ends,
+        })
     }
+}
 
-    /// Whether the transaction's end cannot fail for what others did (rule C1).
-    fn has_plain_level(&self) -> bool {
-        !Rule::Level.is_kept()
-            || self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_plain()
-    }
-
+impl Session {
     /// Whether what comes next might meet locks of a transaction that was answered before it ended (rule C3).
     pub(crate) fn is_fenced(&mut self, now: Moment, input: &[u8]) -> bool {
         if !self.config.remedies.has(Remedy::Commit)

@@ -1,9 +1,9 @@
 //! Every remedy, once: in which order they hear of what happens, and in which they are asked for an answer.
 
-use onetrip_ledger::{Moment, Remedy as Name};
-use onetrip_wire::pg::FrameHeader;
+use onetrip_ledger::{Moment, Remedy as Name, TransactionStatus};
+use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
 
-use super::remedy::{Cx, Own, Remedy, Said};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Remedy, Said, Texts, Told};
 use crate::events::Event;
 use crate::reply_queue::{Due, Taker};
 use crate::session::{Session, SessionError, Verdict};
@@ -65,6 +65,71 @@ impl Session {
         }
     }
 
+    /// Remedies that know their texts, and all else.
+    fn by_text(&mut self, place: usize) -> Option<(&mut dyn Texts, Cx<'_>)> {
+        let Self { core, config, facts, own_names, shadow, .. } = self;
+        let cx = Cx { core, facts, config, own_names, shadow };
+        let remedy: &mut dyn Texts = match place {
+            0 => &mut self.begin,
+            1 => &mut self.commit,
+            2 => &mut self.chatter,
+            _ => return None,
+        };
+        Some((remedy, cx))
+    }
+
+    /// The answer of the remedy at this place, which has claimed the unit.
+    fn ask(&mut self, place: usize, asked: &Asked<'_>, need: Need) -> Option<Verdict> {
+        match need {
+            Need::Nothing => {}
+            Need::Proof => self.prove(asked.now),
+            Need::State => self.inquire_before_begin(asked.now),
+        }
+        let (remedy, mut cx) = self.by_text(place)?;
+        match remedy.answer(&mut cx, asked) {
+            Answer::NotKnown => None,
+            Answer::Hold => Some(Verdict::Hold),
+            Answer::Told(told) => self.book_told_unit(asked, &told),
+        }
+    }
+
+    /// Books a unit that was answered before the server has done so.
+    fn book_told_unit(&mut self, asked: &Asked<'_>, told: &Told) -> Option<Verdict> {
+        let (now, unit) = (asked.now, asked.unit()?);
+        let number = match told.taker {
+            Some(taker) => {
+                self.tell(&Event::Followed);
+                let number = self.core.units().oldest(); // the next one: nothing is under way
+                self.book_unit(now, unit, taker);
+                number
+            }
+            None => {
+                let text = asked.input.get(HEADER_BYTES..asked.header.frame_len())?.strip_suffix(b"\0")?;
+                self.tell(&Event::UnnamedStatementGone);
+                let (number, ..) = self.open_query(now, text);
+                self.core.close_unit();
+                number
+            }
+        };
+        self.core.answered_by(number, told.by);
+        self.core.bytes_sent(unit.len());
+        self.core.bytes_received(number, told.reply, now);
+        match told.change {
+            Change::None => {}
+            Change::Begins { .. } => self.core.set_status(TransactionStatus::Active),
+            Change::Ends => {
+                self.core.set_status(TransactionStatus::Idle);
+                self.tell(&Event::TransactionOver);
+                self.core.clear_portals();
+            }
+        }
+        self.book_answered(now);
+        if let Change::Begins { is_safe } = told.change {
+            self.tell(&Event::TransactionBegun { at: now, is_safe });
+        }
+        Some(if told.taker.is_some() { Verdict::Forward(unit.len()) } else { Verdict::Replace(unit.len()) })
+    }
+
     /// The remedy of this name, and all else.
     fn of_name(&mut self, name: Name) -> (&mut dyn Remedy, Cx<'_>) {
         let Self { core, config, facts, own_names, shadow, .. } = self;
@@ -104,14 +169,18 @@ impl Session {
         if let Some(verdict) = self.behind_told(now, input)? {
             return Ok(Some(verdict));
         }
-        // `begin`, `commit` and `chatter` know their texts, and no text is known to two of them. `loops` is behind them, as
-        // it looks into any statement. The unnamed objects come last of these: what was answered needs none of them.
-        let answered = self
-            .answer_begin(now, header, input)
-            .or_else(|| self.answer_commit(now, input))
-            .or_else(|| self.answer_chatter(now, input))
-            .or_else(|| self.answer_loops(now, header, input))
-            .or_else(|| self.show_unseen(header.tag, input));
+        // They know their texts, and no text is known to two of them: their order does not matter.
+        let asked = Asked { now, header, input, is_quiet: self.is_quiet() };
+        for place in 0.. {
+            let Some((remedy, mut cx)) = self.by_text(place) else { break };
+            let Some(need) = remedy.claims(&mut cx, &asked) else { continue };
+            if let Some(verdict) = self.ask(place, &asked, need) {
+                return Ok(Some(verdict));
+            }
+        }
+        // `loops` is behind them, as it looks into any statement. The unnamed objects come last of these: what was answered
+        // needs none of them.
+        let answered = self.answer_loops(now, header, input).or_else(|| self.show_unseen(header.tag, input));
         if answered.is_some() {
             return Ok(answered);
         }

@@ -8,7 +8,7 @@ use onetrip_wire::pg::{
 };
 
 use super::arrived::Arrived;
-use super::remedy::Said;
+use super::remedy::{Cx, Said};
 use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
@@ -49,74 +49,6 @@ impl Session {
             object.encode(frontend::CLOSE, core.to_server());
             core.owe_own(Due { expect: Expect::Close, ..due });
         }
-    }
-
-    /// What `read` makes of the text of the statement, or of the simple query, that a unit runs and does nothing else:
-    /// unnamed portal, no parameters, a statement that is surely there or surely accepted.
-    pub(super) fn read_only_text<T>(
-        &mut self,
-        unit: Arrived<'_>,
-        read: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Option<T> {
-        let mut bound = None;
-        let mut parsed = None;
-        for (message, body) in unit.messages() {
-            match message {
-                frontend::QUERY => return body.strip_suffix(b"\0").and_then(read),
-                frontend::PARSE => {
-                    let parse = Parse::decode(body).ok()?;
-                    self.is_free(parse.statement).then_some(())?;
-                    parsed = Some(parse);
-                }
-                frontend::BIND => {
-                    let bind = Bind::decode(body).ok()?;
-                    let is_plain = bind.portal.is_empty()
-                        && bind.parameters.is_empty()
-                        && bind.result_formats.codes().len() <= 2
-                        && bind.parameter_formats.codes().is_empty();
-                    let new = parsed.filter(|parse| parse.statement == bind.statement);
-                    bound = Some((bind.statement, new)).filter(|_| is_plain && bound.is_none());
-                    bound?;
-                }
-                frontend::DESCRIBE | frontend::CLOSE => {
-                    let object = StatementOrPortal::decode(body).ok()?;
-                    (object == StatementOrPortal::Portal(b"") && bound.is_some()).then_some(())?;
-                }
-                frontend::EXECUTE => {
-                    let execute = Execute::decode(body).ok()?;
-                    (execute.portal.is_empty() && bound.is_some()).then_some(())?;
-                }
-                _ => {}
-            }
-        }
-        let count = |wanted: u8| unit.messages().filter(|(message, _)| *message == wanted).count();
-        let bound = bound.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1);
-        match bound? {
-            (_, Some(parse)) => read(parse.text),
-            (statement, None) => read(self.surely_prepared(statement)?),
-        }
-    }
-
-    /// Puts what the server would say to a unit: `described` to a Describe, `result` to an Execute or a simple query.
-    pub(super) fn put_answer(
-        &mut self,
-        unit: Arrived<'_>,
-        described: &[u8],
-        result: &[u8],
-        status: TransactionStatus,
-    ) {
-        let out = self.core.to_client();
-        for (tag, _) in unit.messages() {
-            match tag {
-                frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
-                frontend::BIND => frame(out, backend::BIND_COMPLETE, |_| ()),
-                frontend::DESCRIBE => out.extend_from_slice(described),
-                frontend::EXECUTE | frontend::QUERY => out.extend_from_slice(result),
-                frontend::CLOSE => frame(out, backend::CLOSE_COMPLETE, |_| ()),
-                _ => {}
-            }
-        }
-        encode_ready_for_query(out, status);
     }
 
     /// What becomes of a message of the server, which has been booked as `reply`. `message` is cut short where it is
@@ -176,4 +108,71 @@ impl Session {
             _ => Ok(Verdict::Forward(message.len())),
         }
     }
+}
+
+/// What `read` makes of the text of the statement, or of the simple query, that a unit runs and does nothing else:
+/// unnamed portal, no parameters, a statement that is surely there or surely accepted.
+pub(super) fn read_only_text<T>(
+    cx: &mut Cx<'_>,
+    unit: Arrived<'_>,
+    read: impl FnOnce(&[u8]) -> Option<T>,
+) -> Option<T> {
+    let mut bound = None;
+    let mut parsed = None;
+    for (message, body) in unit.messages() {
+        match message {
+            frontend::QUERY => return body.strip_suffix(b"\0").and_then(read),
+            frontend::PARSE => {
+                let parse = Parse::decode(body).ok()?;
+                cx.facts.is_free(cx.core, parse.statement).then_some(())?;
+                parsed = Some(parse);
+            }
+            frontend::BIND => {
+                let bind = Bind::decode(body).ok()?;
+                let is_plain = bind.portal.is_empty()
+                    && bind.parameters.is_empty()
+                    && bind.result_formats.codes().len() <= 2
+                    && bind.parameter_formats.codes().is_empty();
+                let new = parsed.filter(|parse| parse.statement == bind.statement);
+                bound = Some((bind.statement, new)).filter(|_| is_plain && bound.is_none());
+                bound?;
+            }
+            frontend::DESCRIBE | frontend::CLOSE => {
+                let object = StatementOrPortal::decode(body).ok()?;
+                (object == StatementOrPortal::Portal(b"") && bound.is_some()).then_some(())?;
+            }
+            frontend::EXECUTE => {
+                let execute = Execute::decode(body).ok()?;
+                (execute.portal.is_empty() && bound.is_some()).then_some(())?;
+            }
+            _ => {}
+        }
+    }
+    let count = |wanted: u8| unit.messages().filter(|(message, _)| *message == wanted).count();
+    let bound = bound.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1);
+    match bound? {
+        (_, Some(parse)) => read(parse.text),
+        (statement, None) => read(cx.facts.surely_prepared(cx.core, statement)?),
+    }
+}
+
+/// Puts what the server would say to a unit: `described` to a Describe, `result` to an Execute or a simple query.
+pub(super) fn put_answer(
+    out: &mut Vec<u8>,
+    unit: Arrived<'_>,
+    described: &[u8],
+    result: &[u8],
+    status: TransactionStatus,
+) {
+    for (tag, _) in unit.messages() {
+        match tag {
+            frontend::PARSE => frame(out, backend::PARSE_COMPLETE, |_| ()),
+            frontend::BIND => frame(out, backend::BIND_COMPLETE, |_| ()),
+            frontend::DESCRIBE => out.extend_from_slice(described),
+            frontend::EXECUTE | frontend::QUERY => out.extend_from_slice(result),
+            frontend::CLOSE => frame(out, backend::CLOSE_COMPLETE, |_| ()),
+            _ => {}
+        }
+    }
+    encode_ready_for_query(out, status);
 }

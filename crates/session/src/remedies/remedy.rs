@@ -1,13 +1,14 @@
 use std::fmt::Debug;
 
 use onetrip_ledger::Moment;
-use onetrip_wire::pg::HEADER_BYTES;
+use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
 
+use super::arrived::Arrived;
 use super::shadow::Shadow;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
-use crate::reply_queue::Reply;
+use crate::reply_queue::{Reply, Taker};
 use crate::session::{Core, SessionConfig, SessionError};
 use crate::slots::Slot;
 
@@ -25,6 +26,79 @@ pub(crate) trait Remedy: Debug {
 
     /// An error made the server skip a message whose taker is this remedy.
     fn own_skipped(&mut self, slot: Slot);
+}
+
+/// A remedy that answers what it knows by its text: asked in two steps, so that what its answer depends on can be looked at
+/// between them.
+pub(crate) trait Texts: Remedy {
+    /// Whether it may have an answer to the unit in front, and what is to be looked at first.
+    fn claims(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Option<Need>;
+
+    /// Its answer to the unit that it has claimed just before.
+    fn answer(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Answer;
+}
+
+/// What the client asks, at the beginning of a unit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) now: Moment,
+    pub(crate) header: FrameHeader,
+    pub(crate) input: &'a [u8],
+    /// Nothing of the client's is under way in either direction.
+    pub(crate) is_quiet: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// The unit, if it has come whole, with nothing behind it.
+    pub(crate) fn unit(&self) -> Option<Arrived<'a>> {
+        Arrived::peek(self.input)
+    }
+}
+
+/// What an answer depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing that is not known.
+    Nothing,
+    /// What was sent so far is proven to only read, or is not.
+    Proof,
+    /// The server is asked for the session's state ahead of it, where that is worth it.
+    State,
+}
+
+/// What becomes of a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Another may know it, or the server does.
+    NotKnown,
+    /// It has to wait.
+    Hold,
+    /// The client is told so.
+    Told(Told),
+}
+
+/// What the client is told: it is in the outbox for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) by: onetrip_ledger::Remedy,
+    /// Bytes of it.
+    pub(crate) reply: usize,
+    /// Who takes the server's replies to the unit, which goes on as it came; none where something else, or nothing, was sent
+    /// in place of one simple query.
+    pub(crate) taker: Option<Taker>,
+    /// What becomes of the client's transaction.
+    pub(crate) change: Change,
+}
+
+/// What becomes of the client's transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It goes on, or there is none.
+    None,
+    /// It begins; `is_safe` where it is SERIALIZABLE, READ ONLY and DEFERRABLE.
+    Begins { is_safe: bool },
+    /// It is over.
+    Ends,
 }
 
 /// All of a session but its remedies.

@@ -46,11 +46,7 @@ pub(crate) struct Statements {
 impl super::remedy::Remedy for Statements {
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
-            Event::StateChanges { .. } => {
-                self.watching.doubt_names();
-                self.watching.place_changes();
-            }
-            Event::UnitReady { unit, .. } => self.watching.unit_over(unit),
+            Event::StateChanges { .. } => self.watching.place_changes(),
             Event::Opened(_)
             | Event::PathMeasured(_)
             | Event::ParameterReported { .. }
@@ -64,6 +60,7 @@ impl super::remedy::Remedy for Statements {
             | Event::LevelChanges
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }
+            | Event::UnitReady { .. }
             | Event::TransactionOver
             | Event::UnitFailed { .. }
             | Event::PortalLeaves { .. }
@@ -253,7 +250,7 @@ impl Session {
             self.miss_place(now, text, is_known_somewhere);
             return None;
         };
-        if !self.is_free(name) && Rule::FreeName.is_kept() {
+        if !self.facts.is_free(&self.core, name) && Rule::FreeName.is_kept() {
             return None;
         }
         let entry = common.descriptions.get(&place, &key)?;

@@ -1,7 +1,6 @@
 //! What is learned from the server's replies to the Parse and Describe messages of all clients, and which names a session's
 //! statements have.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use onetrip_sql::{Lifted, StatementKind};
@@ -19,9 +18,6 @@ use crate::session::Session;
 use crate::slots::{Lesson, Slots};
 use crate::statements::{Prepared, Text};
 
-/// How often the server is asked for it, at most, after the doubt was in the way: once the first time, and twice as often
-/// each time that it is in the way again. A program that prepares once and then writes has no use for more.
-const NAMES_ASKED_MAX: u8 = 8;
 /// Longest name that the server does not cut, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 /// Statements of which it is not yet known where they were described.
@@ -39,28 +35,10 @@ pub(crate) struct Watching {
     parsed: Option<(u64, Vec<u8>, Arc<Asked>)>,
     /// The parameters that the statement being described has.
     parameters: Vec<u8>,
-    names: Names,
     /// What the server has said while it was not known where, and nothing was sent since that may have changed that.
     unplaced: Vec<(Arc<Asked>, Said)>,
     /// The same, for which the server is asked.
     placing: Vec<(Arc<Asked>, Said)>,
-}
-
-/// Whether the names of the session's statements are surely known.
-#[derive(Debug, Default)]
-struct Names {
-    /// Something ran that may have made one by SQL.
-    doubted: bool,
-    /// A Close may not have been run.
-    lost: bool,
-    /// How often the server is still to be asked: the doubt was in the way.
-    wanted: u8,
-    /// How often it was in the way.
-    missed: u8,
-    /// The server was asked, and nothing that may make one was sent since.
-    asked: bool,
-    /// DEALLOCATE that the server has not answered: units, and names.
-    leaving: VecDeque<(u64, Arc<[u8]>)>,
 }
 
 /// The name that DEALLOCATE takes away; `None` for other statements, and for names that the server may read otherwise.
@@ -82,15 +60,6 @@ fn is_watched(due: &Due) -> bool {
 /// Whether what is booked goes to the server for its reply to be learned from.
 fn is_sent_as_it_is(taker: Taker) -> bool {
     matches!(taker, Taker::Client | Taker::Remedy(Remedy::Statements, _))
-}
-
-impl Names {
-    /// A trip was not removed because of the doubt.
-    fn miss(&mut self) {
-        let times = 1_u8.checked_shl(u32::from(self.missed)).unwrap_or(NAMES_ASKED_MAX);
-        self.wanted = times.min(NAMES_ASKED_MAX);
-        self.missed = self.missed.saturating_add(1);
-    }
 }
 
 impl Watching {
@@ -132,44 +101,10 @@ impl Watching {
         }
     }
 
-    /// Something runs that may make a statement by SQL.
-    pub(crate) fn doubt_names(&mut self) {
-        self.names.doubted = true;
-        self.names.asked = false;
-    }
-
     /// The server skips a message.
     pub(crate) fn is_skipped(&mut self, due: &Due) {
         self.next = None;
         self.take(due.lesson);
-        self.names.lost |= due.expect == Expect::Close && is_sent_as_it_is(due.taker);
-    }
-
-    /// The client names its statements.
-    pub(crate) fn names_used(&mut self) {
-        self.names.wanted = self.names.wanted.max(1);
-    }
-
-    /// No statement is left.
-    fn names_cleared(&mut self) {
-        self.names.lost = false;
-    }
-
-    /// What this unit was to take away, and has not, is there.
-    pub(crate) fn unit_over(&mut self, unit: u64) {
-        let over = self.names.leaving.iter().take_while(|(of, _)| *of <= unit).count();
-        self.names.leaving.drain(..over);
-    }
-
-    /// Whether the server is to be asked if there are statements made by SQL: that was in the way (rule S4).
-    pub(super) fn wants_names(&self) -> bool {
-        self.names.wanted > 0 && self.names.doubted && !self.names.asked
-    }
-
-    /// The server is asked for that.
-    pub(super) fn names_asked(&mut self) {
-        self.names.asked = true;
-        self.names.wanted -= 1;
     }
 
     /// Something is sent that may change where statements are parsed.
@@ -188,34 +123,16 @@ impl Watching {
             descriptions.said(place, &asked, said);
         }
     }
-
-    /// The server says whether there are statements made by SQL.
-    pub(crate) fn learn_names(&mut self, has_any: bool) {
-        self.names.doubted = has_any || !self.names.asked;
-    }
 }
 
 impl Session {
-    /// Whether a Parse of this name is surely not refused because there is one (rule S4).
-    pub(super) fn is_free(&mut self, name: &[u8]) -> bool {
-        if name.is_empty() {
-            return true;
-        }
-        let names = &mut self.statements.watching.names;
-        if names.doubted {
-            names.miss();
-        }
-        let is_sure = !names.doubted && !names.lost && self.core.has_room_for_names();
-        is_sure && self.core.prepared(name).is_none()
-    }
-
     /// A statement of the client's goes to the server: one that takes prepared statements away leaves everything else as
     /// it is (rule S7).
     pub(crate) fn deallocates(&mut self, unit: u64, text: &Text) {
         if text.effect != Effect::Deallocates {
             return;
         }
-        self.statements.watching.names.asked = false; // it may be worth asking again
+        self.facts.names.may_leave();
         if !Rule::Deallocated.is_kept() {
             return;
         }
@@ -223,7 +140,7 @@ impl Session {
         if let Some(prepared) = self.core.prepared_mut(name) {
             prepared.is_unsure();
         }
-        self.statements.watching.names.leaving.push_back((unit, Arc::clone(name)));
+        self.facts.names.leaves(unit, Arc::clone(name));
     }
 
     /// The server has taken prepared statements away on behalf of this unit.
@@ -231,12 +148,9 @@ impl Session {
         let is_left = |prepared: &Prepared| prepared.seen_in().is_some_and(|seen| seen > unit);
         if matches!(tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
             self.core.retain_prepared(is_left);
-            return self.statements.watching.names_cleared();
+            return self.facts.names.cleared();
         }
-        let Some((of, name)) = self.statements.watching.names.leaving.pop_front() else { return };
-        if of != unit {
-            return self.statements.watching.names.leaving.push_front((of, name));
-        }
+        let Some(name) = self.facts.names.left(unit) else { return };
         if !self.core.prepared(&name).is_some_and(is_left) {
             self.core.forget_prepared(&name);
         }
@@ -299,7 +213,10 @@ impl Session {
             }
             Reply::Failed(due) => {
                 watching.take(due.lesson);
-                dropped.iter().for_each(|due| watching.is_skipped(due));
+                for due in dropped {
+                    watching.is_skipped(due);
+                    self.facts.names.is_skipped(due);
+                }
             }
             _ => {}
         }

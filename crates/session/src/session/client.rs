@@ -177,7 +177,7 @@ impl Session {
         if !name.is_empty() && !self.core.named_seen {
             self.core.named_seen = true;
             self.core.stream.statement_name(name);
-            self.statements.watching.names_used();
+            self.facts.names.are_used();
         }
         let is_kept = text.len() <= SOURCE_BYTES_MAX
             && self.core.prepared.len() < SOURCES_MAX
@@ -491,13 +491,6 @@ impl Session {
         found.is_some() && found == found_then
     }
 
-    /// The text of a prepared statement that is surely there.
-    pub(crate) fn surely_prepared(&self, name: &[u8]) -> Option<&[u8]> {
-        let prepared = self.core.prepared.get(name)?;
-        let unit = prepared.seen_in().filter(|unit| *unit < self.core.units.oldest())?;
-        prepared.source.as_deref().filter(|_| self.facts.is_undoubted_since(unit))
-    }
-
     /// What a text does, as far as it tells, and its template.
     pub(crate) fn effect_of(&mut self, text: &[u8]) -> (Effect, u32) {
         let text = self.read_text(text);
@@ -513,6 +506,7 @@ impl Session {
         due.lesson = self.statements.watching.lesson_of(&due);
         if !self.core.queue.sent(due) {
             self.statements.watching.is_skipped(&due);
+            self.facts.names.is_skipped(&due);
             self.mark_skipped(due);
             return;
         }

@@ -21,11 +21,11 @@ use onetrip_wire::pg::{HEADER_BYTES, backend};
 
 use self::housekeeping::Act;
 use super::Rule;
-use super::arrived::Arrived;
-use super::remedy::{Cx, Own, Said};
+use super::own::read_only_text;
+use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
 use crate::events::Event;
 use crate::reply_queue::{Due, Reply, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use crate::session::{Session, SessionError};
 use crate::slots::{Slot, Slots};
 
 /// Units that are kept.
@@ -40,6 +40,8 @@ const UNCONFIRMED_MAX: usize = 64 * 1024;
 pub(crate) struct Chatter {
     /// What the server has done, and would do again without a change.
     kept: VecDeque<Kept>,
+    /// What the unit in front is about.
+    claimed: Vec<Act>,
     /// What it is doing.
     running: Option<Running>,
     /// What it will say to that which was answered.
@@ -187,80 +189,84 @@ impl super::remedy::Remedy for Chatter {
     fn own_skipped(&mut self, _: Slot) {}
 }
 
-impl Session {
-    /// Answers the unit in `input` if it is housekeeping that was done before; listens to the server if it is other.
-    pub(crate) fn answer_chatter(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
-        if !self.may_remedy(Remedy::Chatter)
-            || self.core.status() != TransactionStatus::Idle
-            || self.facts.path.standby().is_none()
+impl Texts for Chatter {
+    /// Housekeeping, whether it was done before or not.
+    fn claims(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Option<Need> {
+        if !cx.may_remedy(Remedy::Chatter)
+            || cx.core.status() != TransactionStatus::Idle
+            || cx.facts.path.standby().is_none()
         // before PostgreSQL 14 a SET is reported also where it changes nothing
         {
             return None;
         }
-        let unit = Arrived::peek(input).filter(|unit| unit.len() <= BYTES_MAX)?;
-        let acts = self.read_only_text(unit, housekeeping::acts)?;
+        let unit = asked.unit().filter(|unit| unit.len() <= BYTES_MAX)?;
+        self.claimed = read_only_text(cx, unit, housekeeping::acts)?;
         // What was sent before is looked into first: it may be that something changes.
-        let is_neutral = self.has_only_read(now, Rule::Neutral);
-        if !self.is_quiet() || !self.is_meant(&acts) {
+        Some(Need::Proof)
+    }
+
+    /// Answers what was done before; listens to the server if it is other.
+    fn answer(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Answer {
+        let acts = std::mem::take(&mut self.claimed);
+        let is_neutral = Rule::Neutral.requires(cx.facts.is_known());
+        if !asked.is_quiet || !self.is_meant(cx, &acts) {
             if !is_neutral && acts.contains(&Act::Calls) {
-                self.want_neutral(now); // whose function it is depends on the search path
+                want_neutral(cx, asked.now); // whose function it is depends on the search path
             }
-            self.chatter.running = None;
-            return None;
+            self.running = None;
+            return Answer::NotKnown;
         }
-        let kept = self.chatter.kept.iter().find(|kept| *kept.request == *input);
+        let kept = self.kept.iter().find(|kept| *kept.request == *asked.input);
         let reply = kept.map(|kept| kept.reply.clone());
         if reply.is_some() && !is_neutral {
-            self.want_neutral(now);
+            want_neutral(cx, asked.now);
         }
-        let has_room = |reply: &Vec<u8>| self.chatter.unconfirmed + reply.len() <= UNCONFIRMED_MAX;
+        let has_room = |reply: &Vec<u8>| self.unconfirmed + reply.len() <= UNCONFIRMED_MAX;
+        let unit = cx.core.units().oldest(); // the next one: nothing is under way
         match reply.filter(|reply| is_neutral && has_room(reply)) {
-            Some(reply) => Some(self.answer_kept(now, unit, &acts, reply)),
+            Some(reply) => Answer::Told(self.told(cx, unit, &acts, reply)),
             None => {
-                self.facts.want_state_again();
-                let kept = Kept { request: Box::from(input), acts, reply: Vec::new() };
-                let unit = self.core.units().oldest(); // the next one: nothing is under way
-                self.chatter.running = Some(Running { unit, kept, is_spoilt: false });
-                None
+                cx.facts.want_state_again();
+                let kept = Kept { request: Box::from(asked.input), acts, reply: Vec::new() };
+                self.running = Some(Running { unit, kept, is_spoilt: false });
+                Answer::NotKnown
             }
         }
     }
+}
 
+impl Chatter {
     /// Whether the statements surely do what they are known for: no function of a user is called, and what is shown is
     /// the session's own.
-    fn is_meant(&self, acts: &[Act]) -> bool {
+    fn is_meant(&self, cx: &Cx<'_>, acts: &[Act]) -> bool {
         acts.iter().all(|act| match act {
-            Act::Calls => Rule::Builtin.requires(self.facts.has_builtins_first()),
-            Act::Shows(parameter) => Rule::OwnSetting.requires(self.chatter.has_set(parameter)),
+            Act::Calls => Rule::Builtin.requires(cx.facts.has_builtins_first()),
+            Act::Shows(parameter) => Rule::OwnSetting.requires(self.has_set(parameter)),
             _ => true,
         })
     }
 
-    /// A unit was not answered because the session's state is not known, or what was read since not proven.
-    fn want_neutral(&mut self, now: Moment) {
-        self.facts.miss_state();
-        self.facts.want_proofs(now);
-    }
-
-    fn answer_kept(&mut self, now: Moment, unit: Arrived<'_>, acts: &[Act], reply: Vec<u8>) -> Verdict {
-        self.facts.used();
-        self.tell(&Event::Followed);
-        let number = self.core.units().oldest();
-        let length = reply.len();
-        self.core.to_client().extend_from_slice(&reply);
-        self.chatter.unconfirmed += length;
-        let slot = self.chatter.expected.put(Expected { reply, said: 0 });
-        self.book_unit(now, unit, Taker::Remedy(Remedy::Chatter, slot));
+    fn told(&mut self, cx: &mut Cx<'_>, unit: u64, acts: &[Act], reply: Vec<u8>) -> Told {
+        cx.facts.used();
         if acts.contains(&Act::DiscardsAll) {
-            self.facts.doubt_prepared(number);
+            cx.facts.doubt_prepared(unit);
         }
-        self.core.answered_by(number, Remedy::Chatter);
-        self.core.bytes_sent(unit.len());
-        self.core.bytes_received(number, length, now);
-        self.book_answered(now);
-        Verdict::Forward(unit.len())
+        let length = reply.len();
+        cx.core.to_client().extend_from_slice(&reply);
+        self.unconfirmed += length;
+        let slot = self.expected.put(Expected { reply, said: 0 });
+        let taker = Some(Taker::Remedy(Remedy::Chatter, slot));
+        Told { by: Remedy::Chatter, reply: length, taker, change: Change::None }
     }
+}
 
+/// A unit was not answered because the session's state is not known, or what was read since not proven.
+fn want_neutral(cx: &mut Cx<'_>, now: Moment) {
+    cx.facts.miss_state();
+    cx.facts.want_proofs(now);
+}
+
+impl Session {
     /// The server answers a unit of the client's, which may be the one that is listened to.
     pub(super) fn hear_chatter(&mut self, due: Due, reply: Reply, tag: u8, message: &[u8], is_whole: bool) {
         let Some(running) = self.chatter.running.as_mut().filter(|running| running.unit == due.unit) else {

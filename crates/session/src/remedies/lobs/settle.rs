@@ -174,7 +174,7 @@ impl Session {
     }
 
     fn is_prepared_harmless(&mut self, now: Moment, statement: &[u8]) -> bool {
-        let text = self.surely_prepared(statement).map(<[u8]>::to_vec);
+        let text = self.facts.surely_prepared(&self.core, statement).map(<[u8]>::to_vec);
         text.is_some_and(|text| self.text_is_harmless(now, &text))
     }
 

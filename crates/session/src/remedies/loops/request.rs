@@ -391,7 +391,7 @@ impl Session {
     fn is_begin(&mut self, group: &Group<'_>) -> bool {
         let text = match (group.parsed, group.bound) {
             (Some(parse), _) => parse.text.to_vec(),
-            (None, Some(bind)) => match self.surely_prepared(bind.statement) {
+            (None, Some(bind)) => match self.facts.surely_prepared(&self.core, bind.statement) {
                 Some(text) => text.to_vec(),
                 None => return false,
             },
@@ -434,7 +434,7 @@ impl Session {
     }
 
     fn prepared_request<'a>(&mut self, now: Moment, bind: &Bind<'a>, describes: bool) -> Option<Request<'a>> {
-        let source = self.surely_prepared(bind.statement)?.to_vec();
+        let source = self.facts.surely_prepared(&self.core, bind.statement)?.to_vec();
         let prepared = self.core.prepared(bind.statement)?;
         let (text, types) = (prepared.text.clone(), prepared.types.clone());
         // What was parsed under the same settings, in the same snapshot, is what a guess would parse.

@@ -11,6 +11,7 @@ use super::request::Request;
 use super::{Loops, remedy_of, since_start};
 use crate::remedies::Rule;
 use crate::remedies::arrived::Arrived;
+use crate::remedies::own::put_answer;
 use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::{LENGTH_MAX, Session, Verdict};
 
@@ -30,7 +31,7 @@ impl Session {
         let number = self.core.units().oldest(); // the next one: nothing is under way
         self.book_unit(arrived_at, unit, Taker::Nobody);
         let reply_at = self.core.to_client().len();
-        self.put_answer(unit, b"", reply, WireStatus::Active); // a description is in front of its rows
+        put_answer(self.core.to_client(), unit, b"", reply, WireStatus::Active); // a description is in front of its rows
         let length = self.core.to_client().len() - reply_at;
         let template = self.loops.template_of(request);
         let Self { core, config, shadow, .. } = self;
