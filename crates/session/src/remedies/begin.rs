@@ -304,7 +304,7 @@ impl EarlyBegin {
     }
 
     /// Whether a unit of the client's is behind one that is not confirmed.
-    fn is_followed_by_client(&self) -> bool {
+    pub(crate) fn is_followed_by_client(&self) -> bool {
         self.state == State::Sent { followed: true }
     }
 }
@@ -320,26 +320,6 @@ impl Session {
     /// Whether the next message from the client has to wait for the server.
     pub(crate) fn is_held_back(&self) -> bool {
         (self.begin.holds_back() || self.may_find_a_pooler()) && !self.core.units().is_open()
-    }
-
-    /// Whether this remedy is on and can be of use here.
-    pub(crate) fn may_remedy(&self, remedy: Remedy) -> bool {
-        self.config.remedies.has(remedy) && self.facts.path.is_worth_it()
-    }
-
-    /// Whether nothing of the client's is under way in either direction.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.is_answered() && !self.core.is_in_group()
-    }
-
-    /// Whether all that the client has sent is answered; a Flush may have left its group open.
-    pub(crate) fn is_answered(&self) -> bool {
-        self.core.queue().owes_session_only()
-            && self.core.units().unanswered() == 0
-            && !self.core.units().is_open()
-            && !self.core.is_server_passing()
-            && !self.core.is_ending()
-            && !self.begin.is_followed_by_client()
     }
 
     /// What the server says unasked before it takes the BEGIN would come later if it had taken it (rule B4).

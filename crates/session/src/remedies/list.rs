@@ -16,7 +16,7 @@ impl Session {
         let Self { core, config, facts, own_names, shadow, .. } = self;
         facts.on_event(core, &config.common, event);
         let mut cx = Cx { core, facts, config, own_names, shadow };
-        let remedies: [&mut dyn Remedy; 7] = [
+        let remedies: &mut [&mut dyn Remedy] = &mut [
             &mut self.lobs,
             &mut self.statements,
             &mut self.begin,
@@ -24,6 +24,8 @@ impl Session {
             &mut self.chatter,
             &mut self.loops,
             &mut self.cursors,
+            #[cfg(test)]
+            &mut self.example,
         ];
         for remedy in remedies {
             remedy.on_event(&mut cx, event);
@@ -73,6 +75,8 @@ impl Session {
             0 => &mut self.begin,
             1 => &mut self.commit,
             2 => &mut self.chatter,
+            #[cfg(test)]
+            3 => &mut self.example,
             _ => return None,
         };
         Some((remedy, cx))
@@ -95,24 +99,26 @@ impl Session {
 
     /// Books a unit that was answered before the server has done so.
     fn book_told_unit(&mut self, asked: &Asked<'_>, told: &Told) -> Option<Verdict> {
-        let (now, unit) = (asked.now, asked.unit()?);
-        let number = match told.taker {
+        let now = asked.now;
+        let (number, length) = match told.taker {
             Some(taker) => {
+                let unit = asked.unit()?;
                 self.tell(&Event::Followed);
                 let number = self.core.units().oldest(); // the next one: nothing is under way
                 self.book_unit(now, unit, taker);
-                number
+                (number, unit.len())
             }
             None => {
-                let text = asked.input.get(HEADER_BYTES..asked.header.frame_len())?.strip_suffix(b"\0")?;
+                let length = asked.header.frame_len();
+                let text = asked.input.get(HEADER_BYTES..length)?.strip_suffix(b"\0")?;
                 self.tell(&Event::UnnamedStatementGone);
                 let (number, ..) = self.open_query(now, text);
                 self.core.close_unit();
-                number
+                (number, length)
             }
         };
         self.core.answered_by(number, told.by);
-        self.core.bytes_sent(unit.len());
+        self.core.bytes_sent(length);
         self.core.bytes_received(number, told.reply, now);
         match told.change {
             Change::None => {}
@@ -127,7 +133,7 @@ impl Session {
         if let Change::Begins { is_safe } = told.change {
             self.tell(&Event::TransactionBegun { at: now, is_safe });
         }
-        Some(if told.taker.is_some() { Verdict::Forward(unit.len()) } else { Verdict::Replace(unit.len()) })
+        Some(if told.taker.is_some() { Verdict::Forward(length) } else { Verdict::Replace(length) })
     }
 
     /// The remedy of this name, and all else.

@@ -8,6 +8,8 @@ mod commit;
 mod cursors;
 mod descriptions;
 mod effects;
+#[cfg(test)]
+mod example;
 mod fence;
 mod grammar;
 mod inquiry;
@@ -41,6 +43,8 @@ pub(crate) use chatter::Chatter;
 pub(crate) use commit::Commit;
 pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use, makes_cursor_code};
 pub use cursors::{Overflow, Spill, Spilled};
+#[cfg(test)]
+pub(crate) use example::Example;
 pub use fence::Fence;
 pub(crate) use grammar::{begins_safe, leaves_savepoints};
 pub(crate) use inquiry::Inquiries;

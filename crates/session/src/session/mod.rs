@@ -184,6 +184,8 @@ pub struct Session {
     pub(crate) cursors: Cursors,
     pub(crate) lobs: Lobs,
     pub(crate) commit: Commit,
+    #[cfg(test)]
+    pub(crate) example: crate::remedies::Example,
     pub(crate) raised: Raised,
 }
 
@@ -204,6 +206,8 @@ impl Session {
             cursors: Cursors::default(),
             lobs: Lobs::default(),
             commit: Commit::new(&config.common),
+            #[cfg(test)]
+            example: Default::default(),
             raised: Raised::default(),
             config,
         }
@@ -357,6 +361,26 @@ impl Session {
     /// Whether the client has been let in.
     pub fn is_serving(&self) -> bool {
         self.core.phase == Phase::Serving
+    }
+
+    /// Whether this remedy is on and can be of use here.
+    pub(crate) fn may_remedy(&self, remedy: Remedy) -> bool {
+        self.config.remedies.has(remedy) && self.facts.path.is_worth_it()
+    }
+
+    /// Whether nothing of the client's is under way in either direction.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_answered() && !self.core.in_group
+    }
+
+    /// Whether all that the client has sent is answered; a Flush may have left its group open.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.core.queue.owes_session_only()
+            && self.core.units.unanswered() == 0
+            && !self.core.units.is_open()
+            && !self.core.is_server_passing()
+            && !self.core.is_ending()
+            && !self.begin.is_followed_by_client()
     }
 
     /// Tells the client that the session ends, in the words of PostgreSQL.
