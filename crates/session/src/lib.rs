@@ -8,11 +8,47 @@
 //!     +---------------------------+------------------------+---> ended by the driver
 //! ```
 //!
-//! Bytes go in by [`Session::handle_client`] and [`Session::handle_server`], which say what to do with the message at
-//! the front: forward it as it came, replace it, or wait for more of it. Time is an argument. Trips are counted by
-//! the [`ReplyQueue`] and the units that it settles; finished exchanges leave as encoded records in the session's
-//! stream. While it observes, a session changes nothing after the start-up but the cancel key; [`Remedies`] answer
-//! some messages before the server does, under the rules of [`Rule`].
+//! # The contract with the driver
+//!
+//! **Opening.** Bytes of the client go in by [`Session::handle_opening`]: `Answer` drops a request for encryption (send what
+//! the outbox for the client holds, and see [`Session::tls_begins`]), `Cancel` ends the session, `Connect` drops the startup
+//! packet and has one for the server in the outbox.
+//!
+//! **Entering and Serving.** Bytes go in by [`Session::handle_client`] and [`Session::handle_server`], those at the front of
+//! what came and was not decided. Time is an argument.
+//!
+//! ```text
+//!           +---------------------- more bytes, of that side ---------------------+
+//!           v                                                                     |
+//!   set_behind; handle_* ---> Forward(n)  send n bytes on as they are -----+      |
+//!           ^          |----> Replace(n)  drop n bytes -------------------+|      |
+//!           |          |                                                  vv      |
+//!           |          |                     append each outbox to what leaves for its side, again
+//!           |          |----> Wait        more bytes must come first -------------+
+//!           |          |----> Hold        append each outbox; the message stays, and is asked for again
+//!           |          |                  once the other side has spoken, the client has taken what was
+//!           +----------+                  sent to it, or the fence wakes the driver ([`Fence::wake`])
+//!                      +----> Err         send what the outbox for the client holds, and end both connections
+//! ```
+//!
+//! An outbox goes behind the bytes that were just forwarded. `Replace` and `Hold` of one side may fill the outbox of the
+//! other: both are looked at after each call. Where [`Session::is_full`], nothing more is read from the client. At
+//! [`Session::deadline`], if nothing happens before, the driver calls [`Session::meet_deadline`]; when a side is gone,
+//! [`Session::client_left`]; at the end, [`Session::close`].
+//!
+//! # Inside
+//!
+//! ```text
+//!   session     books messages, asks remedies for answers, passes replies to their takers, tells all what has happened
+//!     core      what was sent and is owed (units, reply_queue), what has a name, what is recorded, what is to leave
+//!     facts     what is known: transaction, settings, path, names; what only reads; the catalogue's changes
+//!     events    what happens: one list, for all who have to know
+//!     remedies  private state behind one trait; `list` has their order; services that several need beside them
+//! ```
+//!
+//! Trips are counted by the [`ReplyQueue`] and the units that it settles; finished exchanges leave as encoded records in
+//! the session's stream. While it observes, a session changes nothing after the start-up but the cancel key; [`Remedies`]
+//! answer some messages before the server does, under the rules of [`Rule`].
 //!
 //! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
 

@@ -19,6 +19,8 @@ mod lobs;
 mod loops;
 mod obstacles;
 mod own;
+#[cfg(onetrip_peek)]
+mod peek;
 mod raised;
 mod refusal;
 mod remedy;
