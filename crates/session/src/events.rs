@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, TransactionStatus};
-use onetrip_wire::pg::StartupMessage;
 
 /// Something has happened. Each who hears of it has a line for each of these, also for those that it ignores.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event<'a> {
-    /// The client has sent its startup packet.
-    Opened(&'a StartupMessage<'a>),
+    /// The client has asked to be let in, with these parameters.
+    Opened(&'a [(&'a [u8], &'a [u8])]),
     /// The path to the database was measured: its shortest round trip.
     PathMeasured(Duration),
     /// The server reports a parameter.

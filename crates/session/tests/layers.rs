@@ -79,6 +79,31 @@ fn no_remedy_names_another() {
 }
 
 #[test]
+fn what_a_second_protocol_will_use_knows_no_message_of_postgresql() {
+    let modules = [
+        "events",
+        "slots",
+        "tally",
+        "texts",
+        "parameters",
+        "own_names",
+        "facts/changes",
+        "facts/names",
+        "facts/path",
+        "facts/settings",
+        "facts/transaction",
+        "remedies/fence",
+        "remedies/rules",
+        "remedies/isolation",
+    ];
+    for module in modules {
+        for (path, text) in files(module) {
+            assert!(!text.contains("wire::pg"), "{}", path.display());
+        }
+    }
+}
+
+#[test]
 fn the_core_knows_no_remedy() {
     for module in ["session/core", "reply_queue", "units", "slots", "names", "scopes", "parameters"] {
         for (path, text) in files(module) {

@@ -230,11 +230,16 @@ impl Facts {
     /// Something has happened.
     pub(crate) fn on_event(&mut self, core: &Core, common: &Common, event: &Event<'_>) {
         match *event {
-            Event::Opened(message) => {
-                if message.parameters.get("replication").is_some() {
+            Event::Opened(parameters) => {
+                // The last one of a name counts, as for the server.
+                let of = |name: &[u8]| {
+                    let mut last_first = parameters.iter().rev();
+                    last_first.find(|(known, _)| *known == name).map(|(_, value)| *value)
+                };
+                if of(b"replication").is_some() {
                     self.path.replication_asked();
                 }
-                let database = message.parameters.get("database").or(message.parameters.get("user"));
+                let database = of(b"database").or(of(b"user"));
                 self.set_database(database.unwrap_or_default(), &common.knowledge);
             }
             Event::PathMeasured(distance) => self.path.measured(distance),

@@ -117,8 +117,8 @@ impl EarlyBegin {
 impl super::remedy::Remedy for EarlyBegin {
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
-            Event::Opened(message) => {
-                for (name, value) in message.parameters.iter() {
+            Event::Opened(parameters) => {
+                for &(name, value) in parameters {
                     match name {
                         b"options" => self.may_set_messages(value),
                         name if name.eq_ignore_ascii_case(b"client_min_messages") => {

@@ -297,7 +297,8 @@ impl Session {
         if let Some(name) = message.parameters.get("application_name") {
             self.core.scopes.application(name, &mut self.core.names, &mut self.core.stream);
         }
-        self.tell(&Event::Opened(&message));
+        let parameters: Vec<(&[u8], &[u8])> = message.parameters.iter().collect();
+        self.tell(&Event::Opened(&parameters));
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();

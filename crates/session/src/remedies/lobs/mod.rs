@@ -247,7 +247,7 @@ impl Lobs {
 impl super::remedy::Remedy for Lobs {
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
-            Event::Opened(message) => self.setting.begin(message),
+            Event::Opened(parameters) => self.setting.begin(parameters),
             Event::SavepointSent => self.savepoint(),
             Event::TransactionBegun { .. } => self.transaction_begins(),
             Event::LevelChanges | Event::StateChanges { .. } | Event::DescriptorsDoubted => self.flush(),

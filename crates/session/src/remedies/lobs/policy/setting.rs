@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use onetrip_sql::{Lifted, StatementKind};
 use onetrip_wire::Prefetch;
-use onetrip_wire::pg::StartupMessage;
 
 /// What programs set.
 pub(super) const SETTING: &[u8] = b"onetrip.lob_prefetch";
@@ -121,11 +120,12 @@ impl Setting {
     }
 
     /// Takes what the startup packet says, itself or in its `options`; that itself counts, as for the server.
-    pub(crate) fn begin(&mut self, message: &StartupMessage<'_>) {
-        let options = message.parameters.get("options").and_then(of_options);
-        let mut parameters = message.parameters.iter();
-        let own =
-            parameters.find(|(name, _)| name.eq_ignore_ascii_case(SETTING)).map(|(_, value)| parse(value));
+    pub(crate) fn begin(&mut self, parameters: &[(&[u8], &[u8])]) {
+        let mut last_first = parameters.iter().rev();
+        let options =
+            last_first.find(|(name, _)| *name == b"options").and_then(|(_, value)| of_options(value));
+        let own = parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case(SETTING));
+        let own = own.map(|(_, value)| parse(value));
         self.first = own.or(options).flatten();
         (self.before, self.after, self.now) = (self.first, self.first, self.first);
     }
@@ -258,7 +258,6 @@ pub(crate) fn of_comments(lifted: &Lifted<'_>) -> Option<Prefetch> {
 #[cfg(test)]
 mod tests {
     use onetrip_sql::Lifter;
-    use onetrip_wire::pg::{PROTOCOL_3_0, Startup, encode_startup};
 
     use super::*;
 
@@ -271,15 +270,10 @@ mod tests {
 
     /// A connection whose startup packet says so.
     fn begun(parameters: &[(&str, &str)]) -> Setting {
-        let mut packet = Vec::new();
         let user = [("user", "ann")];
         let all = user.iter().chain(parameters).map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        encode_startup(&mut packet, PROTOCOL_3_0, all);
         let mut setting = Setting::default();
-        match Startup::decode(&packet[4..]) {
-            Ok(Startup::Session(message)) => setting.begin(&message),
-            other => panic!("{other:?}"),
-        }
+        setting.begin(&all.collect::<Vec<_>>());
         setting
     }
 
