@@ -43,6 +43,7 @@
 //!     core      what was sent and is owed (units, reply_queue), what has a name, what is recorded, what is to leave
 //!     facts     what is known: transaction, settings, path, names; what only reads; the catalogue's changes
 //!     events    what happens: one list, for all who have to know
+//!     reading   what a statement's text tells by itself
 //!     remedies  private state behind one trait; `list` has their order; services that several need beside them
 //! ```
 //!
@@ -58,8 +59,10 @@ mod facts;
 mod names;
 mod own_names;
 mod parameters;
+mod reading;
 mod remedies;
 mod reply_queue;
+mod rules;
 mod scopes;
 mod session;
 mod slots;
@@ -72,9 +75,10 @@ pub use facts::Knowledge;
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use remedies::{
     BadLobPrefetch, BadRemedies, BadVerify, Common, Endless, Fence, IsolationLevel, LobPolicy, LobPrefetch,
-    Overflow, Remedies, Rule, Spill, Spilled, UnknownIsolation, Verify,
+    Overflow, Remedies, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
+pub use rules::Rule;
 pub use session::{
     BackendKey, INSPECT_BYTES_MAX, Observed, Opening, Session, SessionConfig, SessionError, Verdict,
 };

@@ -6,8 +6,7 @@ use onetrip_ledger::StreamEncoder;
 use onetrip_wire::pg::{Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::canonical::is_key_type;
-use crate::remedies::{ObjectColumn, object_columns};
+use crate::canonical::{OBJECT_ID, is_key_type};
 use crate::texts::Texts;
 
 /// Templates, scopes and layouts that one connection may define; what comes beyond is not told apart.
@@ -16,6 +15,8 @@ const DEFINED_MAX: usize = 16_384;
 const DEFINED_BYTES_MAX: usize = 768 * 1024;
 /// What one takes besides its text.
 const OVERHEAD_BYTES: usize = 48;
+/// Columns of one result that may hold objects and are looked at.
+const OBJECT_COLUMNS_MAX: usize = 8;
 /// Key-like columns of a result that are kept.
 const KEY_COLUMNS_MAX: usize = 16;
 
@@ -140,4 +141,24 @@ fn has_room(bytes: &mut usize, more: usize) -> bool {
     }
     *bytes = all;
     true
+}
+
+/// A column that holds oids, in a result.
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectColumn {
+    pub(crate) position: u16,
+    /// The table or view that it is a column of; zero for none.
+    pub(crate) table: Oid,
+    /// Its number there.
+    pub(crate) number: i16,
+}
+
+/// Columns of a result that hold oids; what is of the domain `lo` is described so as well.
+fn object_columns(description: &RowDescription<'_>) -> SmallVec<[ObjectColumn; 1]> {
+    (0..)
+        .zip(description.columns())
+        .filter(|(_, column)| column.type_oid == OBJECT_ID)
+        .map(|(position, column)| ObjectColumn { position, table: column.table, number: column.attribute })
+        .take(OBJECT_COLUMNS_MAX)
+        .collect()
 }

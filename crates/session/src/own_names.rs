@@ -1,4 +1,4 @@
-use crate::remedies::Rule;
+use crate::rules::Rule;
 
 /// What the session's own objects are called (rule P24).
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::facts::{Effect, Mark};
-use crate::remedies::{Broken, Change, CursorUse};
+use crate::facts::Mark;
+use crate::reading::{Change, CursorUse, Effect};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
@@ -71,8 +71,6 @@ pub(crate) struct Prepared {
     pub(crate) literals: SmallVec<[ValueHash; 4]>,
     /// Its text, where a remedy may need it.
     pub(crate) source: Option<Box<[u8]>>,
-    /// It was told to be there, and is not, or is another.
-    pub(crate) broken: Option<Box<Broken>>,
     /// Where its text was parsed.
     pub(crate) span: Option<Span>,
     /// The catalogue when it was parsed.
@@ -401,7 +399,6 @@ impl Prepared {
         self.literals.clear();
         self.literals.extend_from_slice(&literals[..literals.len().min(KEPT_MAX)]);
         self.source = None;
-        self.broken = None;
         self.span = None;
         self.seen_in = None;
     }

@@ -93,7 +93,8 @@ fn what_a_second_protocol_will_use_knows_no_message_of_postgresql() {
         "facts/settings",
         "facts/transaction",
         "remedies/fence",
-        "remedies/rules",
+        "reading",
+        "rules",
         "remedies/isolation",
     ];
     for module in modules {
@@ -105,11 +106,20 @@ fn what_a_second_protocol_will_use_knows_no_message_of_postgresql() {
 
 #[test]
 fn the_core_knows_no_remedy() {
-    for module in ["session/core", "reply_queue", "units", "slots", "names", "scopes", "parameters"] {
+    for module in [
+        "session/core",
+        "reply_queue",
+        "units",
+        "statements",
+        "slots",
+        "names",
+        "scopes",
+        "parameters",
+        "canonical",
+        "reading",
+    ] {
         for (path, text) in files(module) {
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            // Large objects' columns are told apart where a layout is.
-            let code = code.replace("use crate::remedies::{ObjectColumn, object_columns};", "");
             assert!(!code.contains("crate::remedies"), "{}", path.display());
         }
     }

@@ -27,7 +27,7 @@ pub(crate) use self::knowledge::{Backends, Database, Stamp};
 pub(crate) use self::names::Names;
 pub(crate) use self::path::Path;
 pub(crate) use self::settings::Settings;
-pub(crate) use self::transaction::{Effect, Isolation, Transaction};
+pub(crate) use self::transaction::{Isolation, Transaction};
 
 /// Templates that may wait for their proof; with more, none is proven.
 pub(crate) const UNPROVEN_MAX: usize = 64;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::remedies::Rule;
+use crate::rules::Rule;
 
 /// The shortest round trip that is worth it. What the session's own messages cost server and gateway was measured at 30
 /// to 270 µs for a transaction (`docs/safety.md`).

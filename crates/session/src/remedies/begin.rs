@@ -19,10 +19,10 @@ use onetrip_wire::pg::{
     TransactionStatus as WireStatus, backend, encode_ready_for_query, frame, frontend,
 };
 
-use super::grammar::{Control, Kind};
+use super::Rule;
 use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
-use super::{Rule, grammar};
 use crate::events::Event;
+use crate::reading::grammar::{self, Control, Kind};
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Core, Session, SessionError, Verdict};
 use crate::slots::Slot;

@@ -5,7 +5,8 @@ use onetrip_sql::StatementKind;
 
 use super::Rule;
 use crate::events::Event;
-use crate::facts::{Doubt, Effect, Isolation, UNPROVEN_MAX, Verdict};
+use crate::facts::{Doubt, Isolation, UNPROVEN_MAX, Verdict};
+use crate::reading::Effect;
 use crate::session::Session;
 use crate::statements::{Span, Text};
 

@@ -11,7 +11,6 @@ mod effects;
 #[cfg(test)]
 mod example;
 mod fence;
-mod grammar;
 mod inquiry;
 mod isolation;
 mod list;
@@ -24,7 +23,6 @@ mod peek;
 mod raised;
 mod refusal;
 mod remedy;
-mod rules;
 mod shadow;
 mod statements;
 mod watching;
@@ -37,33 +35,29 @@ use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
 use crate::facts::Knowledge;
+pub(crate) use crate::rules::Rule;
 
 pub(crate) use arrived::Arrived;
 pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use chatter::Chatter;
 pub(crate) use commit::Commit;
-pub(crate) use cursors::{CursorUse, Cursors, Place, cursor_use, makes_cursor_code};
+pub(crate) use cursors::{Cursors, Place};
 pub use cursors::{Overflow, Spill, Spilled};
 #[cfg(test)]
 pub(crate) use example::Example;
 pub use fence::Fence;
-pub(crate) use grammar::{begins_safe, leaves_savepoints};
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
 pub use lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};
-pub(crate) use lobs::{
-    Change, Lobs, ObjectColumn, Step, object_columns, object_of, of_comments, sets_prefetch_alone,
-};
+pub(crate) use lobs::{Lobs, Step, object_of};
 pub(crate) use loops::Loops;
 pub use raised::Endless;
 pub(crate) use raised::Raised;
-pub(crate) use refusal::{Broken, statement_refused};
-pub use rules::Rule;
+pub(crate) use refusal::statement_refused;
 pub(crate) use shadow::Shadow;
 pub use shadow::{BadVerify, Verify};
 pub(crate) use statements::Statements;
-pub(crate) use watching::deallocated;
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]

@@ -2,8 +2,9 @@
 
 use onetrip_ledger::{Moment, Obstacle, Remedy, TransactionStatus};
 
+use crate::facts::Isolation;
 use crate::facts::Verdict;
-use crate::facts::{Effect, Isolation};
+use crate::reading::Effect;
 use crate::session::Session;
 
 impl Session {

@@ -16,6 +16,7 @@ use crate::events::Event;
 use crate::facts::Place;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Taker};
 use crate::session::{Core, Session, SessionError, Verdict};
+use crate::statements::Prepared;
 
 /// A unit that is to fail.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(super) struct Refusal {
 
 /// A statement that was told, and is not there or is another: how it is made again.
 #[derive(Debug, Clone)]
-pub(crate) struct Broken {
+pub(super) struct Broken {
     /// What the server said.
     error: Vec<u8>,
     place: Place,
@@ -55,19 +56,22 @@ impl Session {
             },
             // SQL may name it: EXECUTE, DEALLOCATE.
             frontend::QUERY => {
+                let told = &self.statements.told;
                 return self.core.has_prepared(|name, prepared| {
-                    prepared.broken.is_some() && body.windows(name.len()).any(|text| text == name)
+                    told.breaks(prepared) && body.windows(name.len()).any(|text| text == name)
                 });
             }
             _ => None,
         };
-        name.and_then(|name| self.core.prepared(name)).is_some_and(|prepared| prepared.broken.is_some())
+        let prepared = name.and_then(|name| self.core.prepared(name));
+        prepared.is_some_and(|prepared| self.statements.told.breaks(prepared))
     }
 
     /// Sends a unit that runs a statement which was told and is not there, or is another: it is made again ahead of the
     /// unit, as a server does whose tables have changed back.
     pub(super) fn run_broken(&mut self, now: Moment, unit: Arrived<'_>, name: &[u8]) -> Option<Verdict> {
-        let broken = self.core.prepared_mut(name)?.broken.clone()?;
+        let serial = self.core.prepared(name)?.serial;
+        let broken = self.statements.told.broken.get(&serial)?.clone();
         if self.statements.told.is_ahead_failed {
             return Some(self.refuse_unit(now, unit, broken.error));
         }
@@ -161,6 +165,11 @@ pub(crate) fn statement_refused(core: &mut Core) -> SessionError {
 }
 
 impl Told {
+    /// Whether this statement was told to be there, and is not, or is another.
+    fn breaks(&self, prepared: &Prepared) -> bool {
+        self.broken.contains_key(&prepared.serial)
+    }
+
     /// The server answers what was told, or a unit that is to fail.
     pub(super) fn take_reply(&mut self, cx: &mut Cx<'_>, said: &Said<'_>) -> Result<Own, SessionError> {
         let (tag, body) = (said.tag, said.body());
@@ -189,8 +198,8 @@ impl Told {
         let sent = *sent;
         let descriptions = &cx.config.common.descriptions;
         let Some(error) = sent.error else {
-            if let Some(prepared) = cx.core.prepared_mut(&sent.name) {
-                prepared.broken = None;
+            if let Some(prepared) = cx.core.prepared(&sent.name) {
+                self.broken.remove(&prepared.serial);
             }
             if sent.is_outdated {
                 descriptions.forget(&sent.place, &sent.key);
@@ -201,8 +210,11 @@ impl Told {
         cx.core.each_prepared(|prepared| prepared.fails_in(sent.unit));
         let Sent { place, key, parse, description, may_be_dropped, .. } = sent;
         let broken = Broken { error: error.clone(), place, key, parse, description, may_be_dropped };
-        if let Some(prepared) = cx.core.prepared_mut(&sent.name) {
-            prepared.broken = Some(Box::new(broken));
+        if let Some(prepared) = cx.core.prepared(&sent.name) {
+            // Of those that were prepared anew, nothing is kept.
+            let is_there = |serial| cx.core.find_prepared(|one| one.serial == serial).is_some();
+            self.broken.retain(|serial, _| is_there(*serial));
+            self.broken.insert(prepared.serial, Box::new(broken));
         }
         self.has_broken = true;
         if let Some(unit) = sent.behind {

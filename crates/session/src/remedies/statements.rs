@@ -13,8 +13,10 @@
 //! Where the server says something else than was told, what the unit behind it comes to is dropped, and the client gets
 //! the error that a change between its Parse and its Bind would have given it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_wire::pg::{
@@ -26,12 +28,12 @@ use super::Rule;
 use super::arrived::Arrived;
 use super::descriptions::{Description, key};
 use super::inquiry::Question;
-use super::refusal::{Refusal, statement_refused};
+use super::refusal::{Broken, Refusal, statement_refused};
 use super::remedy::{Cx, Own, Said};
 use super::watching::Watching;
 use crate::events::Event;
-use crate::facts::Effect;
 use crate::facts::{Place, Verdict as Proof};
+use crate::reading::Effect;
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
@@ -86,6 +88,8 @@ pub(super) struct Told {
     pub(super) state: State,
     /// A statement that was told is not there, or is another.
     pub(super) has_broken: bool,
+    /// Those statements, by serial.
+    pub(super) broken: HashMap<u64, Box<Broken>, RandomState>,
     /// The server's transaction has failed, or it skips, and the client does not know.
     pub(super) is_ahead_failed: bool,
 }

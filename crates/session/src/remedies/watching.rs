@@ -3,23 +3,19 @@
 
 use std::sync::Arc;
 
-use onetrip_sql::{Lifted, StatementKind};
-
 use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{Parse, backend};
 
 use super::Rule;
 use super::descriptions::{Asked, Description, Descriptions, Said};
-use crate::facts::Effect;
 use crate::facts::Place;
 use crate::facts::Stamp;
+use crate::reading::Effect;
 use crate::reply_queue::{Due, Expect, Reply, Taker};
 use crate::session::Session;
 use crate::slots::{Lesson, Slots};
 use crate::statements::{Prepared, Text};
 
-/// Longest name that the server does not cut, in bytes.
-const NAME_BYTES_MAX: usize = 63;
 /// Statements of which it is not yet known where they were described.
 const UNPLACED_MAX: usize = 32;
 
@@ -39,17 +35,6 @@ pub(crate) struct Watching {
     unplaced: Vec<(Arc<Asked>, Said)>,
     /// The same, for which the server is asked.
     placing: Vec<(Arc<Asked>, Said)>,
-}
-
-/// The name that DEALLOCATE takes away; `None` for other statements, and for names that the server may read otherwise.
-pub(crate) fn deallocated(lifted: &Lifted<'_>) -> Option<Arc<[u8]>> {
-    if lifted.kind() != StatementKind::Deallocate || lifted.facts().all {
-        return None;
-    }
-    let name: Arc<[u8]> = lifted.name()?.folded().collect();
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ');
-    let is_plain = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_word);
-    is_plain.then_some(name)
 }
 
 /// Where the reply to this is watched.

@@ -11,12 +11,14 @@ use onetrip_wire::pg::{
 use super::core::Core;
 use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
 use crate::events::Event;
-use crate::facts::{Doubt, Effect};
-use crate::remedies::{
-    Arrived, Change, Place, Rule, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code,
-    of_comments, sets_prefetch_alone, statement_refused,
+use crate::facts::Doubt;
+use crate::reading::{
+    Change, Effect, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code, of_comments,
+    sets_prefetch_alone,
 };
+use crate::remedies::{Arrived, Place, statement_refused};
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::rules::Rule;
 use crate::scopes::Scopes;
 use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
 

@@ -21,8 +21,9 @@ use crate::facts::Facts;
 use crate::own_names::OwnNames;
 use crate::remedies::{
     Chatter, Commit, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops,
-    Overflow, Raised, Remedies, Rule, Shadow, Statements, Surveying, Verify,
+    Overflow, Raised, Remedies, Shadow, Statements, Surveying, Verify,
 };
+use crate::rules::Rule;
 use crate::texts::Texts;
 
 pub(crate) use self::client::SOURCE_BYTES_MAX;

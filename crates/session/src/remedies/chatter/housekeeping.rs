@@ -1,7 +1,7 @@
 //! Statements that put a session's settings and other state in order, and that no server refuses the second time
 //! (rule K1).
 
-use crate::remedies::grammar;
+use crate::reading::grammar;
 
 /// Longest text that is looked into, in bytes.
 const LENGTH_MAX: usize = 512;

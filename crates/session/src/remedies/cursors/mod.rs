@@ -22,7 +22,6 @@ mod names;
 mod overflow;
 mod replies;
 mod request;
-mod sql;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ use crate::session::SessionError;
 use crate::slots::{Slot, Slots};
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
-pub(crate) use names::{CursorUse, Place, cursor_use, makes_cursor_code};
+pub(crate) use names::Place;
 pub use overflow::{Overflow, Spill, Spilled};
 use replies::Awaited;
 

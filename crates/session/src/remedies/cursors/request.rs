@@ -11,10 +11,11 @@ use onetrip_wire::pg::{
 
 use super::buffer::{End, Stop};
 use super::replies::cannot_keep;
-use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader, sql};
-use crate::facts::Effect;
+use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader};
 use crate::facts::Isolation;
 use crate::facts::Verdict as Proof;
+use crate::reading;
+use crate::reading::Effect;
 use crate::remedies::Rule;
 use crate::reply_queue::{Due, Expect};
 use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
@@ -144,7 +145,7 @@ impl Session {
                 Some(Request { name: portal.to_vec(), rows: row_limit, form, message, unit })
             }
             frontend::QUERY if !self.core.units().is_open() => {
-                let fetch = sql::fetch(body.strip_suffix(b"\0")?)?;
+                let fetch = reading::fetch(body.strip_suffix(b"\0")?)?;
                 let reader = self.cursors.readers.get(&*fetch.name)?;
                 matches!(reader.kind, Kind::Cursor { .. }).then_some(())?;
                 let (name, rows) = (fetch.name, Some(fetch.rows));

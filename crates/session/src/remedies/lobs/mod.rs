@@ -50,7 +50,6 @@ pub(crate) use self::ahead::{Step, object_of};
 use self::call::{Call, Function};
 use self::descriptor::{At, Descriptor};
 pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
-pub(crate) use self::policy::{Change, ObjectColumn, object_columns, of_comments, sets_prefetch_alone};
 use self::policy::{Delivered, Setting};
 use self::verify::Check;
 use super::Rule;

@@ -8,7 +8,7 @@ use super::Lobs;
 use super::call::{Call, Whence};
 use super::descriptor::At;
 use super::verify::{Check, check_failed};
-use crate::facts::Effect;
+use crate::reading::Effect;
 use crate::remedies::Rule;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::remedy::{Cx, Own, Said};

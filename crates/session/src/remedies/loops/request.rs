@@ -18,7 +18,7 @@ use onetrip_wire::pg::{
 use smallvec::SmallVec;
 
 use super::flight::format_of;
-use crate::facts::Effect;
+use crate::reading::Effect;
 use crate::remedies::arrived::Arrived;
 use crate::session::SOURCE_BYTES_MAX;
 use crate::session::Session;

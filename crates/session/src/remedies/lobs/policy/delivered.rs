@@ -5,10 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use foldhash::fast::RandomState;
 use onetrip_ledger::Remedy;
 use onetrip_wire::Prefetch;
-use onetrip_wire::pg::{DataRow, Format, Oid, RowDescription};
-use smallvec::SmallVec;
+use onetrip_wire::pg::{DataRow, Format, Oid};
 
-use crate::canonical::OBJECT_ID;
 use crate::reply_queue::Due;
 use crate::session::Session;
 
@@ -16,8 +14,6 @@ use crate::session::Session;
 const OBJECTS_MAX: usize = 8192;
 /// Statements under way whose comments say something.
 const STATEMENTS_MAX: usize = 256;
-/// Columns of one result that are looked at.
-const COLUMNS_MAX: usize = 8;
 /// Object ids below this are the server's own (`FirstNormalObjectId`): the oids in them are no large objects.
 const FIRST_OF_USERS: Oid = 16_384;
 
@@ -107,24 +103,4 @@ fn oid_of(value: &[u8], format: Format) -> Option<Oid> {
         Format::Binary => value.try_into().ok().map(Oid::from_be_bytes),
         Format::Text => std::str::from_utf8(value).ok()?.parse().ok(),
     }
-}
-
-/// A column that holds oids, in a result.
-#[derive(Debug, Clone)]
-pub(crate) struct ObjectColumn {
-    position: u16,
-    /// The table or view that it is a column of; zero for none.
-    table: Oid,
-    /// Its number there.
-    number: i16,
-}
-
-/// Columns of a result that hold oids; what is of the domain `lo` is described so as well.
-pub(crate) fn object_columns(description: &RowDescription<'_>) -> SmallVec<[ObjectColumn; 1]> {
-    (0..)
-        .zip(description.columns())
-        .filter(|(_, column)| column.type_oid == OBJECT_ID)
-        .map(|(position, column)| ObjectColumn { position, table: column.table, number: column.attribute })
-        .take(COLUMNS_MAX)
-        .collect()
 }

@@ -13,9 +13,7 @@ use onetrip_wire::pg::Oid;
 use onetrip_wire::{BadPrefetch, Prefetch};
 
 pub(super) use self::delivered::Delivered;
-pub(crate) use self::delivered::{ObjectColumn, object_columns};
 pub(super) use self::setting::Setting;
-pub(crate) use self::setting::{Change, of_comments, sets_prefetch_alone};
 use crate::reply_queue::Taker;
 use crate::session::Session;
 use crate::statements::Text;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr2_iter, memmem};
 use onetrip_sql::{StatementKind, is_idle_comment};
 
-use super::Rule;
+use crate::rules::Rule;
 
 /// A statement of transaction control, as far as its answer depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,16 +204,16 @@ fn comment_end(text: &[u8]) -> Option<usize> {
     (is_idle_comment(body) && memmem::find(body, b"/*").is_none()).then_some(end)
 }
 
-pub(super) fn first_word(text: &[u8]) -> &[u8] {
+pub(crate) fn first_word(text: &[u8]) -> &[u8] {
     text.trim_ascii_start().split(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default()
 }
 
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }
 
 /// What a transaction with these modes is; `None` if they are not modes.
-pub(super) fn modes(words: &[&str]) -> Option<Kind> {
+pub(crate) fn modes(words: &[&str]) -> Option<Kind> {
     let mut needs_primary = false;
     // How often SERIALIZABLE, READ ONLY, DEFERRABLE, and anything else.
     let mut seen = [0; 4];
@@ -246,7 +246,7 @@ pub(super) fn modes(words: &[&str]) -> Option<Kind> {
 }
 
 /// White space to every server; the lexer of PostgreSQL 16 and later knows one more.
-pub(super) fn is_space(character: char) -> bool {
+pub(crate) fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r')
 }
 

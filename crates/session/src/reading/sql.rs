@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use crate::remedies::grammar::is_space;
+use super::grammar::is_space;
 
 /// Longest FETCH that is looked into, in bytes.
 const FETCH_BYTES_MAX: usize = 256;
 /// Longest name that the server does not cut, in bytes.
-pub(super) const NAME_BYTES_MAX: usize = 63;
+pub(crate) const NAME_BYTES_MAX: usize = 63;
 
 /// `DECLARE name [NO SCROLL] CURSOR [WITH HOLD] FOR query`.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,219 @@
+//! What a text has to do with cursors: which it makes, reads or closes, and to which it may matter where they stand.
+
+use onetrip_sql::{Lifted, StatementKind};
+
+use super::sql;
+
+/// Functions of the server that read a cursor by its name, or run a text that may.
+const RUNNERS: [&[u8]; 7] = [
+    b"cursor_to_xml",
+    b"cursor_to_xmlschema",
+    b"query_to_xml",
+    b"query_to_xmlschema",
+    b"query_to_xml_and_xmlschema",
+    b"ts_rewrite",
+    b"ts_stat",
+];
+/// Words without which no text opens, moves or closes a cursor, or acts where one stands.
+const WORDS: [&[u8]; 6] = [b"close", b"current", b"declare", b"fetch", b"move", b"open"];
+/// Words without which a block of code has all that it does in its text.
+const BUILDERS: [&[u8]; 2] = [b"execute", b"language"];
+/// Words without which no text makes code that has none of the above: it comes from a file, or from code that runs.
+const MAKERS: [&[u8]; 3] = [b"call", b"do", b"extension"];
+
+/// What a statement's text has to do with cursors.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CursorUse {
+    /// It makes one.
+    Declares { name: Box<[u8]>, is_held: bool, no_scroll: bool, query: Box<[u8]> },
+    /// FETCH forward by so many rows.
+    Fetches(Box<[u8]>, u32),
+    /// CLOSE of one.
+    Closes(Box<[u8]>),
+    /// It may depend on where a cursor stands that is named in this text.
+    Moves(Box<[u8]>),
+    /// It may depend on where any cursor stands.
+    MovesAny,
+}
+
+/// Looks for cursors in a text; with DECLARE, also for its query.
+pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(CursorUse, Option<&'a str>)> {
+    use StatementKind as S;
+    let name = || lifted.name().map(|name| name.folded().take(sql::NAME_BYTES_MAX).collect());
+    let found = Found::in_text(text);
+    // The name may be a parameter, or be put together.
+    let is_hidden = found.builders && matches!(lifted.kind(), S::Do | S::Multi);
+    if found.runners || is_hidden {
+        return Some((CursorUse::MovesAny, None));
+    }
+    let moves = || (CursorUse::Moves(text.into()), None);
+    match lifted.kind() {
+        S::Declare => {
+            let sql::Declare { name, is_held, no_scroll, query } = sql::declare(text)?;
+            let used =
+                CursorUse::Declares { name: name.into(), is_held, no_scroll, query: query.as_bytes().into() };
+            Some((used, Some(query)))
+        }
+        S::CloseCursor if !lifted.facts().all => name().map(|name| (CursorUse::Closes(name), None)),
+        S::Fetch => match sql::fetch(text) {
+            Some(fetch) => Some((CursorUse::Fetches(fetch.name.into(), fetch.rows.get()), None)),
+            None => Some(moves()),
+        },
+        S::Move => Some(moves()),
+        _ => found.words.then(moves),
+    }
+}
+
+/// Whether a text that changes the catalogue may make code that opens, moves or closes cursors, or acts where one stands.
+pub(crate) fn makes_cursor_code(text: &[u8]) -> bool {
+    let Found { words, runners, builders, makers } = Found::in_text(text);
+    words || runners || builders || makers
+}
+
+/// Words of a text, in comments and literals too: these may be run.
+#[derive(Debug, Default)]
+struct Found {
+    words: bool,
+    runners: bool,
+    builders: bool,
+    makers: bool,
+}
+
+impl Found {
+    /// Every statement's text comes by here: one pass, and few words are compared.
+    fn in_text(text: &[u8]) -> Self {
+        let mut found = Self::default();
+        let (mut is_in_word, mut start) = (false, 0);
+        for (at, byte) in text.iter().enumerate() {
+            let is_of_word = IS_OF_WORD[usize::from(*byte)];
+            if is_of_word != is_in_word {
+                match is_of_word {
+                    true => start = at,
+                    false => found.see(&text[start..at]),
+                }
+                is_in_word = is_of_word;
+            }
+            // What is written by code points (`U&"..."`) is not read here.
+            if *byte == b'&' {
+                found.runners |= text.get(at + 1) == Some(&b'"');
+            }
+        }
+        if is_in_word {
+            found.see(&text[start..]);
+        }
+        found
+    }
+
+    #[inline]
+    fn see(&mut self, word: &[u8]) {
+        if LENGTHS[usize::from(word[0].to_ascii_lowercase())] >> word.len().min(31) & 1 == 1 {
+            self.compare(word);
+        }
+    }
+
+    #[cold]
+    fn compare(&mut self, word: &[u8]) {
+        let is_one = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+        self.words |= is_one(&WORDS);
+        self.runners |= is_one(&RUNNERS);
+        self.builders |= is_one(&BUILDERS);
+        self.makers |= is_one(&MAKERS);
+    }
+}
+
+/// Bytes of which words are made.
+const IS_OF_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_' || byte >= 0x80;
+        byte += 1;
+    }
+    table
+};
+
+/// By their first letter, the lengths of the words that are looked for, as bits.
+const LENGTHS: [u32; 256] = {
+    let lists: [&[&[u8]]; 4] = [&WORDS, &RUNNERS, &BUILDERS, &MAKERS];
+    let mut table = [0; 256];
+    let mut list = 0;
+    while list < lists.len() {
+        let mut word = 0;
+        while word < lists[list].len() {
+            let known = lists[list][word];
+            table[known[0] as usize] |= 1 << known.len();
+            word += 1;
+        }
+        list += 1;
+    }
+    table
+};
+
+/// Whether a name stands in a text as a word, in quotes or not. The server cuts what is longer than names can be.
+pub(crate) fn mentions(text: &[u8], name: &[u8]) -> bool {
+    let may_be_cut = name.len() >= sql::NAME_BYTES_MAX;
+    let is_quoted = |quote: u8| {
+        let end: &[u8] = if may_be_cut { b"" } else { &[quote] };
+        memchr::memmem::find(text, &[&[quote], name, end].concat()).is_some()
+    };
+    let is_it = |word: &[u8]| match may_be_cut {
+        true => word.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name)),
+        false => word.eq_ignore_ascii_case(name),
+    };
+    words(text).any(is_it) || is_quoted(b'"') || is_quoted(b'\'')
+}
+
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80))
+        .filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use onetrip_sql::Lifter;
+
+    use super::*;
+
+    #[test]
+    fn a_text_that_depends_on_a_place_names_its_cursor() {
+        let mut lifter = Lifter::new();
+        let mut moves =
+            |text: &str, name: &str| match cursor_use(&lifter.lift(text.as_bytes(), true), text.as_bytes()) {
+                Some((CursorUse::Moves(text), _)) => mentions(&text, name.as_bytes()),
+                _ => false,
+            };
+        for text in [
+            "FETCH BACKWARD 1 FROM c",
+            "MOVE 3 IN \"c\"",
+            "UPDATE t SET v = 1 WHERE CURRENT OF C",
+            "SELECT 1; FETCH 1 FROM c",
+            "DO $$ BEGIN FETCH c INTO x; END $$",
+            "COMMIT; BEGIN; DECLARE c CURSOR FOR SELECT 1",
+            "WITH x AS (DELETE FROM t WHERE CURRENT OF c RETURNING id) SELECT * FROM x",
+            "INSERT INTO t SELECT run('MOVE 5 FROM c')",
+        ] {
+            assert!(moves(text, "c"), "{text}");
+        }
+        for text in ["FETCH 10 FROM c", "CLOSE c", "SELECT c.id FROM c", "UPDATE c SET v = 1", "MOVE 3 IN d"]
+        {
+            assert!(!moves(text, "c"), "{text}");
+        }
+        let long = "n".repeat(63);
+        assert!(moves(&format!("UPDATE t SET v = 0 WHERE CURRENT OF {long}zz"), &long));
+        let mut any = |text: &str| {
+            matches!(
+                cursor_use(&lifter.lift(text.as_bytes(), true), text.as_bytes()),
+                Some((CursorUse::MovesAny, _))
+            )
+        };
+        for text in [
+            "DO $$ BEGIN EXECUTE 'MO' || 'VE 5 FROM ' || 'c'; END $$",
+            "SELECT 1; do 'begin execute x; end'",
+            "SELECT Query_To_Xml($1, true, true, '')",
+            "SELECT u&\"cursor\\005Fto\\005Fxml\"($1)",
+        ] {
+            assert!(any(text), "{text}");
+        }
+        assert!(!any("DO $$ BEGIN PERFORM 1; END $$") && !any("SELECT open, close FROM prices"));
+    }
+}
