@@ -412,12 +412,12 @@ impl Prepared {
     }
 
     /// A message of this unit prepares or binds it.
-    pub(crate) fn is_seen_in(&mut self, unit: u64) {
+    pub(crate) fn seen(&mut self, unit: u64) {
         self.seen_in = Some(unit);
     }
 
     /// It may not be there any more.
-    pub(crate) fn is_unsure(&mut self) {
+    pub(crate) fn doubt(&mut self) {
         self.seen_in = None;
     }
 

@@ -279,7 +279,7 @@ impl Facts {
                 // What it may have changed in the catalogue is there for all, or never will be.
                 let more_to_come = core.queue().owes_client() && !core.is_ending();
                 if !more_to_come {
-                    self.has_defined();
+                    self.settle_definitions();
                 }
                 self.transaction.end();
             }
@@ -315,8 +315,8 @@ impl Facts {
         prepared.source.as_deref().filter(|_| self.is_undoubted_since(unit))
     }
 
-    fn has_defined(&mut self) {
-        if self.transaction.has_defined() {
+    fn settle_definitions(&mut self) {
+        if self.transaction.take_defined() {
             self.changes.end();
         }
         self.changes.settle(self.transaction.doubts());

@@ -44,12 +44,12 @@ impl Names {
     }
 
     /// The client names its statements.
-    pub(crate) fn are_used(&mut self) {
+    pub(crate) fn used(&mut self) {
         self.wanted = self.wanted.max(1);
     }
 
     /// The server skips a message.
-    pub(crate) fn is_skipped(&mut self, due: &Due) {
+    pub(crate) fn skipped(&mut self, due: &Due) {
         let is_clients = matches!(due.taker, Taker::Client | Taker::Remedy(Remedy::Statements, _));
         self.lost |= due.expect == Expect::Close && is_clients;
     }
@@ -60,7 +60,7 @@ impl Names {
     }
 
     /// A DEALLOCATE is sent: it may be worth asking again.
-    pub(crate) fn may_leave(&mut self) {
+    pub(crate) fn deallocate_sent(&mut self) {
         self.asked = false;
     }
 
@@ -90,7 +90,7 @@ impl Names {
     }
 
     /// The server is asked for that.
-    pub(crate) fn are_asked(&mut self) {
+    pub(crate) fn ask(&mut self) {
         self.asked = true;
         self.wanted -= 1;
     }

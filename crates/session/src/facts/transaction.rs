@@ -118,7 +118,7 @@ impl Transaction {
     }
 
     /// What it may have changed in the catalogue is there for all, or never will be; whether there was anything.
-    pub(crate) fn has_defined(&mut self) -> bool {
+    pub(crate) fn take_defined(&mut self) -> bool {
         std::mem::take(&mut self.may_define)
     }
 

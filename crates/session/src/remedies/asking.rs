@@ -117,7 +117,7 @@ impl Session {
             ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
         if way == Way::Between && self.facts.names.are_wanted() && self.may_remedy(Remedy::Statements) {
-            self.facts.names.are_asked();
+            self.facts.names.ask();
             ask(Question::Names, &SessionQuestion::Names.sql());
         }
     }
@@ -160,7 +160,7 @@ impl Session {
             (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
             (Question::Names, [Some(has_any)]) => self.facts.names.learn(*has_any != b"false"),
             (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
-            _ => self.core.is_undecoded(),
+            _ => self.core.count_undecoded(),
         }
     }
 

@@ -73,7 +73,7 @@ impl EarlyBegin {
     }
 
     /// A message of the client's goes to the server.
-    fn is_followed(&mut self) {
+    fn followed(&mut self) {
         if let State::Sent { followed } = &mut self.state {
             *followed = true;
         }
@@ -95,7 +95,7 @@ impl EarlyBegin {
     }
 
     /// A text that sets a parameter, or the options that a session begins with: whether what the server logs is told.
-    fn may_set_messages(&mut self, text: &[u8]) {
+    fn see_messages_setting(&mut self, text: &[u8]) {
         const NAME: &[u8] = b"client_min_messages";
         let Some(place) = text.windows(NAME.len()).position(|word| word.eq_ignore_ascii_case(NAME)) else {
             return;
@@ -120,16 +120,16 @@ impl super::remedy::Remedy for EarlyBegin {
             Event::Opened(parameters) => {
                 for &(name, value) in parameters {
                     match name {
-                        b"options" => self.may_set_messages(value),
+                        b"options" => self.see_messages_setting(value),
                         name if name.eq_ignore_ascii_case(b"client_min_messages") => {
-                            self.may_set_messages(&[name, b"=", value].concat());
+                            self.see_messages_setting(&[name, b"=", value].concat());
                         }
                         _ => {}
                     }
                 }
             }
-            Event::SetRead(text) => self.may_set_messages(text),
-            Event::Followed => self.is_followed(),
+            Event::SetRead(text) => self.see_messages_setting(text),
+            Event::Followed => self.followed(),
             Event::StatementSent { leaves_savepoints, is_prepared } => {
                 self.runs(leaves_savepoints, is_prepared);
             }

@@ -24,7 +24,7 @@ impl Session {
         if is_work && self.facts.transaction.is_seen() && self.facts.begins() {
             self.config.common.knowledge.session_begins(effect == Effect::Read);
         }
-        self.may_run_functions(now, effect, text);
+        self.doubt_what_runs(now, effect, text);
         let may_set_limit = match effect {
             Effect::Unknown => !matches!(text.kind, StatementKind::CloseCursor | StatementKind::Prepare),
             Effect::MayDefine => true,
@@ -67,7 +67,7 @@ impl Session {
 
     /// A statement goes to the server that may run functions of users, by name, by a trigger, or otherwise unasked: they may
     /// change the catalogue (rule S3).
-    fn may_run_functions(&mut self, now: Moment, effect: Effect, text: &Text) {
+    fn doubt_what_runs(&mut self, now: Moment, effect: Effect, text: &Text) {
         use StatementKind as S;
         let doubt = match effect {
             Effect::WritesRows if text.calls => Doubt::Called,

@@ -187,13 +187,13 @@ impl Told {
             sent.error.get_or_insert_with(another_result);
         }
         if !cx.core.queue().owes(Remedy::Statements) {
-            self.is_answered(cx)?;
+            self.settle(cx)?;
         }
         Ok(Own::Dropped)
     }
 
     /// The server has said all about what was told.
-    fn is_answered(&mut self, cx: &mut Cx<'_>) -> Result<(), SessionError> {
+    fn settle(&mut self, cx: &mut Cx<'_>) -> Result<(), SessionError> {
         let State::Sent(sent) = std::mem::take(&mut self.state) else { return Ok(()) };
         let sent = *sent;
         let descriptions = &cx.config.common.descriptions;

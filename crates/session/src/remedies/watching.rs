@@ -87,7 +87,7 @@ impl Watching {
     }
 
     /// The server skips a message.
-    pub(crate) fn is_skipped(&mut self, due: &Due) {
+    pub(crate) fn skipped(&mut self, due: &Due) {
         self.next = None;
         self.take(due.lesson);
     }
@@ -117,13 +117,13 @@ impl Session {
         if text.effect != Effect::Deallocates {
             return;
         }
-        self.facts.names.may_leave();
+        self.facts.names.deallocate_sent();
         if !Rule::Deallocated.is_kept() {
             return;
         }
         let Some(name) = &text.deallocates else { return self.facts.doubt_prepared(unit) };
         if let Some(prepared) = self.core.prepared_mut(name) {
-            prepared.is_unsure();
+            prepared.doubt();
         }
         self.facts.names.leaves(unit, Arc::clone(name));
     }
@@ -199,8 +199,8 @@ impl Session {
             Reply::Failed(due) => {
                 watching.take(due.lesson);
                 for due in dropped {
-                    watching.is_skipped(due);
-                    self.facts.names.is_skipped(due);
+                    watching.skipped(due);
+                    self.facts.names.skipped(due);
                 }
             }
             _ => {}

@@ -179,7 +179,7 @@ impl Session {
         if !name.is_empty() && !self.core.named_seen {
             self.core.named_seen = true;
             self.core.stream.statement_name(name);
-            self.facts.names.are_used();
+            self.facts.names.used();
         }
         let is_kept = text.len() <= SOURCE_BYTES_MAX
             && self.core.prepared.len() < SOURCES_MAX
@@ -216,7 +216,7 @@ impl Session {
             prepared.source = source;
             prepared.span = span;
             (prepared.parsed_at, prepared.found) = (parsed_at, None);
-            prepared.is_seen_in(unit);
+            prepared.seen(unit);
         };
         self.core.prepared.change(name, set, Prepared::extra_bytes);
         if name.is_empty() && self.core.taker != Taker::Nobody {
@@ -240,7 +240,7 @@ impl Session {
             let statement = self.core.units.add_statement(unit, statement);
             return self.owe(unit, Expect::Bind, statement);
         };
-        prepared.is_seen_in(unit);
+        prepared.seen(unit);
         let (mut text, serial, types) = (prepared.text.clone(), prepared.serial, prepared.types.clone());
         if bind.portal.is_empty() && self.core.taker != Taker::Nobody {
             self.tell(&Event::UnnamedPortalMade);
@@ -507,8 +507,8 @@ impl Session {
         let mut due = Due { taker: self.core.taker, ..Due::of_client(expect, unit, statement) };
         due.lesson = self.statements.watching.lesson_of(&due);
         if !self.core.queue.sent(due) {
-            self.statements.watching.is_skipped(&due);
-            self.facts.names.is_skipped(&due);
+            self.statements.watching.skipped(&due);
+            self.facts.names.skipped(&due);
             self.mark_skipped(due);
             return;
         }

@@ -327,7 +327,7 @@ impl Core {
     }
 
     /// Something came that cannot be decoded.
-    pub(crate) fn is_undecoded(&mut self) {
+    pub(crate) fn count_undecoded(&mut self) {
         self.undecoded += 1;
     }
 

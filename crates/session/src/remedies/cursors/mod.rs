@@ -146,10 +146,7 @@ struct Reader {
     piece_nanos: u64,
     /// The program has seen the end.
     is_over: bool,
-    /// Something was run that may have closed it.
-    is_unsure: bool,
-    /// Pieces that were under way then: they tell nothing.
-    sent_before: usize,
+    validity: Validity,
     /// The unit that made it, if that succeeds.
     made_by: u64,
     /// The unit that closes it or puts another in its place, if that succeeds.
@@ -158,6 +155,16 @@ struct Reader {
     is_stale: bool,
     /// It must not be read ahead.
     is_barred: bool,
+}
+
+/// Whether a result is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Validity {
+    Sure,
+    /// Something was run that may have closed it, when so many pieces were under way: these tell nothing.
+    Unsure {
+        sent_before: usize,
+    },
 }
 
 /// What a result's columns are, as far as it matters.
@@ -229,8 +236,19 @@ impl Reader {
 
     /// It may not be there any more.
     fn doubt(&mut self) {
-        self.is_unsure = true;
-        self.sent_before = self.under_way;
+        self.validity = Validity::Unsure { sent_before: self.under_way };
+    }
+
+    /// A piece of it has come.
+    fn piece_came(&mut self) {
+        self.validity = match self.validity {
+            Validity::Unsure { sent_before: 0 } | Validity::Sure => Validity::Sure,
+            Validity::Unsure { sent_before } => Validity::Unsure { sent_before: sent_before - 1 },
+        };
+    }
+
+    fn is_unsure(&self) -> bool {
+        self.validity != Validity::Sure
     }
 
     fn is_held(&self) -> bool {
@@ -277,8 +295,7 @@ impl Cursors {
             is_stored: false,
             piece_nanos: 0,
             is_over: false,
-            is_unsure: false,
-            sent_before: 0,
+            validity: Validity::Sure,
             made_by: unit,
             leaving: None,
             is_stale: false,

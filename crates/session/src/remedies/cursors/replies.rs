@@ -117,8 +117,7 @@ impl Cursors {
             _ if failed => End::Failed(message.to_vec()),
             _ => return Ok(()),
         };
-        reader.is_unsure &= reader.sent_before > 0;
-        reader.sent_before = reader.sent_before.saturating_sub(1);
+        reader.piece_came();
         reader.under_way = reader.under_way.saturating_sub(1);
         reader.rows_under_way = reader.rows_under_way.saturating_sub(u64::from(asked));
         reader.buffer.end(end, &room)?;

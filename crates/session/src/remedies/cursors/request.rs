@@ -72,7 +72,7 @@ impl Session {
         if reader.leaving.is_some() || !self.is_alive(reader) {
             return Ok(None);
         }
-        let (is_ahead, is_unsure) = (reader.is_ahead(), reader.is_unsure);
+        let (is_ahead, is_unsure) = (reader.is_ahead(), reader.is_unsure());
         if reader.is_stale && is_ahead {
             return Ok(None); // dealt with by its name
         }
@@ -105,12 +105,12 @@ impl Session {
     /// The pieces to send for, and the rows of each, so that a request which memory does not cover can be answered.
     fn wanted_pieces(&mut self, now: Moment, request: &Request) -> Option<(NonZeroU32, usize)> {
         let reader = self.cursors.readers.get(&*request.name)?;
-        if reader.is_unsure && reader.is_ahead() {
+        if reader.is_unsure() && reader.is_ahead() {
             // One more is asked for first, to see whether the portal is there.
             let rows = request.rows.filter(|_| !reader.buffer.is_ended());
             return Some((rows.unwrap_or(NonZeroU32::MIN), 1));
         }
-        let (rows, is_unsure) = (request.rows?, reader.is_unsure);
+        let (rows, is_unsure) = (request.rows?, reader.is_unsure());
         let missing = u64::from(rows.get()).saturating_sub(reader.buffer.rows());
         // What is in a file is not put together with the rest in memory.
         let is_large = reader.buffer.bytes() > KEPT_BYTES_MAX;
