@@ -269,7 +269,7 @@ impl Session {
         if matches!(complete.tag, b"DISCARD ALL" | b"DEALLOCATE ALL" | b"DEALLOCATE") {
             self.deallocated(due.unit, complete.tag);
         }
-        self.lobs.setting.ran(due.unit, due.statement, complete.tag);
+        self.lobs.statement_ran(due.unit, due.statement, complete.tag);
         self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         self.statement_succeeded(due);
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);

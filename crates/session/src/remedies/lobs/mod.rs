@@ -104,9 +104,9 @@ pub(crate) struct Lobs {
     /// An answer of the object that is being verified was wrong.
     has_differed: bool,
     /// How much is read ahead: the connection's level.
-    pub(crate) setting: Setting,
+    setting: Setting,
     /// The same of single objects, by the statements and columns that delivered them.
-    pub(crate) delivered: Delivered,
+    delivered: Delivered,
 }
 
 #[derive(Debug)]
@@ -193,6 +193,11 @@ impl Lobs {
     /// Whether the server's descriptors are open, and stand where the program believes.
     fn is_settled(&self) -> bool {
         self.open.values().all(|open| open.under_way == 0 && open.is_in_place())
+    }
+
+    /// The server has run a statement, and says so by this tag.
+    pub(crate) fn statement_ran(&mut self, unit: u64, statement: Option<u16>, tag: &[u8]) {
+        self.setting.ran(unit, statement, tag);
     }
 
     fn close_all(&mut self) {
