@@ -19,7 +19,7 @@ pub(super) const PARTS_OF_TIME: u32 = 20;
 
 /// A survey under way.
 #[derive(Debug)]
-pub(crate) struct Surveying {
+pub(super) struct Surveying {
     survey: Survey,
     stamp: Stamp,
     acts_asked: ActsAsked,
@@ -107,7 +107,7 @@ impl Session {
         let mut ask = |question, text: &str| {
             asked.push(Asked { question, text: text.to_owned(), parameter: None });
         };
-        let has_lookups = self.facts.wants_lookup() || self.surveying.is_some();
+        let has_lookups = self.facts.wants_lookup() || self.inquiries.surveying.is_some();
         if self.facts.wants_state() || has_lookups && self.facts.database().is_none() {
             self.facts.state_asked();
             ask(Question::State, &SessionQuestion::State.sql());
@@ -127,16 +127,17 @@ impl Session {
             let Stamp { epoch, .. } = surveying.stamp;
             !surveying.stamp.is_fresh(now, stamp.epoch) || epoch != stamp.epoch
         };
-        if self.surveying.as_ref().is_some_and(is_over) {
-            self.surveying = None;
+        if self.inquiries.surveying.as_ref().is_some_and(is_over) {
+            self.inquiries.surveying = None;
         }
-        if self.surveying.is_none() && self.facts.wants_lookup() {
+        if self.inquiries.surveying.is_none() && self.facts.wants_lookup() {
             let mut survey = Survey::new(self.facts.take_wanted());
             let next = Some(survey.questions());
             let acts_asked = self.facts.changes().acts_asked(stamp.at);
-            self.surveying = Some(Surveying { survey, stamp, acts_asked, next });
+            self.inquiries.surveying = Some(Surveying { survey, stamp, acts_asked, next });
         }
-        let next = self.surveying.as_mut().and_then(|surveying| surveying.next.take()).unwrap_or_default();
+        let next =
+            self.inquiries.surveying.as_mut().and_then(|surveying| surveying.next.take()).unwrap_or_default();
         asked.extend(next.into_iter().map(|purity::Question { lookup, parameter }| Asked {
             question: Question::Lookup(lookup),
             text: lookup.sql().to_owned(),
@@ -190,9 +191,9 @@ impl Session {
     }
 
     fn learn_name(&mut self, lookup: Lookup, columns: &[Option<&[u8]>]) {
-        let Some(surveying) = &mut self.surveying else { return };
+        let Some(surveying) = &mut self.inquiries.surveying else { return };
         if surveying.survey.row(lookup, columns).is_err() {
-            self.surveying = None;
+            self.inquiries.surveying = None;
         }
     }
 
@@ -200,7 +201,7 @@ impl Session {
     pub(super) fn learn_nothing(&mut self, question: Question) {
         match question {
             Question::State => self.facts.state_refused(),
-            Question::Lookup(_) => self.surveying = None,
+            Question::Lookup(_) => self.inquiries.surveying = None,
             Question::Level(count) => self.facts.transaction.level_refused(count),
             Question::Settings | Question::Names | Question::Cursor(_) => {}
         }
@@ -211,7 +212,8 @@ impl Session {
         if way == Way::Alone {
             return;
         }
-        if let Some(mut surveying) = self.surveying.take_if(|one| one.next.is_none() && !has_failed) {
+        if let Some(mut surveying) = self.inquiries.surveying.take_if(|one| one.next.is_none() && !has_failed)
+        {
             if let Some(acts) = surveying.survey.take_acts() {
                 self.facts.changes().acts_told(surveying.acts_asked, acts);
             }
@@ -223,7 +225,7 @@ impl Session {
                 }
             } else {
                 surveying.next = Some(questions);
-                self.surveying = Some(surveying);
+                self.inquiries.surveying = Some(surveying);
             }
         }
         self.prove(now);

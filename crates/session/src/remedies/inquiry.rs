@@ -19,7 +19,7 @@ use onetrip_sql::purity::{Lookup, SessionQuestion};
 use onetrip_wire::pg::{DataRow, HEADER_BYTES, Values, backend, frame, frontend};
 
 use super::Rule;
-use super::asking::PARTS_OF_TIME;
+use super::asking::{PARTS_OF_TIME, Surveying};
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 use crate::slots::{Slot, Slots};
@@ -72,6 +72,8 @@ pub(super) enum Way {
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
     groups: Slots<Group>,
+    /// What is being looked up in the catalogue.
+    pub(super) surveying: Option<Surveying>,
     /// What groups took on the server of late, as far as is known, and up to when that is counted.
     spent: Duration,
     spent_at: Moment,

@@ -38,7 +38,6 @@ use crate::facts::Knowledge;
 pub(crate) use crate::rules::Rule;
 
 pub(crate) use arrived::Arrived;
-pub(crate) use asking::Surveying;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use chatter::Chatter;
 pub(crate) use commit::Commit;

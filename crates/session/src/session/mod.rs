@@ -21,7 +21,7 @@ use crate::facts::Facts;
 use crate::own_names::OwnNames;
 use crate::remedies::{
     Chatter, Commit, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops,
-    Overflow, Raised, Remedies, Shadow, Statements, Surveying, Verify,
+    Overflow, Raised, Remedies, Shadow, Statements, Verify,
 };
 use crate::rules::Rule;
 use crate::texts::Texts;
@@ -177,8 +177,6 @@ pub struct Session {
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
     pub(crate) shadow: Shadow,
-    /// What is being looked up in the catalogue.
-    pub(crate) surveying: Option<Surveying>,
     pub(crate) loops: Loops,
     pub(crate) chatter: Chatter,
     pub(crate) statements: Statements,
@@ -200,7 +198,6 @@ impl Session {
             own_names: OwnNames::new(config.private),
             inquiries: Inquiries::default(),
             shadow: Shadow::default(),
-            surveying: None,
             loops: Loops::default(),
             chatter: Chatter::default(),
             statements: Statements::default(),
