@@ -85,23 +85,6 @@ impl Taker {
     pub(crate) fn is(self, other: impl Into<Self>) -> bool {
         self.number() == other.into().number()
     }
-
-    /// The same with this slot.
-    pub(crate) fn at(self, slot: Slot) -> Self {
-        match self {
-            Self::Client | Self::Nobody => self,
-            Self::Remedy(remedy, _) => Self::Remedy(remedy, slot),
-            Self::Service(service, _) => Self::Service(service, slot),
-        }
-    }
-
-    /// The place in the taker's memory.
-    pub(crate) fn slot(self) -> Slot {
-        match self {
-            Self::Client | Self::Nobody => Slot::NONE,
-            Self::Remedy(_, slot) | Self::Service(_, slot) => slot,
-        }
-    }
 }
 
 /// A remedy that keeps nothing of its message.

@@ -177,7 +177,7 @@ impl super::remedy::Remedy for EarlyBegin {
         let own_left = cx.core.queue().owes(Remedy::Begin);
         match (due.expect, self.state) {
             (Expect::Close, State::Sent { followed: false }) if said.is_last() && !own_left => {
-                frame(cx.core.to_server(), frontend::SYNC, |_| ());
+                frame(cx.core.server_outbox(), frontend::SYNC, |_| ());
                 cx.core.owe_own(Due::own(Remedy::Begin, Expect::Sync));
                 self.state = State::Ending;
             }
@@ -230,10 +230,10 @@ impl Texts for EarlyBegin {
         let text = text.and_then(|text| text.strip_suffix(b"\0"));
         let (Some(text), Some(control)) = (text, self.claimed.take()) else { return Answer::NotKnown };
         self.send(cx.core, text);
-        let reply_at = cx.core.to_client().len();
-        CommandComplete { tag: control.tag }.encode(cx.core.to_client());
-        encode_ready_for_query(cx.core.to_client(), WireStatus::Active);
-        let reply = cx.core.to_client().len() - reply_at;
+        let reply_at = cx.core.client_outbox().len();
+        CommandComplete { tag: control.tag }.encode(cx.core.client_outbox());
+        encode_ready_for_query(cx.core.client_outbox(), WireStatus::Active);
+        let reply = cx.core.client_outbox().len() - reply_at;
         let change = match control.kind {
             Kind::Begin { is_safe, .. } => Change::Begins { is_safe },
             Kind::Savepoint(name) => {
@@ -282,7 +282,7 @@ impl EarlyBegin {
     /// Sends it so that nothing behind it runs if it fails (rule B6).
     fn send(&mut self, core: &mut Core, text: &[u8]) {
         self.state = State::Sent { followed: false };
-        let out = core.to_server();
+        let out = core.server_outbox();
         let expected: &[Expect] = if Rule::Frame.is_kept() {
             Parse::untyped(b"", text).encode(out);
             Bind::without_parameters(b"", b"").encode(out);
@@ -345,8 +345,8 @@ impl Session {
             return Ok(Verdict::Forward(message.len()));
         }
         if tag == backend::NOTICE_RESPONSE && is_last_word(message) {
-            self.core.to_client().append(&mut self.begin.until_ready);
-            self.core.to_client().extend_from_slice(message);
+            self.core.client_outbox().append(&mut self.begin.until_ready);
+            self.core.client_outbox().extend_from_slice(message);
             return Ok(Verdict::Replace(message.len()));
         }
         let kept = if is_notification { &mut self.begin.until_idle } else { &mut self.begin.until_ready };
@@ -376,11 +376,11 @@ impl Session {
         if until_ready.is_empty() && (until_idle.is_empty() || !is_idle) {
             return Verdict::Forward(ready.len());
         }
-        self.core.to_client().append(until_ready);
+        self.core.client_outbox().append(until_ready);
         if is_idle {
-            self.core.to_client().append(until_idle);
+            self.core.client_outbox().append(until_idle);
         }
-        self.core.to_client().extend_from_slice(ready);
+        self.core.client_outbox().extend_from_slice(ready);
         Verdict::Replace(ready.len())
     }
 }

@@ -13,8 +13,7 @@ use std::collections::VecDeque;
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 use onetrip_wire::pg::{
-    Bind, CommandComplete, Execute, HEADER_BYTES, Parse, TransactionStatus as WireStatus, backend, frame,
-    frontend,
+    Bind, CommandComplete, Execute, Parse, TransactionStatus as WireStatus, backend, frame, frontend,
 };
 
 use super::arrived::Arrived;
@@ -151,7 +150,7 @@ impl Texts for Commit {
         let (mut described, mut ended) = (Vec::new(), Vec::new());
         frame(&mut described, backend::NO_DATA, |_| ());
         CommandComplete { tag }.encode(&mut ended);
-        let out = cx.core.to_client();
+        let out = cx.core.client_outbox();
         let reply_at = out.len();
         put_answer(out, unit, &described, &ended, WireStatus::Idle);
         let reply = out.len() - reply_at;

@@ -77,7 +77,7 @@ impl Texts for Example {
             onetrip_ledger::TransactionStatus::Active => WireStatus::Active,
             onetrip_ledger::TransactionStatus::Failed => return Answer::NotKnown, // an error, there
         };
-        let out = cx.core.to_client();
+        let out = cx.core.client_outbox();
         let reply_at = out.len();
         frame(out, backend::ROW_DESCRIPTION, |out| out.extend_from_slice(DESCRIPTION));
         frame(out, backend::DATA_ROW, |out| out.extend_from_slice(ROW));

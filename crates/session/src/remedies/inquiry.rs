@@ -178,7 +178,7 @@ impl Session {
     }
 
     fn put_inquiry_sync(&mut self, slot: Slot) {
-        frame(self.core.to_server(), frontend::SYNC, |_| ());
+        frame(self.core.server_outbox(), frontend::SYNC, |_| ());
         self.core.owe_own(inquiry_due(slot, FRAME, Expect::Sync));
     }
 

@@ -32,7 +32,7 @@ impl Session {
         // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
         self.put_closes(due);
         let Self { own_names, core, .. } = self;
-        let (name, out) = (own_names.name(), core.to_server());
+        let (name, out) = (own_names.name(), core.server_outbox());
         Parse::untyped(name, text).encode(out);
         Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
         Execute { portal: name, row_limit: None }.encode(out);
@@ -46,7 +46,7 @@ impl Session {
         let Self { own_names, core, .. } = self;
         let name = own_names.name();
         for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
-            object.encode(frontend::CLOSE, core.to_server());
+            object.encode(frontend::CLOSE, core.server_outbox());
             core.owe_own(Due { expect: Expect::Close, ..due });
         }
     }

@@ -82,11 +82,11 @@ impl Session {
             return None;
         }
         self.tell(&Event::Followed);
-        StatementOrPortal::Statement(name).encode(frontend::CLOSE, self.core.to_server());
-        self.core.to_server().extend_from_slice(&broken.parse);
+        StatementOrPortal::Statement(name).encode(frontend::CLOSE, self.core.server_outbox());
+        self.core.server_outbox().extend_from_slice(&broken.parse);
         let mut expected = vec![Expect::Close, Expect::Parse];
         if broken.description.is_some() {
-            StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, self.core.to_server());
+            StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, self.core.server_outbox());
             expected.push(Expect::DescribeStatement);
         }
         self.statements.watching.ignore();
@@ -96,7 +96,7 @@ impl Session {
             self.core.owe_own(due);
         }
         for (tag, body) in unit.messages() {
-            frame(self.core.to_server(), tag, |out| out.extend_from_slice(body));
+            frame(self.core.server_outbox(), tag, |out| out.extend_from_slice(body));
             self.book_request(now, tag, body, true);
         }
         self.core.bytes_sent(unit.len());
@@ -125,9 +125,9 @@ impl Session {
         for (tag, body) in unit.messages() {
             match Bind::decode(body) {
                 Ok(bind) if tag == frontend::BIND => {
-                    Bind { statement: self.own_names.nowhere(), ..bind }.encode(self.core.to_server());
+                    Bind { statement: self.own_names.nowhere(), ..bind }.encode(self.core.server_outbox());
                 }
-                _ => frame(self.core.to_server(), tag, |out| out.extend_from_slice(body)),
+                _ => frame(self.core.server_outbox(), tag, |out| out.extend_from_slice(body)),
             }
             self.book_request(now, tag, body, true);
         }
@@ -147,9 +147,9 @@ impl Session {
         self.book_failure(now, due, &error[HEADER_BYTES..]);
         self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
         self.core.bytes_received(unit, error.len() + ready.len(), now);
-        self.core.to_client().extend_from_slice(error);
+        self.core.client_outbox().extend_from_slice(error);
         if let Verdict::Forward(_) = self.pass_kept(ready) {
-            self.core.to_client().extend_from_slice(ready);
+            self.core.client_outbox().extend_from_slice(ready);
         }
         self.core.settled(unit);
         self.book_answered(now);
@@ -242,8 +242,8 @@ impl Told {
                 return Err(statement_refused(cx.core));
             }
             let statement = cx.own_names.nowhere();
-            Bind::without_parameters(statement, statement).encode(cx.core.to_server());
-            frame(cx.core.to_server(), frontend::SYNC, |_| ());
+            Bind::without_parameters(statement, statement).encode(cx.core.server_outbox());
+            frame(cx.core.server_outbox(), frontend::SYNC, |_| ());
             for expect in [Expect::Bind, Expect::Sync] {
                 cx.core.owe_own(Due::own(Remedy::Statements, expect));
             }

@@ -91,11 +91,11 @@ impl Shadow {
         }
         let mut check = self.spare.pop().unwrap_or_default();
         check.template = template;
-        check.expected.extend_from_slice(core.to_client().get(reply_at..).unwrap_or_default());
+        check.expected.extend_from_slice(core.client_outbox().get(reply_at..).unwrap_or_default());
         for (tag, body) in unit.messages() {
             frame(&mut check.asked, tag, |out| out.extend_from_slice(body));
         }
-        core.to_server().extend_from_slice(&check.asked);
+        core.server_outbox().extend_from_slice(&check.asked);
         let taker = Taker::Service(Service::Shadow, self.checks.put(check));
         for (tag, _) in unit.messages() {
             let expect = match tag {

@@ -295,7 +295,7 @@ impl Session {
             is_failed: false,
             is_outdated: false,
         }));
-        Some(self.tell(now, unit, is_pinned, description.as_deref()))
+        Some(self.tell_prepared(now, unit, is_pinned, description.as_deref()))
     }
 
     /// A Parse could be answered if the session's state and settings were known, and what was read since proven. Behind a
@@ -347,7 +347,7 @@ impl Session {
     }
 
     /// Sends the unit on and tells the client what the server will say to it.
-    fn tell(
+    fn tell_prepared(
         &mut self,
         now: Moment,
         unit: Arrived<'_>,
@@ -357,13 +357,13 @@ impl Session {
         let ends_with_sync = unit.messages().any(|(tag, _)| tag == frontend::SYNC);
         if let State::Sent(sent) = &self.statements.told.state {
             if is_pinned {
-                self.core.to_server().extend_from_slice(&sent.parse);
+                self.core.server_outbox().extend_from_slice(&sent.parse);
             }
         }
         self.core.set_taker(Remedy::Statements);
         for (tag, body) in unit.messages() {
             if is_pinned && tag != frontend::PARSE {
-                frame(self.core.to_server(), tag, |out| out.extend_from_slice(body));
+                frame(self.core.server_outbox(), tag, |out| out.extend_from_slice(body));
             }
             self.book_request(now, tag, body, true);
             if is_pinned {
@@ -377,8 +377,8 @@ impl Session {
             TransactionStatus::Active => WireStatus::Active,
             _ => WireStatus::Idle,
         };
-        let reply_at = self.core.to_client().len();
-        let out = self.core.to_client();
+        let reply_at = self.core.client_outbox().len();
+        let out = self.core.client_outbox();
         frame(out, backend::PARSE_COMPLETE, |_| ());
         if let Some(told) = description {
             frame(out, backend::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&told.parameters));
@@ -390,7 +390,7 @@ impl Session {
         if ends_with_sync {
             encode_ready_for_query(out, status);
         }
-        let reply = self.core.to_client().len() - reply_at;
+        let reply = self.core.client_outbox().len() - reply_at;
         if let State::Sent(sent) = &mut self.statements.told.state {
             sent.unit = number;
             sent.status = ends_with_sync.then_some(status.letter());

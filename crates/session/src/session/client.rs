@@ -4,9 +4,7 @@ use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
 use onetrip_sql::StatementKind;
 use onetrip_sql::purity::{is_harmless_parameter_type, may_call, names_catalogue};
 use onetrip_wire::Reader;
-use onetrip_wire::pg::{
-    Bind, Execute, Format, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frontend,
-};
+use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
 
 use super::core::Core;
 use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};

@@ -285,12 +285,12 @@ impl Core {
     }
 
     /// Where bytes of the session's own for the server go.
-    pub(crate) fn to_server(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn server_outbox(&mut self) -> &mut Vec<u8> {
         &mut self.to_server
     }
 
     /// Where bytes of the session's own for the client go.
-    pub(crate) fn to_client(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn client_outbox(&mut self) -> &mut Vec<u8> {
         &mut self.to_client
     }
 

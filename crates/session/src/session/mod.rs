@@ -10,7 +10,7 @@ mod startup;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onetrip_ledger::{Moment, StreamEncoder, TransactionStatus, ValueHasher};
+use onetrip_ledger::{Moment, Remedy, StreamEncoder, TransactionStatus, ValueHasher};
 use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{FrameHeader, frontend};

@@ -252,7 +252,7 @@ impl Chatter {
             cx.facts.doubt_prepared(unit);
         }
         let length = reply.len();
-        cx.core.to_client().extend_from_slice(&reply);
+        cx.core.client_outbox().extend_from_slice(&reply);
         self.unconfirmed += length;
         let slot = self.expected.put(Expected { reply, said: 0 });
         let taker = Some(Taker::Remedy(Remedy::Chatter, slot));

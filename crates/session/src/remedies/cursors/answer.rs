@@ -41,7 +41,7 @@ impl Session {
         self.tell(&Event::Followed);
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
         let left = limit.and_then(|limit| u32::try_from(limit - rows).ok()).and_then(NonZeroU32::new);
-        let out = self.core.to_server();
+        let out = self.core.server_outbox();
         let expect = match (&stop, request.form) {
             (Stop::Short, Form::Query) => {
                 let name = String::from_utf8_lossy(&request.name);

@@ -51,7 +51,7 @@ impl Session {
             self.own_sync(None);
         }
         for piece in 0..pieces {
-            Execute { portal: name, row_limit: Some(rows) }.encode(self.core.to_server());
+            Execute { portal: name, row_limit: Some(rows) }.encode(self.core.server_outbox());
             self.own_due(Expect::Execute, Awaited::Piece { serial, turn, rows: rows.get() });
             let is_last = piece + 1 == pieces && !is_shielded;
             self.own_sync(is_last.then_some(self.core.status()));
@@ -75,7 +75,7 @@ impl Session {
 
     /// A Sync of the remedy's; `status` as it must be then.
     pub(super) fn own_sync(&mut self, status: Option<TransactionStatus>) {
-        frame(self.core.to_server(), frontend::SYNC, |_| ());
+        frame(self.core.server_outbox(), frontend::SYNC, |_| ());
         self.own_due(Expect::Sync, Awaited::Ready(status));
     }
 
@@ -89,8 +89,8 @@ impl Session {
         if self.core.portal(b"").is_none() && self.core.prepared(b"").is_none() {
             return;
         }
-        StatementOrPortal::Portal(b"").encode(frontend::CLOSE, self.core.to_server());
-        StatementOrPortal::Statement(b"").encode(frontend::CLOSE, self.core.to_server());
+        StatementOrPortal::Portal(b"").encode(frontend::CLOSE, self.core.server_outbox());
+        StatementOrPortal::Statement(b"").encode(frontend::CLOSE, self.core.server_outbox());
         for _ in 0..2 {
             self.core.owe_own(Due::own(Remedy::Cursors, Expect::Close));
         }

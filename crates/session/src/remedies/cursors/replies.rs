@@ -135,7 +135,7 @@ impl Cursors {
         let Said { tag, reply, message, .. } = *said;
         let body = said.body();
         let Some(Awaited::Answer(answer)) = self.awaited.get_mut(slot) else { return Own::Dropped };
-        let out = core.to_client();
+        let out = core.client_outbox();
         let expect = reply.due().map(|due| due.expect);
         let is_first = !std::mem::replace(&mut answer.has_begun, true);
         let rows = match (&answer.stop, reply) {

@@ -217,16 +217,17 @@ impl Session {
         let (unit, statement) = self.open_read(held_at.unwrap_or(now), request, input);
         self.core.close_unit();
         let Some(reader) = self.cursors.readers.get_mut(&*request.name) else { return Ok(Verdict::Wait) };
-        let before = self.core.to_client().len();
+        let before = self.core.client_outbox().len();
         let is_cursor = match &reader.kind {
             Kind::Cursor { header, .. } => {
-                self.core.to_client().extend_from_slice(header);
+                self.core.client_outbox().extend_from_slice(header);
                 true
             }
             Kind::Portal => false,
         };
         let serial = reader.serial;
-        self.core.bytes_received(unit, self.core.to_client().len() - before, now);
+        let reply = self.core.client_outbox().len() - before;
+        self.core.bytes_received(unit, reply, now);
         // What waits for pieces of one turn waits for one trip.
         let Cursors { turn_come, turn_waited_for, .. } = &mut self.cursors;
         if held_at.is_some() && *turn_come > *turn_waited_for {
@@ -263,31 +264,33 @@ impl Session {
         else {
             return Ok(Verdict::Hold);
         };
-        let reply_at = self.core.to_client().len();
+        let reply_at = self.core.client_outbox().len();
         let Some(reader) = self.cursors.by_serial(serial) else { return Ok(Verdict::Hold) };
         let left = wanted.map(|wanted| wanted - before);
-        let taken = reader.buffer.take(left, DELIVERED_BYTES_MAX, self.core.to_client());
+        let taken = reader.buffer.take(left, DELIVERED_BYTES_MAX, self.core.client_outbox());
         let (some, stop) = taken.map_err(|error| cannot_keep(&mut self.core, &error))?;
         let rows = before + some;
         if stop == Stop::Full {
-            self.core.bytes_received(unit, self.core.to_client().len() - reply_at, now);
+            let reply = self.core.client_outbox().len() - reply_at;
+            self.core.bytes_received(unit, reply, now);
             self.cursors.delivering = Some(Delivering { serial, unit, statement, rows, wanted, is_cursor });
             return Ok(Verdict::Hold);
         }
         self.cursors.delivering = None;
         let is_over = stop == Stop::At(End::Complete) || (is_cursor && Some(rows) != wanted);
-        put_end(self.core.to_client(), rows, is_cursor, is_over);
+        put_end(self.core.client_outbox(), rows, is_cursor, is_over);
         if let Some(reader) = self.cursors.by_serial(serial) {
             reader.got(rows, is_over);
         }
         let is_idle = self.core.status() == TransactionStatus::Idle;
         let status = if is_idle { WireStatus::Idle } else { WireStatus::Active };
-        encode_ready_for_query(self.core.to_client(), status);
+        encode_ready_for_query(self.core.client_outbox(), status);
         if let Some(found) = statement.and_then(|slot| self.statement_mut(unit, slot)) {
             found.rows = rows;
             found.suspended = !is_over && !is_cursor;
         }
-        self.core.bytes_received(unit, self.core.to_client().len() - reply_at, now);
+        let reply = self.core.client_outbox().len() - reply_at;
+        self.core.bytes_received(unit, reply, now);
         self.book_answered(now);
         self.refill(now, request);
         Ok(Verdict::Replace(request.unit))

@@ -149,7 +149,7 @@ impl Session {
 
     /// Sends a call ahead.
     pub(crate) fn put_call_ahead(&mut self, taker: Taker, step: Step) {
-        step.call.encode(self.core.to_server());
+        step.call.encode(self.core.server_outbox());
         self.core.owe_own(Due::own(taker, Expect::FunctionCall));
     }
 

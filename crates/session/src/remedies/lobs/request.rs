@@ -151,10 +151,10 @@ impl Session {
         self.core.set_taker(Taker::Nobody);
         self.book_request(arrived_at, frontend::FUNCTION_CALL, &input[HEADER_BYTES..], true);
         self.core.set_taker(Taker::Client);
-        let reply_at = self.core.to_client().len();
-        FunctionCallResponse { value: Some(value) }.encode(self.core.to_client());
-        encode_ready_for_query(self.core.to_client(), WireStatus::Active);
-        let length = self.core.to_client().len() - reply_at;
+        let reply_at = self.core.client_outbox().len();
+        FunctionCallResponse { value: Some(value) }.encode(self.core.client_outbox());
+        encode_ready_for_query(self.core.client_outbox(), WireStatus::Active);
+        let length = self.core.client_outbox().len() - reply_at;
         let due = Due { taker: Taker::Nobody, ..Due::of_client(Expect::FunctionCall, number, Some(0)) };
         let mut body = (value.len() as u32).to_be_bytes().to_vec();
         body.extend_from_slice(value);

@@ -138,7 +138,7 @@ impl Session {
     }
 
     fn await_call(&mut self, call: Call, value: &[u8], check: Option<Check>) {
-        call.encode(self.core.to_server());
+        call.encode(self.core.server_outbox());
         let slot = self.lobs.awaited.put(Awaited { value: value.to_vec(), check });
         self.core.owe_own(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
     }

@@ -219,7 +219,7 @@ impl Session {
     /// program's transaction.
     fn put_parse(&mut self, part: Taker, statement: &[u8], text: &[u8], types: &[u8]) {
         self.put_close(part, StatementOrPortal::Statement(statement));
-        Parse::typed(statement, text, types).encode(self.core.to_server());
+        Parse::typed(statement, text, types).encode(self.core.server_outbox());
         self.core.owe_own(Due::own(part, Expect::Parse));
     }
 
@@ -234,7 +234,7 @@ impl Session {
     ) {
         let (parameter_codes, values, result_codes) = given;
         self.put_close(part, StatementOrPortal::Portal(portal));
-        let out = self.core.to_server();
+        let out = self.core.server_outbox();
         Bind {
             portal,
             statement,
@@ -245,21 +245,21 @@ impl Session {
         .encode(out);
         self.core.owe_own(Due::own(part, Expect::Bind));
         if describes {
-            StatementOrPortal::Portal(portal).encode(frontend::DESCRIBE, self.core.to_server());
+            StatementOrPortal::Portal(portal).encode(frontend::DESCRIBE, self.core.server_outbox());
             self.core.owe_own(Due::own(part, Expect::DescribePortal));
         }
-        Execute { portal, row_limit: None }.encode(self.core.to_server());
+        Execute { portal, row_limit: None }.encode(self.core.server_outbox());
         self.core.owe_own(Due::own(part, Expect::Execute));
         self.put_close(part, StatementOrPortal::Portal(portal));
     }
 
     fn put_close(&mut self, part: Taker, object: StatementOrPortal<'_>) {
-        object.encode(frontend::CLOSE, self.core.to_server());
+        object.encode(frontend::CLOSE, self.core.server_outbox());
         self.core.owe_own(Due::own(part, Expect::Close));
     }
 
     fn put_sync(&mut self, part: Taker) {
-        frame(self.core.to_server(), frontend::SYNC, |_| ());
+        frame(self.core.server_outbox(), frontend::SYNC, |_| ());
         self.core.owe_own(Due::own(part, Expect::Sync));
     }
 

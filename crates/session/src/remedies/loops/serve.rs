@@ -30,9 +30,9 @@ impl Session {
         let arrived_at = held.map_or(now, |(arrived_at, _)| arrived_at);
         let number = self.core.units().oldest(); // the next one: nothing is under way
         self.book_unit(arrived_at, unit, Taker::Nobody);
-        let reply_at = self.core.to_client().len();
-        put_answer(self.core.to_client(), unit, b"", reply, WireStatus::Active); // a description is in front of its rows
-        let length = self.core.to_client().len() - reply_at;
+        let reply_at = self.core.client_outbox().len();
+        put_answer(self.core.client_outbox(), unit, b"", reply, WireStatus::Active); // a description is in front of its rows
+        let length = self.core.client_outbox().len() - reply_at;
         let template = self.loops.template_of(request);
         let Self { core, config, shadow, .. } = self;
         let is_verified = shadow.verify(core, config, unit, template, reply_at);
@@ -131,7 +131,7 @@ impl Session {
             };
             self.core.owe_own(Due::own(Service::Unseen, expect));
         }
-        self.core.to_server().extend_from_slice(unseen);
+        self.core.server_outbox().extend_from_slice(unseen);
     }
 }
 
