@@ -6,6 +6,8 @@ with onetrip.connect("postgres://ann@db.example/shop") as connection:
 
 from __future__ import annotations
 
+import importlib
+
 from onetrip import _native, errors, rows, sql
 
 _native.set_errors(errors.from_native)
@@ -50,15 +52,18 @@ from onetrip.lob import LobColumn, LobReader, LobWriter, Prefetch  # noqa: E402
 from onetrip.pipeline import Operation, Pipeline  # noqa: E402
 from onetrip.pool import Pool  # noqa: E402
 from onetrip.server_cursor import ServerCursor  # noqa: E402
-from onetrip.session import Notify, TransactionStatus  # noqa: E402
+from onetrip.session import IsolationLevel, Notify, TransactionStatus  # noqa: E402
 from onetrip.transaction import AsyncTransaction, Rollback, Transaction  # noqa: E402
+
+for _name in ("composite", "enum", "hstore", "multirange", "range"):
+    importlib.import_module(f"onetrip.types.{_name}")  # each registers what it reads and writes
 
 __version__ = _native.VERSION
 
 __all__ = [
     "apilevel", "AsyncTransaction", "BINARY", "Binary", "Column", "connect", "Connection", "Copy", "Cursor",
     "DatabaseError", "DataError", "Date", "DateFromTicks", "DATETIME", "Error", "errors", "IntegrityError",
-    "InterfaceError", "InternalError", "Json", "Jsonb", "LobColumn", "LobReader", "LobWriter",
+    "InterfaceError", "InternalError", "IsolationLevel", "Json", "Jsonb", "LobColumn", "LobReader", "LobWriter",
     "Notify", "NotSupportedError", "NUMBER", "Operation", "OperationalError", "paramstyle", "Pipeline",
     "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "register_dumper", "register_loader",
     "Rollback", "ROWID", "rows", "ServerCursor", "sql", "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp",

@@ -10,11 +10,12 @@ from onetrip import _native, errors
 from onetrip.copying import Copy
 from onetrip.cursor import By, Cursor, Params, Statement
 from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.info import ConnectionInfo
 from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
 from onetrip.lob import OBJECTS, LobColumn, LobReader, LobWriter, Prefetch, Writing, _word
 from onetrip.pipeline import OnError, Pipeline
 from onetrip.server_cursor import ServerCursor
-from onetrip.session import Notify, SessionState, TransactionStatus
+from onetrip.session import IsolationLevel, Notify, SessionState, TransactionStatus
 from onetrip.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -176,9 +177,26 @@ class Connection(SessionState):
         """Round trips since the session was open."""
         return self._any_session().trips
 
+    @property
+    def info(self) -> ConnectionInfo:
+        """Where the connection leads and how it stands."""
+        return ConnectionInfo(self, dict(self._any_session().target()))
+
     def set_autocommit(self, value: bool) -> None:
         """As `autocommit`."""
         self.autocommit = value
+
+    def set_isolation_level(self, value: int | IsolationLevel | None) -> None:
+        """As `isolation_level`."""
+        self.isolation_level = value
+
+    def set_read_only(self, value: bool | None) -> None:
+        """As `read_only`."""
+        self.read_only = value
+
+    def set_deferrable(self, value: bool | None) -> None:
+        """As `deferrable`."""
+        self.deferrable = value
 
     @property
     def broken(self) -> bool:
@@ -254,7 +272,7 @@ class Connection(SessionState):
         """Whether the next statement will be outside of a transaction."""
         session = self._session()
         if self._pipeline is not None:
-            return not self._pipeline._whole()._in_transaction
+            return not session.block_in_transaction
         return session.status == TransactionStatus.IDLE
 
     def _command(self, statement: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -120,8 +119,6 @@ class Pipeline:
         self._outer: Pipeline | None = None
         self._unheard: Error | None = None
         self._begins = False
-        # Where the transaction will stand once everything that was added has run.
-        self._in_transaction = False
         self._is_open = False
 
     def execute(self, statement: Statement, params: Params = None, *, on_error: OnError | None = None) -> Operation:
@@ -134,7 +131,6 @@ class Pipeline:
         whole = self._whole()
         number = self._session.push(statement, params, goes_on, whole._begins)
         operation = Operation(self, number, _GOES_ON[on_error or self.on_error])
-        whole._in_transaction = in_transaction(statement, whole._in_transaction or whole._begins)
         whole._begins = False
         self.operations.append(operation)
         return operation
@@ -172,8 +168,7 @@ class Pipeline:
         self._outer = connection._pipeline
         if self._outer is None:
             connection._alone().begin_block(_GOES_ON[self.on_error])
-            self._in_transaction = self._session.status != 0
-            self._begins = connection._begins and not self._in_transaction
+            self._begins = connection._begins and self._session.status == 0
         self._is_open = True
         connection._pipeline = self
         return self
@@ -212,8 +207,7 @@ class Pipeline:
             if not self.connection.closed:
                 self._session.begin_block(_GOES_ON[whole.on_error])
                 whole._is_open = True
-                whole._in_transaction = self._session.status != 0
-                whole._begins = self.connection._begins and not whole._in_transaction
+                whole._begins = self.connection._begins and self._session.status == 0
             self.connection._pipeline = self
 
     def _parts(self) -> Iterable[Pipeline]:
@@ -240,17 +234,6 @@ class Pipeline:
         if self._whole()._is_open:
             self._session.process(operation.id)
         return self._session.take(operation.id)
-
-
-_CONTROL = re.compile(
-    r"\s*(?:(BEGIN|START)|(COMMIT|END|ABORT|ROLLBACK(?!\s+(?:\w+\s+)?TO\b)|PREPARE\s+TRANSACTION))\b", re.I
-)
-
-
-def in_transaction(statement: str, before: bool) -> bool:
-    """Whether a transaction will be open after a statement, by its first words."""
-    control = _CONTROL.match(statement)
-    return before if control is None else control[1] is not None
 
 
 def unheard(operations: Sequence[Any], source: Any) -> Error | None:

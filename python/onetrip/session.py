@@ -24,6 +24,15 @@ class TransactionStatus(enum.IntEnum):
     UNKNOWN = 4
 
 
+class IsolationLevel(enum.IntEnum):
+    """How far transactions see each other's work."""
+
+    READ_UNCOMMITTED = 1
+    READ_COMMITTED = 2
+    REPEATABLE_READ = 3
+    SERIALIZABLE = 4
+
+
 class Notify(NamedTuple):
     """Somebody used NOTIFY on a channel that this session listens to."""
 
@@ -44,6 +53,9 @@ class SessionState:
         self._transactions: list[Any] = []
         # Whether a statement outside of a transaction begins one.
         self._begins = not autocommit
+        self._isolation_level: IsolationLevel | None = None
+        self._read_only: bool | None = None
+        self._deferrable: bool | None = None
         self._notice_handlers: list[NoticeHandler] = []
         self._notify_handlers: list[NotifyHandler] = []
         # Whether anybody wants to hear.
@@ -63,6 +75,40 @@ class SessionState:
         self._check_idle("autocommit")
         self._autocommit = bool(on)
         self._set_begins()
+
+    @property
+    def isolation_level(self) -> IsolationLevel | None:
+        """The level of the transactions that this connection begins; None leaves it to the server's default."""
+        return self._isolation_level
+
+    @isolation_level.setter
+    def isolation_level(self, level: int | None) -> None:
+        level = None if level is None else IsolationLevel(level)
+        self._check_idle("isolation_level")
+        self._isolation_level = level
+        self._set_begin_statement()
+
+    @property
+    def read_only(self) -> bool | None:
+        """Whether its transactions only read; None leaves it to the server's default."""
+        return self._read_only
+
+    @read_only.setter
+    def read_only(self, on: bool | None) -> None:
+        self._check_idle("read_only")
+        self._read_only = None if on is None else bool(on)
+        self._set_begin_statement()
+
+    @property
+    def deferrable(self) -> bool | None:
+        """Whether its transactions wait for a snapshot that cannot fail, where they are serializable and only read."""
+        return self._deferrable
+
+    @deferrable.setter
+    def deferrable(self, on: bool | None) -> None:
+        self._check_idle("deferrable")
+        self._deferrable = None if on is None else bool(on)
+        self._set_begin_statement()
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -100,6 +146,10 @@ class SessionState:
         """Makes values of a type by a function of their text, on this connection."""
         self._native_part().loaders[oid] = loader
 
+    def _loaders(self) -> dict[int, Any]:
+        loaders: dict[int, Any] = self._native_part().loaders
+        return loaders
+
     def parameter_status(self, name: str) -> str | None:
         """A setting that the server reports, such as "server_version"."""
         value: str | None = self._native_part().setting(name)
@@ -128,6 +178,16 @@ class SessionState:
 
     def _set_begins(self) -> None:
         self._begins = bool(self._transactions) or not self._autocommit
+
+    def _set_begin_statement(self) -> None:
+        level, words = self._isolation_level, ["BEGIN"]
+        if level is not None:
+            words.append(f"ISOLATION LEVEL {level.name.replace('_', ' ')}")
+        if self._read_only is not None:
+            words.append("READ ONLY" if self._read_only else "READ WRITE")
+        if self._deferrable is not None:
+            words.append("DEFERRABLE" if self._deferrable else "NOT DEFERRABLE")
+        self._native_part().set_begin(" ".join(words))
 
 
 def _call(handlers: list[Any], what: Any) -> None:

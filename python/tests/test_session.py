@@ -1,4 +1,4 @@
-"""Who hears what the server says, and statements that are put together from parts."""
+"""What transactions are like, who hears what the server says, and where a connection leads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,47 @@ from typing import Any
 
 import onetrip
 import pytest
-from onetrip import aio, sql
+from onetrip import IsolationLevel, aio, sql
+
+SHOWN = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')"
+
+
+def test_begin_carries_what_transactions_shall_be_like(connection: onetrip.Connection) -> None:
+    assert (connection.isolation_level, connection.read_only, connection.deferrable) == (None, None, None)
+    connection.isolation_level = IsolationLevel.SERIALIZABLE
+    connection.set_read_only(True)
+    connection.set_deferrable(True)
+    before = connection.trips
+    assert connection.execute(SHOWN).fetchone() == ("serializable", "on")
+    assert connection.trips - before == 1
+    with pytest.raises(onetrip.ProgrammingError, match="isolation_level"):
+        connection.isolation_level = 2
+    connection.rollback()
+    with connection.pipeline():
+        shown = connection.execute(SHOWN)
+    assert shown.fetchone() == ("serializable", "on")
+    connection.rollback()
+    connection.set_isolation_level(None)
+    connection.set_read_only(None)
+    connection.set_deferrable(None)
+    assert connection.execute(SHOWN).fetchone() == ("read committed", "off")
+    connection.rollback()
+    connection.set_autocommit(True)
+    connection.isolation_level = 3
+    with connection.transaction():
+        assert connection.execute(SHOWN).fetchone() == ("repeatable read", "off")
+    assert connection.execute(SHOWN).fetchone() == ("read committed", "off")
+    with pytest.raises(ValueError, match="9"):
+        connection.isolation_level = 9
+
+
+def test_a_pools_connection_forgets_what_its_last_user_wished(server: dict[str, Any]) -> None:
+    with onetrip.Pool(**server, max_size=1) as pool:
+        with pool.connection() as first:
+            first.isolation_level = IsolationLevel.SERIALIZABLE
+            assert first.execute(SHOWN).fetchone() == ("serializable", "off")
+        with pool.connection() as second:
+            assert second.execute(SHOWN).fetchone() == ("read committed", "off")
 
 
 def test_handlers_hear_notices_and_notifications(
@@ -40,15 +80,35 @@ def test_handlers_hear_notices_and_notifications(
         connection.remove_notify_handler(notifies.append)
 
 
+def test_info_says_where_a_connection_leads(server: dict[str, Any], connection: onetrip.Connection) -> None:
+    info = connection.info
+    assert (info.host, info.port, info.user, info.dbname) == (
+        server["host"], server["port"], server["user"], server["dbname"],
+    )  # fmt: skip
+    assert (info.vendor, info.encoding, info.status.name) == ("PostgreSQL", "utf-8", "OK")
+    assert info.server_version // 10_000 == 15 and info.backend_pid == connection.backend_pid
+    assert "password" not in info.dsn and info.get_parameters()["host"] == server["host"]
+    assert str(info.timezone) == "UTC" and info.pipeline_status.name == "OFF"
+    with connection.pipeline():
+        assert info.pipeline_status.name == "ON"
+    connection.close()
+    assert info.status.name == "BAD" and info.transaction_status.name == "UNKNOWN"
+
+
 def test_the_same_with_asyncio(server: dict[str, Any]) -> None:
     async def main() -> None:
         async with await aio.connect(**server) as connection:
             heard: list[Any] = []
             connection.add_notice_handler(lambda notice: heard.append(notice.message_primary))
+            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            await connection.set_read_only(True)
+            assert await (await connection.execute(SHOWN)).fetchone() == ("repeatable read", "on")
             await connection.execute("DO $$ BEGIN RAISE NOTICE 'hello'; END $$")
             assert heard == ["hello"]
             await connection.rollback()
             await connection.set_autocommit(True)
+            assert connection.info.dbname == server["dbname"]
+            assert connection.info.backend_pid == connection.backend_pid
             cursor = await connection.execute(sql.SQL("SELECT {}; SELECT 2").format(1))
             assert [await one.fetchall() async for one in cursor.results()] == [[(1,)], [(2,)]]
 

@@ -17,10 +17,11 @@ from onetrip.aio.turns import WITHIN, Block, to_its_end
 from onetrip.connection import OutputSource
 from onetrip.cursor import By, Params, Statement
 from onetrip.errors import InterfaceError, OperationalError, ProgrammingError
+from onetrip.info import ConnectionInfo
 from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
 from onetrip.lob import OBJECTS, LobColumn, Prefetch, Writing, _word
 from onetrip.pipeline import _GOES_ON, OnError
-from onetrip.session import Notify, SessionState, TransactionStatus
+from onetrip.session import IsolationLevel, Notify, SessionState, TransactionStatus
 from onetrip.transaction import AsyncTransaction
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class AsyncConnection(SessionState):
         super().__init__(autocommit)
         self._transport = transport
         self._address = address
+        self._target: dict[str, str] = {}
         # The block that has the connection for itself.
         self._block: Block | None = None
         self._lock = asyncio.Lock()
@@ -200,6 +202,16 @@ class AsyncConnection(SessionState):
         return Notify(*heard)
 
     @property
+    def backend_pid(self) -> int | None:
+        """Process id of the server's side."""
+        return self._wire().backend
+
+    @property
+    def info(self) -> ConnectionInfo:
+        """Where the connection leads and how it stands."""
+        return ConnectionInfo(self, self._target)
+
+    @property
     def trips(self) -> int:
         """Round trips since the session was open."""
         return self._wire().trips
@@ -207,6 +219,18 @@ class AsyncConnection(SessionState):
     async def set_autocommit(self, value: bool) -> None:
         """As `autocommit`."""
         self.autocommit = value
+
+    async def set_isolation_level(self, value: int | IsolationLevel | None) -> None:
+        """As `isolation_level`."""
+        self.isolation_level = value
+
+    async def set_read_only(self, value: bool | None) -> None:
+        """As `read_only`."""
+        self.read_only = value
+
+    async def set_deferrable(self, value: bool | None) -> None:
+        """As `deferrable`."""
+        self.deferrable = value
 
     @property
     def broken(self) -> bool:
@@ -279,8 +303,8 @@ class AsyncConnection(SessionState):
 
     def _is_outside(self) -> bool:
         """Whether the next statement will be outside of a transaction."""
-        if (block := self._own_block()) is not None:
-            return not block._whole()._in_transaction
+        if self._own_block() is not None:
+            return not self._wire().block_in_transaction
         return self._wire().status == TransactionStatus.IDLE
 
     async def _command(self, statement: str) -> None:
@@ -381,6 +405,7 @@ async def connect(
             try:
                 transport = await _reach(candidate)
                 connection = AsyncConnection(transport, candidate.address, autocommit, row_factory)
+                connection._target = dict(candidate.target())
                 if any_will_do or await _suits(candidate, connection):
                     return connection
                 await connection.close()

@@ -10,7 +10,7 @@ from onetrip import _native
 from onetrip.aio.turns import entered, left, to_its_end
 from onetrip.cursor import Params, Row, Statement
 from onetrip.errors import Error
-from onetrip.pipeline import _GOES_ON, OnError, in_transaction, is_outcome, raise_first, unheard
+from onetrip.pipeline import _GOES_ON, OnError, is_outcome, raise_first, unheard
 from onetrip.sql import text_of
 
 if TYPE_CHECKING:
@@ -88,8 +88,6 @@ class AsyncPipeline:
         # Tasks that were started within the block wait one after the other.
         self._turn = asyncio.Lock()
         self._begins = False
-        # Where the transaction will stand once everything that was added has run.
-        self._in_transaction = False
 
     async def execute(
         self, statement: Statement, params: Params = None, *, on_error: OnError | None = None
@@ -109,7 +107,6 @@ class AsyncPipeline:
                     await self.connection._transport.answered()
         number = wire.push(statement, params, goes_on, whole._begins)
         operation = AsyncOperation(self, number, _GOES_ON[on_error or self.on_error])
-        whole._in_transaction = in_transaction(statement, whole._in_transaction or whole._begins)
         whole._begins = False
         self.operations.append(operation)
         if len(self.operations) % _BATCH == 0:
@@ -152,8 +149,7 @@ class AsyncPipeline:
         except BaseException:
             connection._lock.release()
             raise
-        self._in_transaction = wire.status != 0
-        self._begins = connection._begins and not self._in_transaction
+        self._begins = connection._begins and wire.status == 0
         connection._block = self
         entered(self)
         return self
@@ -217,8 +213,7 @@ class AsyncPipeline:
             finally:
                 if not connection.closed:
                     wire.begin_block(_GOES_ON[whole.on_error])
-                    whole._in_transaction = wire.status != 0
-                    whole._begins = connection._begins and not whole._in_transaction
+                    whole._begins = connection._begins and wire.status == 0
 
     async def _run(self, statement: str) -> None:
         """Adds a statement of our own and waits for it. What made it fail may be an operation before it."""
