@@ -6,12 +6,14 @@ with onetrip.connect("postgres://ann@db.example/shop") as connection:
 
 from __future__ import annotations
 
-from onetrip import _native, errors, rows
+import importlib
+
+from onetrip import _native, errors, rows, sql
 
 _native.set_errors(errors.from_native)
 
 from onetrip.adapt import Json, Jsonb, register_dumper, register_loader  # noqa: E402
-from onetrip.connection import Connection, Notify, TransactionStatus, connect  # noqa: E402
+from onetrip.connection import Connection, connect  # noqa: E402
 from onetrip.copying import Copy  # noqa: E402
 from onetrip.cursor import Cursor  # noqa: E402
 from onetrip.dbapi import (  # noqa: E402
@@ -50,14 +52,20 @@ from onetrip.lob import LobColumn, LobReader, LobWriter, Prefetch  # noqa: E402
 from onetrip.pipeline import Operation, Pipeline  # noqa: E402
 from onetrip.pool import Pool  # noqa: E402
 from onetrip.server_cursor import ServerCursor  # noqa: E402
+from onetrip.session import IsolationLevel, Notify, TransactionStatus  # noqa: E402
+from onetrip.transaction import AsyncTransaction, Rollback, Transaction  # noqa: E402
+
+for _name in ("composite", "enum", "hstore", "multirange", "range"):
+    importlib.import_module(f"onetrip.types.{_name}")  # each registers what it reads and writes
 
 __version__ = _native.VERSION
 
 __all__ = [
-    "BINARY", "Binary", "Column", "Connection", "Copy", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
-    "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "Json", "Jsonb", "LobColumn",
-    "LobReader", "LobWriter", "NUMBER", "NotSupportedError", "Notify", "Operation", "OperationalError", "Pipeline",
-    "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "ROWID", "STRING", "ServerCursor",
-    "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks", "TransactionStatus", "Warning", "apilevel", "connect",
-    "errors", "paramstyle", "register_dumper", "register_loader", "rows", "threadsafety",
+    "apilevel", "AsyncTransaction", "BINARY", "Binary", "Column", "connect", "Connection", "Copy", "Cursor",
+    "DatabaseError", "DataError", "Date", "DateFromTicks", "DATETIME", "Error", "errors", "IntegrityError",
+    "InterfaceError", "InternalError", "IsolationLevel", "Json", "Jsonb", "LobColumn", "LobReader", "LobWriter",
+    "Notify", "NotSupportedError", "NUMBER", "Operation", "OperationalError", "paramstyle", "Pipeline",
+    "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "register_dumper", "register_loader",
+    "Rollback", "ROWID", "rows", "ServerCursor", "sql", "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp",
+    "TimestampFromTicks", "Transaction", "TransactionStatus", "Warning",
 ]  # fmt: skip

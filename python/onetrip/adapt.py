@@ -11,13 +11,14 @@ import datetime as dt
 import decimal
 import ipaddress
 import json
-import re
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 from onetrip import _native
 from onetrip.errors import DataError, ProgrammingError
+
+loaded = _native.loaded
 
 Loader = Callable[[str], Any]
 Dumped = tuple[int, "str | bytes"]
@@ -61,6 +62,9 @@ def dump(value: Any) -> Dumped:
 def register_dumper(kind: type, dumper: Dumper) -> None:
     """Writes values of a class, and of those under it, by a function."""
     _DUMPERS[kind] = dumper
+    _REGISTERED.add(kind)
+    _OWN.clear()
+    _OWN[kind] = True
 
 
 def register_loader(oid: int, loader: Loader) -> None:
@@ -109,6 +113,17 @@ def _array_text(values: list[Any], oids: list[int]) -> str:
 
 
 def _element(value: Any) -> tuple[int, str]:
+    if not (_REGISTERED and _has_own(type(value))):
+        plain = _plain_element(value)
+        if plain is not None:
+            return plain
+    oid, text = dump(value)
+    if isinstance(text, bytes):
+        raise DataError(f"cannot adapt {type(value).__name__!r} in a list: its dumper writes binary")
+    return oid, _quoted(text)
+
+
+def _plain_element(value: Any) -> tuple[int, str] | None:
     if isinstance(value, bool):
         return 16, "t" if value else "f"
     if isinstance(value, int):
@@ -119,10 +134,7 @@ def _element(value: Any) -> tuple[int, str]:
         return 25, _quoted(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return 17, f'"\\\\x{bytes(value).hex()}"'
-    oid, text = dump(value)
-    if isinstance(text, bytes):
-        raise DataError(f"cannot adapt {type(value).__name__!r} in a list: its dumper writes binary")
-    return oid, _quoted(text)
+    return None
 
 
 def _int_oid(value: int) -> int:
@@ -135,63 +147,8 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _load_date(text: str) -> dt.date:
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        raise _out_of_range("date", text) from None
-
-
-def _load_time(text: str) -> dt.time:
-    return dt.time.fromisoformat(_six_digits(text))
-
-
-def _load_timestamp(text: str) -> dt.datetime:
-    try:
-        return dt.datetime.fromisoformat(_six_digits(text))
-    except ValueError:
-        raise _out_of_range("timestamp", text) from None
-
-
-_FRACTION = re.compile(r"\.(\d+)")
-_SHORT_OFFSET = re.compile(r"([+-]\d\d)$")
-
-
-def _six_digits(text: str) -> str:
-    """With the six digits of a fraction and the minutes of an offset that Python 3.10 insists on."""
-    if "." in text:
-        text = _FRACTION.sub(lambda found: "." + found[1].ljust(6, "0"), text)
-    return _SHORT_OFFSET.sub(r"\1:00", text) if ":" in text else text
-
-
-_INTERVAL = re.compile(
-    r"(?:(-?\+?\d+) years? ?)?(?:(-?\+?\d+) mons? ?)?(?:(-?\+?\d+) days? ?)?"
-    r"(?:([+-])?(\d+):(\d\d):(\d\d)(?:\.(\d+))?)?"
-)
-
-
-def _load_interval(text: str) -> dt.timedelta:
-    """A month counts 30 days and a year 365, as they do for psycopg."""
-    found = _INTERVAL.fullmatch(text)
-    if found is None:
-        raise DataError(f"cannot read interval {text!r}: set IntervalStyle to postgres")
-    years, months, days, sign, hours, minutes, seconds, fraction = found.groups()
-    clock = dt.timedelta(
-        hours=int(hours or 0),
-        minutes=int(minutes or 0),
-        seconds=int(seconds or 0),
-        microseconds=int((fraction or "0").ljust(6, "0")),
-    )
-    whole = dt.timedelta(days=365 * int(years or 0) + 30 * int(months or 0) + int(days or 0))
-    return whole - clock if sign == "-" else whole + clock
-
-
 def _load_inet(text: str) -> Any:
     return ipaddress.ip_interface(text) if "/" in text else ipaddress.ip_address(text)
-
-
-def _out_of_range(what: str, text: str) -> DataError:
-    return DataError(f"{what} {text!r} is beyond what Python's type can hold, or is written in an unusual style")
 
 
 _DUMPERS: dict[type, Dumper] = {
@@ -213,19 +170,29 @@ _DUMPERS: dict[type, Dumper] = {
     ipaddress.IPv6Network: lambda value: (650, str(value)),
 }
 
+# Numbers, text, bytes, dates and times, uuid and arrays have loaders in the native part.
 LOADERS: dict[int, Loader] = {
     114: json.loads,
     3802: json.loads,
     650: ipaddress.ip_network,
     869: _load_inet,
-    1082: _load_date,
-    1083: _load_time,
-    1266: _load_time,
-    1114: _load_timestamp,
-    1184: _load_timestamp,
-    1186: _load_interval,
-    1700: decimal.Decimal,
-    2950: uuid.UUID,
 }
 
-_native.set_adapters(dump, LOADERS)
+# Classes that the native part writes by itself, unless the program has registered a dumper.
+_PLAIN = {str, int, float, bool, bytes}
+_REGISTERED: set[type] = set()
+# Whether the program's own dumpers are for a class, as far as it was asked; empty as long as it has registered none.
+_OWN: dict[type, bool] = {}
+_OWN_MAX = 1000
+
+
+def _has_own(kind: type) -> bool:
+    """Whether the nearest dumper of a class is one of the program's."""
+    if len(_OWN) >= _OWN_MAX:
+        _OWN.clear()
+    nearest = next((base for base in kind.__mro__ if base in _REGISTERED or base in _PLAIN or base in _DUMPERS), None)
+    _OWN[kind] = nearest in _REGISTERED
+    return _OWN[kind]
+
+
+_native.set_adapters(dump, LOADERS, _OWN, _has_own)

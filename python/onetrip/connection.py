@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip import _native, errors
 from onetrip.copying import Copy
-from onetrip.cursor import By, Cursor, Params
-from onetrip.errors import Diagnostic, InterfaceError, ProgrammingError
+from onetrip.cursor import By, Cursor, Params, Statement
+from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.info import ConnectionInfo
 from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
 from onetrip.lob import OBJECTS, LobColumn, LobReader, LobWriter, Prefetch, Writing, _word
 from onetrip.pipeline import OnError, Pipeline
 from onetrip.server_cursor import ServerCursor
+from onetrip.session import IsolationLevel, Notify, SessionState, TransactionStatus
+from onetrip.transaction import Transaction
 
 if TYPE_CHECKING:
-    from onetrip.adapt import Loader
     from onetrip.rows import RowFactory
 
 
 OutputSource = Literal["dbms_output", "functions"]
 
 
-class TransactionStatus(enum.IntEnum):
-    """Where a session stands; libpq's numbers."""
-
-    IDLE = 0
-    INTRANS = 2
-    INERROR = 3
-    UNKNOWN = 4
-
-
-class Notify(NamedTuple):
-    """Somebody used NOTIFY on a channel that this session listens to."""
-
-    channel: str
-    payload: str
-    pid: int
-
-
-class Connection:
+class Connection(SessionState):
     """A session with a server. Unless `autocommit` is on, the first statement begins a transaction: BEGIN travels
     with it and costs no trip."""
 
@@ -60,8 +44,8 @@ class Connection:
     def __init__(
         self, session: _native.Session, *, autocommit: bool = False, row_factory: RowFactory | None = None
     ) -> None:
+        super().__init__(autocommit)
         self._native: _native.Session | None = session
-        self._begins = not autocommit
         self._pipeline: Pipeline | None = None
         self._copy: Copy | None = None
         self._declared = 0
@@ -85,11 +69,11 @@ class Connection:
             return ServerCursor(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
         return Cursor(self, row_factory=factory)
 
-    def execute(self, statement: str, params: Params = None) -> Cursor:
+    def execute(self, statement: Statement, params: Params = None) -> Cursor:
         """Runs a statement by a new cursor, and returns that."""
         return Cursor(self, row_factory=self.row_factory).execute(statement, params)
 
-    def executemany(self, statement: str, rows: Iterable[Any], *, by: By = "auto") -> Cursor:
+    def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> Cursor:
         """Runs a statement once for each of `rows` by a new cursor, and returns that."""
         cursor = Cursor(self, row_factory=self.row_factory)
         cursor.executemany(statement, rows, by=by)
@@ -102,31 +86,18 @@ class Connection:
         return Pipeline(self, on_error)
 
     def commit(self) -> None:
-        """Commits the transaction, if there is one."""
+        """Commits the transaction, if there is one. In a pipeline's block it waits for what was added before."""
         self._end_transaction("COMMIT")
 
     def rollback(self) -> None:
         """Rolls the transaction back, if there is one."""
         self._end_transaction("ROLLBACK")
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """A transaction, or a savepoint within one: kept at the end of the block, undone if it raises."""
-        session = self._session()
-        outermost = session.status == TransactionStatus.IDLE
-        name = "onetrip_transaction"  # a name means the innermost savepoint that has it
-        session.run("BEGIN" if outermost else f"SAVEPOINT {name}", None, False)
-        begins, self._begins = self._begins, False
-        try:
-            yield self
-        except BaseException:
-            if not self.closed:
-                self._undo(None if outermost else name)
-            raise
-        else:
-            session.run("COMMIT" if outermost else f"RELEASE SAVEPOINT {name}", None, False)
-        finally:
-            self._begins = begins
+    def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> Transaction:
+        """A block that is a transaction, or a savepoint within one: kept at its end, undone if it raises or with
+        `force_rollback`. BEGIN travels with its first statement. `raise Rollback` undoes it without an error."""
+        self._session()
+        return Transaction(self, savepoint_name, force_rollback)
 
     def large_objects(self, oids: Iterable[int], prefetch: Prefetch | None = None) -> list[LobReader[bytes]]:
         """Large objects to read, all by one trip. `prefetch` says what comes along: -1 nothing, 0 the length, n so
@@ -143,7 +114,7 @@ class Connection:
 
     def create_large_object(self, data: bytes = b"") -> int:
         """Makes a large object of bytes; its id."""
-        (answer,) = self._session().run("SELECT lo_from_bytea(0, %s)", (data[:_FIRST_BYTES],), self._begins)
+        (answer,) = self._alone().run("SELECT lo_from_bytea(0, %s)", (data[:_FIRST_BYTES],), self._begins)
         oid: int = (answer.one() or ())[0]
         self.write_large_object(oid, data[_FIRST_BYTES:], _FIRST_BYTES)
         return oid
@@ -165,17 +136,13 @@ class Connection:
         return LobWriter(self, Writing(None, column, key, 0))
 
     def _readers(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> list[LobReader[Any]]:
-        self._session().prefetch(natives, _word(prefetch), self._begins)
+        self._alone().prefetch(natives, _word(prefetch), self._begins)
         return [LobReader(self, native) for native in natives]
 
     def forget_statements(self) -> None:
         """Prepares all statements anew when they are next used: for programs that know that another connection has
         changed tables. It takes no trip. What this connection changes itself, it knows."""
         self._session().forget_statements()
-
-    def register_loader(self, oid: int, loader: Loader) -> None:
-        """Makes values of a type by a function of their text, on this connection."""
-        self._session().loaders[oid] = loader
 
     def cancel(self) -> None:
         """Interrupts what another thread runs on this connection."""
@@ -184,16 +151,12 @@ class Connection:
     def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """From now on, what statements print into the session's buffer comes along with the answer of the call that
         printed it: orafce's "dbms_output", or the "functions" of `onetrip serve`. False where there is no buffer."""
-        return self._session().collect_output(source)
+        return self._alone().collect_output(source)
 
     def lines(self) -> list[str]:
         """What statements have printed since the last call: the texts of notices and what `collect_output` collects. It
         takes no trip."""
         return self._session().lines()
-
-    def notices(self) -> list[Diagnostic]:
-        """The notices that came since the last call."""
-        return [Diagnostic(dict(fields)) for fields in self._any_session().notices()]
 
     def notifies(self, timeout: float = 0.0) -> Iterator[Notify]:
         """The notifications that have come; waits for each, at most `timeout` seconds."""
@@ -203,10 +166,6 @@ class Connection:
     def set_timeout(self, seconds: float | None) -> None:
         """Longest wait of a call: then the server is asked to cancel, which raises `errors.QueryCanceled`."""
         self._session().set_timeout(seconds)
-
-    def parameter_status(self, name: str) -> str | None:
-        """A setting that the server reports, such as "server_version"."""
-        return self._any_session().setting(name)
 
     @property
     def backend_pid(self) -> int | None:
@@ -219,20 +178,30 @@ class Connection:
         return self._any_session().trips
 
     @property
-    def transaction_status(self) -> TransactionStatus:
-        """Where the session stood when the server was last ready."""
-        return TransactionStatus(self._native.status) if self._native else TransactionStatus.UNKNOWN
+    def info(self) -> ConnectionInfo:
+        """Where the connection leads and how it stands."""
+        return ConnectionInfo(self, dict(self._any_session().target()))
+
+    def set_autocommit(self, value: bool) -> None:
+        """As `autocommit`."""
+        self.autocommit = value
+
+    def set_isolation_level(self, value: int | IsolationLevel | None) -> None:
+        """As `isolation_level`."""
+        self.isolation_level = value
+
+    def set_read_only(self, value: bool | None) -> None:
+        """As `read_only`."""
+        self.read_only = value
+
+    def set_deferrable(self, value: bool | None) -> None:
+        """As `deferrable`."""
+        self.deferrable = value
 
     @property
-    def autocommit(self) -> bool:
-        """Whether each statement is a transaction of its own."""
-        return not self._begins
-
-    @autocommit.setter
-    def autocommit(self, on: bool) -> None:
-        if self._session().status != TransactionStatus.IDLE:
-            raise ProgrammingError("autocommit cannot change within a transaction: commit or roll back first")
-        self._begins = not on
+    def broken(self) -> bool:
+        """Whether the connection was lost, rather than closed by the program."""
+        return self._native is not None and self._native.closed
 
     @property
     def closed(self) -> bool:
@@ -271,20 +240,67 @@ class Connection:
             raise InterfaceError("the connection is closed")
         return self._native
 
-    def _end_transaction(self, statement: str) -> None:
+    def _alone(self) -> _native.Session:
+        """The session, for what cannot be part of a pipeline's block."""
         session = self._session()
         if self._pipeline is not None:
-            raise ProgrammingError("a pipeline is open: use its commit and rollback, or end it first")
-        if session.status != TransactionStatus.IDLE:
+            raise ProgrammingError("a pipeline is open, and this cannot be part of it: end its block first")
+        return session
+
+    def _native_part(self) -> _native.Session:
+        return self._any_session()
+
+    def _status(self) -> int:
+        return self._native.status if self._native else TransactionStatus.UNKNOWN
+
+    def _heard(self) -> Notify | None:
+        heard = self._any_session().notification(0.0)
+        return None if heard is None else Notify(*heard)
+
+    def _in_pipeline(self) -> bool:
+        return self._pipeline is not None
+
+    def _run_heard(self, statement: str, params: Params) -> list[_native.Answer]:
+        """Runs a statement, and tells the handlers what came with its answer."""
+        try:
+            return self._session().run(statement, params, self._begins)
+        finally:
+            if not self.closed:
+                self._tell()
+
+    def _is_outside(self) -> bool:
+        """Whether the next statement will be outside of a transaction."""
+        session = self._session()
+        if self._pipeline is not None:
+            return not session.block_in_transaction
+        return session.status == TransactionStatus.IDLE
+
+    def _command(self, statement: str) -> None:
+        """Runs a statement of our own, in a pipeline's block too."""
+        if self._pipeline is not None:
+            self._pipeline._run(statement)
+        else:
+            self._session().run(statement, None, self._begins)
+
+    def _end_transaction(self, statement: str) -> None:
+        session = self._session()
+        if self._transactions:
+            word = statement.lower()
+            raise ProgrammingError(f"{word}() is not for a block of transaction(), which ends by itself or by Rollback")
+        if self._pipeline is not None:
+            pipeline = self._pipeline
+            (pipeline.commit() if statement == "COMMIT" else pipeline.rollback()).result()
+        elif session.status != TransactionStatus.IDLE:
             session.run(statement, None, False)
 
-    def _undo(self, savepoint: str | None) -> None:
-        session = self._session()
-        if savepoint is None:
-            if session.status != TransactionStatus.IDLE:
-                session.run("ROLLBACK", None, False)
+    def _undo(self, statements: list[str]) -> None:
+        """Runs what undoes a transaction or a part of it. After an error the server skips the rest of a pipeline's
+        block, which is therefore ended first, and begun anew."""
+        pipeline, session = self._pipeline, self._session()
+        if pipeline is None:
+            session.run("; ".join(statements), None, False)
         else:
-            session.run(f"ROLLBACK TO SAVEPOINT {savepoint}; RELEASE SAVEPOINT {savepoint}", None, False)
+            pipeline._interrupted(lambda: session.run("; ".join(statements), None, False))
 
 
 def connect(

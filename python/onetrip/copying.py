@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, errors
@@ -104,6 +104,10 @@ class CopyState:
         self._json = {at: _JSON[one] for at, one in enumerate(self._types) if one in _JSON}
         self.buffer.set_types(self._types)
 
+    def adder(self) -> Callable[[Sequence[Any]], bool]:
+        """What takes rows to be sent, and says whether data is due."""
+        return self.add_row if self._json else self.buffer.write_row
+
     def add_row(self, row: Sequence[Any]) -> bool:
         """Takes a row to be sent; whether data is due."""
         if self._json:
@@ -114,11 +118,11 @@ class CopyState:
         kind = self._json.get(at)
         return value if kind is None or value is None or isinstance(value, Json) else kind(value)
 
-    def row(self, piece: bytes, loaders: dict[int, Any]) -> tuple[Any, ...] | None:
-        """The values of a row; None where the piece has none, as the end of binary data."""
+    def maker(self, loaders: dict[int, Any]) -> Callable[[bytes], tuple[Any, ...] | None]:
+        """What makes the values of a row; None where a piece has none, as the end of binary data."""
         if self._rows is None:
             self._rows = _native.CopyRows(self._is_binary, self._types, loaders)
-        return self._rows.row(piece)
+        return self._rows.row
 
 
 def parts(data: Any) -> Iterable[Any]:
@@ -148,6 +152,8 @@ class Copy:
     def __init__(self, cursor: Cursor, statement: str) -> None:
         self.cursor = cursor
         self._state = CopyState(statement)
+        # What takes rows, as long as they may be written.
+        self._add: Callable[[Sequence[Any]], bool] | None = None
         self._is_open = False
 
     def write(self, data: str | bytes | bytearray | memoryview) -> None:
@@ -162,8 +168,7 @@ class Copy:
         """Adds a row, in the text or the binary format. In text, the server reads each value as text of the column's
         type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
         as a parameter."""
-        self._start(True)
-        if self._state.add_row(row):
+        if (self._add or self._adder())(row):
             self._session().send_copy(self._state.buffer)
 
     def read(self) -> bytes:
@@ -179,13 +184,16 @@ class Copy:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows of a COPY in the text or the binary format: of `str` (in binary of `bytes`) and None, unless
         `set_types` has said what they are."""
-        while (row := self.read_row()) is not None:
-            yield row
+        make = self._state.maker(self._session().loaders)
+        while piece := self.read():
+            if (row := make(piece)) is not None:
+                yield row
 
     def read_row(self) -> tuple[Any, ...] | None:
         """The next row, as `rows` gives it; None at the end."""
+        make = self._state.maker(self._session().loaders)
         while piece := self.read():
-            if (row := self._state.row(piece, self._session().loaders)) is not None:
+            if (row := make(piece)) is not None:
                 return row
         return None
 
@@ -193,10 +201,11 @@ class Copy:
         """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary
         ones are written as. Values of json and jsonb are written from plain objects then."""
         self._state.set_types(types)
+        self._add = None
 
     def __enter__(self) -> Copy:
         connection = self.cursor.connection
-        connection._session()
+        connection._alone()
         self._is_open = True
         connection._copy = self
         self.cursor._take([])
@@ -210,6 +219,7 @@ class Copy:
                 self._give_up(error)
         finally:
             self._state.is_over = True
+            self._add = None
             self._is_open = False
             self.cursor.connection._copy = None
 
@@ -219,6 +229,11 @@ class Copy:
     def _check(self) -> None:
         if not self._is_open:
             raise ProgrammingError("a COPY is used within its block: with cursor.copy(...) as copy")
+
+    def _adder(self) -> Callable[[Sequence[Any]], bool]:
+        self._start(True)
+        self._add = add = self._state.adder()
+        return add
 
     def _start(self, gives: bool) -> None:
         self._check()

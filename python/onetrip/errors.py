@@ -26,6 +26,9 @@ class Diagnostic:
         """All fields, by the letters of the protocol."""
         return dict(self._fields)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Diagnostic, (self._fields,)
+
     def __getattr__(self, name: str) -> str | None:
         letter = _LETTERS.get(name)
         if letter is None:
@@ -44,6 +47,11 @@ class Error(Exception):
     def __init__(self, *args: Any, diag: Diagnostic | None = None) -> None:
         super().__init__(*args)
         self.diag = diag or Diagnostic({})
+
+    @property
+    def pgcode(self) -> str | None:
+        """The SQLSTATE, by psycopg2's name."""
+        return self.sqlstate
 
 
 class InterfaceError(Error):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
 from onetrip import numpy as arrays
-from onetrip.cursor import By, Cursor, Params, Row
+from onetrip.cursor import By, Cursor, Params, Row, Statement
 from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     import numpy
@@ -70,7 +70,7 @@ class ServerCursor(Cursor):
         self._is_declared = False
         self._is_at_end = False
 
-    def execute(self, statement: str, params: Params = None) -> ServerCursor:
+    def execute(self, statement: Statement, params: Params = None) -> ServerCursor:
         """Declares the cursor for a query, and fetches its first `itersize` rows: set it to 1 for UPDATE ... WHERE
         CURRENT OF, which needs the server to stand where the program does."""
         if self._closed:
@@ -82,13 +82,13 @@ class ServerCursor(Cursor):
         fetch = declaration.fetch(self.itersize, self._number)
         with connection.pipeline() as pipeline:
             # The statement's parameters are written as those of any other.
-            pipeline.execute(declaration.declare(statement), params)
+            pipeline.execute(declaration.declare(text_of(statement, connection)), params)
             fetched = pipeline.execute(fetch)
         self._is_declared = True
         self._came(fetched._done(), self.itersize)
         return self
 
-    def executemany(self, statement: str, rows: Any, *, by: By = "auto", returning: bool = False) -> None:
+    def executemany(self, statement: Statement, rows: Any, *, by: By = "auto", returning: bool = False) -> None:
         """Not for named cursors."""
         raise ProgrammingError("a named cursor runs one query: use a cursor without a name")
 
@@ -121,9 +121,11 @@ class ServerCursor(Cursor):
             parts.append(arrays.columns(self._rows()))
         return arrays.joined(parts)
 
-    def __iter__(self) -> Iterator[Row]:
-        while (row := self.fetchone()) is not None:
-            yield row
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
 
     def scroll(self, value: int, mode: str = "relative") -> None:
         """Moves the server's cursor; backwards only if it is scrollable."""

@@ -40,8 +40,8 @@ def test_json_comes_back_as_an_object(connection: onetrip.Connection, kind: type
 
 def test_a_type_without_a_class_of_its_own_comes_as_text(connection: onetrip.Connection) -> None:
     connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
-    row = connection.execute("SELECT 'ok'::mood, '(1,2)'::point, int4range(1, 3), NULL::mood").fetchone()
-    assert row == ("ok", "(1,2)", "[1,3)", None)
+    row = connection.execute("SELECT 'ok'::mood, '(1,2)'::point, NULL::mood").fetchone()
+    assert row == ("ok", "(1,2)", None)
 
 
 def test_an_array_with_bounds_is_a_list(connection: onetrip.Connection) -> None:

@@ -95,10 +95,23 @@ impl<'a> Row<'a> {
     }
 
     /// All values in order, as they were sent; `None` is NULL.
+    #[inline]
     pub fn values(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
-        let mut reader = Reader::new(self.body);
-        let count = reader.count().unwrap_or_default();
-        (0..count).map_while(move |_| reader.value().ok())
+        let (count, mut rest) = match self.body.split_first_chunk::<2>() {
+            Some((count, rest)) => (u16::from_be_bytes(*count), rest),
+            None => (0, self.body),
+        };
+        (0..count).map_while(move |_| {
+            let (length, after) = rest.split_first_chunk::<4>()?;
+            // -1 is the only negative length there is.
+            let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+                rest = after;
+                return (*length == NULL).then_some(None);
+            };
+            let (value, after) = after.split_at_checked(length)?;
+            rest = after;
+            Some(Some(value))
+        })
     }
 
     /// One value as it was sent; `None` is NULL.
@@ -146,6 +159,9 @@ impl<'a> Row<'a> {
         self.value(index)?.map(text).transpose()
     }
 }
+
+/// The length that stands for NULL.
+const NULL: [u8; 4] = [0xff; 4];
 
 /// A result that is kept: the rows of a query in a pipeline.
 #[derive(Debug, Clone, Default)]

@@ -5,20 +5,46 @@ use onetrip_client::types::{Kind, Type};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
+use pyo3::types::PyDict;
 
 use crate::arrays;
+use crate::loading::{Loader, Session};
 
 static DUMP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static LOADERS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+static OWN: PyOnceLock<(Py<PyDict>, Py<PyAny>)> = PyOnceLock::new();
 
 /// Takes the Python side of the conversions: `dump(value)`, which returns a type's id and the value as text or bytes,
-/// for what is not converted here; and the functions, by type id, that make values from text.
+/// for what is not converted here; the functions, by type id, that make values from text; and which classes the program
+/// has dumpers of its own for: those that were asked for, and a function that says it of a class. It is empty as long as
+/// the program has none.
 #[pyfunction]
-pub(crate) fn set_adapters(py: Python<'_>, dump: Py<PyAny>, loaders: Py<PyDict>) {
+pub(crate) fn set_adapters(
+    py: Python<'_>,
+    dump: Py<PyAny>,
+    loaders: Py<PyDict>,
+    own: Py<PyDict>,
+    find_own: Py<PyAny>,
+) {
     // Set by the package's first import; a second one would bring the same.
     let _ = DUMP.set(py, dump);
     let _ = LOADERS.set(py, loaders);
+    let _ = OWN.set(py, (own, find_own));
+}
+
+/// Whether the program itself has said how values of this one's class are written.
+#[inline]
+pub(crate) fn has_own_dumper(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    let Some((own, find)) = OWN.get(py) else { return Ok(false) };
+    let own = own.bind(py);
+    if own.is_empty() {
+        return Ok(false);
+    }
+    match own.get_item(value.get_type())? {
+        Some(known) => known.extract(),
+        None => find.bind(py).call1((value.get_type(),))?.extract(),
+    }
 }
 
 /// What the Python side makes of a value.
@@ -28,85 +54,10 @@ pub(crate) fn dump<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Oid, Bound<'py, 
     dump.bind(py).call1((value,))?.extract()
 }
 
-/// How the values of a column become Python's.
-#[derive(Debug)]
-pub(crate) enum Loader {
-    Bool,
-    Int,
-    Float,
-    Text,
-    Bytes,
-    /// A function that takes the text.
-    Call(Py<PyAny>),
-    /// An array of such values; the sign stands between its elements.
-    Array(Box<Loader>, u8),
-}
-
-impl Loader {
-    /// The loader of a type; a registered function goes before what is built in, and one of the connection's own before
-    /// that.
-    pub(crate) fn of(py: Python<'_>, ty: &Type, own: &Bound<'_, PyDict>) -> PyResult<Self> {
-        if let Some(function) = own.get_item(ty.oid())? {
-            return Ok(Self::Call(function.unbind()));
-        }
-        let registered = LOADERS.get(py).map(|loaders| loaders.bind(py).get_item(ty.oid()));
-        if let Some(function) = registered.transpose()?.flatten() {
-            return Ok(Self::Call(function.unbind()));
-        }
-        Ok(match *ty {
-            Type::BOOL => Self::Bool,
-            Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::XID | Type::CID => Self::Int,
-            Type::FLOAT4 | Type::FLOAT8 => Self::Float,
-            Type::BYTEA => Self::Bytes,
-            // Arrays by their kind, but not by how they are written.
-            Type::INT2_VECTOR | Type::OID_VECTOR => Self::Text,
-            _ => match ty.kind() {
-                Kind::Array(element) => {
-                    let sign = if *element == Type::BOX { b';' } else { b',' };
-                    Self::Array(Box::new(Self::of(py, element, own)?), sign)
-                }
-                _ => Self::Text,
-            },
-        })
-    }
-
-    /// The value of some text of the server.
-    ///
-    /// # Errors
-    /// Text that is not of the type, or what the registered function raises.
-    pub(crate) fn load<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::Int => load_int(py, bytes),
-            Self::Text => Ok(PyString::new(py, text(bytes)?).into_any()),
-            Self::Bool => Ok(PyBool::new(py, bytes == b"t").to_owned().into_any()),
-            Self::Float => {
-                let value = text(bytes)?.parse().map_err(|_| PyValueError::new_err("not a number"))?;
-                Ok(PyFloat::new(py, value).into_any())
-            }
-            Self::Bytes => Ok(PyBytes::new(py, &bytes_of(bytes)?).into_any()),
-            Self::Call(function) => function.bind(py).call1((text(bytes)?,)),
-            Self::Array(element, sign) => arrays::load(py, element, *sign, bytes),
-        }
-    }
-}
-
-fn text(bytes: &[u8]) -> PyResult<&str> {
-    std::str::from_utf8(bytes).map_err(|_| PyValueError::new_err("a value is not UTF-8"))
-}
-
-/// Digits that surely fit into 64 bits.
-const SHORT_DIGITS_MAX: usize = 18;
-
-fn load_int<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let (negative, digits) = match bytes {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    if digits.len() > SHORT_DIGITS_MAX || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return py.get_type::<PyInt>().call1((text(bytes)?,));
-    }
-    let value = digits.iter().fold(0_i64, |value, digit| value * 10 + i64::from(digit - b'0'));
-    Ok((if negative { -value } else { value }).into_pyobject(py)?.into_any())
+/// The function that the program has registered for values of a type.
+pub(crate) fn registered(py: Python<'_>, oid: Oid) -> PyResult<Option<Py<PyAny>>> {
+    let Some(loaders) = LOADERS.get(py) else { return Ok(None) };
+    Ok(loaders.bind(py).get_item(oid)?.map(Bound::unbind))
 }
 
 /// The bytes that `bytea` text stands for: hexadecimal, or the older form with octal escapes.
@@ -130,4 +81,38 @@ pub(crate) fn bytes_of(written: &[u8]) -> PyResult<Vec<u8>> {
         };
     }
     Ok(bytes)
+}
+
+/// A value of a type, of its text; by a connection's own loaders, if they are given.
+///
+/// # Errors
+/// Text that is not of the type.
+#[pyfunction]
+#[pyo3(signature = (oid, text, own = None))]
+pub(crate) fn loaded<'py>(
+    py: Python<'py>,
+    oid: Oid,
+    text: Option<&str>,
+    own: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(text) = text else { return Ok(py.None().into_bound(py)) };
+    let ty =
+        Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
+    let none = PyDict::new(py);
+    Loader::of(py, &ty, own.unwrap_or(&none), &Session::default())?.load(py, text.as_bytes())
+}
+
+/// The list of an array's text, whose elements are what a function makes of theirs.
+///
+/// # Errors
+/// Text that is no array, and what the function raises.
+#[pyfunction]
+pub(crate) fn loaded_array<'py>(
+    py: Python<'py>,
+    text: &str,
+    delimiter: &str,
+    element: Py<PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let sign = delimiter.bytes().next().unwrap_or(b',');
+    arrays::load(py, &Loader::Call(element), sign, text.as_bytes())
 }

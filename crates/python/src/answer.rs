@@ -4,8 +4,9 @@ use onetrip_client::{Done, Place, ResultSet, Row};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::adapters::Loader;
 use crate::arrow::{self, Buffers};
+use crate::collected;
+use crate::loading::{Loaded, Loader, Session, any_needs_session};
 
 /// Name, type id, type name, type modifier and size of a column.
 type ColumnParts<'a> = (&'a str, u32, &'a str, i32, i16);
@@ -15,38 +16,55 @@ type ColumnParts<'a> = (&'a str, u32, &'a str, i32, i16);
 pub(crate) struct Answer {
     done: Done,
     loaders: Vec<Loader>,
+    /// Whether the collector of cycles has nothing to look for in a row.
+    is_plain: bool,
     place: Place,
 }
 
 impl Answer {
     /// Wraps what a statement did.
-    pub(crate) fn new(done: Done, own: &Bound<'_, PyDict>) -> PyResult<Self> {
+    /// `session` tells the session's settings, where the rows' types depend on them.
+    pub(crate) fn new(
+        done: Done,
+        own: &Bound<'_, PyDict>,
+        session: impl FnOnce() -> PyResult<Session>,
+    ) -> PyResult<Self> {
         let py = own.py();
         let mut loaders = Vec::new();
         if let Some(rows) = &done.rows {
-            for column in rows.columns().iter() {
-                loaders.push(Loader::of(py, &column.ty, own)?);
-            }
+            let types = || rows.columns().iter().map(|column| &column.ty);
+            let session = if any_needs_session(types()) { session()? } else { Session::default() };
+            loaders = types().map(|ty| Loader::of(py, ty, own, &session)).collect::<PyResult<_>>()?;
         }
-        Ok(Self { done, loaders, place: Place::default() })
+        let is_plain = loaders.iter().all(Loader::is_plain);
+        Ok(Self { done, loaders, is_plain, place: Place::default() })
     }
 
+    #[inline]
     fn next<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some(rows) = &self.done.rows else { return Ok(None) };
         let Some(row) = rows.next_row(&mut self.place) else { return Ok(None) };
-        tuple(py, row, &self.loaders).map(Some)
+        let made = tuple(py, row, &self.loaders)?;
+        if self.is_plain {
+            collected::leave_out(&made);
+        }
+        Ok(Some(made))
+    }
+
+    fn left(&self) -> usize {
+        self.done.rows.as_ref().map_or(0, |rows| rows.len() - self.place.row())
     }
 }
 
+/// A row whose values are made as they are put into it.
+#[inline]
 fn tuple<'py>(py: Python<'py>, row: Row<'_>, loaders: &[Loader]) -> PyResult<Bound<'py, PyTuple>> {
-    let mut values = Vec::with_capacity(loaders.len());
-    for (value, loader) in row.values().zip(loaders) {
-        values.push(match value {
-            Some(bytes) => loader.load(py, bytes)?,
-            None => py.None().into_bound(py),
-        });
-    }
-    PyTuple::new(py, values)
+    let mut values = row.values();
+    let value = |loader| match values.next() {
+        Some(value) => Loaded(loader, value),
+        None => Loaded(&Loader::Missing, Some(b"")),
+    };
+    PyTuple::new(py, loaders.iter().map(value))
 }
 
 #[pymethods]
@@ -96,12 +114,12 @@ impl Answer {
 
     /// At most so many of the next rows.
     fn many<'py>(&mut self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        while list.len() < most {
+        let mut made = Vec::with_capacity(most.min(self.left()));
+        while made.len() < most {
             let Some(row) = self.next(py)? else { break };
-            list.append(row)?;
+            made.push(row);
         }
-        Ok(list)
+        PyList::new(py, made)
     }
 
     /// The rows that are left, by columns, as buffers of Arrow's; `None` for a column whose values are Python's.

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::adapters::Loader;
+use crate::loading::{Loaded, Loader};
 
 /// Deepest nesting: PostgreSQL's MAXDIM.
 pub(crate) const DEPTH_MAX: usize = 6;
@@ -45,9 +45,44 @@ pub(crate) fn load<'py>(
     sign: u8,
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(list) = load_flat(py, element, sign, bytes)? {
+        return Ok(list.into_any());
+    }
     let mut lists = Lists { py, element, open: Vec::new(), whole: None };
     read(bytes, sign, &mut lists)?;
     lists.whole.map(Bound::into_any).ok_or_else(wrong)
+}
+
+/// The list of an array of one dimension whose elements need no quotes: most are. `None` for others.
+fn load_flat<'py>(
+    py: Python<'py>,
+    element: &Loader,
+    sign: u8,
+    bytes: &[u8],
+) -> PyResult<Option<Bound<'py, PyList>>> {
+    let Some(body) = bytes.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")) else {
+        return Ok(None);
+    };
+    if body.is_empty() {
+        return Ok(Some(PyList::empty(py)));
+    }
+    let mut count = 1;
+    for byte in body {
+        match byte {
+            b'"' | b'{' | b'\\' | b' ' | b'\t'..=b'\r' => return Ok(None),
+            byte if *byte == sign => count += 1,
+            _ => {}
+        }
+    }
+    let mut parts = body.split(|byte| *byte == sign);
+    if parts.clone().any(<[u8]>::is_empty) {
+        return Ok(None);
+    }
+    let elements = (0..count).map(|_| {
+        let part = parts.next().filter(|part| *part != b"NULL");
+        Loaded(element, part)
+    });
+    PyList::new(py, elements).map(Some)
 }
 
 /// Makes Python's lists.
@@ -77,10 +112,7 @@ impl Sink for Lists<'_, '_> {
 
     fn value(&mut self, text: Option<&[u8]>) -> PyResult<()> {
         let Some(list) = self.open.last() else { return Err(wrong()) };
-        match text {
-            Some(text) => list.append(self.element.load(self.py, text)?),
-            None => list.append(self.py.None()),
-        }
+        list.append(Loaded(self.element, text))
     }
 }
 

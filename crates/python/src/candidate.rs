@@ -9,7 +9,7 @@ use onetrip_target::tls::connector;
 use pyo3::prelude::*;
 
 use crate::errors::exception;
-use crate::session::config;
+use crate::session::{config, target};
 
 /// How to connect with one of the servers that connection text names.
 #[pyclass(frozen, module = "onetrip._native")]
@@ -29,6 +29,11 @@ impl Candidate {
             Address::Tcp(address) => (address.ip().to_string(), Some(address.port())),
             Address::Unix(path) => (path.to_string_lossy().into_owned(), None),
         }
+    }
+
+    /// Where the connection leads, as [`crate::session::Session`] says it.
+    fn target(&self) -> Vec<(String, String)> {
+        target(&self.config, &self.host)
     }
 
     /// Longest wait for the connection, in seconds.

@@ -7,13 +7,13 @@ use onetrip_client::types::{Kind, Type};
 use onetrip_client::{Format, Oid, Written};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::adapters::Loader;
+use crate::adapters::has_own_dumper;
 use crate::binary;
+use crate::dumping;
 use crate::errors::misuse;
-use crate::parameters::Parameters;
-use crate::query::{Placeholders, Query};
+use crate::loading::{Loader, Session};
 use crate::session::locked;
 
 /// Data waits until there is so much of it, in bytes.
@@ -85,28 +85,30 @@ impl CopyBuffer {
 
     /// Adds a row; says whether data is due.
     fn write_row(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let width = row.len()?;
-        let query = Query { text: String::new(), placeholders: Placeholders::Positions(width) };
-        let mut values = Parameters::of(&query, row)?;
-        let types = Arc::clone(&locked(&self.waiting).types);
-        if !types.is_empty() && types.len() != width {
-            let problem = format!("{} types were set, and the row has {width} values", types.len());
-            return Err(misuse(row.py(), "data", &problem));
-        }
-        let mut written = Vec::new();
-        let put = if self.is_binary {
-            put_binary_row(row.py(), &values.written(), &types, &mut written)
-        } else {
-            values.untype();
-            put_text_row(&values.written(), &mut written)
+        // Python must not run while the lock is held: another thread may wait for it and hold the interpreter.
+        let (mut data, types) = {
+            let mut waiting = locked(&self.waiting);
+            waiting.is_by_row = true;
+            if self.is_binary && !waiting.has_begun {
+                put_beginning(&mut waiting.data);
+            }
+            waiting.has_begun = true;
+            (std::mem::take(&mut waiting.data), Arc::clone(&waiting.types))
         };
-        put.map_err(|problem| misuse(row.py(), "data", &problem))?;
-        let mut waiting = locked(&self.waiting);
-        if self.is_binary && !waiting.has_begun {
-            put_beginning(&mut waiting.data);
+        let start = data.len();
+        let put = if self.is_binary {
+            put_binary_row(row, &types, &mut data)
+        } else {
+            put_text_row(row, &types, &mut data)
+        };
+        if put.is_err() {
+            data.truncate(start);
         }
-        waiting.is_by_row = true;
-        Ok(waiting.add(&written))
+        let mut waiting = locked(&self.waiting);
+        // What another thread has added meanwhile.
+        data.append(&mut waiting.data);
+        waiting.data = data;
+        put.map(|()| waiting.data.len() >= DUE_BYTES)
     }
 }
 
@@ -149,41 +151,109 @@ fn put_beginning(data: &mut Vec<u8>) {
     data.extend([0; 8]);
 }
 
-fn put_text_row(values: &[Written<'_>], data: &mut Vec<u8>) -> Result<(), String> {
-    for (at, value) in values.iter().enumerate() {
+/// Calls with each value of a row, whose width has to be that of the types, if there are any.
+fn each_value(
+    row: &Bound<'_, PyAny>,
+    types: &[Type],
+    mut put: impl FnMut(usize, &Bound<'_, PyAny>) -> PyResult<()>,
+) -> PyResult<()> {
+    let width = row.len()?;
+    if !types.is_empty() && types.len() != width {
+        let problem = format!("{} types were set, and the row has {width} values", types.len());
+        return Err(misuse(row.py(), "data", &problem));
+    }
+    let mut count = 0;
+    let mut next = |value: &Bound<'_, PyAny>| {
+        count += 1;
+        put(count - 1, value)
+    };
+    if let Ok(row) = row.cast::<PyTuple>() {
+        row.iter_borrowed().try_for_each(|value| next(&value))?;
+    } else if let Ok(row) = row.cast::<PyList>() {
+        row.iter().try_for_each(|value| next(&value))?;
+    } else if row.is_instance_of::<PyString>() || row.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err("a row has to be a sequence: write (value,) for one"));
+    } else if !row.is_instance_of::<PyDict>() {
+        row.try_iter()?.try_for_each(|value| next(&value?))?;
+    }
+    if count != width {
+        let problem = format!("the row says that it has {width} values, and gave {count}");
+        return Err(misuse(row.py(), "data", &problem));
+    }
+    Ok(())
+}
+
+fn put_text_row(row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) -> PyResult<()> {
+    let mut text = Vec::new();
+    each_value(row, types, |at, value| {
         if at > 0 {
             data.push(b'\t');
         }
-        match (value.bytes, value.format) {
-            (None, _) => data.extend_from_slice(b"\\N"),
-            (Some(bytes), Format::Text) => put_copy_text(bytes, data),
-            (Some(_), Format::Binary) => {
-                return Err(format!("value {} has no text form, which COPY needs", at + 1));
+        if let Ok(value) = value.cast_exact::<PyString>() {
+            if !has_own_dumper(value)? {
+                put_copy_text(value.to_cow()?.as_bytes(), data);
+                return Ok(());
             }
         }
-    }
+        text.clear();
+        match dumping::put_text(value, &mut text)? {
+            None => data.extend_from_slice(b"\\N"),
+            Some((_, Format::Text)) => put_copy_text(&text, data),
+            Some((type_oid, Format::Binary)) => {
+                // What has only a binary form, by a dumper of the program's.
+                let mut written = String::new();
+                let ty = Type::from_oid(type_oid);
+                match ty.map(|ty| binary::put_text(&ty, &text, &mut written)) {
+                    Some(Ok(())) => put_copy_text(written.as_bytes(), data),
+                    _ => {
+                        let problem = format!("value {} has no text form, which COPY needs", at + 1);
+                        return Err(misuse(value.py(), "data", &problem));
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
     data.push(b'\n');
     Ok(())
 }
 
-fn put_binary_row(
-    py: Python<'_>,
-    values: &[Written<'_>],
-    types: &[Type],
-    data: &mut Vec<u8>,
-) -> Result<(), String> {
-    let count = i16::try_from(values.len()).map_err(|_| "a row has too many values".to_owned())?;
-    data.extend(count.to_be_bytes());
-    for (at, value) in values.iter().enumerate() {
+fn put_binary_row(row: &Bound<'_, PyAny>, types: &[Type], data: &mut Vec<u8>) -> PyResult<()> {
+    let py = row.py();
+    let place = data.len();
+    data.extend([0; 2]);
+    let mut own = Vec::new();
+    let mut count = 0_usize;
+    each_value(row, types, |at, value| {
+        count += 1;
         let start = data.len();
         data.extend(NULL.to_be_bytes());
-        let Some(bytes) = value.bytes else { continue };
-        let put = put_binary(value, bytes, types.get(at), data);
-        put.map_err(|error| format!("value {}: {}", at + 1, error.value(py)))?;
-        let length =
-            i32::try_from(data.len() - start - 4).map_err(|_| format!("value {} is too long", at + 1))?;
+        if value.is_none() {
+            return Ok(());
+        }
+        let is_direct = match types.get(at) {
+            Some(ty) => dumping::put_as(ty, value, data)?,
+            None => false,
+        };
+        if !is_direct {
+            own.clear();
+            // A column of another type reads what Python's class writes, as it does in the text format.
+            let dumped = match types.get(at) {
+                Some(_) => dumping::put_text(value, &mut own)?,
+                None => dumping::put(value, &mut own)?,
+            };
+            let Some((type_oid, format)) = dumped else { return Ok(()) };
+            let written = Written { type_oid, format, bytes: Some(&own) };
+            put_binary(&written, &own, types.get(at), data)
+                .map_err(|error| misuse(py, "data", &format!("value {}: {}", at + 1, error.value(py))))?;
+        }
+        let length = i32::try_from(data.len() - start - 4)
+            .map_err(|_| misuse(py, "data", &format!("value {} is too long", at + 1)))?;
         data[start..start + 4].copy_from_slice(&length.to_be_bytes());
-    }
+        Ok(())
+    })?;
+    let count = i16::try_from(count).map_err(|_| misuse(py, "data", "a row has too many values"))?;
+    data[place..place + 2].copy_from_slice(&count.to_be_bytes());
     Ok(())
 }
 
@@ -228,7 +298,7 @@ impl CopyRows {
     fn new(is_binary: bool, types: Vec<Bound<'_, PyAny>>, own: &Bound<'_, PyDict>) -> PyResult<Self> {
         let column = |ty: &Bound<'_, PyAny>| {
             let ty = type_of(ty)?;
-            let loader = Loader::of(own.py(), &ty, own)?;
+            let loader = Loader::of(own.py(), &ty, own, &Session::default())?;
             Ok((ty, loader))
         };
         Ok(Self { is_binary, columns: types.iter().map(column).collect::<PyResult<_>>()? })
@@ -283,12 +353,7 @@ impl CopyRows {
             rest = after;
             values.push(match self.column(at)? {
                 None => PyBytes::new(py, value).into_any(),
-                Some((ty, loader)) => {
-                    let mut text = String::new();
-                    let put = binary::put_text(ty, value, &mut text);
-                    put.map_err(|error| misuse(py, "data", &error.value(py).to_string()))?;
-                    loader.load(py, text.as_bytes())?
-                }
+                Some((ty, loader)) => loader.load_binary(py, ty, value)?,
             });
         }
         PyTuple::new(py, values).map(Some)

@@ -9,11 +9,14 @@ mod arrow;
 mod binary;
 mod block;
 mod candidate;
+mod collected;
 mod command;
 mod copying;
+mod dumping;
 mod errors;
 mod held;
 mod literals;
+mod loading;
 mod lob;
 mod many;
 mod parameters;
@@ -35,7 +38,7 @@ mod _native {
     }
 
     #[pymodule_export]
-    use super::adapters::set_adapters;
+    use super::adapters::{loaded, loaded_array, set_adapters};
     #[pymodule_export]
     use super::answer::Answer;
     #[pymodule_export]

@@ -41,7 +41,8 @@ pub(crate) fn composed(
             "a placeholder cannot stand within quotes, a comment or a name: it becomes a literal",
         ));
     }
-    let mut parameters = Parameters::of(&query, given)?;
+    let mut parameters = Parameters::as_text();
+    parameters.add(&query, given)?;
     let types: Vec<Oid> = parameters.written().iter().map(|written| written.type_oid).collect();
     parameters.untype();
     let written = parameters.written();

@@ -78,7 +78,8 @@ impl Rows {
     /// # Errors
     /// A row that does not fit the placeholders, or has values that stand for none of the server's.
     pub(crate) fn of(query: &Query, rows: &Bound<'_, PyAny>, way: Bulk) -> PyResult<Self> {
-        let mut parameters = Parameters::default();
+        let is_copy = way == Bulk::Copy;
+        let mut parameters = if is_copy { Parameters::as_text() } else { Parameters::default() };
         let mut count = 0;
         for row in rows.try_iter()? {
             parameters.add(query, &row?).map_err(|error| of_row(rows.py(), error, Some(count)))?;
@@ -86,7 +87,7 @@ impl Rows {
         }
         let width = query.width();
         parameters.unify(&mut Vec::new(), width);
-        if way == Bulk::Copy {
+        if is_copy {
             parameters.untype();
         }
         Ok(Self { values: parameters.into_values(), count, width })

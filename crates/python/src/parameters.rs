@@ -4,10 +4,10 @@ use bytes::Bytes;
 use onetrip_client::types::Type;
 use onetrip_client::{Format, Oid, Param, Written};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use crate::adapters;
 use crate::binary;
+use crate::dumping;
 use crate::errors::misuse;
 use crate::many::Value;
 use crate::query::{Placeholders, Query};
@@ -17,6 +17,8 @@ use crate::query::{Placeholders, Query};
 pub(crate) struct Parameters {
     bytes: Vec<u8>,
     spans: Vec<Span>,
+    /// Whether values are written as text.
+    is_text: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +39,11 @@ impl Parameters {
         let mut parameters = Self::default();
         parameters.add(query, given)?;
         Ok(parameters)
+    }
+
+    /// For values that are to be written as text.
+    pub(crate) fn as_text() -> Self {
+        Self { is_text: true, ..Self::default() }
     }
 
     /// Forgets all executions; the memory stays.
@@ -96,46 +103,15 @@ impl Parameters {
     }
 
     fn add_value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if value.is_none() {
-            self.push(0, Format::Text, None);
-        } else if let Ok(text) = value.cast::<PyString>() {
-            self.push(0, Format::Text, Some(text.to_cow()?.as_bytes()));
-        } else if let Ok(value) = value.cast::<PyBool>() {
-            self.push(Type::BOOL.oid(), Format::Binary, Some(&[u8::from(value.is_true())]));
-        } else if let Ok(value) = value.cast::<PyInt>() {
-            self.add_int(value)?;
-        } else if let Ok(value) = value.cast::<PyFloat>() {
-            self.push(Type::FLOAT8.oid(), Format::Binary, Some(&value.value().to_be_bytes()));
-        } else if let Ok(value) = value.cast::<PyBytes>() {
-            self.push(Type::BYTEA.oid(), Format::Binary, Some(value.as_bytes()));
-        } else {
-            let (type_oid, written) = adapters::dump(value)?;
-            match written.cast::<PyBytes>() {
-                Ok(bytes) => self.push(type_oid, Format::Binary, Some(bytes.as_bytes())),
-                Err(_) => {
-                    self.push(type_oid, Format::Text, Some(written.cast::<PyString>()?.to_cow()?.as_bytes()))
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// As the narrowest of int4, int8 and numeric that holds it, so that functions and operators are found.
-    fn add_int(&mut self, value: &Bound<'_, PyInt>) -> PyResult<()> {
-        match value.extract::<i64>() {
-            Ok(value) => match i32::try_from(value) {
-                Ok(value) => self.push(Type::INT4.oid(), Format::Binary, Some(&value.to_be_bytes())),
-                Err(_) => self.push(Type::INT8.oid(), Format::Binary, Some(&value.to_be_bytes())),
-            },
-            Err(_) => self.push(Type::NUMERIC.oid(), Format::Text, Some(value.str()?.to_cow()?.as_bytes())),
-        }
-        Ok(())
-    }
-
-    fn push(&mut self, type_oid: Oid, format: Format, value: Option<&[u8]>) {
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(value.unwrap_or_default());
-        self.spans.push(Span { type_oid, format, start, end: self.bytes.len(), is_null: value.is_none() });
+        let dumped = if self.is_text {
+            dumping::put_text(value, &mut self.bytes)?
+        } else {
+            dumping::put(value, &mut self.bytes)?
+        };
+        let (type_oid, format) = dumped.unwrap_or((0, Format::Text));
+        self.spans.push(Span { type_oid, format, start, end: self.bytes.len(), is_null: dumped.is_none() });
+        Ok(())
     }
 
     /// Gives executions of one statement the same types, so that one prepared statement serves all: `known` are those
@@ -161,7 +137,7 @@ impl Parameters {
     fn retype(&mut self, at: usize, wanted: Oid) {
         let span = self.spans[at];
         self.spans[at].type_oid = wanted;
-        if span.is_null {
+        if span.is_null || span.format == Format::Text {
             return;
         }
         let value = self.int(span);

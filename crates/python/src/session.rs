@@ -7,7 +7,7 @@ use std::time::Duration;
 use onetrip_client::blocking::{Canceller, Client};
 use onetrip_client::core::{Limits, OutputSource};
 use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, TransactionStatus};
-use onetrip_target::{Conninfo, Environment, Settings};
+use onetrip_target::{Conninfo, Environment, Host, HostName, Settings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -17,6 +17,7 @@ use crate::block;
 use crate::copying::CopyBuffer;
 use crate::errors::{exception, fields, misuse};
 use crate::held::Held;
+use crate::loading;
 use crate::lob::{Lob, Plan, level, made};
 use crate::many::{Rows, failure, way};
 use crate::parameters::{Parameters, references};
@@ -103,6 +104,30 @@ pub(crate) fn asked(
     Ok(Asked::One(query, parameters))
 }
 
+/// Where a connection leads, by libpq's keywords.
+pub(crate) fn target(config: &Config, host: &Host) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            pairs.push((name.to_owned(), value));
+        }
+    };
+    match &host.name {
+        HostName::Tcp { name, address } => {
+            add("host", Some(name.clone()));
+            add("hostaddr", address.map(|address| address.to_string()));
+        }
+        HostName::Unix(directory) => add("host", Some(directory.to_string_lossy().into_owned())),
+    }
+    add("port", Some(host.port.to_string()));
+    let conninfo = &config.conninfo;
+    add("user", conninfo.user.clone());
+    add("dbname", conninfo.dbname.clone());
+    add("options", conninfo.options.clone());
+    add("application_name", conninfo.application_name.clone());
+    pairs
+}
+
 /// Another call has ended a COPY.
 fn given_up(py: Python<'_>) -> PyErr {
     misuse(py, "usage", "the COPY has ended: another call came in between")
@@ -143,6 +168,8 @@ impl Session {
     /// A session over a connection.
     pub(crate) fn of(py: Python<'_>, mut client: Held) -> Self {
         client.set_interrupt(is_interrupted);
+        // The last user of a pool's connection may have had other wishes.
+        client.set_begin("BEGIN");
         if client.core().trips() == 0 {
             opened();
         }
@@ -208,7 +235,16 @@ impl Session {
     }
 
     fn answers(&self, py: Python<'_>, done: Vec<Done>) -> PyResult<Vec<Answer>> {
-        done.into_iter().map(|done| Answer::new(done, self.loaders.bind(py))).collect()
+        done.into_iter().map(|done| self.answer(py, done)).collect()
+    }
+
+    fn answer(&self, py: Python<'_>, done: Done) -> PyResult<Answer> {
+        Answer::new(done, self.loaders.bind(py), || self.settings(py))
+    }
+
+    /// What of the session's settings says how values are written.
+    fn settings(&self, py: Python<'_>) -> PyResult<loading::Session> {
+        self.with(py, |client| Ok(loading::Session::of(|name| client.setting(name).map(str::to_owned))))
     }
 }
 
@@ -220,6 +256,24 @@ impl Session {
         let config = config(py, text, keywords)?;
         let client = py.detach(|| Client::connect_with(config)).map_err(|error| exception(py, &error))?;
         Ok(Self::of(py, Held::Own(Box::new(client))))
+    }
+
+    /// Says what begins a transaction.
+    fn set_begin(&self, py: Python<'_>, statement: String) -> PyResult<()> {
+        self.with(py, |client| {
+            client.set_begin(statement);
+            Ok(())
+        })
+    }
+
+    /// All settings that the server reports.
+    fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        self.with(py, |client| Ok(client.core().settings()))
+    }
+
+    /// Where the connection leads: the keywords that say so, by libpq's names, without the password.
+    fn target(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        self.with(py, |client| Ok(target(client.config(), client.host())))
     }
 
     /// Runs a statement, or several where there are no parameters; with `begins`, BEGIN travels along.
@@ -296,10 +350,16 @@ impl Session {
         self.with(py, |client| client.open_pipeline()?.end().map(drop))
     }
 
+    /// Whether the next operation of the block will run in a transaction.
+    #[getter]
+    fn block_in_transaction(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |client| Ok(client.core().block_in_transaction()))
+    }
+
     /// Takes the result of an operation, or raises its error.
     fn take(&self, py: Python<'_>, operation: u64) -> PyResult<Answer> {
         let done = self.with(py, |client| block::take(client, operation))?;
-        Answer::new(done, self.loaders.bind(py))
+        self.answer(py, done)
     }
 
     /// The first operation of the last block that did not run, if there is one, `but` for these.

@@ -16,6 +16,7 @@ use crate::block::mode;
 use crate::candidate::{Candidate, refused};
 use crate::copying::CopyBuffer;
 use crate::errors::{exception, fields};
+use crate::loading;
 use crate::lob::{Lob, LobFetch, Plan, level};
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
@@ -79,7 +80,7 @@ impl State {
         }
         core.begin_block(OnError::Abort)?;
         let begins = begins && core.transaction_status() == TransactionStatus::Idle;
-        let begun = if begins { core.push(&Request::new("BEGIN", &[]), None).map(drop) } else { Ok(()) };
+        let begun = if begins { core.push_begin().map(drop) } else { Ok(()) };
         let fetch = begun.and_then(|()| plan.push(lobs, |request| core.push(request, None)));
         core.end_block()?;
         fetch.map(Some)
@@ -153,6 +154,15 @@ impl Wire {
         spent(state.trips() - before);
         done.map_err(|error| exception(py, &error))
     }
+
+    fn answer(&self, py: Python<'_>, done: Done) -> PyResult<Answer> {
+        Answer::new(done, self.loaders.bind(py), || {
+            self.with(py, |state| {
+                let core = state.core()?;
+                Ok(loading::Session::of(|name| core.setting(name).map(str::to_owned)))
+            })
+        })
+    }
 }
 
 #[pymethods]
@@ -219,6 +229,25 @@ impl Wire {
             let _ = state.gather_events();
             Ok(())
         })
+    }
+
+    /// Says what begins a transaction.
+    fn set_begin(&self, py: Python<'_>, statement: String) -> PyResult<()> {
+        self.with(py, |state| {
+            state.core()?.set_begin(statement);
+            Ok(())
+        })
+    }
+
+    /// All settings that the server reports.
+    fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        self.with(py, |state| Ok(state.core()?.settings()))
+    }
+
+    /// Process id of the backend.
+    #[getter]
+    fn backend(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        self.with(py, |state| Ok(state.core()?.cancel_key().map(|key| key.process_id())))
     }
 
     /// Asks for a statement, or several where there are no parameters; with `begins`, BEGIN goes before it.
@@ -311,7 +340,7 @@ impl Wire {
         let mut done: Vec<Done> = self.with(py, |state| std::mem::take(&mut state.gather).finish())?;
         let begins = usize::from(std::mem::take(&mut locked(&self.state).begins));
         done.drain(..begins.min(done.len()));
-        done.into_iter().map(|done| Answer::new(done, self.loaders.bind(py))).collect()
+        done.into_iter().map(|done| self.answer(py, done)).collect()
     }
 
     /// Opens a block.
@@ -333,7 +362,7 @@ impl Wire {
         self.with(py, |state| {
             let core = state.core()?;
             if begin {
-                core.push(&Request::new("BEGIN", &[]), None)?;
+                core.push_begin()?;
             }
             asked.request(|request| core.push(request, goes_on.map(mode))).map(|id| id.number())
         })
@@ -432,13 +461,19 @@ impl Wire {
         self.with(py, |state| state.core()?.end_block())
     }
 
+    /// Whether the next operation of the block will run in a transaction.
+    #[getter]
+    fn block_in_transaction(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |state| Ok(state.core()?.block_in_transaction()))
+    }
+
     /// Takes the result of an operation, or raises its error.
     fn take(&self, py: Python<'_>, operation: u64) -> PyResult<Answer> {
         let done = self.with(py, |state| {
             let outcome = state.core()?.take_outcome_number(operation).ok_or(Usage::UnknownOperation)?;
             outcome.into_result()
         })?;
-        Answer::new(done, self.loaders.bind(py))
+        self.answer(py, done)
     }
 
     /// The first operation of the last block that failed, `but` for these.

@@ -13,20 +13,27 @@ from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.pipeline import AsyncPipeline
 from onetrip.aio.server_cursor import AsyncServerCursor
 from onetrip.aio.transport import Transport
-from onetrip.connection import Notify, OutputSource, TransactionStatus
-from onetrip.cursor import By, Params
-from onetrip.errors import Diagnostic, InterfaceError, OperationalError, ProgrammingError
+from onetrip.aio.turns import WITHIN, Block, to_its_end
+from onetrip.connection import OutputSource
+from onetrip.cursor import By, Params, Statement
+from onetrip.errors import InterfaceError, OperationalError, ProgrammingError
+from onetrip.info import ConnectionInfo
 from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
 from onetrip.lob import OBJECTS, LobColumn, Prefetch, Writing, _word
 from onetrip.pipeline import _GOES_ON, OnError
+from onetrip.session import IsolationLevel, Notify, SessionState, TransactionStatus
+from onetrip.transaction import AsyncTransaction
 
 if TYPE_CHECKING:
-    from onetrip.adapt import Loader
     from onetrip.rows import RowFactory
 
+# What a statement whose task was cancelled may take to end. Beyond it the connection is closed.
+_ABANDON_SECONDS = 10.0
 
-class AsyncConnection:
-    """A session with a server. Tasks may share it: each call waits for those before it."""
+
+class AsyncConnection(SessionState):
+    """A session with a server. Tasks may share it: each call waits for those before it, and for the end of a block that
+    has the connection for itself. What runs within such a block, in tasks that it has started too, is a part of it."""
 
     def __init__(
         self,
@@ -35,9 +42,12 @@ class AsyncConnection:
         autocommit: bool,
         row_factory: RowFactory | None = None,
     ) -> None:
+        super().__init__(autocommit)
         self._transport = transport
         self._address = address
-        self._begins = not autocommit
+        self._target: dict[str, str] = {}
+        # The block that has the connection for itself.
+        self._block: Block | None = None
         self._lock = asyncio.Lock()
         self._is_closed = False
         self._declared = 0
@@ -57,7 +67,7 @@ class AsyncConnection:
             return AsyncServerCursor(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
         return AsyncCursor(self, row_factory=factory)
 
-    async def execute(self, statement: str, params: Params = None) -> AsyncCursor:
+    async def execute(self, statement: Statement, params: Params = None) -> AsyncCursor:
         """Runs a statement by a new cursor, and returns that."""
         return await AsyncCursor(self, row_factory=self.row_factory).execute(statement, params)
 
@@ -68,14 +78,18 @@ class AsyncConnection:
         return AsyncPipeline(self, on_error)
 
     async def commit(self) -> None:
-        """Commits the transaction, if there is one."""
-        if self._wire().status != TransactionStatus.IDLE:
-            await self._run("COMMIT", None, False)
+        """Commits the transaction, if there is one. In a pipeline's block it waits for what was added before."""
+        await self._end_transaction("COMMIT")
 
     async def rollback(self) -> None:
         """Rolls the transaction back, if there is one."""
-        if self._wire().status != TransactionStatus.IDLE:
-            await self._run("ROLLBACK", None, False)
+        await self._end_transaction("ROLLBACK")
+
+    def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> AsyncTransaction:
+        """A block that is a transaction, or a savepoint within one, as `onetrip.Connection.transaction`. Tasks that
+        share the connection share the transaction."""
+        self._wire()
+        return AsyncTransaction(self, savepoint_name, force_rollback)
 
     async def large_objects(self, oids: Iterable[int], prefetch: Prefetch | None = None) -> list[AsyncLobReader[bytes]]:
         """Large objects to read, all by one trip, as `onetrip.Connection.large_objects`."""
@@ -113,11 +127,13 @@ class AsyncConnection:
         return [AsyncLobReader(self, native) for native in natives]
 
     async def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
+        self._check_alone()
         async with self._lock:
             await self._fetched(self._wire().ask_lobs(natives, _word(prefetch), self._begins))
 
     async def _fetch_lob(self, native: _native.Lob, most: int) -> None:
         """Fetches parts until so many bytes or characters are here, or all."""
+        self._check_alone()
         async with self._lock:
             while await self._fetched(self._wire().ask_lob(native, most, self._begins)):
                 pass
@@ -133,10 +149,6 @@ class AsyncConnection:
         changed tables. It takes no trip. What this connection changes itself, it knows."""
         self._wire().forget_statements()
 
-    def register_loader(self, oid: int, loader: Loader) -> None:
-        """Makes values of a type by a function of their text, on this connection."""
-        self._wire().loaders[oid] = loader
-
     async def cancel(self) -> None:
         """Asks the server to interrupt what another task runs on this connection."""
         packet = self._wire().cancel_packet()
@@ -151,6 +163,7 @@ class AsyncConnection:
 
     async def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """What statements print comes along with their answers, as with `onetrip.Connection.collect_output`."""
+        self._check_alone()
         async with self.pipeline("continue") as pipeline:
             pipeline._begins = False
             opening = await pipeline.execute(_native.Wire.opening(source))
@@ -164,10 +177,6 @@ class AsyncConnection:
     def lines(self) -> list[str]:
         """What statements have printed since the last call, as `onetrip.Connection.lines`."""
         return self._wire().lines()
-
-    def notices(self) -> list[Diagnostic]:
-        """The notices that came since the last call."""
-        return [Diagnostic(fields) for fields in self._wire().notices()]
 
     def notifies(self) -> list[Notify]:
         """The notifications that have come with other answers, or by themselves."""
@@ -192,30 +201,41 @@ class AsyncConnection:
             await transport.heard.wait()
         return Notify(*heard)
 
-    def parameter_status(self, name: str) -> str | None:
-        """A setting that the server reports."""
-        return self._wire().setting(name)
+    @property
+    def backend_pid(self) -> int | None:
+        """Process id of the server's side."""
+        return self._wire().backend
+
+    @property
+    def info(self) -> ConnectionInfo:
+        """Where the connection leads and how it stands."""
+        return ConnectionInfo(self, self._target)
 
     @property
     def trips(self) -> int:
         """Round trips since the session was open."""
         return self._wire().trips
 
-    @property
-    def transaction_status(self) -> TransactionStatus:
-        """Where the session stood when the server was last ready."""
-        return TransactionStatus(self._transport.wire.status)
+    async def set_autocommit(self, value: bool) -> None:
+        """As `autocommit`."""
+        self.autocommit = value
+
+    async def set_isolation_level(self, value: int | IsolationLevel | None) -> None:
+        """As `isolation_level`."""
+        self.isolation_level = value
+
+    async def set_read_only(self, value: bool | None) -> None:
+        """As `read_only`."""
+        self.read_only = value
+
+    async def set_deferrable(self, value: bool | None) -> None:
+        """As `deferrable`."""
+        self.deferrable = value
 
     @property
-    def autocommit(self) -> bool:
-        """Whether each statement is a transaction of its own."""
-        return not self._begins
-
-    @autocommit.setter
-    def autocommit(self, on: bool) -> None:
-        if self._wire().status != TransactionStatus.IDLE:
-            raise ProgrammingError("autocommit cannot change within a transaction: commit or roll back first")
-        self._begins = not on
+    def broken(self) -> bool:
+        """Whether the connection was lost, rather than closed by the program."""
+        return not self._is_closed and self._transport.is_lost
 
     @property
     def closed(self) -> bool:
@@ -254,13 +274,79 @@ class AsyncConnection:
             raise InterfaceError("the connection is closed")
         return self._transport.wire
 
+    def _own_block(self) -> AsyncPipeline | None:
+        """The pipeline's block that the caller is a part of."""
+        block = self._block
+        if block is None or all(one is not block for one in WITHIN.get()):
+            return None
+        if not isinstance(block, AsyncPipeline):
+            raise ProgrammingError("a COPY is under way: end its block first")
+        return block._innermost()
+
+    def _check_alone(self) -> None:
+        """Raises where the caller would wait for the end of a block that it is itself a part of."""
+        if self._block is not None and self._own_block() is not None:
+            raise ProgrammingError("a pipeline is open, and this cannot be part of it: end its block first")
+
+    def _native_part(self) -> _native.Wire:
+        return self._wire()
+
+    def _status(self) -> int:
+        return self._transport.wire.status
+
+    def _heard(self) -> Notify | None:
+        heard = self._wire().notification()
+        return None if heard is None else Notify(*heard)
+
+    def _in_pipeline(self) -> bool:
+        return isinstance(self._block, AsyncPipeline)
+
+    def _is_outside(self) -> bool:
+        """Whether the next statement will be outside of a transaction."""
+        if self._own_block() is not None:
+            return not self._wire().block_in_transaction
+        return self._wire().status == TransactionStatus.IDLE
+
+    async def _command(self, statement: str) -> None:
+        """Runs a statement of our own, in a pipeline's block too."""
+        block = self._own_block()
+        if block is not None:
+            await block._run(statement)
+        else:
+            await self._run(statement, None, self._begins)
+
+    async def _undo(self, statements: list[str]) -> None:
+        """Runs what undoes a transaction or a part of it, as the blocking connection does."""
+        block = self._own_block()
+        if block is None:
+            await self._run("; ".join(statements), None, False)
+        else:
+            await block._interrupted("; ".join(statements))
+
+    async def _end_transaction(self, statement: str) -> None:
+        wire = self._wire()
+        if self._transactions:
+            word = statement.lower()
+            raise ProgrammingError(f"{word}() is not for a block of transaction(), which ends by itself or by Rollback")
+        block = self._own_block()
+        if block is not None:
+            operation = await (block.commit() if statement == "COMMIT" else block.rollback())
+            await block.process(operation)
+            operation.result()
+        elif wire.status != TransactionStatus.IDLE:
+            await self._run(statement, None, False)
+
     async def _run(self, statement: str, params: Params, begins: bool) -> list[_native.Answer]:
+        if self._block is not None:
+            self._check_alone()
         async with self._lock:
             self._wire().ask(statement, params, begins)
             return await self._answers()
 
     async def _answers(self) -> list[_native.Answer]:
         await self._settled()
+        if self._is_heard:
+            self._tell()
         return self._wire().answers()
 
     async def _settled(self) -> None:
@@ -268,10 +354,11 @@ class AsyncConnection:
             await self._transport.answered()
         except asyncio.CancelledError:
             # The answer is on its way and belongs to nobody: the connection cannot be used before it has come.
-            await asyncio.shield(self._abandon())
+            await to_its_end(self._abandon())
             raise
 
     async def _run_many(self, statement: str, rows: Iterable[Any], by: By) -> int:
+        self._check_alone()
         async with self._lock:
             wire, transport = self._wire(), self._transport
             many = wire.many(statement, rows, self._begins, by)
@@ -286,13 +373,23 @@ class AsyncConnection:
                         await transport.answered(number if wait == "answer" else None)
             except asyncio.CancelledError:
                 wire.give_up(many)
-                await asyncio.shield(self._abandon())
+                await to_its_end(self._abandon())
                 raise
 
     async def _abandon(self) -> None:
+        """Interrupts what runs, whose answers nobody wants, and waits for them. Where they do not come, the connection
+        ends."""
+        try:
+            await asyncio.wait_for(self._interrupted(), _ABANDON_SECONDS)
+        except errors.Error:
+            pass  # it has ended by itself
+        except (asyncio.TimeoutError, TimeoutError):
+            self.terminate()
+
+    async def _interrupted(self) -> None:
         with contextlib.suppress(OSError, errors.Error):
             await self.cancel()
-            await self._transport.answered()
+        await self._transport.answered()
 
 
 async def connect(
@@ -308,6 +405,7 @@ async def connect(
             try:
                 transport = await _reach(candidate)
                 connection = AsyncConnection(transport, candidate.address, autocommit, row_factory)
+                connection._target = dict(candidate.target())
                 if any_will_do or await _suits(candidate, connection):
                     return connection
                 await connection.close()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import errors
+from onetrip.aio.turns import entered, left, to_its_end
 from onetrip.copying import CopyState, parts, reason
 from onetrip.errors import ProgrammingError
 
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
 
 class AsyncCopy:
     """A COPY under way, as `onetrip.Copy`: `async with cursor.copy("COPY ... FROM STDIN") as copy`. The connection is
-    this block's alone: its own statements would wait for the end of the block."""
+    this block's alone: other tasks wait for the end of the block."""
 
     def __init__(self, cursor: AsyncCursor, statement: str) -> None:
         self.cursor = cursor
         self._connection: AsyncConnection = cursor.connection
         self._state = CopyState(statement)
+        # What takes rows, as long as they may be written.
+        self._add: Callable[[Sequence[Any]], bool] | None = None
         self._is_open = False
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> None:
@@ -37,8 +40,7 @@ class AsyncCopy:
         """Adds a row, in the text or the binary format. In text, the server reads each value as text of the column's
         type. In binary it converts nothing: a value has the type that `set_types` has said, or else the one that it has
         as a parameter."""
-        self._start(True)
-        if self._state.add_row(row):
+        if (self._add or self._adder())(row):
             await self._send()
 
     async def read(self) -> bytes:
@@ -60,7 +62,7 @@ class AsyncCopy:
     async def read_row(self) -> tuple[Any, ...] | None:
         """The next row, as `rows` gives it; None at the end."""
         while piece := await self.read():
-            if (row := self._state.row(piece, self._connection._wire().loaders)) is not None:
+            if (row := self._state.maker(self._connection._wire().loaders)(piece)) is not None:
                 return row
         return None
 
@@ -68,9 +70,13 @@ class AsyncCopy:
         """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary
         ones are written as. Values of json and jsonb are written from plain objects then."""
         self._state.set_types(types)
+        self._add = None
 
     async def __aenter__(self) -> AsyncCopy:
+        self._connection._check_alone()
         await self._connection._lock.acquire()
+        self._connection._block = self
+        entered(self)
         self._is_open = True
         self.cursor._take([])
         return self
@@ -80,19 +86,27 @@ class AsyncCopy:
             if error is None:
                 await self._finish()
             elif not self._state.is_over and self._state.gives is not None:
-                await asyncio.shield(self._give_up(reason(error)))
+                await to_its_end(self._give_up(reason(error)))
         except asyncio.CancelledError:
-            await asyncio.shield(self._give_up("the task was cancelled"))
+            await to_its_end(self._give_up("the task was cancelled"))
             raise
         finally:
+            left(self)
+            self._connection._block = None
             self._connection._transport.go_on_reading()
             self._state.is_over = True
+            self._add = None
             self._is_open = False
             self._connection._lock.release()
 
     def _check(self) -> None:
         if not self._is_open:
             raise ProgrammingError("a COPY is used within its block: async with cursor.copy(...) as copy")
+
+    def _adder(self) -> Callable[[Sequence[Any]], bool]:
+        self._start(True)
+        self._add = add = self._state.adder()
+        return add
 
     def _start(self, gives: bool) -> None:
         self._check()
@@ -104,6 +118,7 @@ class AsyncCopy:
         if self._connection._wire().send_copy(self._state.buffer):
             await self._connection._transport.flushed()
         else:
+            self._add = None
             await self._finish()  # raises what the server has said
 
     async def _receive(self) -> bool:

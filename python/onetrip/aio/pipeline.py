@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
-from onetrip.cursor import Params, Row
+from onetrip.aio.turns import entered, left, to_its_end
+from onetrip.cursor import Params, Row, Statement
 from onetrip.errors import Error
-from onetrip.pipeline import _GOES_ON, OnError, is_outcome, raise_first
+from onetrip.pipeline import _GOES_ON, OnError, is_outcome, raise_first, unheard
+from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     from onetrip.aio.connection import AsyncConnection
@@ -35,7 +38,7 @@ class AsyncOperation:
             raise self._error
         if self._answer is None:
             try:
-                self._answer = self._pipeline.connection._wire().take(self.id)
+                self._answer = self._pipeline.connection._transport.wire.take(self.id)
             except Error as error:
                 self._error = error if is_outcome(error) else None
                 raise
@@ -55,6 +58,14 @@ class AsyncOperation:
         answer = self._done()
         return answer.many(len(answer))
 
+    async def _came(self) -> None:
+        if not self._is_answered():
+            await self._pipeline.process(self)
+
+    def _is_answered(self) -> bool:
+        known = self._answer is not None or self._error is not None
+        return known or self._pipeline.connection._transport.wire.is_answered(self.id)
+
     def _done(self) -> _native.Answer:
         if self._answer is None:
             self.result()
@@ -63,25 +74,40 @@ class AsyncOperation:
 
 
 class AsyncPipeline:
-    """A block: `async with connection.pipeline() as p`. It has the connection for itself until it ends."""
+    """A block: `async with connection.pipeline() as p`. It has the connection for itself until it ends: other tasks
+    wait, and what runs within the block is a part of it, by the connection's own calls too. A block within it ends when
+    all of it is answered."""
 
     def __init__(self, connection: AsyncConnection, on_error: OnError) -> None:
         self.connection = connection
         self.on_error = on_error
         self.operations: list[AsyncOperation] = []
+        self._outer: AsyncPipeline | None = None
+        self._inner: AsyncPipeline | None = None
+        self._unheard: Error | None = None
+        # Tasks that were started within the block wait one after the other.
+        self._turn = asyncio.Lock()
         self._begins = False
 
     async def execute(
-        self, statement: str, params: Params = None, *, on_error: OnError | None = None
+        self, statement: Statement, params: Params = None, *, on_error: OnError | None = None
     ) -> AsyncOperation:
         """Adds a statement, perhaps with another `on_error` than the block's. It waits only where the other side does
         not take any more, or where answers decide whether the statement may run."""
+        if not isinstance(statement, str):
+            statement = text_of(statement, self.connection)
+        whole = self._whole()
         wire, goes_on = self.connection._wire(), None if on_error is None else _GOES_ON[on_error]
-        if wire.needs_answers(goes_on):
-            await self.connection._transport.answered()
-        number = wire.push(statement, params, goes_on, self._begins)
+        if self._outer is not None:
+            goes_on = _GOES_ON[on_error or self.on_error]
+        needs_answers = False
+        if whole._turn.locked() or (needs_answers := wire.needs_answers(goes_on)):
+            async with whole._turn:
+                if needs_answers or wire.needs_answers(goes_on):
+                    await self.connection._transport.answered()
+        number = wire.push(statement, params, goes_on, whole._begins)
         operation = AsyncOperation(self, number, _GOES_ON[on_error or self.on_error])
-        self._begins = False
+        whole._begins = False
         self.operations.append(operation)
         if len(self.operations) % _BATCH == 0:
             await self.connection._transport.flushed()
@@ -103,33 +129,102 @@ class AsyncPipeline:
     async def process(self, up_to: AsyncOperation | None = None) -> None:
         """Waits until an operation and those before it are answered; all, if none is named."""
         last = up_to or (self.operations[-1] if self.operations else None)
-        if last is not None:
-            self.connection._wire().request_replies()
-            await self.connection._transport.answered(last.id)
+        if last is None:
+            return
+        async with self._whole()._turn:
+            if not last._is_answered():
+                self.connection._wire().request_replies()
+                await self.connection._transport.answered(last.id)
 
     async def __aenter__(self) -> AsyncPipeline:
-        await self.connection._lock.acquire()
+        connection = self.connection
+        self._outer = connection._own_block()
+        if self._outer is not None:
+            self._outer._inner = self
+            return self
+        await connection._lock.acquire()
         try:
-            wire = self.connection._wire()
+            wire = connection._wire()
             wire.begin_block(_GOES_ON[self.on_error])
         except BaseException:
-            self.connection._lock.release()
+            connection._lock.release()
             raise
-        self._begins = self.connection._begins and wire.status == 0
+        self._begins = connection._begins and wire.status == 0
+        connection._block = self
+        entered(self)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        wire, transport = self.connection._wire(), self.connection._transport
+        # The connection may have been closed within the block.
+        wire = self.connection._transport.wire
+        if self._outer is not None:
+            self._outer._inner = None
+            if kind is None or not issubclass(kind, asyncio.CancelledError):
+                await self.process()
+        else:
+            left(self)
+            try:
+                await self._end(wire, kind)
+            finally:
+                self.connection._block = None
+                self.connection._lock.release()
+        raise_first(self.operations, wire.first_failed if kind is None else None, self._outer is None)
+        if kind is None and self._unheard is not None:
+            raise self._unheard
+
+    async def _end(self, wire: _native.Wire, kind: type[BaseException] | None) -> None:
+        """Ends the block and waits for its answers. What a task was cancelled in is interrupted."""
+        wire.end_block()
         try:
+            if kind is not None and issubclass(kind, asyncio.CancelledError):
+                raise asyncio.CancelledError
+            if not wire.received(b""):
+                await self.connection._transport.answered()
+        except asyncio.CancelledError:
+            await to_its_end(self.connection._abandon())
+            if kind is None:
+                raise
+
+    def _whole(self) -> AsyncPipeline:
+        """The block that this one is a part of, or itself."""
+        return self if self._outer is None else self._outer._whole()
+
+    def _innermost(self) -> AsyncPipeline:
+        return self if self._inner is None else self._inner._innermost()
+
+    def _parts(self) -> Iterable[AsyncPipeline]:
+        part: AsyncPipeline | None = self
+        while part is not None:
+            yield part
+            part = part._outer
+
+    async def _interrupted(self, statement: str) -> None:
+        """Runs a statement between two halves of the block: it ends, and begins anew."""
+        connection, whole = self.connection, self._whole()
+        wire = connection._wire()
+        async with whole._turn:
             wire.end_block()
-            if self.operations:
-                await transport.answered()
-        finally:
-            self.connection._lock.release()
-        raise_first(self.operations, wire.first_failed if kind is None else None)
+            await connection._settled()
+            for part in self._parts():
+                whole._unheard = whole._unheard or unheard(part.operations, wire)
+            try:
+                wire.ask(statement, None, False)
+                await connection._answers()
+            finally:
+                if not connection.closed:
+                    wire.begin_block(_GOES_ON[whole.on_error])
+                    whole._begins = connection._begins and wire.status == 0
+
+    async def _run(self, statement: str) -> None:
+        """Adds a statement of our own and waits for it. What made it fail may be an operation before it."""
+        operation = await self.execute(statement)
+        await self.process(operation)
+        raise_first(self.operations, self.connection._wire().first_failed, self._outer is None)
+        operation.result()
 
     async def _end_transaction(self, statement: str) -> AsyncOperation:
-        self._begins = False
+        whole = self._whole()
+        whole._begins = False
         operation = await self.execute(statement)
-        self._begins = self.connection._begins
+        whole._begins = self.connection._begins
         return operation

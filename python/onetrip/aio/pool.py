@@ -10,8 +10,8 @@ from typing import Any
 
 from onetrip import errors
 from onetrip.aio.connection import AsyncConnection, connect
-from onetrip.connection import TransactionStatus
 from onetrip.errors import InterfaceError, OperationalError
+from onetrip.session import TransactionStatus
 
 
 class AsyncPool:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from onetrip import arrow
 from onetrip import numpy as arrays
 from onetrip.aio.cursor import AsyncCursor
-from onetrip.cursor import By, Params, Row
+from onetrip.cursor import By, Params, Row, Statement
 from onetrip.errors import ProgrammingError
 from onetrip.server_cursor import ROWS_AHEAD, Declaration
+from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     import numpy
@@ -43,20 +44,20 @@ class AsyncServerCursor(AsyncCursor):
         self._is_declared = False
         self._is_at_end = False
 
-    async def execute(self, statement: str, params: Params = None) -> AsyncServerCursor:
+    async def execute(self, statement: Statement, params: Params = None) -> AsyncServerCursor:
         """Declares the cursor for a query, and fetches its first `itersize` rows."""
         self._give_back()
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
         async with connection.pipeline() as pipeline:
-            await pipeline.execute(declaration.declare(statement), params)
+            await pipeline.execute(declaration.declare(text_of(statement, connection)), params)
             fetched = await pipeline.execute(declaration.fetch(self.itersize, self._number))
         self._is_declared = True
         self._came(fetched._done(), self.itersize)
         return self
 
-    async def executemany(self, statement: str, rows: Iterable[Any], *, by: By = "auto") -> None:
+    async def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> None:
         """Not for named cursors."""
         raise ProgrammingError("a named cursor runs one query: use a cursor without a name")
 

@@ -67,6 +67,22 @@ class _Connection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
         self._connection.autocommit = on
 
     @property
+    def read_only(self) -> bool | None:
+        return self._connection.read_only  # type: ignore[no-any-return]
+
+    @read_only.setter
+    def read_only(self, on: bool | None) -> None:
+        self._connection.read_only = on
+
+    @property
+    def deferrable(self) -> bool | None:
+        return self._connection.deferrable  # type: ignore[no-any-return]
+
+    @deferrable.setter
+    def deferrable(self, on: bool | None) -> None:
+        self._connection.deferrable = on
+
+    @property
     def transaction_status(self) -> Any:
         return self._connection.transaction_status
 

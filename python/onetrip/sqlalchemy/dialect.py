@@ -11,9 +11,12 @@ from sqlalchemy.dialects.postgresql._psycopg_common import (
 from sqlalchemy.dialects.postgresql.base import PGCompiler, PGDialect, PGIdentifierPreparer
 from sqlalchemy.engine import URL
 
+from onetrip import _native
+from onetrip.sqlalchemy.ranges import RANGE_OIDS
 from onetrip.sqlalchemy.types import COLSPECS
 
 _JSON_OIDS = (114, 3802)
+_HSTORE_ARRAY = "SELECT typarray::bigint FROM pg_catalog.pg_type WHERE oid = pg_catalog.to_regtype('hstore')"
 _INET_OIDS = (650, 869)
 
 
@@ -52,6 +55,18 @@ class OnetripDialect(_PGDialect_common_psycopg):
     def __init__(self, **keywords: Any) -> None:
         super().__init__(use_native_hstore=False, **keywords)
         self._schema_version = 0
+        self._hstore_array_oid = 0
+
+    def initialize(self, connection: Any) -> None:
+        """Looks, once for an engine, whether the database has `hstore`: arrays of it are lists then."""
+        super().initialize(connection)
+        oid = connection.exec_driver_sql(_HSTORE_ARRAY).scalar()
+        self._hstore_array_oid = oid or 0
+        self._register_hstore(connection.connection.dbapi_connection)
+
+    def _register_hstore(self, connection: Any) -> None:
+        if self._hstore_array_oid:
+            connection.register_loader(self._hstore_array_oid, lambda text: _native.loaded_array(text, ",", str))
 
     @classmethod
     def import_dbapi(cls) -> Any:
@@ -84,6 +99,9 @@ class OnetripDialect(_PGDialect_common_psycopg):
             if self._native_inet_types is False:
                 for oid in _INET_OIDS:
                     connection.register_loader(oid, str)
+            for oid in RANGE_OIDS:  # SQLAlchemy has ranges of its own
+                connection.register_loader(oid, str)
+            self._register_hstore(connection)
             if getattr(self, "isolation_level", None) is not None:
                 self.set_isolation_level(connection, self.isolation_level)
 
@@ -106,20 +124,20 @@ class OnetripDialect(_PGDialect_common_psycopg):
         return level
 
     def set_readonly(self, connection: Any, value: bool) -> None:
-        """Whether transactions only read."""
-        _outside(connection, f"SET SESSION CHARACTERISTICS AS TRANSACTION READ {'ONLY' if value else 'WRITE'}")
+        """Whether transactions only read; BEGIN says it."""
+        connection.read_only = value
 
     def get_readonly(self, connection: Any) -> bool:
         """Whether transactions only read."""
-        return bool(_outside(connection, "SHOW default_transaction_read_only") == "on")
+        return bool(connection.read_only)
 
     def set_deferrable(self, connection: Any, value: bool) -> None:
-        """Whether transactions wait for a snapshot that cannot fail."""
-        _outside(connection, f"SET SESSION CHARACTERISTICS AS TRANSACTION {'' if value else 'NOT '}DEFERRABLE")
+        """Whether transactions wait for a snapshot that cannot fail; BEGIN says it."""
+        connection.deferrable = value
 
     def get_deferrable(self, connection: Any) -> bool:
         """Whether transactions wait for a snapshot that cannot fail."""
-        return bool(_outside(connection, "SHOW default_transaction_deferrable") == "on")
+        return bool(connection.deferrable)
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         """One trip."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sqlalchemy.dialects.postgresql import Range
 from sqlalchemy.dialects.postgresql.ranges import AbstractMultiRangeImpl, AbstractSingleRangeImpl, MultiRange
 
-from onetrip.adapt import LOADERS
+from onetrip import _native
 
 _BOUND = r'("(?:[^"\\]|\\.|"")*"|[^,"()\[\]]*)'
 _RANGE = re.compile(rf"([\[(]){_BOUND},{_BOUND}([\])])|(empty)")
@@ -20,6 +21,8 @@ _BOUNDS = {
     3904: 23, 4451: 23, 3926: 20, 4536: 20, 3906: 1700, 4532: 1700, 3908: 1114, 4533: 1114, 3910: 1184, 4534: 1184,
     3912: 1082, 4535: 1082,
 }  # fmt: skip
+
+RANGE_OIDS = tuple(_BOUNDS)
 
 
 def written(value: Any) -> Any:
@@ -35,7 +38,7 @@ def written(value: Any) -> Any:
 def read(text: str, oid: int) -> list[Range[Any]]:
     """The ranges in some text."""
     element = _BOUNDS.get(oid, 25)
-    load: Callable[[str], Any] = LOADERS.get(element, int if element in (20, 23) else str)
+    load: Callable[[str], Any] = partial(_native.loaded, element)
 
     def bound(text: str) -> Any:
         if not text:

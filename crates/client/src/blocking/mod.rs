@@ -217,6 +217,11 @@ impl Client {
         self.interrupt = Some(gives_up);
     }
 
+    /// Says what begins a transaction from now on, where one is begun along with something else.
+    pub fn set_begin(&mut self, statement: impl Into<std::borrow::Cow<'static, str>>) {
+        self.core.set_begin(statement);
+    }
+
     /// Where the session stood when the server was last ready.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.core.transaction_status()

@@ -93,7 +93,8 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn begin(&mut self) -> Result<OperationId, Error> {
-        self.execute("BEGIN", &[])
+        let begin = self.client.core.begin_statement();
+        self.execute(&begin, &[])
     }
 
     /// Adds COMMIT. Its outcome is an error where the transaction was rolled back instead.

@@ -117,7 +117,8 @@ impl Connection {
     fn submit_begin(&mut self, begins: bool) -> Result<bool, Error> {
         let begins = begins && self.transaction_status() == TransactionStatus::Idle;
         if begins {
-            self.submit(&Request::new("BEGIN", &[]))?;
+            let begin = self.begin_statement();
+            self.submit(&Request::new(&begin, &[]))?;
         }
         Ok(begins)
     }

@@ -42,6 +42,7 @@ mod statements;
 mod stream;
 mod trips;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
@@ -134,6 +135,8 @@ pub struct Connection {
     portals_to_close: Vec<String>,
     block: Block,
     status: TransactionStatus,
+    /// What begins a transaction.
+    begin: Cow<'static, str>,
     last_id: u64,
     /// Set from an error until the server is ready again: who failed.
     skipping: Option<receive::Skipping>,
@@ -168,6 +171,7 @@ impl Connection {
             portals_to_close: Vec::new(),
             block: Block::default(),
             status: TransactionStatus::Idle,
+            begin: Cow::Borrowed("BEGIN"),
             last_id: 0,
             skipping: None,
             is_unsynced: false,
@@ -182,6 +186,26 @@ impl Connection {
             notifications: VecDeque::new(),
             unheard: 0,
         }
+    }
+
+    /// Says what begins a transaction from now on, where one is begun along with something else: BEGIN, perhaps with
+    /// an isolation level and the like.
+    pub fn set_begin(&mut self, statement: impl Into<Cow<'static, str>>) {
+        self.begin = statement.into();
+    }
+
+    /// Adds BEGIN to the block.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_begin(&mut self) -> Result<OperationId, Error> {
+        let begin = self.begin_statement();
+        self.push(&Request::new(&begin, &[]), None)
+    }
+
+    /// What begins a transaction.
+    pub fn begin_statement(&self) -> Cow<'static, str> {
+        self.begin.clone()
     }
 
     /// What is to be sent now; tell [`sent`](Self::sent) how much of it was.
@@ -256,6 +280,14 @@ impl Connection {
     /// A setting that the server reports, such as `server_version`.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
+    }
+
+    /// All settings that the server reports, by name.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut settings: Vec<_> =
+            self.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        settings.sort();
+        settings
     }
 
     /// What interrupts this session's work; `None` with servers that have no such thing.

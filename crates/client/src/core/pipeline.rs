@@ -270,6 +270,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether a transaction will be open once everything pushed to the block has run.
+    pub fn block_in_transaction(&self) -> bool {
+        self.block.in_transaction
+    }
+
     /// Whether an operation of the block has been answered for good.
     pub fn is_answered(&self, operation: OperationId) -> bool {
         self.queue.front().is_none_or(|awaited| awaited.id > operation.0)

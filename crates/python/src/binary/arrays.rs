@@ -4,8 +4,10 @@
 use onetrip_client::types::Type;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use crate::arrays::{DEPTH_MAX, Sink, read};
+use crate::loading::Loader;
 
 /// What is written of an array so far.
 struct Written<'t> {
@@ -104,22 +106,30 @@ pub(super) fn put(element: &Type, text: &str, out: &mut Vec<u8>) -> PyResult<()>
 
 pub(super) fn put_text(element: &Type, bytes: &[u8], out: &mut String) -> PyResult<()> {
     let mut reader = Reader { rest: bytes };
-    let (depth, _, _) = (reader.number()?, reader.number()?, reader.number()?);
-    let depth = usize::try_from(depth).unwrap_or(usize::MAX);
-    if depth > DEPTH_MAX {
-        return Err(broken());
-    }
-    let mut lengths = Vec::with_capacity(depth);
-    for _ in 0..depth {
-        // A dimension without elements is none, and would have no end of lists for the bytes that it takes.
-        lengths.push(Some(reader.number()?).filter(|length| *length > 0).ok_or_else(broken)?);
-        reader.number()?;
-    }
+    let lengths = reader.lengths()?;
     if lengths.is_empty() {
         out.push_str("{}");
         return Ok(());
     }
     reader.list(element, &lengths, out)
+}
+
+/// The list, of lists for more than one dimension, of an array in binary.
+///
+/// # Errors
+/// Bytes that are no array, or elements that are not of the type.
+pub(crate) fn load<'py>(
+    py: Python<'py>,
+    loader: &Loader,
+    element: &Type,
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut reader = Reader { rest: bytes };
+    let lengths = reader.lengths()?;
+    if lengths.is_empty() {
+        return Ok(PyList::empty(py).into_any());
+    }
+    reader.loaded(py, loader, element, &lengths)
 }
 
 struct Reader<'a> {
@@ -131,6 +141,42 @@ impl<'a> Reader<'a> {
         let (number, rest) = self.rest.split_first_chunk::<4>().ok_or_else(broken)?;
         self.rest = rest;
         Ok(i32::from_be_bytes(*number))
+    }
+
+    /// The length of each dimension.
+    fn lengths(&mut self) -> PyResult<Vec<i32>> {
+        let (depth, _, _) = (self.number()?, self.number()?, self.number()?);
+        let depth = usize::try_from(depth).unwrap_or(usize::MAX);
+        if depth > DEPTH_MAX {
+            return Err(broken());
+        }
+        let mut lengths = Vec::with_capacity(depth);
+        for _ in 0..depth {
+            // A dimension without elements is none, and would have no end of lists for the bytes that it takes.
+            lengths.push(Some(self.number()?).filter(|length| *length > 0).ok_or_else(broken)?);
+            self.number()?;
+        }
+        Ok(lengths)
+    }
+
+    fn loaded<'py>(
+        &mut self,
+        py: Python<'py>,
+        loader: &Loader,
+        element: &Type,
+        lengths: &[i32],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some((length, inner)) = lengths.split_first() else {
+            return match self.value()? {
+                Some(value) => loader.load_binary(py, element, value),
+                None => Ok(py.None().into_bound(py)),
+            };
+        };
+        let list = PyList::empty(py);
+        for _ in 0..*length {
+            list.append(self.loaded(py, loader, element, inner)?)?;
+        }
+        Ok(list.into_any())
     }
 
     fn value(&mut self) -> PyResult<Option<&'a [u8]>> {

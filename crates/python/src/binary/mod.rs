@@ -6,6 +6,9 @@ mod network;
 mod numbers;
 mod times;
 
+pub(crate) use arrays::load as load_array;
+pub(crate) use times::{DAY, HOUR, MINUTE, SECOND, date_of, days_of, interval as interval_of};
+
 use onetrip_client::types::{Kind, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -75,12 +78,12 @@ pub(crate) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> PyResult<()
 const JSONB_VERSION: u8 = 1;
 
 /// Types whose binary form is their text.
-fn is_text(ty: &Type) -> bool {
+pub(crate) fn is_text(ty: &Type) -> bool {
     [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::CHAR, Type::JSON, Type::XML, Type::UNKNOWN]
         .contains(ty)
 }
 
-fn element_of(ty: &Type) -> Option<&Type> {
+pub(crate) fn element_of(ty: &Type) -> Option<&Type> {
     match ty.kind() {
         // These are arrays by their kind, but not by how they are written.
         _ if [Type::INT2_VECTOR, Type::OID_VECTOR, Type::BOX_ARRAY].contains(ty) => None,

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use onetrip_client::types::Type;
 
-const SECOND: i64 = 1_000_000;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+pub(crate) const SECOND: i64 = 1_000_000;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
+pub(crate) const DAY: i64 = 24 * HOUR;
 
 /// 2000-01-01 in days since 1970-01-01.
 const EPOCH: i64 = 10_957;
@@ -110,14 +110,14 @@ fn number(digits: &str) -> Option<i64> {
 }
 
 /// Days since 2000-01-01 of a day of the Gregorian calendar, by eras of 400 years that begin in March.
-fn days_of(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468 - EPOCH
 }
 
-fn date_of(days: i64) -> (i64, i64, i64) {
+pub(crate) fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -192,7 +192,7 @@ fn timestamp(text: &str, has_zone: bool) -> Option<i64> {
 }
 
 /// Months, days and microseconds of `1 year 2 mons -3 days 04:05:06.7`, or with hours, minutes and seconds by name.
-fn interval(text: &str) -> Option<(i32, i32, i64)> {
+pub(crate) fn interval(text: &str) -> Option<(i32, i32, i64)> {
     let (mut months, mut days, mut micros) = (0_i32, 0_i32, 0_i64);
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {

@@ -138,7 +138,7 @@ impl Many {
             core.push(&Request::new("ROLLBACK", &[]), None)?;
         }
         if self.begins && core.transaction_status() != TransactionStatus::Active {
-            core.push(&Request::new("BEGIN", &[]), None)?;
+            core.push_begin()?;
         }
         let is_open = self.way == Bulk::Auto || (self.way == Bulk::Unnest && self.types.is_none());
         match self.insert.as_ref().filter(|_| is_open) {

@@ -170,11 +170,6 @@ impl Connection {
         })
     }
 
-    /// Whether a transaction will be open once everything pushed has run.
-    fn block_in_transaction(&self) -> bool {
-        self.block.in_transaction
-    }
-
     /// The types of a statement's parameters, where all are PostgreSQL's own; with `is_ready`, only of one that is
     /// prepared.
     fn parameter_types(&self, statement: &str, sets: &dyn Sets, is_ready: bool) -> Option<Vec<Type>> {

@@ -199,19 +199,19 @@ fn put_copied(
 
 /// Writes a value's text as data of a COPY in text format: what COPY itself would read as something else is escaped.
 pub fn put_copy_text(value: &[u8], data: &mut Vec<u8>) {
-    for byte in value {
-        let escaped = match byte {
-            b'\\' => b'\\',
+    let mut rest = value;
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\\' | b'\n' | b'\r' | b'\t')) {
+        let escaped = match rest[at] {
             b'\n' => b'n',
             b'\r' => b'r',
             b'\t' => b't',
-            _ => {
-                data.push(*byte);
-                continue;
-            }
+            other => other,
         };
-        data.extend([b'\\', escaped]);
+        data.extend_from_slice(&rest[..at]);
+        data.extend_from_slice(&[b'\\', escaped]);
+        rest = &rest[at + 1..];
     }
+    data.extend_from_slice(rest);
 }
 
 fn put(

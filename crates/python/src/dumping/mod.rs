@@ -1,0 +1,304 @@
+//! Python's values as the server's: which type a value has, and how it is written.
+//!
+//! A Python function is called for a value only where the program has registered one for its class, or where the class is
+//! none of those that are known here.
+
+mod arrays;
+mod texts;
+
+use onetrip_client::types::Type;
+use onetrip_client::{Format, Oid};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyList,
+    PyString, PyTime, PyTimeAccess, PyType, PyTzInfo, PyTzInfoAccess,
+};
+
+use crate::adapters::{self, has_own_dumper};
+use crate::binary::{DAY, HOUR, MINUTE, SECOND, days_of};
+
+/// How a value was written, and as which type; 0 leaves that to the server. `None` is NULL.
+pub(crate) type Dumped = Option<(Oid, Format)>;
+
+/// What a value is, by its class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Bool,
+    Int,
+    Float,
+    Text,
+    Bytes,
+    Date,
+    Timestamp,
+    Time,
+    Interval,
+    Uuid,
+    Numeric,
+    List,
+    Other,
+}
+
+impl Class {
+    fn of(value: &Bound<'_, PyAny>) -> Self {
+        let class = Self::exact(value);
+        if class == Self::Other { Self::derived(value) } else { class }
+    }
+
+    /// By the very class, the most frequent ones first.
+    #[inline]
+    fn exact(value: &Bound<'_, PyAny>) -> Self {
+        if value.is_exact_instance_of::<PyString>() {
+            Self::Text
+        } else if value.is_exact_instance_of::<PyInt>() {
+            Self::Int
+        } else if value.is_exact_instance_of::<PyFloat>() {
+            Self::Float
+        } else if value.is_exact_instance_of::<PyBool>() {
+            Self::Bool
+        } else if value.is_exact_instance_of::<PyDateTime>() {
+            Self::Timestamp
+        } else if value.is_exact_instance_of::<PyDate>() {
+            Self::Date
+        } else if value.is_exact_instance_of::<PyBytes>() {
+            Self::Bytes
+        } else if value.is_exact_instance_of::<PyList>() {
+            Self::List
+        } else if is_of(value, &UUID, "uuid", "UUID") {
+            Self::Uuid
+        } else if is_of(value, &DECIMAL, "decimal", "Decimal") {
+            Self::Numeric
+        } else if value.is_exact_instance_of::<PyTime>() {
+            Self::Time
+        } else if value.is_exact_instance_of::<PyDelta>() {
+            Self::Interval
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Classes under the plain ones are written as those.
+    fn derived(value: &Bound<'_, PyAny>) -> Self {
+        if value.is_instance_of::<PyString>() {
+            Self::Text
+        } else if value.is_instance_of::<PyInt>() {
+            Self::Int
+        } else if value.is_instance_of::<PyFloat>() {
+            Self::Float
+        } else if value.is_instance_of::<PyBytes>() {
+            Self::Bytes
+        } else {
+            Self::Other
+        }
+    }
+}
+
+static UUID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn is_of(value: &Bound<'_, PyAny>, class: &PyOnceLock<Py<PyType>>, module: &str, name: &str) -> bool {
+    class.import(value.py(), module, name).is_ok_and(|class| value.get_type().is(class))
+}
+
+/// Appends a value as a parameter, in whichever form is the faster.
+///
+/// # Errors
+/// A value that stands for none of the server's.
+pub(crate) fn put(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Dumped> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let class = Class::of(value);
+    if has_own_dumper(value)? {
+        return put_by_python(value, out).map(Some);
+    }
+    if class == Class::Text {
+        out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
+        return Ok(Some((0, Format::Text)));
+    }
+    if let Some(type_oid) = put_binary(class, value, out)? {
+        return Ok(Some((type_oid, Format::Binary)));
+    }
+    match class {
+        Class::Int | Class::Numeric => {
+            out.extend_from_slice(value.str()?.to_cow()?.as_bytes());
+            Ok(Some((Type::NUMERIC.oid(), Format::Text)))
+        }
+        _ => put_by_python(value, out).map(Some),
+    }
+}
+
+/// Appends a value as text of its type.
+///
+/// # Errors
+/// As [`put`]. What a dumper of the program's writes in binary stays so.
+pub(crate) fn put_text(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Dumped> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let class = Class::of(value);
+    if !has_own_dumper(value)? {
+        if let Some(type_oid) = texts::put(class, value, out)? {
+            return Ok(Some((type_oid, Format::Text)));
+        }
+    }
+    put_by_python(value, out).map(Some)
+}
+
+/// Appends a value in the binary form of a type, if it has one that needs no conversion; says whether it did.
+///
+/// # Errors
+/// As [`put`].
+pub(crate) fn put_as(ty: &Type, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<bool> {
+    let class = Class::of(value);
+    if has_own_dumper(value)? {
+        return Ok(false);
+    }
+    let start = out.len();
+    match class {
+        Class::Text if crate::binary::is_text(ty) => {
+            out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
+            return Ok(true);
+        }
+        Class::Int => match (ty, value.extract::<i64>()) {
+            (&Type::INT4, Ok(value)) => match i32::try_from(value) {
+                Ok(value) => out.extend_from_slice(&value.to_be_bytes()),
+                Err(_) => return Ok(false),
+            },
+            (&Type::INT2, Ok(value)) => match i16::try_from(value) {
+                Ok(value) => out.extend_from_slice(&value.to_be_bytes()),
+                Err(_) => return Ok(false),
+            },
+            (&Type::INT8, Ok(value)) => out.extend_from_slice(&value.to_be_bytes()),
+            _ => return Ok(false),
+        },
+        _ => {
+            if put_binary(class, value, out)? != Some(ty.oid()) {
+                out.truncate(start);
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn put_by_python(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<(Oid, Format)> {
+    let (type_oid, written) = adapters::dump(value)?;
+    match written.cast::<PyBytes>() {
+        Ok(bytes) => {
+            out.extend_from_slice(bytes.as_bytes());
+            Ok((type_oid, Format::Binary))
+        }
+        Err(_) => {
+            out.extend_from_slice(written.cast::<PyString>()?.to_cow()?.as_bytes());
+            Ok((type_oid, Format::Text))
+        }
+    }
+}
+
+/// Appends a value in binary; its type, or `None` where it has no binary form here.
+#[inline]
+fn put_binary(class: Class, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Option<Oid>> {
+    let ty = match class {
+        Class::Bool => {
+            out.push(u8::from(value.cast::<PyBool>()?.is_true()));
+            Type::BOOL
+        }
+        // The narrowest of int4, int8 and numeric that holds it, so that functions and operators are found.
+        Class::Int => match value.extract::<i64>() {
+            Ok(value) => match i32::try_from(value) {
+                Ok(value) => {
+                    out.extend_from_slice(&value.to_be_bytes());
+                    Type::INT4
+                }
+                Err(_) => {
+                    out.extend_from_slice(&value.to_be_bytes());
+                    Type::INT8
+                }
+            },
+            Err(_) => return Ok(None),
+        },
+        Class::Float => {
+            out.extend_from_slice(&value.cast::<PyFloat>()?.value().to_be_bytes());
+            Type::FLOAT8
+        }
+        Class::Bytes => {
+            out.extend_from_slice(value.cast::<PyBytes>()?.as_bytes());
+            Type::BYTEA
+        }
+        Class::Date => {
+            // Python's years are four digits long.
+            out.extend_from_slice(&(days(value.cast::<PyDate>()?) as i32).to_be_bytes());
+            Type::DATE
+        }
+        Class::Timestamp => {
+            let value = value.cast::<PyDateTime>()?;
+            let micros = days(value.cast::<PyDate>()?) * DAY + micros(value);
+            let Some(offset) = offset_of(value.as_any(), value.get_tzinfo())? else { return Ok(None) };
+            out.extend_from_slice(&(micros - offset.unwrap_or(0)).to_be_bytes());
+            if offset.is_some() { Type::TIMESTAMPTZ } else { Type::TIMESTAMP }
+        }
+        Class::Time => {
+            let value = value.cast::<PyTime>()?;
+            let Some(offset) = offset_of(value.as_any(), value.get_tzinfo())? else { return Ok(None) };
+            let seconds = offset.map(|offset| i32::try_from(offset / SECOND));
+            match (offset, seconds) {
+                (None, _) => out.extend_from_slice(&micros(value).to_be_bytes()),
+                (Some(offset), Some(Ok(seconds))) if offset % SECOND == 0 => {
+                    out.extend_from_slice(&micros(value).to_be_bytes());
+                    // Counted towards the west.
+                    out.extend_from_slice(&(-seconds).to_be_bytes());
+                }
+                _ => return Ok(None),
+            }
+            if offset.is_some() { Type::TIMETZ } else { Type::TIME }
+        }
+        Class::Interval => {
+            let value = value.cast::<PyDelta>()?;
+            let micros = i64::from(value.get_seconds()) * SECOND + i64::from(value.get_microseconds());
+            out.extend_from_slice(&micros.to_be_bytes());
+            out.extend_from_slice(&value.get_days().to_be_bytes());
+            out.extend_from_slice(&0_i32.to_be_bytes());
+            Type::INTERVAL
+        }
+        Class::Uuid => {
+            out.extend_from_slice(&uuid(value)?.to_be_bytes());
+            Type::UUID
+        }
+        Class::List => return arrays::put(value.cast::<PyList>()?, out),
+        Class::Text | Class::Numeric | Class::Other => return Ok(None),
+    };
+    Ok(Some(ty.oid()))
+}
+
+fn uuid(value: &Bound<'_, PyAny>) -> PyResult<u128> {
+    value.getattr(pyo3::intern!(value.py(), "int"))?.extract()
+}
+
+/// Days since 2000-01-01.
+fn days(date: &Bound<'_, PyDate>) -> i64 {
+    days_of(date.get_year().into(), date.get_month().into(), date.get_day().into())
+}
+
+/// Microseconds since midnight.
+fn micros(time: &impl PyTimeAccess) -> i64 {
+    i64::from(time.get_hour()) * HOUR
+        + i64::from(time.get_minute()) * MINUTE
+        + i64::from(time.get_second()) * SECOND
+        + i64::from(time.get_microsecond())
+}
+
+/// Microseconds to the east, if there is a zone. `None` for a zone that does not say it.
+fn offset_of<'py>(
+    value: &Bound<'py, PyAny>,
+    zone: Option<Bound<'py, PyTzInfo>>,
+) -> PyResult<Option<Option<i64>>> {
+    let Some(zone) = zone else { return Ok(Some(None)) };
+    if zone.is(&*PyTzInfo::utc(value.py())?) {
+        return Ok(Some(Some(0)));
+    }
+    let offset = value.call_method0(pyo3::intern!(value.py(), "utcoffset"))?;
+    let Ok(offset) = offset.cast::<PyDelta>() else { return Ok(None) };
+    let seconds = i64::from(offset.get_days()) * 86_400 + i64::from(offset.get_seconds());
+    Ok(Some(Some(seconds * SECOND + i64::from(offset.get_microseconds()))))
+}

@@ -1,0 +1,197 @@
+//! Values of the server as Python's.
+//!
+//! Each type has a loader for its text, and some have one for their binary form too. A Python function is called for each
+//! value only where the program has registered one, or where Python's own class has no faster way.
+
+mod numbers;
+mod times;
+mod uuids;
+
+use onetrip_client::types::{Kind, Type};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
+
+use crate::adapters::{bytes_of, registered};
+use crate::errors::misuse;
+use crate::{arrays, binary};
+
+pub(crate) use times::{Session, needs_session};
+
+/// How the values of a column become Python's.
+#[derive(Debug)]
+pub(crate) enum Loader {
+    Bool,
+    Int,
+    Float,
+    Numeric,
+    Text,
+    Bytes,
+    Uuid,
+    /// A date, a time of day, a timestamp or an interval, written as the session has it.
+    Time(times::Times),
+    /// A function that takes the text.
+    Call(Py<PyAny>),
+    /// An array of such values; the sign stands between its elements.
+    Array(Box<Loader>, u8),
+    /// Of a value that a row has not, though its description says so.
+    Missing,
+}
+
+impl Loader {
+    /// The loader of a type; a registered function goes before what is built in, and one of the connection's own before
+    /// that.
+    pub(crate) fn of(
+        py: Python<'_>,
+        ty: &Type,
+        own: &Bound<'_, PyDict>,
+        session: &Session,
+    ) -> PyResult<Self> {
+        if let Some(function) = own.get_item(ty.oid())? {
+            return Ok(Self::Call(function.unbind()));
+        }
+        if let Some(function) = registered(py, ty.oid())? {
+            return Ok(Self::Call(function));
+        }
+        Ok(match *ty {
+            Type::BOOL => Self::Bool,
+            Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::XID | Type::CID => Self::Int,
+            Type::FLOAT4 | Type::FLOAT8 => Self::Float,
+            Type::NUMERIC => Self::Numeric,
+            Type::BYTEA => Self::Bytes,
+            Type::UUID => Self::Uuid,
+            _ if needs_session(ty) => Self::Time(times::Times::of(py, ty, session)),
+            // Arrays by their kind, but not by how they are written.
+            Type::INT2_VECTOR | Type::OID_VECTOR => Self::Text,
+            _ => match ty.kind() {
+                Kind::Array(element) => {
+                    let sign = if *element == Type::BOX { b';' } else { b',' };
+                    Self::Array(Box::new(Self::of(py, element, own, session)?), sign)
+                }
+                _ => Self::Text,
+            },
+        })
+    }
+
+    /// Whether its values refer to no other objects that could refer back.
+    pub(crate) fn is_plain(&self) -> bool {
+        !matches!(self, Self::Call(_) | Self::Array(..))
+    }
+
+    /// The value of some text of the server.
+    ///
+    /// # Errors
+    /// Text that is not of the type, or what the registered function raises.
+    #[inline]
+    pub(crate) fn load<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Int => numbers::int(py, bytes),
+            Self::Text => Ok(PyString::from_bytes(py, bytes)?.into_any()),
+            Self::Bool => Ok(PyBool::new(py, bytes == b"t").to_owned().into_any()),
+            Self::Float => {
+                let value = text(bytes)?.parse().map_err(|_| PyValueError::new_err("not a number"))?;
+                Ok(PyFloat::new(py, value).into_any())
+            }
+            Self::Time(times) => times.load(py, bytes),
+            Self::Numeric => numbers::decimal(py, bytes),
+            Self::Uuid => uuids::of_text(py, bytes),
+            Self::Bytes => load_bytes(py, bytes),
+            Self::Call(function) => function.bind(py).call1((PyString::from_bytes(py, bytes)?,)),
+            Self::Array(element, sign) => arrays::load(py, element, *sign, bytes),
+            Self::Missing => Err(misuse(py, "operational", "a row has fewer values than it has columns")),
+        }
+    }
+
+    /// The value of the binary form of a type.
+    ///
+    /// # Errors
+    /// Bytes that are not of the type, and types whose binary form is not known here.
+    pub(crate) fn load_binary<'py>(
+        &self,
+        py: Python<'py>,
+        ty: &Type,
+        bytes: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let direct = match (self, bytes) {
+            (Self::Bool, [is_true]) => Some(PyBool::new(py, *is_true != 0).to_owned().into_any()),
+            (Self::Int, _) => numbers::int_of(py, ty, bytes)?,
+            (Self::Float, _) => numbers::float_of(ty, bytes).map(|value| PyFloat::new(py, value).into_any()),
+            (Self::Bytes, _) => Some(PyBytes::new(py, bytes).into_any()),
+            (Self::Uuid, _) => match bytes.try_into() {
+                Ok(bytes) => Some(uuids::of(py, u128::from_be_bytes(bytes))?),
+                Err(_) => None,
+            },
+            (Self::Text, _) if binary::is_text(ty) => Some(PyString::from_bytes(py, bytes)?.into_any()),
+            (Self::Time(times), _) => times.load_binary(py, bytes)?,
+            (Self::Array(element, _), _) => match ty.kind() {
+                Kind::Array(of) if binary::element_of(ty).is_some() => {
+                    Some(binary::load_array(py, element, of, bytes)?)
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(value) = direct {
+            return Ok(value);
+        }
+        let mut text = String::new();
+        binary::put_text(ty, bytes, &mut text)
+            .map_err(|error| misuse(py, "data", &error.value(py).to_string()))?;
+        self.load(py, text.as_bytes())
+    }
+}
+
+/// A value on its way, with its loader. `None` is NULL.
+pub(crate) struct Loaded<'a>(pub(crate) &'a Loader, pub(crate) Option<&'a [u8]>);
+
+impl<'py> IntoPyObject<'py> for Loaded<'_> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.1 {
+            Some(bytes) => self.0.load(py, bytes),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+}
+
+fn load_bytes<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let Some(digits) = written.strip_prefix(b"\\x").filter(|digits| digits.len() % 2 == 0) else {
+        return Ok(PyBytes::new(py, &bytes_of(written)?).into_any());
+    };
+    let wrong = || PyValueError::new_err("bytea that is written in neither of its forms");
+    let made = PyBytes::new_with(py, digits.len() / 2, |out| {
+        for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = nibble(pair[0]).ok_or_else(wrong)? << 4 | nibble(pair[1]).ok_or_else(wrong)?;
+        }
+        Ok(())
+    })?;
+    Ok(made.into_any())
+}
+
+/// The value of a hexadecimal digit.
+fn nibble(sign: u8) -> Option<u8> {
+    match sign {
+        b'0'..=b'9' => Some(sign - b'0'),
+        b'a'..=b'f' => Some(sign - b'a' + 10),
+        b'A'..=b'F' => Some(sign - b'A' + 10),
+        _ => None,
+    }
+}
+
+fn text(bytes: &[u8]) -> PyResult<&str> {
+    std::str::from_utf8(bytes).map_err(|_| PyValueError::new_err("a value is not UTF-8"))
+}
+
+/// Whether loaders of some types depend on the session's settings.
+pub(crate) fn any_needs_session<'t>(types: impl IntoIterator<Item = &'t Type>) -> bool {
+    types.into_iter().any(|ty| {
+        needs_session(match ty.kind() {
+            Kind::Array(element) => element,
+            _ => ty,
+        })
+    })
+}

@@ -1,0 +1,198 @@
+"""What both kinds of connections share: what transactions are like, and who hears what the server says by itself."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from onetrip.errors import Diagnostic, ProgrammingError
+
+if TYPE_CHECKING:
+    from onetrip.adapt import Loader
+
+logger = logging.getLogger("onetrip")
+
+
+class TransactionStatus(enum.IntEnum):
+    """Where a session stands; libpq's numbers."""
+
+    IDLE = 0
+    INTRANS = 2
+    INERROR = 3
+    UNKNOWN = 4
+
+
+class IsolationLevel(enum.IntEnum):
+    """How far transactions see each other's work."""
+
+    READ_UNCOMMITTED = 1
+    READ_COMMITTED = 2
+    REPEATABLE_READ = 3
+    SERIALIZABLE = 4
+
+
+class Notify(NamedTuple):
+    """Somebody used NOTIFY on a channel that this session listens to."""
+
+    channel: str
+    payload: str
+    pid: int
+
+
+NoticeHandler = Callable[[Diagnostic], None]
+NotifyHandler = Callable[[Notify], None]
+
+
+class SessionState:
+    """The state of a connection that no server keeps."""
+
+    def __init__(self, autocommit: bool) -> None:
+        self._autocommit = autocommit
+        self._transactions: list[Any] = []
+        # Whether a statement outside of a transaction begins one.
+        self._begins = not autocommit
+        self._isolation_level: IsolationLevel | None = None
+        self._read_only: bool | None = None
+        self._deferrable: bool | None = None
+        self._notice_handlers: list[NoticeHandler] = []
+        self._notify_handlers: list[NotifyHandler] = []
+        # Whether anybody wants to hear.
+        self._is_heard = False
+
+    def _native_part(self) -> Any:
+        """The session or the wire."""
+        raise NotImplementedError
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement is a transaction of its own."""
+        return self._autocommit
+
+    @autocommit.setter
+    def autocommit(self, on: bool) -> None:
+        self._check_idle("autocommit")
+        self._autocommit = bool(on)
+        self._set_begins()
+
+    @property
+    def isolation_level(self) -> IsolationLevel | None:
+        """The level of the transactions that this connection begins; None leaves it to the server's default."""
+        return self._isolation_level
+
+    @isolation_level.setter
+    def isolation_level(self, level: int | None) -> None:
+        level = None if level is None else IsolationLevel(level)
+        self._check_idle("isolation_level")
+        self._isolation_level = level
+        self._set_begin_statement()
+
+    @property
+    def read_only(self) -> bool | None:
+        """Whether its transactions only read; None leaves it to the server's default."""
+        return self._read_only
+
+    @read_only.setter
+    def read_only(self, on: bool | None) -> None:
+        self._check_idle("read_only")
+        self._read_only = None if on is None else bool(on)
+        self._set_begin_statement()
+
+    @property
+    def deferrable(self) -> bool | None:
+        """Whether its transactions wait for a snapshot that cannot fail, where they are serializable and only read."""
+        return self._deferrable
+
+    @deferrable.setter
+    def deferrable(self, on: bool | None) -> None:
+        self._check_idle("deferrable")
+        self._deferrable = None if on is None else bool(on)
+        self._set_begin_statement()
+
+    @property
+    def transaction_status(self) -> TransactionStatus:
+        """Where the session stood when the server was last ready. A block of `transaction()` is a transaction before
+        its BEGIN has left."""
+        status = TransactionStatus(self._status())
+        is_due = status == TransactionStatus.IDLE and self._transactions
+        return TransactionStatus.INTRANS if is_due else status
+
+    def _status(self) -> int:
+        raise NotImplementedError
+
+    def add_notice_handler(self, callback: NoticeHandler) -> None:
+        """Calls a function with each notice, when the call ends in which it came."""
+        self._notice_handlers.append(callback)
+        self._is_heard = True
+
+    def remove_notice_handler(self, callback: NoticeHandler) -> None:
+        """Does not call it any more."""
+        self._notice_handlers.remove(callback)
+        self._is_heard = bool(self._notice_handlers or self._notify_handlers)
+
+    def add_notify_handler(self, callback: NotifyHandler) -> None:
+        """Calls a function with each notification, when the call ends in which it came. `notifies` does not have it
+        then."""
+        self._notify_handlers.append(callback)
+        self._is_heard = True
+
+    def remove_notify_handler(self, callback: NotifyHandler) -> None:
+        """Does not call it any more."""
+        self._notify_handlers.remove(callback)
+        self._is_heard = bool(self._notice_handlers or self._notify_handlers)
+
+    def register_loader(self, oid: int, loader: Loader) -> None:
+        """Makes values of a type by a function of their text, on this connection."""
+        self._native_part().loaders[oid] = loader
+
+    def _loaders(self) -> dict[int, Any]:
+        loaders: dict[int, Any] = self._native_part().loaders
+        return loaders
+
+    def parameter_status(self, name: str) -> str | None:
+        """A setting that the server reports, such as "server_version"."""
+        value: str | None = self._native_part().setting(name)
+        return value
+
+    def notices(self) -> list[Diagnostic]:
+        """The notices that came since the last call, and that no handler has heard."""
+        return [Diagnostic(dict(fields)) for fields in self._native_part().notices()]
+
+    def _heard(self) -> Notify | None:
+        """The next notification that is here."""
+        raise NotImplementedError
+
+    def _tell(self) -> None:
+        """Tells the handlers what has come. What they raise is logged: the call that it came with is not theirs."""
+        if self._notice_handlers:
+            for notice in self.notices():
+                _call(self._notice_handlers, notice)
+        if self._notify_handlers:
+            while (heard := self._heard()) is not None:
+                _call(self._notify_handlers, heard)
+
+    def _check_idle(self, name: str) -> None:
+        if self._status() != TransactionStatus.IDLE or self._transactions:
+            raise ProgrammingError(f"{name} cannot change within a transaction: commit or roll back first")
+
+    def _set_begins(self) -> None:
+        self._begins = bool(self._transactions) or not self._autocommit
+
+    def _set_begin_statement(self) -> None:
+        level, words = self._isolation_level, ["BEGIN"]
+        if level is not None:
+            words.append(f"ISOLATION LEVEL {level.name.replace('_', ' ')}")
+        if self._read_only is not None:
+            words.append("READ ONLY" if self._read_only else "READ WRITE")
+        if self._deferrable is not None:
+            words.append("DEFERRABLE" if self._deferrable else "NOT DEFERRABLE")
+        self._native_part().set_begin(" ".join(words))
+
+
+def _call(handlers: list[Any], what: Any) -> None:
+    for handler in list(handlers):
+        try:
+            handler(what)
+        except Exception:
+            logger.exception("a handler of %s failed", type(what).__name__)

@@ -1,0 +1,1 @@
+"""Types of PostgreSQL that have no class of their own in Python."""

@@ -1,0 +1,153 @@
+"""Multiranges, as psycopg has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableSequence
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from onetrip import adapt
+from onetrip.errors import DataError
+from onetrip.types import range as ranges
+from onetrip.types.range import Range
+
+T = TypeVar("T")
+
+
+class Multirange(MutableSequence[Range[T]], Generic[T]):
+    """Several ranges of one type."""
+
+    def __init__(self, items: Iterable[Range[T]] = ()) -> None:
+        self._ranges = [_checked(item) for item in items]
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._ranges[at] if isinstance(at, int) else type(self)(self._ranges[at])
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        self._ranges[at] = _checked(value) if isinstance(at, int) else [_checked(item) for item in value]
+
+    def __delitem__(self, at: Any) -> None:
+        del self._ranges[at]
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def insert(self, index: int, value: Range[T]) -> None:
+        """Puts a range before another."""
+        self._ranges.insert(index, _checked(value))
+
+    def __eq__(self, other: object) -> bool:
+        return self._ranges == other._ranges if isinstance(other, Multirange) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __lt__(self, other: Any) -> bool:
+        return self._ranges < other._ranges if isinstance(other, Multirange) else NotImplemented
+
+    def __le__(self, other: Any) -> bool:
+        return self._ranges <= other._ranges if isinstance(other, Multirange) else NotImplemented
+
+    def __gt__(self, other: Any) -> bool:
+        return self._ranges > other._ranges if isinstance(other, Multirange) else NotImplemented
+
+    def __ge__(self, other: Any) -> bool:
+        return self._ranges >= other._ranges if isinstance(other, Multirange) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._ranges!r})"
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(map(str, self._ranges)) + "}"
+
+
+class _OfType(Multirange[T]):
+    """A multirange whose type does not follow from its ranges."""
+
+    oid = 0
+
+
+class Int4Multirange(_OfType[int]):
+    """`int4multirange`."""
+
+    oid = 4451
+
+
+class Int8Multirange(_OfType[int]):
+    """`int8multirange`."""
+
+    oid = 4536
+
+
+class NumericMultirange(_OfType[Any]):
+    """`nummultirange`."""
+
+    oid = 4532
+
+
+class DateMultirange(_OfType[Any]):
+    """`datemultirange`."""
+
+    oid = 4535
+
+
+class TimestampMultirange(_OfType[Any]):
+    """`tsmultirange`."""
+
+    oid = 4533
+
+
+class TimestamptzMultirange(_OfType[Any]):
+    """`tstzmultirange`."""
+
+    oid = 4534
+
+
+# The types of the bounds, by the ids of multiranges; and those by the ids of ranges.
+SUBTYPES = {4451: 23, 4536: 20, 4532: 1700, 4533: 1114, 4534: 1184, 4535: 1082}
+_OF_RANGE = {3904: 4451, 3926: 4536, 3906: 4532, 3908: 4533, 3910: 4534, 3912: 4535}
+
+
+def read(text: str, subtype: int) -> Multirange[Any]:
+    """The multirange of some text, whose bounds are of a type."""
+    found: list[Range[Any]] = []
+    at = 1
+    while at < len(text) - 1:
+        match = ranges._RANGE.match(text, at)
+        if match is None:
+            break
+        found.append(ranges.read(match[0], subtype))
+        at = match.end() + 1  # the comma, or the end
+    if text[:1] != "{" or text[-1:] != "}" or at < len(text) - 1:
+        raise DataError(f"not a multirange: {text!r}")
+    return Multirange(found)
+
+
+def written(value: Multirange[Any]) -> tuple[int, str]:
+    """The type of a multirange, 0 where its ranges do not say it, and its text."""
+    oids, parts = set(), []
+    for one in value:
+        oid, text = ranges.written(one)
+        parts.append(text)
+        if oid or not one.isempty:
+            oids.add(oid)
+    if 3926 in oids and oids <= {3904, 3926}:
+        oids = {3926}
+    if 3906 in oids and oids <= {3904, 3926, 3906}:
+        oids = {3906}
+    oid = value.oid if isinstance(value, _OfType) else _OF_RANGE.get(oids.pop() if len(oids) == 1 else 0, 0)
+    return oid, "{" + ",".join(parts) + "}"
+
+
+def _checked(value: Any) -> Any:
+    if not isinstance(value, Range):
+        raise TypeError(f"a multirange is made of ranges, not of {type(value).__name__}")
+    return value
+
+
+def _register() -> None:
+    for oid, subtype in SUBTYPES.items():
+        adapt.LOADERS[oid] = partial(read, subtype=subtype)
+    adapt._DUMPERS[Multirange] = written
+
+
+_register()
