@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use onetrip_ledger::StreamEncoder;
+use onetrip_sql::purity::may_call;
 use onetrip_wire::pg::{Oid, RowDescription};
 use smallvec::SmallVec;
 
@@ -14,7 +15,7 @@ const DEFINED_MAX: usize = 16_384;
 /// Bytes of their texts, at most.
 const DEFINED_BYTES_MAX: usize = 768 * 1024;
 /// What one takes besides its text.
-const OVERHEAD_BYTES: usize = 48;
+const OVERHEAD_BYTES: usize = 56;
 /// Columns of one result that may hold objects and are looked at.
 const OBJECT_COLUMNS_MAX: usize = 8;
 /// Key-like columns of a result that are kept.
@@ -28,6 +29,8 @@ pub(crate) struct Names {
     scopes: Ids,
     layouts: HashMap<Box<[u8]>, u32, RandomState>,
     layout_list: Vec<Layout>,
+    /// Of templates that were asked about, by their number: whether they may call what users define.
+    calls: HashMap<u32, bool, RandomState>,
     /// Bytes of all of them.
     bytes: usize,
 }
@@ -57,6 +60,14 @@ impl Names {
     /// The id of a template; zero where there are too many.
     pub(crate) fn template(&mut self, text: &[u8], stream: &mut StreamEncoder) -> u32 {
         self.templates.intern(&mut self.bytes, &self.shared, text, |id| stream.template(id, text))
+    }
+
+    /// Whether the template of this id and text may call what users define.
+    pub(crate) fn may_call(&mut self, id: u32, text: &[u8]) -> bool {
+        match id {
+            0 => may_call(text),
+            _ => *self.calls.entry(id).or_insert_with(|| may_call(text)),
+        }
     }
 
     /// The id of a scope's label; zero for none.

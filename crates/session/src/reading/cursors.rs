@@ -3,6 +3,7 @@
 use onetrip_sql::{Lifted, StatementKind};
 
 use super::sql;
+use super::words::{see_words, words};
 
 /// Functions of the server that read a cursor by its name, or run a text that may.
 const RUNNERS: [&[u8]; 7] = [
@@ -80,35 +81,16 @@ struct Found {
 }
 
 impl Found {
-    /// Every statement's text comes by here: one pass, and few words are compared.
     fn in_text(text: &[u8]) -> Self {
-        let mut found = Self::default();
-        let (mut is_in_word, mut start) = (false, 0);
-        for (at, byte) in text.iter().enumerate() {
-            let is_of_word = IS_OF_WORD[usize::from(*byte)];
-            if is_of_word != is_in_word {
-                match is_of_word {
-                    true => start = at,
-                    false => found.see(&text[start..at]),
-                }
-                is_in_word = is_of_word;
+        // What is written by code points (`U&"..."`) is not read here.
+        let is_escaped = memchr::memchr_iter(b'&', text).any(|at| text.get(at + 1) == Some(&b'"'));
+        let mut found = Self { runners: is_escaped, ..Self::default() };
+        see_words(text, begins_one, |word| {
+            if LENGTHS[usize::from(word[0] | 0x20)] >> word.len().min(31) & 1 == 1 {
+                found.compare(word);
             }
-            // What is written by code points (`U&"..."`) is not read here.
-            if *byte == b'&' {
-                found.runners |= text.get(at + 1) == Some(&b'"');
-            }
-        }
-        if is_in_word {
-            found.see(&text[start..]);
-        }
+        });
         found
-    }
-
-    #[inline]
-    fn see(&mut self, word: &[u8]) {
-        if LENGTHS[usize::from(word[0].to_ascii_lowercase())] >> word.len().min(31) & 1 == 1 {
-            self.compare(word);
-        }
     }
 
     #[cold]
@@ -121,16 +103,15 @@ impl Found {
     }
 }
 
-/// Bytes of which words are made.
-const IS_OF_WORD: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_' || byte >= 0x80;
-        byte += 1;
-    }
-    table
-};
+/// Whether a word that is looked for begins with this letter.
+fn begins_one(letter: u8) -> bool {
+    let letter = letter | 0x20;
+    (letter.wrapping_sub(b'c') < 4)
+        | (letter.wrapping_sub(b'l') < 2)
+        | (letter == b'o')
+        | (letter == b'q')
+        | (letter == b't')
+}
 
 /// By their first letter, the lengths of the words that are looked for, as bits.
 const LENGTHS: [u32; 256] = {
@@ -163,16 +144,21 @@ pub(crate) fn mentions(text: &[u8], name: &[u8]) -> bool {
     words(text).any(is_it) || is_quoted(b'"') || is_quoted(b'\'')
 }
 
-fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80))
-        .filter(|word| !word.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use onetrip_sql::Lifter;
 
     use super::*;
+
+    #[test]
+    fn words_that_are_looked_for_begin_as_they_may() {
+        for known in WORDS.iter().chain(&RUNNERS).chain(&BUILDERS).chain(&MAKERS) {
+            assert!(begins_one(known[0]) && begins_one(known[0].to_ascii_uppercase()) && known.len() < 31);
+        }
+        for letter in b'a'..=b'z' {
+            assert_eq!(begins_one(letter), LENGTHS[usize::from(letter)] != 0, "{letter:#x}");
+        }
+    }
 
     #[test]
     fn a_text_that_depends_on_a_place_names_its_cursor() {

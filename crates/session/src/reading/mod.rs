@@ -6,6 +6,7 @@ mod effect;
 pub(crate) mod grammar;
 mod prefetch;
 mod sql;
+mod words;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};
 use onetrip_sql::StatementKind;
-use onetrip_sql::purity::{is_harmless_parameter_type, may_call, names_catalogue};
+use onetrip_sql::purity::{is_harmless_parameter_type, names_catalogue};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
 
@@ -425,7 +425,7 @@ impl Session {
         }
         let may_run = matches!(effect, Effect::Read | Effect::WritesRows | Effect::Unknown)
             && !self.config.remedies.is_none();
-        let calls = may_run && may_call(lifted.template());
+        let calls = may_run && names.may_call(template, lifted.template());
         let prefetch = has_lobs.then(|| of_comments(&lifted)).flatten();
         let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
         let has_cursors = self.config.remedies.has(Remedy::Cursors);
