@@ -34,8 +34,8 @@ const REMEDIES: [&[&str]; 7] = [
     &["loops"],
     &["lobs"],
 ];
-/// What goes by the flights of `loops` is still known to both.
-const KNOWN: [(&str, &str); 1] = [("loops", "lobs")];
+/// What several remedies need, and that knows none of them.
+const SERVICES: [&str; 5] = ["flights", "shadow", "unseen", "fence", "own"];
 
 #[test]
 fn no_remedy_names_the_cores_fields() {
@@ -60,12 +60,6 @@ fn no_remedy_names_another() {
         let texts: Vec<_> = own.iter().flat_map(|module| files(&format!("remedies/{module}"))).collect();
         assert!(!texts.is_empty(), "{own:?}");
         for other in REMEDIES.iter().filter(|other| **other != own).flat_map(|other| other.iter()) {
-            if KNOWN
-                .iter()
-                .any(|(one, two)| (own[0], *other) == (*one, *two) || (own[0], *other) == (*two, *one))
-            {
-                continue;
-            }
             for (path, text) in &texts {
                 let names = [format!("remedies::{other}"), format!("super::{other}::")];
                 // A module of its own folder may be called like a remedy.
@@ -76,6 +70,60 @@ fn no_remedy_names_another() {
             }
         }
     }
+}
+
+/// A session has a field for each remedy, by the name of its first module.
+fn fields_of_others(own: &str) -> impl Iterator<Item = String> {
+    let fields = REMEDIES.iter().map(|modules| modules[0]).filter(move |field| *field != own);
+    fields.flat_map(|field| [format!("self.{field}."), format!("self.{field};"), format!("self.{field},")])
+}
+
+#[test]
+fn no_remedy_and_no_service_touches_a_remedy_that_is_not_it() {
+    let remedies = REMEDIES.iter().flat_map(|own| own.iter().map(|module| (own[0], *module)));
+    for (own, module) in remedies.chain(SERVICES.map(|service| ("", service))) {
+        let texts = files(&format!("remedies/{module}"));
+        assert!(!texts.is_empty(), "{module}");
+        for (path, text) in texts {
+            let found = fields_of_others(own).find(|field| text.contains(field));
+            assert!(found.is_none(), "{}: {found:?}", path.display());
+        }
+    }
+}
+
+/// The functions that a file's `impl` blocks offer to others.
+fn offered(text: &str) -> impl Iterator<Item = &str> {
+    let starts = ["    pub(crate) fn ", "    pub(super) fn ", "    pub fn "];
+    text.lines().filter_map(move |line| {
+        let rest = starts.iter().find_map(|start| line.strip_prefix(start))?;
+        rest.split(['(', '<']).next()
+    })
+}
+
+#[test]
+fn no_remedy_asks_a_session_for_what_another_does() {
+    let of_remedy = |own: &[&str]| -> Vec<(PathBuf, String)> {
+        own.iter().flat_map(|module| files(&format!("remedies/{module}"))).collect()
+    };
+    let all = files("");
+    // A name that several modules have says nothing about which is meant.
+    let count =
+        |name: &str| all.iter().flat_map(|(_, text)| offered(text)).filter(|one| *one == name).count();
+    let mut looked_at = 0;
+    for own in REMEDIES {
+        let texts = of_remedy(own);
+        let names: Vec<String> =
+            texts.iter().flat_map(|(_, text)| offered(text)).map(str::to_owned).collect();
+        for name in names.into_iter().filter(|name| count(name) == 1) {
+            looked_at += 1;
+            for other in REMEDIES.iter().filter(|other| **other != own) {
+                for (path, text) in of_remedy(other) {
+                    assert!(!text.contains(&format!("self.{name}(")), "{}: {name}", path.display());
+                }
+            }
+        }
+    }
+    assert!(looked_at > 30, "{looked_at}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Session {
             && self.config.common.knowledge.begins_with_reads()
             && self.config.common.knowledge.backends() == Backends::Own
             && self.may_remedy(Remedy::Commit);
-        if is_worth_it && self.may_send_own() && self.may_inquire(now) {
+        if is_worth_it && self.core.may_send_own() && self.may_inquire(now) {
             self.facts.guess_state();
             self.inquire(now);
         }
@@ -95,7 +95,7 @@ impl Session {
 
     /// Asks for the level of the transaction, behind the unit that was just sent: something depends on it.
     pub(crate) fn ask_for_level(&mut self, now: Moment) {
-        if !self.may_send_own() || !self.needs_level() {
+        if !self.core.may_send_own() || !self.needs_level() {
             return;
         }
         if let Some(count) = self.facts.transaction.takes_level() {

@@ -98,9 +98,19 @@ impl Session {
         self.want_facts(now, template);
         let is_proven = !self.flushes_unproven() || self.only_reads(now, template);
         self.tell(&Event::ReadSent { is_proven });
-        if self.lobs.has_open() && !self.leaves_descriptors(now, template) {
+        if self.lobs.has_open() && !self.surely_reads(now, template) {
             self.tell(&Event::DescriptorsDoubted);
         }
+    }
+
+    /// Whether a read may be answered by what was read before, ahead of the program or by itself.
+    pub(super) fn may_answer_reads(&self) -> bool {
+        [Remedy::Loops, Remedy::Repeats, Remedy::Lobs].into_iter().any(|one| self.may_remedy(one))
+    }
+
+    /// Whether what was read ahead goes when a statement is sent that is not proven to only read.
+    fn flushes_unproven(&self) -> bool {
+        self.may_answer_reads() && Rule::Pure.is_kept()
     }
 
     /// Where a text is parsed that is sent now; none where what it means may change at any time.
@@ -160,6 +170,13 @@ impl Session {
     /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
     pub(crate) fn only_reads(&mut self, now: Moment, template: u32) -> bool {
         self.verdict(now, template) == Verdict::Reads
+    }
+
+    /// The same, now that all that was sent before is known to only read, and the session has no temporary objects that names
+    /// could mean.
+    pub(super) fn surely_reads(&mut self, now: Moment, template: u32) -> bool {
+        self.prove(now);
+        self.facts.is_known() && self.only_reads(now, template)
     }
 
     /// The same, or whether that is still open.

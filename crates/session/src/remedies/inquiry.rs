@@ -121,7 +121,7 @@ impl Session {
     /// Asks for the level of the transaction. It takes no snapshot, and cannot wait.
     pub(super) fn ask_level(&mut self, now: Moment, count: u32) {
         let slot = self.begin_group(now, Way::Alone, vec![Question::Level(count)], 1);
-        self.put_own_statement(Taker::Service(Service::Inquiries, slot), ISOLATION_QUERY.as_bytes());
+        self.cx().put_own_statement(Taker::Service(Service::Inquiries, slot), ISOLATION_QUERY.as_bytes());
         self.put_inquiry_sync(slot);
     }
 
@@ -149,7 +149,7 @@ impl Session {
         for text in &ends {
             self.put_question(slot, FRAME, text, None);
         }
-        self.put_closes(inquiry_due(slot, FRAME, Expect::Close));
+        self.cx().put_closes(inquiry_due(slot, FRAME, Expect::Close));
         self.put_inquiry_sync(slot);
     }
 
@@ -174,7 +174,7 @@ impl Session {
         });
         let parameters = values.as_deref().map(|values| Values::decode(values).unwrap_or_default());
         let due = inquiry_due(slot, number, Expect::Execute);
-        self.put_own(due, text.as_bytes(), parameters.unwrap_or_default());
+        self.cx().put_own(due, text.as_bytes(), parameters.unwrap_or_default());
     }
 
     fn put_inquiry_sync(&mut self, slot: Slot) {

@@ -1,8 +1,10 @@
 //! Every remedy, once: in which order they hear of what happens, and in which they are asked for an answer.
 
 use onetrip_ledger::{Moment, Remedy as Name, TransactionStatus};
+use onetrip_loops::Guess;
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
 
+use super::flights::{Calls, Proposes};
 use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Remedy, Said, Texts, Told};
 use crate::events::Event;
 use crate::reply_queue::{Due, Taker};
@@ -13,9 +15,11 @@ impl Session {
     /// Tells everyone what has happened: what is known changes first, as remedies look at it. The order of the remedies
     /// does not matter here, for none sees another.
     pub(crate) fn tell(&mut self, event: &Event<'_>) {
-        let Self { core, config, facts, own_names, shadow, .. } = self;
+        let Self { core, config, facts, own_names, shadow, unseen, flights, .. } = self;
         facts.on_event(core, &config.common, event);
-        let mut cx = Cx { core, facts, config, own_names, shadow };
+        unseen.on_event(event);
+        flights.on_event(config, facts, event);
+        let mut cx = Cx { core, facts, config, own_names, shadow, flights };
         let remedies: &mut [&mut dyn Remedy] = &mut [
             &mut self.lobs,
             &mut self.statements,
@@ -67,10 +71,47 @@ impl Session {
         }
     }
 
+    /// All of the session but its remedies.
+    pub(super) fn cx(&mut self) -> Cx<'_> {
+        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        Cx { core, facts, config, own_names, shadow, flights }
+    }
+
+    /// The remedy whose guess this is, and all else.
+    pub(super) fn proposer_of(&mut self, guess: &Guess<'_>) -> Option<(&mut dyn Proposes, Cx<'_>)> {
+        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        let remedy: &mut dyn Proposes = match flights.proposer_of(guess)? {
+            Name::Lobs => &mut self.lobs,
+            _ => &mut self.loops,
+        };
+        Some((remedy, Cx { core, facts, config, own_names, shadow, flights }))
+    }
+
+    /// The remedy that sends calls of its own with the flights, and all else.
+    pub(super) fn caller(&mut self) -> (&mut dyn Calls, Cx<'_>) {
+        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        (&mut self.lobs, Cx { core, facts, config, own_names, shadow, flights })
+    }
+
+    /// A unit of the client's has gone to the server: whether calls are to go behind it.
+    pub(super) fn plan_calls(&mut self, now: Moment) -> bool {
+        if let Some(need) = self.lobs.claims_calls() {
+            self.look_at(now, need);
+            let (remedy, mut cx) = self.caller();
+            remedy.plan_calls(&mut cx, now);
+        }
+        self.has_calls()
+    }
+
+    /// Whether calls are to go with the next flight.
+    pub(super) fn has_calls(&self) -> bool {
+        self.lobs.has_calls()
+    }
+
     /// Remedies that know their texts, and all else.
     fn by_text(&mut self, place: usize) -> Option<(&mut dyn Texts, Cx<'_>)> {
-        let Self { core, config, facts, own_names, shadow, .. } = self;
-        let cx = Cx { core, facts, config, own_names, shadow };
+        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        let cx = Cx { core, facts, config, own_names, shadow, flights };
         let remedy: &mut dyn Texts = match place {
             0 => &mut self.begin,
             1 => &mut self.commit,
@@ -84,16 +125,21 @@ impl Session {
 
     /// The answer of the remedy at this place, which has claimed the unit.
     fn ask(&mut self, place: usize, asked: &Asked<'_>, need: Need) -> Option<Verdict> {
-        match need {
-            Need::Nothing => {}
-            Need::Proof => self.prove(asked.now),
-            Need::State => self.inquire_before_begin(asked.now),
-        }
+        self.look_at(asked.now, need);
         let (remedy, mut cx) = self.by_text(place)?;
         match remedy.answer(&mut cx, asked) {
             Answer::NotKnown => None,
             Answer::Hold => Some(Verdict::Hold),
             Answer::Told(told) => self.book_told_unit(asked, &told),
+        }
+    }
+
+    /// Looks at what the answer of a remedy depends on.
+    pub(super) fn look_at(&mut self, now: Moment, need: Need) {
+        match need {
+            Need::Nothing => {}
+            Need::Proof => self.prove(now),
+            Need::State => self.inquire_before_begin(now),
         }
     }
 
@@ -138,8 +184,8 @@ impl Session {
 
     /// The remedy of this name, and all else.
     fn of_name(&mut self, name: Name) -> (&mut dyn Remedy, Cx<'_>) {
-        let Self { core, config, facts, own_names, shadow, .. } = self;
-        let cx = Cx { core, facts, config, own_names, shadow };
+        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
+        let cx = Cx { core, facts, config, own_names, shadow, flights };
         let remedy: &mut dyn Remedy = match name {
             Name::Begin => &mut self.begin,
             Name::Commit => &mut self.commit,
@@ -186,7 +232,9 @@ impl Session {
         }
         // `loops` is behind them, as it looks into any statement. The unnamed objects come last of these: what was answered
         // needs none of them.
-        let answered = self.answer_loops(now, header, input).or_else(|| self.show_unseen(header.tag, input));
+        let answered = self
+            .answer_loops(now, header, input)
+            .or_else(|| self.unseen.show(&mut self.core, header.tag, input));
         if answered.is_some() {
             return Ok(answered);
         }

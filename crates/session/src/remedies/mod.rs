@@ -11,6 +11,7 @@ mod effects;
 #[cfg(test)]
 mod example;
 mod fence;
+mod flights;
 mod inquiry;
 mod isolation;
 mod list;
@@ -25,6 +26,7 @@ mod refusal;
 mod remedy;
 mod shadow;
 mod statements;
+mod unseen;
 mod watching;
 
 use std::str::FromStr;
@@ -46,10 +48,11 @@ pub use cursors::{Overflow, Spill, Spilled};
 #[cfg(test)]
 pub(crate) use example::Example;
 pub use fence::Fence;
+pub(crate) use flights::Flights;
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
+pub(crate) use lobs::Lobs;
 pub use lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};
-pub(crate) use lobs::{Lobs, Step, object_of};
 pub(crate) use loops::Loops;
 pub use raised::Endless;
 pub(crate) use raised::Raised;
@@ -57,6 +60,7 @@ pub(crate) use refusal::statement_refused;
 pub(crate) use shadow::Shadow;
 pub use shadow::{BadVerify, Verify};
 pub(crate) use statements::Statements;
+pub(crate) use unseen::Unseen;
 
 /// What the sessions of one gateway share.
 #[derive(Debug, Default)]

@@ -13,12 +13,7 @@ use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 
-impl Session {
-    /// Whether a Sync of the session's own may go to the server now: it would end a group of the client's.
-    pub(crate) fn may_send_own(&self) -> bool {
-        !self.core.is_client_passing() && !self.core.units().is_open() && !self.core.is_in_group()
-    }
-
+impl Cx<'_> {
     /// Runs a statement of the session's own by its private name, without a Sync.
     pub(super) fn put_own_statement(&mut self, taker: impl Into<Taker>, text: &[u8]) {
         let due = Due::own(taker, Expect::Execute);
@@ -31,26 +26,26 @@ impl Session {
     pub(super) fn put_own(&mut self, due: Due, text: &[u8], parameters: Values<'_>) {
         // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
         self.put_closes(due);
-        let Self { own_names, core, .. } = self;
-        let (name, out) = (own_names.name(), core.server_outbox());
+        let (name, out) = (self.own_names.name(), self.core.server_outbox());
         Parse::untyped(name, text).encode(out);
         Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
         Execute { portal: name, row_limit: None }.encode(out);
         for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
-            core.owe_own(Due { expect, ..due });
+            self.core.owe_own(Due { expect, ..due });
         }
     }
 
     /// Closes the session's own portal and statement, whether they are there or not.
     pub(super) fn put_closes(&mut self, due: Due) {
-        let Self { own_names, core, .. } = self;
-        let name = own_names.name();
+        let name = self.own_names.name();
         for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
-            object.encode(frontend::CLOSE, core.server_outbox());
-            core.owe_own(Due { expect: Expect::Close, ..due });
+            object.encode(frontend::CLOSE, self.core.server_outbox());
+            self.core.owe_own(Due { expect: Expect::Close, ..due });
         }
     }
+}
 
+impl Session {
     /// What becomes of a message of the server, which has been booked as `reply`. `message` is cut short where it is
     /// longer than what is looked into.
     pub(crate) fn pass_reply(
@@ -74,7 +69,7 @@ impl Session {
             (Some(Taker::Remedy(remedy, slot)), _) => self.own_reply(remedy, slot, &said),
             (Some(Taker::Service(service, slot)), _) => match (service, reply) {
                 (Service::Inquiries, _) => self.inquiry_reply(now, slot, tag, reply, message, is_whole),
-                (Service::Flights, _) => self.flight_reply(now, slot, tag, reply, message, is_whole),
+                (Service::Flights, _) => self.flight_reply(slot, &said),
                 (Service::Shadow, _) => {
                     self.shadow_reply(slot, &said).map(|()| Verdict::Replace(message.len()))
                 }
@@ -97,7 +92,7 @@ impl Session {
             (Some(Taker::Client), _) => {
                 if let Some(due) = reply.due() {
                     self.lob_reply(now, due, tag, &message[HEADER_BYTES..])?;
-                    self.watch_reply(now, due, tag, message, is_whole);
+                    self.watched_reply(due, &said);
                     self.hear_chatter(due, reply, tag, message, is_whole);
                 }
                 if tag == backend::READY_FOR_QUERY {

@@ -4,6 +4,7 @@ use onetrip_ledger::Moment;
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
 
 use super::arrived::Arrived;
+use super::flights::Flights;
 use super::shadow::Shadow;
 use crate::events::Event;
 use crate::facts::Facts;
@@ -108,6 +109,7 @@ pub(crate) struct Cx<'a> {
     pub(crate) config: &'a SessionConfig,
     pub(crate) own_names: &'a OwnNames,
     pub(crate) shadow: &'a mut Shadow,
+    pub(crate) flights: &'a mut Flights,
 }
 
 impl Cx<'_> {

@@ -53,6 +53,8 @@ pub(crate) struct Shadow {
     checks: Slots<Check>,
     verified: u64,
     differed: u64,
+    /// An answer of the object that is being verified was wrong.
+    object_differs: bool,
     spare: Vec<Check>,
 }
 
@@ -179,10 +181,20 @@ impl Shadow {
         core.stream().differed(template, equal as u64, texts);
     }
 
+    /// An answer of the object that is being verified was wrong. Returns whether it is the first.
+    pub(crate) fn object_differs(&mut self) -> bool {
+        !std::mem::replace(&mut self.object_differs, true)
+    }
+
     /// A large object was read for real as well.
-    pub(crate) fn object_verified(&mut self, has_differed: bool) {
+    pub(crate) fn object_verified(&mut self) {
         self.verified += 1;
-        self.differed += u64::from(has_differed);
+        self.differed += u64::from(std::mem::take(&mut self.object_differs));
+    }
+
+    /// Whether an answer was wrong, or one of the object that is being verified.
+    pub(crate) fn has_disproved(&self) -> bool {
+        self.has_failed() || self.object_differs
     }
 
     /// Puts what was verified into the books.
@@ -210,11 +222,6 @@ impl Session {
         if std::mem::take(&mut self.shadow.has_news) {
             self.tell(&Event::Disproved);
         }
-    }
-
-    /// Whether an answer from memory was wrong: from then on there are none.
-    pub(crate) fn is_disproved(&self) -> bool {
-        self.shadow.has_failed() || self.lobs.has_differed()
     }
 }
 

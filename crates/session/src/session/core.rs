@@ -219,6 +219,11 @@ impl Core {
         self.begins_unit_alone
     }
 
+    /// Whether a Sync of the session's own may go to the server now: it would end a group of the client's.
+    pub(crate) fn may_send_own(&self) -> bool {
+        self.client_passing == 0 && !self.units.is_open() && !self.in_group
+    }
+
     /// Whether the server has said that it ends the session, or nobody will hear of it any more.
     pub(crate) fn is_ending(&self) -> bool {
         self.is_ending
@@ -227,11 +232,6 @@ impl Core {
     /// Whether the client has yet to take what was sent to it.
     pub(crate) fn is_client_behind(&self) -> bool {
         self.client_is_behind
-    }
-
-    /// Whether a message of the client's is half on its way.
-    pub(crate) fn is_client_passing(&self) -> bool {
-        self.client_passing > 0
     }
 
     /// Whether a message of the server's is half on its way.

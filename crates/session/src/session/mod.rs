@@ -20,8 +20,8 @@ use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
 use crate::remedies::{
-    Chatter, Commit, Common, Cursors, EarlyBegin, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops,
-    Overflow, Raised, Remedies, Shadow, Statements, Verify,
+    Chatter, Commit, Common, Cursors, EarlyBegin, Flights, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops,
+    Overflow, Raised, Remedies, Shadow, Statements, Unseen, Verify,
 };
 use crate::rules::Rule;
 use crate::texts::Texts;
@@ -177,6 +177,8 @@ pub struct Session {
     pub(crate) facts: Facts,
     pub(crate) inquiries: Inquiries,
     pub(crate) shadow: Shadow,
+    pub(crate) unseen: Unseen,
+    pub(crate) flights: Flights,
     pub(crate) loops: Loops,
     pub(crate) chatter: Chatter,
     pub(crate) statements: Statements,
@@ -198,6 +200,8 @@ impl Session {
             own_names: OwnNames::new(config.private),
             inquiries: Inquiries::default(),
             shadow: Shadow::default(),
+            unseen: Unseen::default(),
+            flights: Flights::default(),
             loops: Loops::default(),
             chatter: Chatter::default(),
             statements: Statements::default(),

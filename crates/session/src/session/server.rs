@@ -58,7 +58,7 @@ impl Session {
             && self.core.units.len() == 0
             && !self.core.in_group
             && !self.core.is_ending;
-        if is_quiet && self.may_send_own() {
+        if is_quiet && self.core.may_send_own() {
             self.inquire(now);
         }
     }

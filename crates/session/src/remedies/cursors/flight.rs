@@ -65,12 +65,12 @@ impl Session {
 
     /// A statement of the remedy's that cannot fail, by a name of its own.
     pub(super) fn own_statement(&mut self, text: &[u8]) {
-        self.put_own_statement(Remedy::Cursors, text);
+        self.cx().put_own_statement(Remedy::Cursors, text);
     }
 
     /// A statement of the remedy's that puts a cursor back to its place.
     pub(super) fn own_move(&mut self, text: &[u8]) {
-        self.put_own_statement(Taker::Remedy(Remedy::Cursors, MOVE), text);
+        self.cx().put_own_statement(Taker::Remedy(Remedy::Cursors, MOVE), text);
     }
 
     /// A Sync of the remedy's; `status` as it must be then.

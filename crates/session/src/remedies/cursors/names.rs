@@ -193,7 +193,7 @@ impl Session {
             self.opened_before_changes(&mut names)?;
         }
         // What is under way may fail, and the transaction with it.
-        let is_uncertain = self.core.units().unanswered() > 0 && self.may_send_own();
+        let is_uncertain = self.core.units().unanswered() > 0 && self.core.may_send_own();
         let mut place = Place::Good;
         for name in names {
             let Some(reader) = self.cursors.readers.get_mut(&name) else { continue };
@@ -220,7 +220,7 @@ impl Session {
             let rows = reader.rows;
             let name = String::from_utf8_lossy(&name).into_owned();
             self.own_move(format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
-            if self.core.status() == TransactionStatus::Idle && self.may_send_own() {
+            if self.core.status() == TransactionStatus::Idle && self.core.may_send_own() {
                 self.own_sync(Some(self.core.status()));
             }
             place = Place::Restored;

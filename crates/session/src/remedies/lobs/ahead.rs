@@ -2,17 +2,23 @@
 
 use std::time::Duration;
 
-use onetrip_ledger::Moment;
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_loops::{Guess, Outcome, Ticket};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{ErrorResponse, FrameHeader, FunctionCallResponse, HEADER_BYTES, Oid, backend, frame};
 
 use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Content};
-use super::{IN_VAIN_MAX, Lobs};
+use super::request::name_of_open;
+use super::settle::wrong_number;
+use super::{IN_VAIN_MAX, LobPolicy, Lobs};
+use crate::facts::Facts;
 use crate::remedies::Rule;
-use crate::reply_queue::{Due, Expect, Taker};
-use crate::session::{LENGTH_MAX, Session, SessionError};
+use crate::remedies::flights::{Calls, Proposes};
+use crate::remedies::remedy::{Cx, Need, Said};
+use crate::reply_queue::{Due, Expect};
+use crate::session::{LENGTH_MAX, SessionError};
+use crate::slots::Slot;
 
 /// Bytes of one read: its answer is not longer than what is looked into.
 pub(super) const PIECE_BYTES: usize = 32 * 1024;
@@ -30,7 +36,7 @@ const END: u8 = b'e';
 
 /// A call ahead, inside the shield of a flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(super) struct Step {
     call: Call,
     of: Of,
 }
@@ -40,189 +46,211 @@ enum Of {
     /// It reads on a descriptor of the program's.
     Program,
     /// It is of a chain that answers this guess; the descriptor that it opens or uses.
-    Chain { ticket: Ticket, example: u32, fd: i32, is_last: bool },
+    Chain { ticket: Ticket, fd: i32, is_last: bool },
 }
 
-impl Session {
-    /// The program's call goes to the server: what is read ahead goes behind it.
-    pub(crate) fn plan_ahead(&mut self, now: Moment) {
-        if self.lobs.running.is_none() {
-            return;
+impl Proposes for Lobs {
+    /// Where its number is sure, an object of a loop may be opened and read before the program opens it (rule L6).
+    fn claims_guess(&self, cx: &Cx<'_>, guess: &Guess<'_>) -> Option<Need> {
+        (cx.may_remedy(Remedy::Lobs) && object_of(guess).is_some()).then_some(Need::Proof)
+    }
+
+    fn key_of(&self, cx: &Cx<'_>, guess: &Guess<'_>) -> Option<Vec<u8>> {
+        let mode = self.modes.get(&guess.template)?;
+        let value = guess.values().next().and_then(|value| value.bytes)?;
+        let may_open = self.may_open_ahead(cx.facts, &cx.config.lobs, object_of(guess)?);
+        may_open.then(|| [&name_of_open(*mode)[..], value].concat())
+    }
+
+    /// A guess is a chain of calls.
+    fn put_guess(&mut self, cx: &mut Cx<'_>, now: Moment, guess: &Guess<'_>) {
+        let Some(mode) = self.modes.get(&guess.template).copied() else { return };
+        for step in self.chain_of(cx, now, guess, mode) {
+            self.put_ahead(cx, step);
         }
-        let is_sure = self.numbers_are_sure(now);
-        let (may_send, newest) = (self.may_send_own(), self.core.units().newest());
-        let lobs = &mut self.lobs;
-        let Some(running) = &lobs.running else { return };
-        if running.unit != newest || !lobs.steps.is_empty() || !may_send || lobs.is_off {
+    }
+}
+
+impl Calls for Lobs {
+    /// The program's call goes to the server: what is read ahead goes behind it.
+    fn claims_calls(&self) -> Option<Need> {
+        self.running.as_ref().map(|_| Need::Proof)
+    }
+
+    fn plan_calls(&mut self, cx: &mut Cx<'_>, now: Moment) {
+        let is_sure = self.numbers_are_sure(cx.facts);
+        let (may_send, newest) = (cx.core.may_send_own(), cx.core.units().newest());
+        let Some(running) = &self.running else { return };
+        if running.unit != newest || !self.steps.is_empty() || !may_send || self.is_off {
             return;
         }
         let call = running.call;
-        let oid = match (call, call.fd().and_then(|fd| lobs.open.get(&fd))) {
+        let oid = match (call, call.fd().and_then(|fd| self.open.get(&fd))) {
             (Call::Open { oid, .. }, _) => oid,
             (_, Some(open)) => open.oid,
             _ => return,
         };
-        let prefetch = self.lob_prefetch(oid);
-        let lobs = &mut self.lobs;
+        let prefetch = self.prefetch(cx.facts, &cx.config.lobs, oid);
         let reads = matches!(call, Call::Read { .. } | Call::Seek { whence: Whence::End, .. });
-        let holds_locks = Rule::Lock.requires(lobs.has_read || reads);
-        if !holds_locks || prefetch == Prefetch::Locator || !lobs.is_worth_it(prefetch) {
+        let holds_locks = Rule::Lock.requires(self.has_read || reads);
+        if !holds_locks || prefetch == Prefetch::Locator || !self.is_worth_it(prefetch) {
             return;
         }
-        let room = KEPT_BYTES_MAX.saturating_sub(lobs.kept());
-        let needs_proof = lobs.needs_proof(now, Function::SeekWide);
-        match call {
-            Call::Open { .. } => {
-                let fd = lobs.free_number(true);
-                if is_sure && lobs.open.len() < super::OPEN_MAX && lobs.has_manner(prefetch) {
-                    let bytes = lobs.ahead_of_next(prefetch).min(room);
-                    lobs.put_steps(fd, needs_proof || lobs.asks_size(prefetch), false, bytes);
-                }
-            }
-            Call::Read { fd, count } => {
-                let Some(open) = lobs.open.get(&fd) else { return };
-                let read = open.read + usize::try_from(count).unwrap_or_default();
-                let bytes = lobs.ahead_of_place(prefetch, read).min(room);
-                if needs_proof && (bytes > 0 || prefetch == Prefetch::Auto) {
-                    lobs.put_step(Call::Seek { fd, offset: 0, whence: Whence::Place, is_wide: true });
-                }
-                lobs.put_steps(fd, false, false, bytes);
-            }
-            Call::Seek { fd, whence: Whence::End, .. } => {
-                let least = if prefetch == Prefetch::Auto { AHEAD_BYTES_MIN } else { 0 };
-                let bytes = lobs.ahead_of_next(prefetch).max(least).min(room);
-                lobs.put_steps(fd, false, bytes > 0, bytes);
-            }
-            _ => {}
-        }
-        let steps = lobs.steps.len();
-        if let (Call::Open { .. }, Some(running)) = (call, &mut lobs.running) {
+        self.plan_behind(now, call, prefetch, is_sure);
+        let steps = self.steps.len();
+        if let (Call::Open { .. }, Some(running)) = (call, &mut self.running) {
             running.steps = steps;
-        } else if let Some(open) = call.fd().and_then(|fd| lobs.open.get_mut(&fd)) {
+        } else if let Some(open) = call.fd().and_then(|fd| self.open.get_mut(&fd)) {
             open.under_way += steps;
         }
     }
 
-    /// What is to go into the next flight.
-    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
-        let steps = std::mem::take(&mut self.lobs.steps);
-        self.lobs.in_vain += u32::from(!steps.is_empty());
-        steps
+    fn has_calls(&self) -> bool {
+        !self.steps.is_empty()
     }
 
-    /// Whether the number of the next descriptor is known (rule L6): all statements of the transaction but calls that were
-    /// followed are proven to only read, now that the catalogue is known.
-    pub(super) fn numbers_are_sure(&mut self, now: Moment) -> bool {
-        self.prove(now);
-        self.lobs.is_sure && self.facts.is_known()
-    }
-
-    /// Whether this object of a loop may be opened and read before the program opens it (rules L2, L3).
-    pub(crate) fn may_open_ahead(&mut self, now: Moment, oid: Oid) -> bool {
-        let is_sure = self.numbers_are_sure(now);
-        let has_manner = self.lobs.has_manner(self.lob_prefetch(oid));
-        let lobs = &self.lobs;
-        is_sure && !lobs.is_off && has_manner && Rule::Lock.requires(lobs.has_read)
-    }
-
-    /// The calls that answer a guess at a `lo_open`.
-    pub(crate) fn chain_of(&self, now: Moment, guess: &Guess<'_>, mode: i32) -> Vec<Step> {
-        let Some(oid) = object_of(guess) else { return Vec::new() };
-        let prefetch = self.lob_prefetch(oid);
-        let lobs = &self.lobs;
-        let fd = lobs.number_of_chains();
-        let mut calls = vec![Call::Open { oid, mode }];
-        if lobs.proven_at[Function::TellWide as usize].is_some() && lobs.needs_proof(now, Function::TellWide)
-        {
-            calls.push(Call::Tell { fd, is_wide: true });
+    fn put_calls(&mut self, cx: &mut Cx<'_>) {
+        let steps = std::mem::take(&mut self.steps);
+        self.in_vain += u32::from(!steps.is_empty());
+        for step in steps {
+            self.put_ahead(cx, step);
         }
-        if lobs.asks_size(prefetch) || lobs.needs_proof(now, Function::SeekWide) {
-            calls.push(Call::Seek { fd, offset: 0, whence: Whence::End, is_wide: true });
-            calls.push(Call::Seek { fd, offset: 0, whence: Whence::Start, is_wide: true });
-        }
-        calls.extend(pieces(lobs.ahead_of_next(prefetch)).map(|count| Call::Read { fd, count }));
-        calls.push(Call::Close { fd });
-        let (ticket, example, last) = (guess.ticket, guess.template, calls.len() - 1);
-        let step = |(at, call)| Step { call, of: Of::Chain { ticket, example, fd, is_last: at == last } };
-        calls.into_iter().enumerate().map(step).collect()
     }
 
-    /// Sends a call ahead.
-    pub(crate) fn put_call_ahead(&mut self, taker: Taker, step: Step) {
-        step.call.encode(self.core.server_outbox());
-        self.core.owe_own(Due::own(taker, Expect::FunctionCall));
-    }
-
-    /// The server says something to a call ahead. Returns whether it is good.
-    pub(crate) fn ahead_reply(
-        &mut self,
-        now: Moment,
-        step: Step,
-        tag: u8,
-        message: &[u8],
-        is_whole: bool,
-    ) -> Result<bool, SessionError> {
-        if tag == backend::READY_FOR_QUERY {
+    fn call_reply(&mut self, cx: &mut Cx<'_>, slot: Slot, said: &Said<'_>) -> Result<bool, SessionError> {
+        let Some(step) = self.ahead.get(slot).copied() else { return Ok(true) };
+        if said.tag == backend::READY_FOR_QUERY {
             return Ok(true);
         }
-        let response = FunctionCallResponse::decode(&message[HEADER_BYTES..]);
-        let value = response.ok().and_then(|response| response.value).filter(|_| is_whole);
-        let (backend::FUNCTION_CALL_RESPONSE, Some(value)) = (tag, value) else {
-            self.ahead_failed(step, tag, message);
+        let response = FunctionCallResponse::decode(said.body());
+        let value = response.ok().and_then(|response| response.value).filter(|_| said.is_whole);
+        let (backend::FUNCTION_CALL_RESPONSE, Some(value)) = (said.tag, value) else {
+            self.ahead_failed(step, said);
             return Ok(false);
         };
         // What comes behind a flush may be of another role.
-        if self.lobs.is_sure || self.lobs.has_open() {
-            self.lobs.prove(now, step.call.function());
+        if self.is_sure || self.has_open() {
+            self.prove(said.now, step.call.function());
         }
         if let Call::Read { count, .. } = step.call {
-            self.lobs.is_cut = value.len() as i64 == i64::from(count);
+            self.is_cut = value.len() as i64 == i64::from(count);
         }
         match step.of {
-            Of::Program => Ok(self.lobs.went_ahead(step.call, value)),
+            Of::Program => Ok(self.went_ahead(step.call, value)),
             Of::Chain { ticket, fd, .. } => {
                 if let (Call::Open { .. }, Some(number)) = (step.call, int4(value)) {
                     if number != fd {
-                        return self.wrong_number().map(|()| false);
+                        return wrong_number(cx.core).map(|()| false);
                     }
                 }
-                let kept = kept_of(step.call, message, value);
-                self.lobs.chain.bytes += kept.len();
-                Ok(kept.is_empty() || self.loops_buffer().append(ticket, &kept))
+                let kept = kept_of(step.call, said.message, value);
+                self.chain.bytes += kept.len();
+                Ok(kept.is_empty() || cx.flights.append(ticket, &kept))
             }
         }
     }
 
-    /// A call ahead has been answered.
-    pub(crate) fn ahead_ends(&mut self, step: Step, is_spoilt: bool, execution: Duration) {
+    fn call_ends(&mut self, cx: &mut Cx<'_>, slot: Slot, is_spoilt: bool, execution: Duration) {
+        let Some(step) = self.ahead.take(slot) else { return };
         let Of::Chain { ticket, is_last, .. } = step.of else {
-            let open = step.call.fd().and_then(|fd| self.lobs.open.get_mut(&fd));
+            let open = step.call.fd().and_then(|fd| self.open.get_mut(&fd));
             if let Some(open) = open {
                 open.under_way = open.under_way.saturating_sub(1);
             }
             return;
         };
-        let chain = &mut self.lobs.chain;
-        chain.execution += execution;
-        chain.is_spoilt |= is_spoilt;
-        if !is_last {
-            return;
+        self.chain.execution += execution;
+        self.chain.is_spoilt |= is_spoilt;
+        if is_last {
+            let chain = std::mem::take(&mut self.chain);
+            let outcome = Outcome { execution: Some(chain.execution), bytes: chain.bytes, rows: 0 };
+            cx.flights.guess_ends(ticket, chain.is_spoilt, outcome);
         }
-        let chain = std::mem::take(chain);
-        let outcome = Outcome { execution: Some(chain.execution), bytes: chain.bytes, rows: 0 };
-        self.guess_ends(ticket, chain.is_spoilt, outcome);
+    }
+}
+
+impl Lobs {
+    /// Whether the number of the next descriptor is known (rule L6): all statements of the transaction but calls that were
+    /// followed are proven to only read, now that the catalogue is known.
+    pub(super) fn numbers_are_sure(&self, facts: &Facts) -> bool {
+        self.is_sure && facts.is_known()
+    }
+
+    /// Whether this object of a loop may be opened and read before the program opens it (rules L2, L3).
+    pub(super) fn may_open_ahead(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> bool {
+        let has_manner = self.has_manner(self.prefetch(facts, policy, oid));
+        let is_sure = self.numbers_are_sure(facts);
+        is_sure && !self.is_off && has_manner && Rule::Lock.requires(self.has_read)
+    }
+
+    /// What to read ahead behind this call of the program's.
+    fn plan_behind(&mut self, now: Moment, call: Call, prefetch: Prefetch, is_sure: bool) {
+        let room = KEPT_BYTES_MAX.saturating_sub(self.kept());
+        let needs_proof = self.needs_proof(now, Function::SeekWide);
+        match call {
+            Call::Open { .. } => {
+                let fd = self.free_number(true);
+                if is_sure && self.open.len() < super::OPEN_MAX && self.has_manner(prefetch) {
+                    let bytes = self.ahead_of_next(prefetch).min(room);
+                    self.put_steps(fd, needs_proof || self.asks_size(prefetch), false, bytes);
+                }
+            }
+            Call::Read { fd, count } => {
+                let Some(open) = self.open.get(&fd) else { return };
+                let read = open.read + usize::try_from(count).unwrap_or_default();
+                let bytes = self.ahead_of_place(prefetch, read).min(room);
+                if needs_proof && (bytes > 0 || prefetch == Prefetch::Auto) {
+                    self.put_step(Call::Seek { fd, offset: 0, whence: Whence::Place, is_wide: true });
+                }
+                self.put_steps(fd, false, false, bytes);
+            }
+            Call::Seek { fd, whence: Whence::End, .. } => {
+                let least = if prefetch == Prefetch::Auto { AHEAD_BYTES_MIN } else { 0 };
+                let bytes = self.ahead_of_next(prefetch).max(least).min(room);
+                self.put_steps(fd, false, bytes > 0, bytes);
+            }
+            _ => {}
+        }
+    }
+
+    /// The calls that answer a guess at a `lo_open`.
+    fn chain_of(&self, cx: &Cx<'_>, now: Moment, guess: &Guess<'_>, mode: i32) -> Vec<Step> {
+        let Some(oid) = object_of(guess) else { return Vec::new() };
+        let prefetch = self.prefetch(cx.facts, &cx.config.lobs, oid);
+        let fd = self.number_of_chains();
+        let mut calls = vec![Call::Open { oid, mode }];
+        if self.proven_at[Function::TellWide as usize].is_some() && self.needs_proof(now, Function::TellWide)
+        {
+            calls.push(Call::Tell { fd, is_wide: true });
+        }
+        if self.asks_size(prefetch) || self.needs_proof(now, Function::SeekWide) {
+            calls.push(Call::Seek { fd, offset: 0, whence: Whence::End, is_wide: true });
+            calls.push(Call::Seek { fd, offset: 0, whence: Whence::Start, is_wide: true });
+        }
+        calls.extend(pieces(self.ahead_of_next(prefetch)).map(|count| Call::Read { fd, count }));
+        calls.push(Call::Close { fd });
+        let (ticket, last) = (guess.ticket, calls.len() - 1);
+        let step = |(at, call)| Step { call, of: Of::Chain { ticket, fd, is_last: at == last } };
+        calls.into_iter().enumerate().map(step).collect()
+    }
+
+    /// Sends a call ahead.
+    fn put_ahead(&mut self, cx: &mut Cx<'_>, step: Step) {
+        let part = cx.flights.put_call(self.ahead.put(step));
+        step.call.encode(cx.core.server_outbox());
+        cx.core.owe_own(Due::own(part, Expect::FunctionCall));
     }
 
     /// A call ahead was refused, or told what cannot be used.
-    fn ahead_failed(&mut self, step: Step, tag: u8, message: &[u8]) {
-        let error = ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|error| error.sqlstate());
-        let is_error = tag == backend::ERROR_RESPONSE;
+    fn ahead_failed(&mut self, step: Step, said: &Said<'_>) {
+        let error = ErrorResponse::decode(said.body()).ok().and_then(|error| error.sqlstate());
+        let is_error = said.tag == backend::ERROR_RESPONSE;
         let Some(fd) = step.call.fd().filter(|_| step.of == Of::Program && is_error) else { return };
         // Should lo_lseek64 be forbidden, nothing that was read ahead could be put back. It comes before any read.
-        self.lobs.is_off |= error == Some(*b"42501");
+        self.is_off |= error == Some(*b"42501");
         let is_seek = matches!(step.call, Call::Seek { .. });
         let has_run = error != Some(*b"25P02") && !is_seek;
-        if let Some(open) = self.lobs.open.get_mut(&fd).filter(|_| has_run) {
+        if let Some(open) = self.open.get_mut(&fd).filter(|_| has_run) {
             open.at = At::Unknown;
         }
     }
@@ -312,7 +340,7 @@ impl Lobs {
 }
 
 /// The object that a guess opens.
-pub(crate) fn object_of(guess: &Guess<'_>) -> Option<Oid> {
+fn object_of(guess: &Guess<'_>) -> Option<Oid> {
     guess.values().next()?.bytes.and_then(int4).map(|oid| oid as Oid)
 }
 

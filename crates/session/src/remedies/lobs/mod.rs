@@ -20,7 +20,7 @@
 //! it to be before anything goes to the server that could tell (`settle`).
 //!
 //! **Objects of a loop, in REPEATABLE READ.** There `lo_open` reads the transaction's snapshot too, so it does not matter
-//! either when an object is opened. The oids come from rows of an earlier result: `loops` guesses them as it does any
+//! either when an object is opened. The oids come from rows of an earlier result: the flights guess them as they do any
 //! value, and a guess is a chain: open, read, close. An object that was read so is opened by the program from memory, and
 //! the server has no descriptor for it. Before anything goes to the server that could tell, it is opened there as well: what
 //! the program itself writes is sent behind that, so it sees what it would have seen.
@@ -46,7 +46,7 @@ use std::time::Duration;
 use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::Prefetch;
 
-pub(crate) use self::ahead::{Step, object_of};
+use self::ahead::Step;
 use self::call::{Call, Function};
 use self::descriptor::{At, Descriptor};
 pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
@@ -83,6 +83,10 @@ pub(crate) struct Lobs {
     running: Option<Running>,
     /// What is to be read ahead behind it.
     steps: Vec<Step>,
+    /// Calls ahead that the server is to answer.
+    ahead: Slots<Step>,
+    /// In which mode the objects of an example are opened.
+    modes: BTreeMap<u32, i32>,
     /// What the server is to answer to the session's own calls.
     awaited: Slots<Awaited>,
     /// Since when the client waits for what is under way.
@@ -101,8 +105,6 @@ pub(crate) struct Lobs {
     chain: Chain,
     /// Objects that were answered from memory so far, as far as turns of verifying are counted.
     answered: u32,
-    /// An answer of the object that is being verified was wrong.
-    has_differed: bool,
     /// How much is read ahead: the connection's level.
     setting: Setting,
     /// The same of single objects, by the statements and columns that delivered them.
@@ -183,11 +185,6 @@ impl Lobs {
     /// Whether the program has any descriptor that is followed.
     pub(crate) fn has_open(&self) -> bool {
         !self.open.is_empty()
-    }
-
-    /// Whether anything is to be read ahead.
-    pub(super) fn has_steps(&self) -> bool {
-        !self.steps.is_empty()
     }
 
     /// Whether the server's descriptors are open, and stand where the program believes.

@@ -3,20 +3,47 @@
 use std::time::Duration;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_loops::{AGE_MAX, Answer, Asking, Ticket};
+use onetrip_loops::{AGE_MAX, Answer, Asking, Form, Ticket, Value};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{
-    FrameHeader, FunctionCallResponse, HEADER_BYTES, TransactionStatus as WireStatus, backend,
-    encode_ready_for_query, frontend,
+    FrameHeader, FunctionCall, FunctionCallResponse, HEADER_BYTES, Oid, TransactionStatus as WireStatus,
+    backend, encode_ready_for_query, frontend,
 };
+use smallvec::smallvec;
 
 use super::ahead::content_of;
 use super::call::{Call, Whence, int4, int8, only_reads, place_bytes};
 use super::descriptor::{At, Descriptor};
-use super::{OPEN_MAX, Running};
+use super::settle::wrong_number;
+use super::{Lobs, OPEN_MAX, Running};
 use crate::remedies::Rule;
+use crate::remedies::flights::{Flights, Request};
 use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
+
+/// The type of an oid.
+const OID: Oid = 26;
+
+/// What is the same in all calls of `lo_open` in this mode.
+pub(super) fn name_of_open(mode: i32) -> [u8; 5] {
+    let [a, b, c, d] = mode.to_be_bytes();
+    [b'F', a, b, c, d]
+}
+
+impl Lobs {
+    /// A `lo_open` with this body, as what a loop may ask for.
+    fn request_of<'a>(&mut self, flights: &mut Flights, body: &'a [u8], mode: i32) -> Option<Request<'a>> {
+        let oid = FunctionCall::decode(body).ok()?.arguments.iter().next().flatten()?;
+        let name = name_of_open(mode);
+        let example = match flights.find_example(&name) {
+            Some(example) => example,
+            None => flights.add_example(Remedy::Lobs, &name, &name, 0)?,
+        };
+        self.modes.insert(example, mode);
+        let values = smallvec![Value { bytes: Some(oid), form: Form::Binary(OID) }];
+        Some(Request { example, key: [&name[..], oid].concat(), values, begins: false, names: false })
+    }
+}
 
 impl Session {
     /// Deals with the message at the front of `input`, which begins a unit, as far as large objects are concerned: it is a
@@ -60,8 +87,8 @@ impl Session {
 
     fn answer_open(&mut self, now: Moment, input: &[u8], oid: u32, mode: i32) -> Option<Verdict> {
         let is_snapshot = Rule::Ahead.requires(self.facts.transaction.isolation().is_snapshot());
-        let request = self.loops_object(&input[HEADER_BYTES..], mode);
-        let may_answer = is_snapshot && !self.is_disproved() && self.numbers_are_sure(now);
+        let request = self.lobs.request_of(&mut self.flights, &input[HEADER_BYTES..], mode);
+        let may_answer = is_snapshot && !self.shadow.has_disproved() && self.numbers_are_proven(now);
         if let Some(request) = request.as_ref().filter(|_| may_answer) {
             let asking = Asking {
                 now: Duration::from_nanos(now.0),
@@ -72,7 +99,7 @@ impl Session {
                 age_max: AGE_MAX,
             };
             let is_owed = self.core.queue().owes(Service::Flights);
-            match self.loops_buffer().ask(&request.key, &asking) {
+            match self.flights.ask(request, &asking).0 {
                 Answer::Serve(ticket, kept) => {
                     let content = content_of(kept);
                     let mut open = Descriptor::new(oid, mode, At::Nowhere);
@@ -80,18 +107,29 @@ impl Session {
                     return Some(self.serve_open(now, input, open, ticket));
                 }
                 Answer::Wait(ticket) if is_owed => {
-                    return Some(self.hold_for_flight(now, ticket));
+                    self.flights.hold(now, ticket);
+                    return Some(Verdict::Hold);
                 }
-                _ => self.forget_hold(),
+                _ => self.flights.forget_hold(),
             }
         }
-        let before = self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
+        let before =
+            self.settle(now).or_else(|| self.unseen.show(&mut self.core, frontend::FUNCTION_CALL, input));
         // What is not read ahead by the program's own word is no loop to learn from.
-        let may_read = self.lob_prefetch(oid) != Prefetch::Locator;
+        let may_read = self.lobs.prefetch(&self.facts, &self.config.lobs, oid) != Prefetch::Locator;
         if let (None, Some(request), true) = (&before, &request, is_snapshot && may_read) {
-            self.watch_object(now, request, oid);
+            // Those that a loop opens next may go along.
+            self.prove(now);
+            let plans = self.may_plan() && self.lobs.may_open_ahead(&self.facts, &self.config.lobs, oid);
+            self.flights.watch(&self.core, now, request, true, plans);
         }
         before
+    }
+
+    /// Whether the number of the next descriptor is known, now that it is tried (rule L6).
+    fn numbers_are_proven(&mut self, now: Moment) -> bool {
+        self.prove(now);
+        self.lobs.numbers_are_sure(&self.facts)
     }
 
     /// The program opens an object that was read ahead.
@@ -99,14 +137,15 @@ impl Session {
         let fd = self.lobs.free_number(false);
         self.lobs.open.insert(fd, open);
         self.decide_replay(fd);
-        let (arrived_at, is_trip) = self.end_hold(now);
+        let (arrived_at, is_trip) = self.flights.end_hold(now);
         self.serve_call(now, arrived_at, input, &fd.to_be_bytes(), is_trip);
-        self.object_served(now, ticket);
+        self.flights.served(now, ticket);
+        self.plan_flight(now);
         Verdict::Replace(input.len())
     }
 
     fn answer_call(&mut self, now: Moment, input: &[u8], call: Call, fd: i32) -> Option<Verdict> {
-        let is_proven = self.lobs.is_proven(now, call.function()) && !self.is_disproved();
+        let is_proven = self.lobs.is_proven(now, call.function()) && !self.shadow.has_disproved();
         let open = self.lobs.open.get_mut(&fd)?;
         let place = open.place;
         let is_free = open.under_way == 0 || !matches!(call, Call::Close { .. });
@@ -122,7 +161,9 @@ impl Session {
         };
         self.lobs.wants_size |= matches!(call, Call::Seek { whence: Whence::End, .. });
         let Some(value) = value else {
-            return self.settle(now).or_else(|| self.show_unseen(frontend::FUNCTION_CALL, input));
+            return self
+                .settle(now)
+                .or_else(|| self.unseen.show(&mut self.core, frontend::FUNCTION_CALL, input));
         };
         match call {
             Call::Close { fd } => self.close_early(now, fd),
@@ -166,7 +207,7 @@ impl Session {
         self.core.bytes_sent(input.len());
         self.core.bytes_received(number, length, now);
         self.book_answered(now);
-        self.show_presence(now);
+        self.flights.show_presence(&mut self.core, now);
     }
 
     /// A FunctionCall of the client's goes to the server as it came. Returns whether it is one that is followed.
@@ -206,7 +247,7 @@ impl Session {
             let mut open = Descriptor::new(oid, mode, At::Place(0));
             open.under_way = steps;
             lobs.open.insert(fd, open);
-            return if is_told || steps == 0 { Ok(()) } else { self.wrong_number() };
+            return if is_told || steps == 0 { Ok(()) } else { wrong_number(&mut self.core) };
         }
         let Some(open) = call.fd().and_then(|fd| lobs.open.get_mut(&fd)) else { return Ok(()) };
         match call {

@@ -23,6 +23,11 @@ fn broke(core: &mut Core) -> SessionError {
     SessionError::LobsBroke
 }
 
+/// The server has given a descriptor another number than was told (rule L6): what was sent ahead has gone to another.
+pub(super) fn wrong_number(core: &mut Core) -> Result<(), SessionError> {
+    if Rule::Numbers.is_kept() { Err(broke(core)) } else { Ok(()) }
+}
+
 impl Lobs {
     /// The server answers a call of the session's own (rule L8).
     pub(super) fn take_reply(
@@ -89,7 +94,7 @@ impl Session {
                 open.at = At::Place(place);
             }
         }
-        self.note_contact(now);
+        self.flights.note_contact(now);
         Some(Verdict::Replace(0))
     }
 
@@ -143,11 +148,6 @@ impl Session {
         self.core.owe_own(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
     }
 
-    /// The server has given a descriptor another number than was told (rule L6): what was sent ahead has gone to another.
-    pub(super) fn wrong_number(&mut self) -> Result<(), SessionError> {
-        if Rule::Numbers.is_kept() { Err(broke(&mut self.core)) } else { Ok(()) }
-    }
-
     /// Whether nothing in this unit can tell where a descriptor stands, or do anything with one but close all.
     pub(super) fn is_harmless(&mut self, now: Moment, input: &[u8]) -> bool {
         let Some(unit) = Arrived::peek(input) else { return input.first() == Some(&frontend::TERMINATE) };
@@ -167,12 +167,6 @@ impl Session {
         })
     }
 
-    /// Whether statements of this template can neither tell nor change anything of descriptors.
-    pub(crate) fn leaves_descriptors(&mut self, now: Moment, template: u32) -> bool {
-        self.prove(now);
-        self.facts.is_known() && self.only_reads(now, template)
-    }
-
     fn is_prepared_harmless(&mut self, now: Moment, statement: &[u8]) -> bool {
         let text = self.facts.surely_prepared(&self.core, statement).map(<[u8]>::to_vec);
         text.is_some_and(|text| self.text_is_harmless(now, &text))
@@ -182,7 +176,7 @@ impl Session {
         let (effect, template) = self.effect_of(text);
         match effect {
             Effect::End | Effect::Nothing | Effect::Deallocates => true,
-            Effect::Read => self.leaves_descriptors(now, template),
+            Effect::Read => self.surely_reads(now, template),
             _ => false,
         }
     }

@@ -93,13 +93,6 @@ impl Answered {
     }
 }
 
-impl Lobs {
-    /// Whether an answer of the object that is being verified was wrong.
-    pub(crate) fn has_differed(&self) -> bool {
-        self.has_differed
-    }
-}
-
 impl Session {
     /// A call on this descriptor was answered from memory, where the program stood at `place`.
     pub(super) fn keep_answer(&mut self, fd: i32, call: Call, place: i64, value: &[u8]) {
@@ -163,13 +156,11 @@ impl Lobs {
         let value = response.ok().and_then(|response| response.value).unwrap_or_default();
         let expected = self.awaited.get_mut(slot).map(|awaited| std::mem::take(&mut awaited.value));
         let expected = expected.unwrap_or_default();
-        if expected != value && !self.has_differed {
-            self.has_differed = true;
+        if expected != value && cx.shadow.object_differs() {
             object_differed(cx, check.call, &expected, value);
         }
         if check.is_last {
-            let has_differed = std::mem::take(&mut self.has_differed);
-            cx.shadow.object_verified(has_differed);
+            cx.shadow.object_verified();
         }
     }
 }

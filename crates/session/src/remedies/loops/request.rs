@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::ops::Range;
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use memchr::memmem;
-use onetrip_ledger::Moment;
-use onetrip_loops::{Column, Form, Guess, Template, Value};
+use onetrip_ledger::{Moment, Remedy};
+use onetrip_loops::{Column, Form, Guess, Value};
 use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_sql::{Lifter, LiteralKind};
 use onetrip_wire::pg::{
@@ -17,35 +15,19 @@ use onetrip_wire::pg::{
 };
 use smallvec::SmallVec;
 
-use super::flight::format_of;
 use crate::reading::Effect;
 use crate::remedies::arrived::Arrived;
+use crate::remedies::flights::{Example, Flights, Request, format_of};
 use crate::session::SOURCE_BYTES_MAX;
 use crate::session::Session;
 use crate::statements::Learned;
 
-/// Statements of one session that are told apart.
-const STATEMENTS_MAX: usize = 1024;
 /// Values of one statement that are looked at; one with more is not guessed.
 const VALUES_MAX: usize = 64;
 
-/// How the program writes a statement.
-#[derive(Debug, Clone)]
-pub(super) struct Example {
-    /// The session's number of its template, by which it is known to only read.
-    pub(super) template: u32,
-    /// The same for the predictor.
-    pub(super) guessed: Template,
-    pub(super) way: Way,
-    /// Columns of its result, once they were described.
-    pub(super) columns: Vec<Column>,
-    /// What its last run took beyond the way there and back.
-    pub(super) last_execution: Option<Duration>,
-}
-
 /// By which protocol, and what is the same in every run of it.
 #[derive(Debug, Clone)]
-pub(crate) enum Way {
+pub(super) enum Way {
     /// A simple query; the latest text, and where its literals are.
     Simple { text: Commented, literals: SmallVec<[(Range<usize>, Form); 8]> },
     /// An extended group.
@@ -59,13 +41,11 @@ pub(crate) enum Way {
         /// The program's own prepared statement that it runs; none where each run parses the text.
         prepared: Option<Own>,
     },
-    /// A `lo_open` in this mode.
-    Object { mode: i32 },
 }
 
 /// A text that the program has sent, and where in it are comments of which no server can make anything.
 #[derive(Debug, Clone)]
-pub(crate) struct Commented {
+pub(super) struct Commented {
     pub(super) bytes: Vec<u8>,
     comments: SmallVec<[Range<usize>; 2]>,
 }
@@ -76,70 +56,36 @@ type Change<'v> = (Range<usize>, &'v [u8]);
 /// A prepared statement of the program's. It keeps what its Parse made of literals, types and tables: its answers are not
 /// those of another with the same text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Own {
+pub(super) struct Own {
     pub(super) name: Box<[u8]>,
     /// Tells it from every other that the session has prepared.
     serial: u64,
 }
 
-/// All statements of a session that may be guessed.
+/// How the statements of a session that may be guessed are written, by the numbers of their examples.
 #[derive(Debug, Default)]
-pub(super) struct Examples {
-    ids: HashMap<Box<[u8]>, u32, RandomState>,
-    list: Vec<Example>,
-    hasher: foldhash::quality::FixedState,
+pub(super) struct Ways {
+    of: HashMap<u32, Way, RandomState>,
     lifter: Lifter,
 }
 
-/// A unit that asks for all rows of one statement.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    /// Position of its example.
-    pub(super) example: u32,
-    /// What the answer depends on.
-    pub(crate) key: Vec<u8>,
-    pub(super) values: SmallVec<[Value<'a>; 8]>,
-    /// A BEGIN is in front of it.
-    pub(super) begins: bool,
-    /// It leaves a prepared statement of a name behind, so that the server has to see it.
-    pub(super) names: bool,
-}
-
-impl Examples {
-    pub(super) fn get(&self, example: u32) -> Option<&Example> {
-        self.list.get(example as usize)
-    }
-
-    pub(super) fn get_mut(&mut self, example: u32) -> Option<&mut Example> {
-        self.list.get_mut(example as usize)
+impl Ways {
+    pub(super) fn get(&self, example: u32) -> Option<&Way> {
+        self.of.get(&example)
     }
 
     /// The example of this name, made if there is none yet.
-    pub(super) fn place(&mut self, name: &[u8], template: u32, way: Way) -> Option<u32> {
-        if let Some(id) = self.ids.get(name).copied() {
-            let example = self.list.get_mut(id as usize)?;
-            if let Way::Simple { .. } | Way::Extended { .. } = way {
-                example.way = way; // with the latest literals, or the latest statement of this text
-            }
-            return Some(id);
-        }
-        if self.list.len() >= STATEMENTS_MAX || name.len() > 2 * SOURCE_BYTES_MAX {
-            return None;
-        }
-        let id = self.list.len() as u32;
-        let key = self.hasher.hash_one(name);
-        let kin = match &way {
-            Way::Extended { text, .. } => self.hasher.hash_one(text.key()),
-            Way::Simple { .. } | Way::Object { .. } => key,
+    fn place(&mut self, flights: &mut Flights, name: &[u8], template: u32, way: Way) -> Option<u32> {
+        let example = match flights.find_example(name) {
+            Some(example) => example,
+            None => flights.add_example(Remedy::Loops, name, &way.kin(name), template)?,
         };
-        let guessed = Template { id, key, kin };
-        self.ids.insert(name.into(), id);
-        self.list.push(Example { template, guessed, way, columns: Vec::new(), last_execution: None });
-        Some(id)
+        self.of.insert(example, way); // with the latest literals, or the latest statement of this text
+        Some(example)
     }
 
     /// A simple query, if its literals are plain.
-    pub(super) fn simple<'a>(&mut self, text: &'a [u8], template: u32) -> Option<Request<'a>> {
+    fn simple<'a>(&mut self, flights: &mut Flights, text: &'a [u8], template: u32) -> Option<Request<'a>> {
         if text.len() > SOURCE_BYTES_MAX {
             return None;
         }
@@ -169,7 +115,7 @@ impl Examples {
         let name = [b"Q", lifted.template()].concat();
         let commented = Commented { bytes: text.to_vec(), comments: lifted.idle_comments().collect() };
         let key = simple_key(&commented.key());
-        let example = self.place(&name, template, Way::Simple { text: commented, literals })?;
+        let example = self.place(flights, &name, template, Way::Simple { text: commented, literals })?;
         Some(Request { example, key, values, begins: false, names: false })
     }
 
@@ -186,12 +132,12 @@ impl Examples {
     /// `learned` is what the server has told of it.
     fn extended<'a>(
         &mut self,
+        flights: &mut Flights,
         (text, prepared): (&[u8], Option<Own>),
         types: SmallVec<[Oid; 8]>,
         bind: &Bind<'a>,
         describes: bool,
-        template: u32,
-        learned: Option<&Learned>,
+        (template, learned): (u32, Option<&Learned>),
     ) -> Option<Request<'a>> {
         if bind.parameters.len() > VALUES_MAX {
             return None;
@@ -221,42 +167,39 @@ impl Examples {
         way.put_name(&mut name);
         let mut key = name.clone();
         way.put_serial(&mut key);
-        let id = self.place(&name, template, way)?;
-        if let Some(example) = self.list.get_mut(id as usize) {
-            example.described(learned);
+        let example = self.place(flights, &name, template, way)?;
+        if let Some(example) = flights.example_mut(example) {
+            describe(example, learned, bind.result_formats);
         }
         put_values(&mut key, bind.parameters.iter());
-        Some(Request { example: id, key, values, begins: false, names: false })
+        Some(Request { example, key, values, begins: false, names: false })
     }
 }
 
-impl Example {
-    /// Takes the columns of a result that was described before it was asked for.
-    fn described(&mut self, learned: Option<&Learned>) {
-        let types = learned.and_then(|learned| learned.columns.as_ref());
-        if let (true, Some(types), Way::Extended { result_codes, .. }) =
-            (self.columns.is_empty(), types, &self.way)
-        {
-            let formats = Formats::of_codes(result_codes);
-            let columns = types.iter().enumerate();
-            let column = |(position, oid): (usize, &Oid)| Column {
-                oid: *oid,
-                format: format_of(formats.of(position)),
-            };
-            self.columns = columns.map(column).collect();
-        }
+/// Takes the columns of a result that was described before it was asked for.
+fn describe(example: &mut Example, learned: Option<&Learned>, formats: Formats<'_>) {
+    let types = learned.and_then(|learned| learned.columns.as_ref());
+    if let (true, Some(types)) = (example.columns.is_empty(), types) {
+        let columns = types.iter().enumerate();
+        let column =
+            |(position, oid): (usize, &Oid)| Column { oid: *oid, format: format_of(formats.of(position)) };
+        example.columns = columns.map(column).collect();
     }
 }
 
 impl Way {
+    /// What is the same in all forms of the statement: its text, or else its `name`.
+    fn kin<'a>(&'a self, name: &'a [u8]) -> Cow<'a, [u8]> {
+        match self {
+            Self::Extended { text, .. } => text.key(),
+            Self::Simple { .. } => Cow::Borrowed(name),
+        }
+    }
+
     /// What is the same in every run: equal only for the same statement in the same formats.
-    pub(super) fn put_name(&self, out: &mut Vec<u8>) {
+    fn put_name(&self, out: &mut Vec<u8>) {
         match self {
             Self::Simple { .. } => {}
-            Self::Object { mode } => {
-                out.push(b'F');
-                out.extend_from_slice(&mode.to_be_bytes());
-            }
             Self::Extended { text, types, parameter_codes, result_codes, describes, prepared: _ } => {
                 out.push(b'E');
                 out.push(u8::from(*describes));
@@ -286,12 +229,6 @@ impl Way {
                 changes.extend(no_comments);
                 changes.sort_unstable_by_key(|(range, _)| range.start);
                 text.with(changes).map(|text| simple_key(&text))
-            }
-            Self::Object { .. } => {
-                let mut key = Vec::new();
-                self.put_name(&mut key);
-                key.extend_from_slice(guess.values().next().and_then(|value| value.bytes)?);
-                Some(key)
             }
             Self::Extended { .. } => {
                 let mut key = Vec::new();
@@ -407,7 +344,7 @@ impl Session {
         }
         let (effect, template) = self.effect_of(text);
         (effect == Effect::Read).then_some(())?;
-        self.loops.examples.simple(text, template)
+        self.loops.ways.simple(&mut self.flights, text, template)
     }
 
     fn parsed_request<'a>(
@@ -421,7 +358,14 @@ impl Session {
         let is_read = effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
         is_read.then_some(())?;
         let learned = self.core.learned(template);
-        self.loops.examples.extended((parse.text, None), types, bind, describes, template, learned)
+        self.loops.ways.extended(
+            &mut self.flights,
+            (parse.text, None),
+            types,
+            bind,
+            describes,
+            (template, learned),
+        )
     }
 
     /// What a unit asks for that runs the statement of a Parse that went before it.
@@ -444,7 +388,14 @@ impl Session {
         own.as_ref().is_none_or(|own| !own.name.is_empty()).then_some(())?;
         (text.effect == Effect::Read && self.is_as_parsed(now, bind.statement)).then_some(())?;
         let learned = self.core.learned(text.template);
-        self.loops.examples.extended((&source, own), types, bind, describes, text.template, learned)
+        self.loops.ways.extended(
+            &mut self.flights,
+            (&source, own),
+            types,
+            bind,
+            describes,
+            (text.template, learned),
+        )
     }
 }
 

@@ -14,6 +14,8 @@ use onetrip_wire::{BadPrefetch, Prefetch};
 
 pub(super) use self::delivered::Delivered;
 pub(super) use self::setting::Setting;
+use super::Lobs;
+use crate::facts::Facts;
 use crate::reply_queue::Taker;
 use crate::session::Session;
 use crate::statements::Text;
@@ -118,18 +120,20 @@ impl Session {
             None => {}
         }
     }
+}
 
+impl Lobs {
     /// What holds for this object.
-    pub(crate) fn lob_prefetch(&self, oid: Oid) -> Prefetch {
-        let connection = self.lobs.setting.now();
-        let source = self.lobs.delivered.source(oid);
+    pub(super) fn prefetch(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> Prefetch {
+        let connection = self.setting.now();
+        let source = self.delivered.source(oid);
         let of_column = source.and_then(|source| source.column).and_then(|(table, number)| {
-            let known = self.facts.columns(table)?;
+            let known = facts.columns(table)?;
             let meant = known.columns.iter().find(|one| one.number == number)?;
-            self.config.lobs.of_column(&known.relation, meant)
+            policy.of_column(&known.relation, meant)
         });
         let delivered = of_column.or(source.and_then(|source| source.said));
-        Prefetch::narrowest([Some(self.config.lobs.all), connection, delivered])
+        Prefetch::narrowest([Some(policy.all), connection, delivered])
     }
 }
 

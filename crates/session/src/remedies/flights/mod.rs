@@ -1,0 +1,445 @@
+//! The service `flights`: what a program will ask for next is run ahead, and its answers wait until it asks.
+//!
+//! ```text
+//!   loops, lobs     watch: this was asked for  ----------->  Predictor  ---- guesses ----+
+//!   (who propose)   ask: is it there?          ----------->  Buffer  <---- answers ---+  |
+//!        ^                                                                            |  v
+//!        +---- key_of, put_guess, put_calls, call_reply ------------------------- one shield per write (shield)
+//! ```
+//!
+//! What comes next is guessed by `onetrip-loops`, whoever has asked; what a guess is on the wire, and whether it may be run,
+//! its remedy says ([`Proposes`]). All that leaves with one write shares one shield. Whether an answer may be served is
+//! decided by the bytes of the request alone (`Buffer::ask`).
+
+mod examples;
+mod shield;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_loops::{
+    Answer, Arrival, Asking, Buffer, Column, Edges, Flight, Format as ColumnFormat, Guess, Origin, Outcome,
+    Predictor, Ticket,
+};
+use onetrip_wire::pg::{DataRow, Format, RowDescription, backend};
+use smallvec::SmallVec;
+
+use self::examples::Examples;
+pub(crate) use self::examples::{Example, Request};
+use self::shield::InFlight;
+pub(crate) use self::shield::{name_of_example, put_close, put_parse, put_sync};
+use super::Rule;
+use super::remedy::{Cx, Need, Said};
+use crate::events::Event;
+use crate::facts::Facts;
+use crate::reply_queue::{Due, Expect};
+use crate::session::{Core, Session, SessionConfig, SessionError};
+use crate::slots::Slot;
+
+/// The server is shown a sign of the program after so long without one, if the program asked for something.
+const SIGN_AFTER: Duration = Duration::from_millis(10);
+
+/// A remedy whose guesses fly.
+pub(crate) trait Proposes: super::remedy::Remedy {
+    /// Whether it may have this guess run, and what is to be looked at first.
+    fn claims_guess(&self, cx: &Cx<'_>, guess: &Guess<'_>) -> Option<Need>;
+
+    /// The request that the guess stands for, if it may be run: its answer is kept under that.
+    fn key_of(&self, cx: &Cx<'_>, guess: &Guess<'_>) -> Option<Vec<u8>>;
+
+    /// Puts the messages of the guess.
+    fn put_guess(&mut self, cx: &mut Cx<'_>, now: Moment, guess: &Guess<'_>);
+}
+
+/// One that also sends calls of its own in the shield, and takes their replies itself.
+pub(crate) trait Calls: Proposes {
+    /// Whether it may have some behind the client's unit that has just gone to the server, and what is to be looked at first.
+    fn claims_calls(&self) -> Option<Need>;
+
+    /// Decides which.
+    fn plan_calls(&mut self, cx: &mut Cx<'_>, now: Moment);
+
+    /// Whether any are to be put.
+    fn has_calls(&self) -> bool;
+
+    /// Puts them.
+    fn put_calls(&mut self, cx: &mut Cx<'_>);
+
+    /// The server says something to one. Returns whether it is good.
+    ///
+    /// # Errors
+    ///
+    /// The session ends where the server has done what it cannot be told to take back.
+    fn call_reply(&mut self, cx: &mut Cx<'_>, slot: Slot, said: &Said<'_>) -> Result<bool, SessionError>;
+
+    /// One has been answered, in so much time; `is_spoilt` where something of it cannot be used.
+    fn call_ends(&mut self, cx: &mut Cx<'_>, slot: Slot, is_spoilt: bool, execution: Duration);
+}
+
+/// What one session runs ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    predictor: Predictor,
+    buffer: Buffer,
+    examples: Examples,
+    /// Guesses that are to leave when the unit under way is complete.
+    planned: Flight,
+    in_flight: InFlight,
+    /// The program's statement that is being run, and where it is booked.
+    running: Option<Running>,
+    /// When the unit in front came, if it had to wait, and for which flight.
+    held: Option<(Moment, u64)>,
+    /// The last flight that a unit waited for.
+    waited_for: u64,
+    /// When the server last heard from the session.
+    contact_at: Moment,
+    /// Hits up to which what was learnt has been shared.
+    hits_shared: u64,
+}
+
+#[derive(Debug)]
+struct Running {
+    unit: u64,
+    ticket: Ticket,
+    example: u32,
+    sent_at: Moment,
+    rows: u64,
+    bytes: usize,
+    is_spoilt: bool,
+}
+
+/// A panic elsewhere leaves what was learnt whole.
+fn lock(edges: &Mutex<Edges>) -> MutexGuard<'_, Edges> {
+    edges.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The clock of `onetrip-loops`.
+pub(super) fn since_start(now: Moment) -> Duration {
+    Duration::from_nanos(now.0)
+}
+
+/// Shows a row to the predictor, if that has a use for it.
+fn feed_row(predictor: &mut Predictor, example: Option<&Example>, ticket: Ticket, body: &[u8]) {
+    if !predictor.wants_rows(ticket) {
+        return;
+    }
+    if let Ok(row) = DataRow::decode(body) {
+        let columns = example.map_or(&[][..], |example| &example.columns);
+        let values: SmallVec<[Option<&[u8]>; 16]> = row.columns.iter().collect();
+        predictor.result_row(ticket, columns, &values);
+    }
+}
+
+/// The columns that a RowDescription tells.
+fn columns_of(body: &[u8]) -> Option<Vec<Column>> {
+    let description = RowDescription::decode(body).ok()?;
+    let columns = description.columns();
+    Some(columns.map(|column| Column { oid: column.type_oid, format: format_of(column.format) }).collect())
+}
+
+pub(super) fn format_of(format: Format) -> ColumnFormat {
+    match format {
+        Format::Text => ColumnFormat::Text,
+        Format::Binary => ColumnFormat::Binary,
+    }
+}
+
+/// What is asked for: kinds of requests, and what waits for them.
+impl Flights {
+    /// The example of this name.
+    pub(super) fn find_example(&self, name: &[u8]) -> Option<u32> {
+        self.examples.find(name)
+    }
+
+    /// One more of `by`'s, if there is room; those of the same `kin` have their values in common.
+    pub(super) fn add_example(&mut self, by: Remedy, name: &[u8], kin: &[u8], template: u32) -> Option<u32> {
+        self.examples.add(by, name, kin, template)
+    }
+
+    /// The example of this number.
+    pub(super) fn example(&self, example: u32) -> Option<&Example> {
+        self.examples.get(example)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn example_mut(&mut self, example: u32) -> Option<&mut Example> {
+        self.examples.get_mut(example)
+    }
+
+    /// Who asks the server for what this guess stands for.
+    pub(super) fn proposer_of(&self, guess: &Guess<'_>) -> Option<Remedy> {
+        self.examples.get(guess.template).map(|example| example.by)
+    }
+
+    /// Whether an answer waits for this request, or is under way; and whether it is that of a request of the program's own,
+    /// made before.
+    pub(super) fn ask(&mut self, request: &Request<'_>, asking: &Asking) -> (Answer<'_>, bool) {
+        let answer = self.buffer.ask(&request.key, asking);
+        let is_repeat = matches!(answer, Answer::Serve(ticket, _) if self.predictor.is_repeat(ticket));
+        (answer, is_repeat)
+    }
+
+    /// The client waits for an answer that is under way.
+    pub(super) fn hold(&mut self, now: Moment, ticket: Ticket) {
+        let flight = self.in_flight.flight_of(ticket);
+        self.held.get_or_insert((now, flight));
+    }
+
+    /// The client does not wait for a guess.
+    pub(super) fn forget_hold(&mut self) {
+        self.held = None;
+    }
+
+    /// The client has what it waited for. Returns when its unit came, and whether that was a trip: units that wait for one
+    /// flight wait for one.
+    pub(super) fn end_hold(&mut self, now: Moment) -> (Moment, bool) {
+        let held = self.held.take();
+        let is_trip = held.is_some_and(|(_, flight)| flight > self.waited_for);
+        if is_trip {
+            self.waited_for = held.map_or(0, |(_, flight)| flight);
+        }
+        (held.map_or(now, |(arrived_at, _)| arrived_at), is_trip)
+    }
+
+    /// The program was given this answer.
+    pub(super) fn served(&mut self, now: Moment, ticket: Ticket) {
+        self.predictor.served(since_start(now), ticket);
+    }
+
+    /// More of a guess's answer. Returns whether there was room.
+    pub(super) fn append(&mut self, ticket: Ticket, reply: &[u8]) -> bool {
+        self.buffer.append(ticket, reply)
+    }
+
+    /// The answer of a guess is whole, or `is_spoilt`.
+    pub(super) fn guess_ends(&mut self, ticket: Ticket, is_spoilt: bool, outcome: Outcome) {
+        if is_spoilt {
+            self.buffer.fail(ticket);
+            self.predictor.failed(ticket);
+        } else {
+            self.buffer.complete(ticket);
+            self.predictor.result_end(ticket, outcome);
+        }
+    }
+}
+
+/// What the program runs itself.
+impl Flights {
+    /// A request goes to the server as the next unit: one that `is_pure`, known to only read, may be one of a loop, the rows
+    /// of others may be what a loop takes its values from.
+    pub(super) fn watch(
+        &mut self,
+        core: &Core,
+        now: Moment,
+        request: &Request<'_>,
+        is_pure: bool,
+        plans: bool,
+    ) {
+        let unit = core.units().oldest(); // the next one: nothing is under way
+        let Some(example) = self.examples.get(request.example) else { return };
+        let arrival = Arrival { template: example.guessed, values: &request.values };
+        let ticket = if is_pure {
+            let ticket = self.predictor.statement(since_start(now), &arrival);
+            self.buffer.expect(since_start(now), ticket, &request.key, Origin::Program);
+            ticket
+        } else {
+            self.predictor.source(&arrival)
+        };
+        if plans {
+            self.predictor.plan(&mut self.planned);
+        }
+        self.running = Some(Running {
+            unit,
+            ticket,
+            example: request.example,
+            sent_at: now,
+            rows: 0,
+            bytes: 0,
+            is_spoilt: request.begins, // the answer of BEGIN comes with it
+        });
+    }
+
+    /// The server answers the program's statement that is watched. Returns whether that was the end of it.
+    fn watch_reply(&mut self, distance: Duration, due: Due, said: &Said<'_>) -> bool {
+        let Self { predictor, buffer, examples, running: slot, .. } = self;
+        let Some(running) = slot.as_mut().filter(|running| running.unit == due.unit) else { return false };
+        let (message, body, is_whole) = (said.message, said.body(), said.is_whole);
+        running.bytes += message.len();
+        let ticket = running.ticket;
+        match said.tag {
+            backend::ROW_DESCRIPTION | backend::NO_DATA => {
+                if let (Some(example), Some(columns)) = (examples.get_mut(running.example), columns_of(body))
+                {
+                    example.columns = columns;
+                }
+                running.is_spoilt |= !is_whole || !buffer.append(ticket, message);
+            }
+            backend::DATA_ROW => {
+                running.rows += 1;
+                running.is_spoilt |= !is_whole || !buffer.append(ticket, message);
+                if is_whole {
+                    feed_row(predictor, examples.get(running.example), ticket, body);
+                }
+            }
+            backend::COMMAND_COMPLETE if matches!(due.expect, Expect::Query | Expect::Execute) => {
+                running.is_spoilt |= !is_whole || !buffer.append(ticket, message);
+            }
+            backend::READY_FOR_QUERY => {
+                let waited = Duration::from_nanos(said.now.since(running.sent_at));
+                let execution = waited.saturating_sub(distance);
+                // One late reply says nothing: the shorter of two counts.
+                let last = examples.get_mut(running.example).map(|example| &mut example.last_execution);
+                let last = last.and_then(|last| last.replace(execution));
+                let execution = last.map(|last| last.min(execution));
+                let outcome = Outcome { execution, bytes: running.bytes, rows: running.rows };
+                if body == b"T" {
+                    predictor.result_end(ticket, outcome);
+                } else {
+                    predictor.failed(ticket);
+                    running.is_spoilt = true;
+                }
+                match running.is_spoilt {
+                    true => buffer.fail(ticket),
+                    false => buffer.complete(ticket),
+                }
+                *slot = None;
+                return true;
+            }
+            backend::PARSE_COMPLETE | backend::BIND_COMPLETE => {}
+            _ => running.is_spoilt = true,
+        }
+        false
+    }
+
+    /// The program was answered from memory: a server that has not heard of it for long gets a sign (rule P18).
+    pub(super) fn show_presence(&mut self, core: &mut Core, now: Moment) {
+        let silence = now.since(self.contact_at);
+        if silence >= SIGN_AFTER.as_nanos() as u64 && Rule::Sign.is_kept() {
+            self.put_sign(core, now);
+        }
+    }
+
+    /// Something was sent to the server.
+    pub(super) fn note_contact(&mut self, now: Moment) {
+        self.contact_at = now;
+    }
+}
+
+/// What happens.
+impl Flights {
+    pub(super) fn on_event(&mut self, config: &SessionConfig, facts: &Facts, event: &Event<'_>) {
+        match *event {
+            Event::PathMeasured(distance) => self.predictor.set_round_trip(distance),
+            Event::ParameterReported { .. }
+            | Event::UnknownReported
+            | Event::SavepointSent
+            | Event::LevelChanges
+            | Event::StateChanges { .. }
+            | Event::ReadSent { is_proven: false }
+            | Event::Disproved => self.flush(),
+            Event::TransactionBegun { .. } => {
+                // What other sessions learnt is taken over.
+                let is_on = |remedy| config.remedies.has(remedy) && facts.path.is_worth_it();
+                if is_on(Remedy::Loops) || is_on(Remedy::Lobs) {
+                    self.predictor.absorb(&lock(&config.common.edges));
+                }
+            }
+            Event::EndSent { .. } | Event::TransactionOver => self.transaction_ended(&config.common.edges),
+            Event::CameUnasked { .. } => self.came_unasked(),
+            Event::ReadSent { is_proven: true }
+            | Event::Opened(_)
+            | Event::SetRead(_)
+            | Event::Followed
+            | Event::StatementSent { .. }
+            | Event::DescriptorsDoubted
+            | Event::UnitReady { .. }
+            | Event::UnitFailed { .. }
+            | Event::PortalLeaves { .. }
+            | Event::UnnamedPortalEnds
+            | Event::UnnamedPortalMade
+            | Event::UnnamedStatementGone => {}
+        }
+    }
+
+    /// Something that is not a proven read goes to the server: nothing that was read before is served behind it (P7).
+    fn flush(&mut self) {
+        if Rule::Flush.is_kept() {
+            self.predictor.flush();
+            self.buffer.flush();
+        }
+        self.planned.clear();
+    }
+
+    /// The transaction is over; what was learnt in it is there for others.
+    fn transaction_ended(&mut self, edges: &Mutex<Edges>) {
+        if self.predictor.counters().hits > self.hits_shared {
+            self.hits_shared = self.predictor.counters().hits;
+            lock(edges).absorb(self.predictor.edges());
+        }
+        self.predictor.transaction_ended();
+        self.buffer.flush();
+        self.planned.clear();
+        self.running = None;
+    }
+
+    /// Something that the server says unasked belongs to what it is running (rule P10).
+    fn came_unasked(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.is_spoilt = true;
+        }
+        if Rule::Silent.is_kept() {
+            self.in_flight.spoil();
+        }
+    }
+}
+
+impl Session {
+    /// A unit of the program's has gone to the server: what was planned with it goes behind it.
+    pub(crate) fn unit_sent(&mut self, now: Moment) {
+        if !self.core.may_send_own() {
+            return;
+        }
+        self.flights.contact_at = now;
+        let has_calls = self.plan_calls(now);
+        if has_calls || !self.flights.planned.is_empty() {
+            self.send_planned(now);
+        }
+    }
+
+    /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a
+    /// statement of the transaction has succeeded.
+    pub(super) fn is_in_snapshot(&self) -> bool {
+        let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
+        self.core.status() == TransactionStatus::Active && Rule::Snapshot.requires(is_told)
+    }
+
+    /// Whether anything may be run ahead of a loop.
+    pub(super) fn may_plan(&self) -> bool {
+        self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs)
+    }
+
+    /// Asks the predictor for more, and sends it at once.
+    pub(super) fn plan_flight(&mut self, now: Moment) {
+        let is_in_place = self.may_plan() && self.is_in_snapshot() && self.core.may_send_own();
+        if !is_in_place || !self.flights.planned.is_empty() {
+            return;
+        }
+        self.flights.predictor.plan(&mut self.flights.planned);
+        self.send_planned(now);
+    }
+
+    fn send_planned(&mut self, now: Moment) {
+        let mut planned = std::mem::take(&mut self.flights.planned);
+        self.send_flight(now, &planned);
+        planned.clear();
+        self.flights.planned = planned;
+    }
+
+    /// The server answers a unit of the client's: it may be the one that is watched.
+    pub(super) fn watched_reply(&mut self, due: Due, said: &Said<'_>) {
+        if self.flights.watch_reply(self.facts.path.distance(), due, said) {
+            self.plan_flight(said.now);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! A flight: guesses that go to the server together, inside a savepoint that is rolled back whatever becomes of them.
+//!
+//! ```text
+//!  [the program's statement, Sync]                          proves that the statement runs here (rule P11)
+//!  SAVEPOINT s; set_config(lock_timeout, ...), Sync          rules P9, P11, P24
+//!  Bind Describe Execute Close, Sync      for each guess     a Sync each: statement_timeout counts up to the next one
+//!  ROLLBACK TO s; RELEASE s, Sync                            locks and settings of the guesses are gone
+//! ```
+//!
+//! All names are the session's own, made of random bytes; the program's unnamed statement and portal stay as they are.
+
+use std::time::Duration;
+
+use onetrip_ledger::Moment;
+use onetrip_loops::{Flight, Guess, Origin, Outcome, Ticket};
+use onetrip_wire::pg::{Parse, StatementOrPortal, backend, frame, frontend};
+
+use super::{Flights, feed_row, since_start};
+use crate::own_names::OwnNames;
+use crate::remedies::Rule;
+use crate::remedies::inquiry::NO_LIMIT;
+use crate::remedies::remedy::{Cx, Said};
+use crate::reply_queue::{Due, Expect, Service, Taker};
+use crate::session::{Core, Session, SessionError, Verdict};
+use crate::slots::{Slot, Slots};
+
+/// No guess waits longer for a lock, and none runs longer: what the program sends next is behind it (rule P11). Going
+/// read-only is the second line behind the proof that the statement only reads.
+const SETTINGS: &str = "SELECT pg_catalog.set_config('lock_timeout', '2ms', true), \
+     pg_catalog.set_config('statement_timeout', '100ms', true), \
+     pg_catalog.set_config('transaction_read_only', 'on', true)";
+
+/// What the server is about to answer, part by part; the messages of a part have one slot, and a ReadyForQuery ends it.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    parts: Slots<Part>,
+    /// The server's status when the flight began.
+    status_before: u8,
+    /// Something of the front part must not be kept.
+    is_spoilt: bool,
+    /// Flights that were sent.
+    sent: u64,
+    /// When the last part ended.
+    part_ended_at: Moment,
+    /// What the front guess's answer has come to so far.
+    bytes: usize,
+    rows: u64,
+    /// Examples whose statements the flight that is being put has prepared.
+    prepared: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The savepoint.
+    Head,
+    /// A statement, whose answer is kept as it comes.
+    Guess { ticket: Ticket, example: u32, flight: u64 },
+    /// A call; what its answer is kept as, its remedy says.
+    Call(Slot),
+    /// The end of the guesses' limits: the way back is not to be ended by them. It fails where a guess has, and then the
+    /// limits have ended with that.
+    Unlimited,
+    /// The way back.
+    Tail,
+    /// A Sync that shows the server that the program is there (rule P18).
+    Sign,
+}
+
+impl InFlight {
+    /// The number of the flight that brings this guess's answer, counted from one.
+    pub(super) fn flight_of(&self, ticket: Ticket) -> u64 {
+        let flight_of = |part: &Part| match part {
+            Part::Guess { ticket: of, flight, .. } if *of == ticket => Some(*flight),
+            _ => None,
+        };
+        self.parts.iter().find_map(flight_of).unwrap_or(self.sent + 1)
+    }
+
+    /// Something came that the guess's answer would have to bring along (rule P10).
+    pub(super) fn spoil(&mut self) {
+        self.is_spoilt = true;
+    }
+
+    /// The messages of this part follow; who takes their replies.
+    fn put(&mut self, part: Part) -> Taker {
+        Taker::Service(Service::Flights, self.parts.put(part))
+    }
+}
+
+/// What those who propose guesses put into a flight.
+impl Flights {
+    /// The messages of this guess follow, and end with [`put_sync`]; who takes their replies.
+    pub(crate) fn put_guess(&mut self, guess: &Guess<'_>) -> Taker {
+        let flight = self.in_flight.sent + 1;
+        self.in_flight.put(Part::Guess { ticket: guess.ticket, example: guess.template, flight })
+    }
+
+    /// A call follows, of which its remedy keeps something in this slot; who takes the reply.
+    pub(crate) fn put_call(&mut self, slot: Slot) -> Taker {
+        self.in_flight.put(Part::Call(slot))
+    }
+
+    /// Whether the flight has yet to prepare the statement of this example, which is closed with its end.
+    pub(crate) fn prepares(&mut self, example: u32) -> bool {
+        let is_new = !self.in_flight.prepared.contains(&example);
+        if is_new {
+            self.in_flight.prepared.push(example);
+        }
+        is_new
+    }
+
+    /// Lets the server see that the program is there (rule P18).
+    pub(super) fn put_sign(&mut self, core: &mut Core, now: Moment) {
+        let sign = self.in_flight.put(Part::Sign);
+        put_sync(core, sign);
+        self.contact_at = now;
+    }
+}
+
+/// The name of the statement of an example.
+pub(crate) fn name_of_example(own_names: &OwnNames, example: u32) -> Vec<u8> {
+    let mut name = own_names.name().to_vec();
+    name.extend_from_slice(format!("_{example}").as_bytes());
+    name
+}
+
+/// Prepares a statement. An error may have left one of this name, and a Parse that fails for that would end the program's
+/// transaction.
+pub(crate) fn put_parse(core: &mut Core, part: Taker, statement: &[u8], text: &[u8], types: &[u8]) {
+    put_close(core, part, StatementOrPortal::Statement(statement));
+    Parse::typed(statement, text, types).encode(core.server_outbox());
+    core.owe_own(Due::own(part, Expect::Parse));
+}
+
+pub(crate) fn put_close(core: &mut Core, part: Taker, object: StatementOrPortal<'_>) {
+    object.encode(frontend::CLOSE, core.server_outbox());
+    core.owe_own(Due::own(part, Expect::Close));
+}
+
+/// Ends a part.
+pub(crate) fn put_sync(core: &mut Core, part: Taker) {
+    frame(core.server_outbox(), frontend::SYNC, |_| ());
+    core.owe_own(Due::own(part, Expect::Sync));
+}
+
+impl Session {
+    /// Sends the guesses of `flight`, and the calls that are to go along.
+    pub(super) fn send_flight(&mut self, now: Moment, flight: &Flight) {
+        let accepted: Vec<Guess<'_>> =
+            flight.guesses().filter(|guess| self.expect_guess(now, guess)).collect();
+        if accepted.is_empty() && !self.has_calls() {
+            return;
+        }
+        put_head(&mut self.cx());
+        let (remedy, mut cx) = self.caller();
+        remedy.put_calls(&mut cx);
+        for guess in &accepted {
+            if let Some((remedy, mut cx)) = self.proposer_of(guess) {
+                remedy.put_guess(&mut cx, now, guess);
+            }
+        }
+        put_tail(&mut self.cx());
+        self.flights.in_flight.sent += 1;
+        self.flights.contact_at = now;
+    }
+
+    /// Makes room for the answer of a guess, if that may be run. Returns whether there is some.
+    fn expect_guess(&mut self, now: Moment, guess: &Guess<'_>) -> bool {
+        let key = self.key_of_guess(now, guess);
+        let Flights { buffer, predictor, .. } = &mut self.flights;
+        let is_kept =
+            key.is_some_and(|key| buffer.expect(since_start(now), guess.ticket, &key, Origin::Guess));
+        if !is_kept {
+            predictor.failed(guess.ticket);
+        }
+        is_kept
+    }
+
+    /// The request that a guess stands for, if its remedy may run it.
+    fn key_of_guess(&mut self, now: Moment, guess: &Guess<'_>) -> Option<Vec<u8>> {
+        let (remedy, cx) = self.proposer_of(guess)?;
+        let need = remedy.claims_guess(&cx, guess)?;
+        self.look_at(now, need);
+        let (remedy, cx) = self.proposer_of(guess)?;
+        remedy.key_of(&cx, guess)
+    }
+
+    /// The server answers a flight.
+    pub(crate) fn flight_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<Verdict, SessionError> {
+        if said.is_failure() {
+            self.flights.in_flight.spoil();
+        }
+        match self.flights.in_flight.parts.get(slot).copied() {
+            Some(Part::Head) if self.flights.in_flight.status_before == 0 => {
+                self.flights.in_flight.status_before = self.core.server_status();
+            }
+            Some(Part::Guess { ticket, example, .. }) => self.flights.guess_reply(ticket, example, said),
+            Some(Part::Call(of)) => {
+                let (remedy, mut cx) = self.caller();
+                if !remedy.call_reply(&mut cx, of, said)? {
+                    self.flights.in_flight.spoil();
+                }
+            }
+            _ => {}
+        }
+        if said.tag == backend::READY_FOR_QUERY {
+            self.part_ends(slot, said)?;
+        }
+        Ok(Verdict::Replace(said.message.len()))
+    }
+
+    /// A ReadyForQuery ends a part of a flight.
+    fn part_ends(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
+        let in_flight = &mut self.flights.in_flight;
+        let is_spoilt = std::mem::take(&mut in_flight.is_spoilt);
+        let execution = Duration::from_nanos(said.now.since(in_flight.part_ended_at));
+        in_flight.part_ended_at = said.now;
+        let (bytes, rows) = (std::mem::take(&mut in_flight.bytes), std::mem::take(&mut in_flight.rows));
+        match in_flight.parts.take(slot) {
+            Some(Part::Guess { ticket, .. }) => {
+                let outcome = Outcome { execution: Some(execution), bytes, rows };
+                self.flights.guess_ends(ticket, is_spoilt, outcome);
+            }
+            Some(Part::Call(of)) => {
+                let (remedy, mut cx) = self.caller();
+                remedy.call_ends(&mut cx, of, is_spoilt, execution);
+            }
+            Some(Part::Tail) => {
+                let before = std::mem::take(&mut in_flight.status_before);
+                if said.body() != [before] && Rule::ShieldEnds.is_kept() {
+                    let message = "onetrip could not take back what it had read ahead in this transaction";
+                    let hint = "Connect again; leave the remedy out by --remedies exact,-loops.";
+                    self.refuse("08006", message, Some(hint));
+                    return Err(SessionError::ShieldBroken);
+                }
+                self.plan_flight(said.now);
+            }
+            Some(Part::Head | Part::Unlimited | Part::Sign) | None => {}
+        }
+        Ok(())
+    }
+}
+
+/// The savepoint, and the limits of what comes behind it.
+fn put_head(cx: &mut Cx<'_>) {
+    let head = cx.flights.in_flight.put(Part::Head);
+    let savepoint = cx.own_names.name();
+    cx.put_own_statement(head, &[b"SAVEPOINT ", savepoint].concat());
+    if Rule::Harmless.is_kept() {
+        cx.put_own_statement(head, SETTINGS.as_bytes());
+    }
+    put_sync(cx.core, head);
+}
+
+/// The way back.
+fn put_tail(cx: &mut Cx<'_>) {
+    if Rule::Harmless.is_kept() {
+        let unlimited = cx.flights.in_flight.put(Part::Unlimited);
+        cx.put_own_statement(unlimited, NO_LIMIT.as_bytes());
+        put_sync(cx.core, unlimited);
+    }
+    let tail = cx.flights.in_flight.put(Part::Tail);
+    let savepoint = cx.own_names.name();
+    cx.put_own_statement(tail, &[b"ROLLBACK TO SAVEPOINT ", savepoint].concat());
+    cx.put_own_statement(tail, &[b"RELEASE SAVEPOINT ", savepoint].concat());
+    for example in cx.flights.in_flight.prepared.drain(..) {
+        let name = name_of_example(cx.own_names, example);
+        put_close(cx.core, tail, StatementOrPortal::Statement(&name));
+    }
+    put_sync(cx.core, tail);
+}
+
+impl Flights {
+    /// The server says something to a guess at a statement.
+    fn guess_reply(&mut self, ticket: Ticket, example: u32, said: &Said<'_>) {
+        let is_kept = match said.tag {
+            backend::ROW_DESCRIPTION | backend::NO_DATA | backend::DATA_ROW | backend::COMMAND_COMPLETE => {
+                said.is_whole && self.buffer.append(ticket, said.message)
+            }
+            backend::PARSE_COMPLETE
+            | backend::BIND_COMPLETE
+            | backend::CLOSE_COMPLETE
+            | backend::READY_FOR_QUERY => true,
+            _ => false,
+        };
+        if !is_kept {
+            return self.in_flight.spoil();
+        }
+        self.in_flight.bytes += said.message.len();
+        self.in_flight.rows += u64::from(said.tag == backend::DATA_ROW);
+        if said.tag == backend::DATA_ROW {
+            feed_row(&mut self.predictor, self.examples.get(example), ticket, said.body());
+        }
+    }
+}
