@@ -23,8 +23,8 @@ use super::Rule;
 use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
 use crate::events::Event;
 use crate::reading::grammar::{self, Control, Kind};
-use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
-use crate::session::{Core, Session, SessionError, Verdict};
+use crate::reply_queue::{Due, Expect, Reply};
+use crate::session::{Core, SessionError, Verdict};
 use crate::slots::Slot;
 
 /// Savepoints of one transaction that are followed.
@@ -68,7 +68,7 @@ enum State {
 
 impl EarlyBegin {
     /// Whether the client's next unit must wait (rule B7).
-    fn holds_back(&self) -> bool {
+    pub(super) fn holds_back(&self) -> bool {
         Rule::OneAhead.is_kept() && self.state == State::Sent { followed: true }
     }
 
@@ -316,71 +316,80 @@ fn refused(cx: &mut Cx<'_>, why: &str) -> SessionError {
     SessionError::BeginRefused
 }
 
-impl Session {
-    /// Whether the next message from the client has to wait for the server.
-    pub(crate) fn is_held_back(&self) -> bool {
-        (self.begin.holds_back() || self.may_find_a_pooler()) && !self.core.units().is_open()
+/// What the server says unasked.
+impl EarlyBegin {
+    /// The server says this unasked.
+    pub(super) fn hears_unasked(&mut self, said: &Said<'_>) {
+        if !Rule::Asynchronous.is_kept() {
+            return;
+        }
+        if said.tag == backend::NOTICE_RESPONSE {
+            let severity = ErrorResponse::decode(said.body()).ok().and_then(|notice| notice.field(b'V'));
+            self.hears_log |= severity.is_some_and(|said| said == b"LOG" || said.starts_with(b"DEBUG"));
+        }
+        self.listens |= said.tag == backend::NOTIFICATION_RESPONSE;
     }
 
     /// What the server says unasked before it takes the BEGIN would come later if it had taken it (rule B4).
-    pub(crate) fn keep_for_later(&mut self, tag: u8, message: &[u8]) -> Result<Verdict, SessionError> {
-        let is_notification = tag == backend::NOTIFICATION_RESPONSE;
-        if tag == backend::NOTICE_RESPONSE && Rule::Asynchronous.is_kept() {
-            let severity =
-                ErrorResponse::decode(&message[HEADER_BYTES..]).ok().and_then(|notice| notice.field(b'V'));
-            self.begin.hears_log |= severity.is_some_and(|said| said == b"LOG" || said.starts_with(b"DEBUG"));
+    ///
+    /// # Errors
+    ///
+    /// The session ends where it is too much.
+    pub(super) fn keep_for_later(
+        &mut self,
+        core: &mut Core,
+        said: &Said<'_>,
+    ) -> Result<Verdict, SessionError> {
+        let length = said.message.len();
+        if self.state == State::None || !Rule::Asynchronous.is_kept() {
+            return Ok(Verdict::Forward(length));
         }
-        self.begin.listens |= is_notification && Rule::Asynchronous.is_kept();
-        let of_whom = self.core.queue().front().map_or(Taker::Client, |due| due.taker);
-        if tag == backend::PARAMETER_STATUS && of_whom != Taker::Client {
-            return self.keep_parameter(message);
+        if said.tag == backend::NOTICE_RESPONSE && is_last_word(said.message) {
+            core.client_outbox().append(&mut self.until_ready);
+            core.client_outbox().extend_from_slice(said.message);
+            return Ok(Verdict::Replace(length));
         }
-        if tag == backend::NOTICE_RESPONSE && of_whom.is(Service::Inquiries) {
-            return Ok(Verdict::Replace(message.len())); // it is about the question, and nobody's (rule K2)
-        }
-        if tag == backend::NOTICE_RESPONSE && self.keep_notice(message)? {
-            return Ok(Verdict::Replace(message.len()));
-        }
-        if self.begin.state == State::None || !Rule::Asynchronous.is_kept() {
-            return Ok(Verdict::Forward(message.len()));
-        }
-        if tag == backend::NOTICE_RESPONSE && is_last_word(message) {
-            self.core.client_outbox().append(&mut self.begin.until_ready);
-            self.core.client_outbox().extend_from_slice(message);
-            return Ok(Verdict::Replace(message.len()));
-        }
-        let kept = if is_notification { &mut self.begin.until_idle } else { &mut self.begin.until_ready };
-        if kept.len() + message.len() > KEPT_BYTES_MAX {
-            self.refuse("53000", "too many notifications came while a transaction began", None);
+        let is_notification = said.tag == backend::NOTIFICATION_RESPONSE;
+        let kept = if is_notification { &mut self.until_idle } else { &mut self.until_ready };
+        if kept.len() + length > KEPT_BYTES_MAX {
+            core.refuse("53000", "too many notifications came while a transaction began", None);
             return Err(SessionError::TooMuchKept);
         }
-        kept.extend_from_slice(message);
-        Ok(Verdict::Replace(message.len()))
+        kept.extend_from_slice(said.message);
+        Ok(Verdict::Replace(length))
     }
 
     /// A parameter that changed while the server answers what the program does not wait for is the program's to know with
     /// its next answer: the server reports parameters just ahead of ReadyForQuery (`ReportChangedGUCOptions`).
-    fn keep_parameter(&mut self, message: &[u8]) -> Result<Verdict, SessionError> {
-        if self.begin.until_ready.len() + message.len() > KEPT_BYTES_MAX {
-            self.refuse("53000", "too many parameters changed while nothing was asked for", None);
+    ///
+    /// # Errors
+    ///
+    /// The session ends where there are too many.
+    pub(super) fn keep_parameter(
+        &mut self,
+        core: &mut Core,
+        said: &Said<'_>,
+    ) -> Result<Verdict, SessionError> {
+        if self.until_ready.len() + said.message.len() > KEPT_BYTES_MAX {
+            core.refuse("53000", "too many parameters changed while nothing was asked for", None);
             return Err(SessionError::TooMuchKept);
         }
-        self.begin.until_ready.extend_from_slice(message);
-        Ok(Verdict::Replace(message.len()))
+        self.until_ready.extend_from_slice(said.message);
+        Ok(Verdict::Replace(said.message.len()))
     }
 
     /// Lets what was kept go ahead of the client's ReadyForQuery.
-    pub(crate) fn pass_kept(&mut self, ready: &[u8]) -> Verdict {
-        let EarlyBegin { until_ready, until_idle, .. } = &mut self.begin;
-        let is_idle = self.core.status() == TransactionStatus::Idle;
+    pub(super) fn pass_kept(&mut self, core: &mut Core, ready: &[u8]) -> Verdict {
+        let Self { until_ready, until_idle, .. } = self;
+        let is_idle = core.status() == TransactionStatus::Idle;
         if until_ready.is_empty() && (until_idle.is_empty() || !is_idle) {
             return Verdict::Forward(ready.len());
         }
-        self.core.client_outbox().append(until_ready);
+        core.client_outbox().append(until_ready);
         if is_idle {
-            self.core.client_outbox().append(until_idle);
+            core.client_outbox().append(until_idle);
         }
-        self.core.client_outbox().extend_from_slice(ready);
+        core.client_outbox().extend_from_slice(ready);
         Verdict::Replace(ready.len())
     }
 }

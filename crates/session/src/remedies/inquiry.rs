@@ -16,12 +16,13 @@ use std::time::Duration;
 
 use onetrip_ledger::Moment;
 use onetrip_sql::purity::{Lookup, SessionQuestion};
-use onetrip_wire::pg::{DataRow, HEADER_BYTES, Values, backend, frame, frontend};
+use onetrip_wire::pg::{DataRow, Values, backend, frame, frontend};
 
 use super::Rule;
 use super::asking::{PARTS_OF_TIME, Surveying};
-use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use super::remedy::Said;
+use crate::reply_queue::{Due, Expect, Service, Taker};
+use crate::session::{Session, SessionError};
 use crate::slots::{Slot, Slots};
 
 /// Takes no snapshot.
@@ -183,53 +184,44 @@ impl Session {
     }
 
     /// The server answers a message of a question's group.
-    pub(crate) fn inquiry_reply(
-        &mut self,
-        now: Moment,
-        slot: Slot,
-        tag: u8,
-        reply: Reply,
-        message: &[u8],
-        is_whole: bool,
-    ) -> Result<Verdict, SessionError> {
-        let dropped = Ok(Verdict::Replace(message.len()));
+    pub(crate) fn inquiry_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
         let server_status = self.core.server_status();
-        let Some(group) = self.inquiries.groups.get_mut(slot) else { return dropped };
+        let Some(group) = self.inquiries.groups.get_mut(slot) else { return Ok(()) };
         group.status_before.get_or_insert(server_status);
-        let body = &message[HEADER_BYTES..];
-        if matches!(reply, Reply::Failed(_)) {
+        let body = said.body();
+        if said.is_failure() {
             group.has_failed = true;
-            return dropped;
+            return Ok(());
         }
-        if tag == backend::READY_FOR_QUERY {
+        if said.tag == backend::READY_FOR_QUERY {
             group.syncs = group.syncs.saturating_sub(1);
             if group.syncs == 0 {
-                return self.group_ends(now, slot, body).map(|()| Verdict::Replace(message.len()));
+                return self.group_ends(said.now, slot, body);
             }
-            return dropped;
+            return Ok(());
         }
-        let number = reply.due().and_then(|due| due.statement).filter(|number| *number != FRAME);
+        let number = said.reply.due().and_then(|due| due.statement).filter(|number| *number != FRAME);
         if number == Some(PLAIN) {
-            if let (backend::DATA_ROW, Ok(row)) = (tag, DataRow::decode(body)) {
+            if let (backend::DATA_ROW, Ok(row)) = (said.tag, DataRow::decode(body)) {
                 let limit = row.columns.iter().next().flatten();
                 group.is_untimed.get_or_insert(limit == Some(b"0"));
             }
-            return dropped;
+            return Ok(());
         }
         // What is asked alone is numbered by nobody.
         let position = number.map_or(0, usize::from);
         let (sent_at, is_untimed) = (group.sent_at, group.is_untimed == Some(true));
-        let Some(question) = group.questions.get(position).copied() else { return dropped };
+        let Some(question) = group.questions.get(position).copied() else { return Ok(()) };
         if number.is_none() && group.way != Way::Alone {
-            return dropped;
+            return Ok(());
         }
-        if tag == backend::DATA_ROW {
+        if said.tag == backend::DATA_ROW {
             match DataRow::decode(body) {
-                Ok(row) if is_whole => self.learn(sent_at, question, row.columns, is_untimed),
+                Ok(row) if said.is_whole => self.learn(sent_at, question, row.columns, is_untimed),
                 _ => self.learn_nothing(question),
             }
         }
-        dropped
+        Ok(())
     }
 
     /// The server has answered a group in full; `status` is what it says then.

@@ -2,12 +2,13 @@
 
 use onetrip_ledger::{Moment, Remedy as Name, TransactionStatus};
 use onetrip_loops::Guess;
-use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
+use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend};
 
+use super::arrived::Arrived;
 use super::flights::{Calls, Proposes};
 use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Remedy, Said, Texts, Told};
 use crate::events::Event;
-use crate::reply_queue::{Due, Taker};
+use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
 
@@ -34,6 +35,114 @@ impl Session {
         for remedy in remedies {
             remedy.on_event(&mut cx, event);
         }
+    }
+
+    /// What becomes of a message of the server, which has been booked as `reply`. `message` is cut short where it is
+    /// longer than what is looked into.
+    ///
+    /// # Errors
+    ///
+    /// The session ends where one cannot go on as its program believes.
+    pub(crate) fn pass_reply(
+        &mut self,
+        now: Moment,
+        tag: u8,
+        message: &[u8],
+        length: usize,
+        reply: Reply,
+    ) -> Result<Verdict, SessionError> {
+        let is_whole = message.len() == length;
+        if tag == backend::ERROR_RESPONSE
+            && ErrorResponse::decode(&message[HEADER_BYTES..]).is_ok_and(|error| error.is_fatal())
+        {
+            // The server's own words, whoever they answer; nothing is answered in its place behind them.
+            self.core.ends();
+            return Ok(Verdict::Forward(message.len()));
+        }
+        let said = Said { now, tag, reply, message, is_whole };
+        let dropped = Verdict::Replace(message.len());
+        match reply.due() {
+            Some(due) => match due.taker {
+                Taker::Client => self.client_reply(due, &said),
+                Taker::Nobody => Ok(Verdict::Forward(message.len())),
+                Taker::Remedy(remedy, slot) => self.own_reply(remedy, slot, &said),
+                Taker::Service(Service::Inquiries, slot) => self.inquiry_reply(slot, &said).map(|()| dropped),
+                Taker::Service(Service::Flights, slot) => self.flight_reply(slot, &said).map(|()| dropped),
+                Taker::Service(Service::Shadow, slot) => {
+                    self.shadow.check_reply(&mut self.core, &self.config, slot, &said)?;
+                    self.tell_disproved();
+                    Ok(dropped)
+                }
+                Taker::Service(Service::Unseen, _) if said.is_failure() => {
+                    Ok(Verdict::Forward(message.len()))
+                }
+                Taker::Service(Service::Unseen, _) => Ok(dropped),
+            },
+            None if reply == Reply::Async => self.pass_unasked(&said),
+            None => Ok(Verdict::Forward(message.len())),
+        }
+    }
+
+    /// Tells all where an answer from memory was wrong.
+    fn tell_disproved(&mut self) {
+        if self.shadow.takes_news() {
+            self.tell(&Event::Disproved);
+        }
+    }
+
+    /// The server answers a message of the client's: the reply is the client's, and those hear it who wait for it. Each looks
+    /// at the unit first; their order does not matter.
+    fn client_reply(&mut self, due: Due, said: &Said<'_>) -> Result<Verdict, SessionError> {
+        self.lobs.client_reply(&mut self.core, due, said)?;
+        self.watched_reply(due, said);
+        self.chatter.client_reply(due, said);
+        if said.tag == backend::READY_FOR_QUERY {
+            return Ok(self.begin.pass_kept(&mut self.core, said.message));
+        }
+        Ok(Verdict::Forward(said.message.len()))
+    }
+
+    /// The server says something that answers nothing. What belongs to the session's own is not for the client.
+    fn pass_unasked(&mut self, said: &Said<'_>) -> Result<Verdict, SessionError> {
+        self.tell(&Event::CameUnasked { is_parameter: said.tag == backend::PARAMETER_STATUS });
+        let taker = self.core.queue().front().map(|due| due.taker);
+        let is_own = matches!(taker, Some(Taker::Service(..) | Taker::Remedy(Name::Lobs, _)));
+        if is_own && said.tag == backend::NOTICE_RESPONSE {
+            // It is about the question, and nobody's (rule K2); however long it is: a plan takes more than is looked into.
+            return Ok(Verdict::Replace(said.message.len()));
+        }
+        if !said.is_whole {
+            return Ok(Verdict::Forward(said.message.len()));
+        }
+        self.begin.hears_unasked(said);
+        if said.tag == backend::PARAMETER_STATUS && taker.is_some_and(|taker| taker != Taker::Client) {
+            return self.begin.keep_parameter(&mut self.core, said);
+        }
+        if said.tag == backend::NOTICE_RESPONSE
+            && self.cursors.keep_notice(&mut self.core, &self.config, said.message)?
+        {
+            return Ok(Verdict::Replace(said.message.len()));
+        }
+        self.begin.keep_for_later(&mut self.core, said)
+    }
+
+    /// Whether the next message of the client's has to wait for the server.
+    pub(crate) fn is_held_back(&self) -> bool {
+        (self.begin.holds_back() || self.may_find_a_pooler()) && !self.core.units().is_open()
+    }
+
+    /// The client's unit fails with this error; `ready` is what comes behind it.
+    fn fail_unit(&mut self, now: Moment, unit: u64, error: &[u8], ready: &[u8]) {
+        let due = Due::of_client(Expect::Sync, unit, Some(0));
+        self.book_failure(now, due, &error[HEADER_BYTES..]);
+        self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
+        self.core.bytes_received(unit, error.len() + ready.len(), now);
+        self.core.client_outbox().extend_from_slice(error);
+        if let Verdict::Forward(_) = self.begin.pass_kept(&mut self.core, ready) {
+            self.core.client_outbox().extend_from_slice(ready);
+        }
+        self.core.settled(unit);
+        self.book_answered(now);
     }
 
     /// The server answers a message whose taker is a remedy.
@@ -106,6 +215,11 @@ impl Session {
     /// Whether calls are to go with the next flight.
     pub(super) fn has_calls(&self) -> bool {
         self.lobs.has_calls()
+    }
+
+    /// A unit goes to the server that runs the statement of this Parse, which was answered before.
+    pub(super) fn runs_behind(&mut self, now: Moment, unit: Arrived<'_>, parse: &[u8]) {
+        self.watch_behind(now, unit, parse);
     }
 
     /// Remedies that know their texts, and all else.

@@ -1,17 +1,13 @@
-//! What all remedies do alike: run statements of the session's own, answer a unit in the server's place, and tell the
-//! server's messages that go to the client from those that stay here.
+//! What all remedies do alike: run statements of the session's own, and answer a unit in the server's place.
 
-use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{
-    Bind, ErrorResponse, Execute, HEADER_BYTES, Parse, StatementOrPortal, TransactionStatus, Values, backend,
-    encode_ready_for_query, frame, frontend,
+    Bind, Execute, Parse, StatementOrPortal, TransactionStatus, Values, backend, encode_ready_for_query,
+    frame, frontend,
 };
 
 use super::arrived::Arrived;
-use super::remedy::{Cx, Said};
-use crate::events::Event;
-use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use super::remedy::Cx;
+use crate::reply_queue::{Due, Expect, Taker};
 
 impl Cx<'_> {
     /// Runs a statement of the session's own by its private name, without a Sync.
@@ -41,66 +37,6 @@ impl Cx<'_> {
         for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
             object.encode(frontend::CLOSE, self.core.server_outbox());
             self.core.owe_own(Due { expect: Expect::Close, ..due });
-        }
-    }
-}
-
-impl Session {
-    /// What becomes of a message of the server, which has been booked as `reply`. `message` is cut short where it is
-    /// longer than what is looked into.
-    pub(crate) fn pass_reply(
-        &mut self,
-        now: Moment,
-        tag: u8,
-        message: &[u8],
-        length: usize,
-        reply: Reply,
-    ) -> Result<Verdict, SessionError> {
-        let is_whole = message.len() == length;
-        if tag == backend::ERROR_RESPONSE
-            && ErrorResponse::decode(&message[HEADER_BYTES..]).is_ok_and(|error| error.is_fatal())
-        {
-            // The server's own words, whoever they answer; nothing is answered in its place behind them.
-            self.core.ends();
-            return Ok(Verdict::Forward(message.len()));
-        }
-        let said = Said { now, tag, reply, message, is_whole };
-        match (reply.due().map(|due| due.taker), reply) {
-            (Some(Taker::Remedy(remedy, slot)), _) => self.own_reply(remedy, slot, &said),
-            (Some(Taker::Service(service, slot)), _) => match (service, reply) {
-                (Service::Inquiries, _) => self.inquiry_reply(now, slot, tag, reply, message, is_whole),
-                (Service::Flights, _) => self.flight_reply(slot, &said),
-                (Service::Shadow, _) => {
-                    self.shadow_reply(slot, &said).map(|()| Verdict::Replace(message.len()))
-                }
-                (Service::Unseen, Reply::Failed(_)) => Ok(Verdict::Forward(message.len())),
-                (Service::Unseen, _) => Ok(Verdict::Replace(message.len())),
-            },
-            (None, Reply::Async) => {
-                self.tell(&Event::CameUnasked { is_parameter: tag == backend::PARAMETER_STATUS });
-                let taker = self.core.queue().front().map(|due| due.taker);
-                let is_own = matches!(taker, Some(Taker::Service(..) | Taker::Remedy(Remedy::Lobs, _)));
-                if is_own && tag == backend::NOTICE_RESPONSE {
-                    // However long it is: a plan takes more than is looked into.
-                    return Ok(Verdict::Replace(message.len()));
-                }
-                if is_whole {
-                    return self.keep_for_later(tag, message);
-                }
-                Ok(Verdict::Forward(message.len()))
-            }
-            (Some(Taker::Client), _) => {
-                if let Some(due) = reply.due() {
-                    self.lob_reply(now, due, tag, &message[HEADER_BYTES..])?;
-                    self.watched_reply(due, &said);
-                    self.hear_chatter(due, reply, tag, message, is_whole);
-                }
-                if tag == backend::READY_FOR_QUERY {
-                    return Ok(self.pass_kept(message));
-                }
-                Ok(Verdict::Forward(message.len()))
-            }
-            _ => Ok(Verdict::Forward(message.len())),
         }
     }
 }

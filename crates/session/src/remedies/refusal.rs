@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_wire::pg::{
-    Bind, Column, HEADER_BYTES, Parse, RowDescription, StatementOrPortal, backend, frame, frontend,
-};
+use onetrip_wire::pg::{Bind, Column, Parse, RowDescription, StatementOrPortal, backend, frame, frontend};
 
 use super::Rule;
 use super::arrived::Arrived;
@@ -139,20 +137,6 @@ impl Session {
         self.statements.told.state =
             State::Refusing(Box::new(Refusal { unit: number, error, is_failing: false }));
         Verdict::Replace(unit.len())
-    }
-
-    /// The client's unit fails with this error; `ready` is what comes behind it.
-    pub(super) fn fail_unit(&mut self, now: Moment, unit: u64, error: &[u8], ready: &[u8]) {
-        let due = Due::of_client(Expect::Sync, unit, Some(0));
-        self.book_failure(now, due, &error[HEADER_BYTES..]);
-        self.book_part(due, backend::READY_FOR_QUERY, &ready[HEADER_BYTES..], true);
-        self.core.bytes_received(unit, error.len() + ready.len(), now);
-        self.core.client_outbox().extend_from_slice(error);
-        if let Verdict::Forward(_) = self.pass_kept(ready) {
-            self.core.client_outbox().extend_from_slice(ready);
-        }
-        self.core.settled(unit);
-        self.book_answered(now);
     }
 }
 

@@ -7,9 +7,8 @@ use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
 
 use super::arrived::Arrived;
 use super::remedy::Said;
-use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Core, Session, SessionConfig, SessionError};
+use crate::session::{Core, SessionConfig, SessionError};
 use crate::slots::{Slot, Slots};
 
 /// Answers under way to be verified; with more, the next ones are not.
@@ -118,7 +117,7 @@ impl Shadow {
     /// # Errors
     ///
     /// It fails at it.
-    fn check_reply(
+    pub(super) fn check_reply(
         &mut self,
         core: &mut Core,
         config: &SessionConfig,
@@ -192,6 +191,11 @@ impl Shadow {
         self.differed += u64::from(std::mem::take(&mut self.object_differs));
     }
 
+    /// Whether an answer was wrong, and not all have been told.
+    pub(super) fn takes_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
     /// Whether an answer was wrong, or one of the object that is being verified.
     pub(crate) fn has_disproved(&self) -> bool {
         self.has_failed() || self.object_differs
@@ -201,26 +205,6 @@ impl Shadow {
     pub(crate) fn close(&self, core: &mut Core) {
         if self.verified > 0 {
             core.stream().verified(self.verified, self.differed);
-        }
-    }
-}
-
-impl Session {
-    /// The server answers what was answered from memory.
-    ///
-    /// # Errors
-    ///
-    /// It fails at it.
-    pub(crate) fn shadow_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
-        self.shadow.check_reply(&mut self.core, &self.config, slot, said)?;
-        self.tell_disproved();
-        Ok(())
-    }
-
-    /// Tells all where an answer from memory was wrong.
-    pub(crate) fn tell_disproved(&mut self) {
-        if std::mem::take(&mut self.shadow.has_news) {
-            self.tell(&Event::Disproved);
         }
     }
 }

@@ -418,7 +418,7 @@ impl Session {
         self.tell(&Event::Followed);
         if let State::Sent(sent) = &self.statements.told.state {
             let parse = sent.parse.clone();
-            self.watch_behind(now, unit, &parse);
+            self.runs_behind(now, unit, &parse);
         }
         self.book_unit(now, unit, Taker::Client);
         if let State::Sent(sent) = &mut self.statements.told.state {

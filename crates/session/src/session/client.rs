@@ -109,7 +109,7 @@ impl Session {
             frontend::SYNC => self.sync(now),
             frontend::FLUSH => self.flush(),
             frontend::FUNCTION_CALL => {
-                if !self.lob_call_sent() {
+                if !self.lobs.call_sent(&self.core) {
                     self.doubt_functions(Doubt::Called);
                     self.code_runs_beside_cursors();
                     self.forget(false);
@@ -138,7 +138,7 @@ impl Session {
         self.deallocates(unit, &text);
         text.effect = self.runs_beside_cursors(now, unit, &text, &[]);
         self.runs(now, text.effect, &text);
-        self.tells_prefetch(unit, statement, &text);
+        self.lobs.tells_prefetch(&self.core, unit, statement, &text);
         self.owe(unit, Expect::Query, statement);
         self.core.units.close(None);
     }
@@ -331,7 +331,7 @@ impl Session {
         let effect = self.runs_beside_cursors(now, unit, &text, &types);
         self.executes_natively(now, unit, execute.portal, execute.row_limit);
         self.runs(now, effect, &text);
-        self.tells_prefetch(unit, statement, &text);
+        self.lobs.tells_prefetch(&self.core, unit, statement, &text);
         if let Some(scope) = text.sets_scope {
             self.core.scopes.set(scope);
         }

@@ -261,7 +261,7 @@ impl Session {
         if let Some(verdict) = passing(&mut self.core.server_passing, input) {
             if let Verdict::Forward(bytes) = verdict {
                 if self.core.server_dropping {
-                    self.long_row_passes(&input[..bytes])?;
+                    self.cursors.long_row_passes(&mut self.core, &self.config, &input[..bytes])?;
                     return Ok(Verdict::Replace(bytes));
                 }
                 self.core.units.bytes_received(self.core.last_reply_unit, bytes, now);

@@ -40,7 +40,7 @@ impl Session {
         let reply = self.book_reply(now, header.tag, body, is_whole, available);
         let verdict = self.pass_reply(now, header.tag, &input[..available], length, reply)?;
         self.core.server_passing = length - available;
-        self.core.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.passes_rest();
+        self.core.server_dropping = matches!(verdict, Verdict::Replace(_)) && !self.cursors.passes_rest();
         if header.tag == backend::READY_FOR_QUERY {
             self.core.server_status = body.first().copied().unwrap_or_default();
             self.got_ready(now);
@@ -139,7 +139,7 @@ impl Session {
             backend::FUNCTION_CALL_RESPONSE if is_whole => self.function_result(due, body),
             backend::PARAMETER_DESCRIPTION => self.parameter_description(due, body),
             backend::PORTAL_SUSPENDED => {
-                self.native_piece_ends(due, false, 0);
+                self.cursors.native_piece_ends(due, false, 0);
                 if let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) {
                     statement.suspended = true;
                 }
@@ -171,7 +171,7 @@ impl Session {
 
     fn row_description(&mut self, due: Due, body: &[u8]) {
         let layout = self.core.names.layout(body, &mut self.core.stream);
-        self.native_piece_described(due, body);
+        self.cursors.native_piece_described(due, body);
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
         } else {
@@ -212,8 +212,10 @@ impl Session {
         } else if is_new {
             self.core.capture.active = false; // a row that was not described
         }
-        if is_whole && (self.core.capture.unit, self.core.capture.statement) == (due.unit, slot) {
-            self.see_objects(due, slot, self.core.capture.layout, body);
+        let is_captured = (self.core.capture.unit, self.core.capture.statement) == (due.unit, slot);
+        if is_whole && is_captured && self.may_remedy(Remedy::Lobs) {
+            let Self { core, facts, lobs, .. } = self;
+            lobs.see_objects((core, facts), (due, slot), core.capture.layout, body);
         }
         let Core { units, names, values, capture, .. } = &mut self.core;
         let Some((exchange, formats)) = units.result_mut(due.unit, slot) else { return };
@@ -270,7 +272,7 @@ impl Session {
             self.deallocated(due.unit, complete.tag);
         }
         self.lobs.statement_ran(due.unit, due.statement, complete.tag);
-        self.native_piece_ends(due, true, complete.rows().unwrap_or(0));
+        self.cursors.native_piece_ends(due, true, complete.rows().unwrap_or(0));
         self.statement_succeeded(due);
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {

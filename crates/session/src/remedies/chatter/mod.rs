@@ -17,15 +17,15 @@ mod housekeeping;
 use std::collections::VecDeque;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_wire::pg::{HEADER_BYTES, backend};
+use onetrip_wire::pg::backend;
 
 use self::housekeeping::Act;
 use super::Rule;
 use super::own::read_only_text;
 use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
 use crate::events::Event;
-use crate::reply_queue::{Due, Reply, Taker};
-use crate::session::{Session, SessionError};
+use crate::reply_queue::{Due, Taker};
+use crate::session::SessionError;
 use crate::slots::{Slot, Slots};
 
 /// Units that are kept.
@@ -266,22 +266,20 @@ fn want_neutral(cx: &mut Cx<'_>, now: Moment) {
     cx.facts.want_proofs(now);
 }
 
-impl Session {
+impl Chatter {
     /// The server answers a unit of the client's, which may be the one that is listened to.
-    pub(super) fn hear_chatter(&mut self, due: Due, reply: Reply, tag: u8, message: &[u8], is_whole: bool) {
-        let Some(running) = self.chatter.running.as_mut().filter(|running| running.unit == due.unit) else {
-            return;
-        };
+    pub(super) fn client_reply(&mut self, due: Due, said: &Said<'_>) {
+        let Some(running) = self.running.as_mut().filter(|running| running.unit == due.unit) else { return };
         let kept = &mut running.kept.reply;
-        let has_room = kept.len() + message.len() <= BYTES_MAX;
-        running.is_spoilt |= !is_whole || !has_room || matches!(reply, Reply::Failed(_));
+        let has_room = kept.len() + said.message.len() <= BYTES_MAX;
+        running.is_spoilt |= !said.is_whole || !has_room || said.is_failure();
         if !running.is_spoilt {
-            kept.extend_from_slice(message);
+            kept.extend_from_slice(said.message);
         }
-        if tag == backend::READY_FOR_QUERY {
-            let is_good = !running.is_spoilt && message[HEADER_BYTES..] == *b"I";
-            if let Some(running) = self.chatter.running.take().filter(|_| is_good) {
-                self.chatter.keep(running.kept);
+        if said.tag == backend::READY_FOR_QUERY {
+            let is_good = !running.is_spoilt && said.body() == b"I";
+            if let Some(running) = self.running.take().filter(|_| is_good) {
+                self.keep(running.kept);
             }
         }
     }

@@ -11,7 +11,7 @@ use super::request::put_end;
 use crate::remedies::Rule;
 use crate::remedies::remedy::{Cx, Own, Said};
 use crate::reply_queue::{Due, Expect, Reply, Taker};
-use crate::session::{Core, LENGTH_MAX, Session, SessionError};
+use crate::session::{Core, LENGTH_MAX, SessionConfig, SessionError};
 use crate::slots::Slot;
 
 /// Pieces are not taken to be faster than this when times are compared, in nanoseconds.
@@ -202,22 +202,28 @@ fn ends_later(reply: Reply) -> bool {
     matches!(reply, Reply::Failed(Due { expect: Expect::Query, .. }))
 }
 
-impl Session {
+/// What is no reply, and what is the rest of one.
+impl Cursors {
     /// More of a row that is too long to be looked into.
     ///
     /// # Errors
     ///
     /// The session ends where it cannot be kept.
-    pub(crate) fn long_row_passes(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
-        let Some(serial) = self.cursors.long_row else { return Ok(()) };
-        let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
-        let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add_rest(bytes, &room));
-        kept.transpose().map(drop).map_err(|error| cannot_keep(&mut self.core, &error))
+    pub(crate) fn long_row_passes(
+        &mut self,
+        core: &mut Core,
+        config: &SessionConfig,
+        bytes: &[u8],
+    ) -> Result<(), SessionError> {
+        let Some(serial) = self.long_row else { return Ok(()) };
+        let room = self.room_of(serial, config.overflow.as_ref());
+        let kept = self.by_serial(serial).map(|reader| reader.buffer.add_rest(bytes, &room));
+        kept.transpose().map(drop).map_err(|error| cannot_keep(core, &error))
     }
 
     /// Whether the rest of a message that was replaced is the client's all the same.
     pub(crate) fn passes_rest(&mut self) -> bool {
-        std::mem::take(&mut self.cursors.passes_rest)
+        std::mem::take(&mut self.passes_rest)
     }
 
     /// A notice to a piece has its place in it; one to a statement of the session's own is nobody's. Returns whether the notice
@@ -226,19 +232,23 @@ impl Session {
     /// # Errors
     ///
     /// The session ends where it cannot be kept.
-    pub(crate) fn keep_notice(&mut self, message: &[u8]) -> Result<bool, SessionError> {
-        let Some(Taker::Remedy(Remedy::Cursors, slot)) = self.core.queue().front().map(|due| due.taker)
-        else {
+    pub(crate) fn keep_notice(
+        &mut self,
+        core: &mut Core,
+        config: &SessionConfig,
+        message: &[u8],
+    ) -> Result<bool, SessionError> {
+        let Some(Taker::Remedy(Remedy::Cursors, slot)) = core.queue().front().map(|due| due.taker) else {
             return Ok(false);
         };
-        let serial = match self.cursors.awaited.get(slot) {
+        let serial = match self.awaited.get(slot) {
             Some(Awaited::Piece { serial, .. }) => *serial,
             Some(Awaited::Answer(_)) => return Ok(false),
             _ => return Ok(true),
         };
-        let room = self.cursors.room_of(serial, self.config.overflow.as_ref());
-        let kept = self.cursors.by_serial(serial).map(|reader| reader.buffer.add(message, false, &room));
-        kept.transpose().map_err(|error| cannot_keep(&mut self.core, &error))?;
+        let room = self.room_of(serial, config.overflow.as_ref());
+        let kept = self.by_serial(serial).map(|reader| reader.buffer.add(message, false, &room));
+        kept.transpose().map_err(|error| cannot_keep(core, &error))?;
         Ok(true)
     }
 }

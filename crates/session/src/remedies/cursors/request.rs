@@ -441,15 +441,15 @@ impl Session {
     }
 }
 
-impl Session {
+impl Cursors {
     /// The server describes what it sends to the client: the columns of a FETCH are those of all that follow.
     pub(crate) fn native_piece_described(&mut self, due: Due, body: &[u8]) {
-        let Some(Native { serial, .. }) = self.cursors.native.filter(|piece| piece.unit == due.unit) else {
+        let Some(Native { serial, .. }) = self.native.filter(|piece| piece.unit == due.unit) else {
             return;
         };
         let Ok(description) = RowDescription::decode(body) else { return };
         let columns = Columns::new(&description);
-        let Some(reader) = self.cursors.by_serial(serial) else { return };
+        let Some(reader) = self.by_serial(serial) else { return };
         reader.columns = Some(columns);
         if let (Kind::Cursor { header, .. }, Expect::Query) = (&mut reader.kind, due.expect) {
             // What describes a FETCH of another message has the formats of that one.
@@ -460,20 +460,17 @@ impl Session {
 
     /// The server has sent a piece to the client.
     pub(crate) fn native_piece_ends(&mut self, due: Due, is_complete: bool, rows: u64) {
-        let Some(Native { serial, wanted, .. }) = self.cursors.native.filter(|piece| piece.unit == due.unit)
-        else {
+        let Some(Native { serial, wanted, .. }) = self.native.filter(|piece| piece.unit == due.unit) else {
             return;
         };
-        self.cursors.native = None;
-        let Some(reader) = self.cursors.by_serial(serial) else { return };
+        self.native = None;
+        let Some(reader) = self.by_serial(serial) else { return };
         match reader.kind {
             Kind::Portal => reader.is_over |= is_complete,
             Kind::Cursor { .. } => reader.got(rows, rows < wanted),
         }
     }
-}
 
-impl Cursors {
     /// The server sends a row of so many bytes to the client.
     pub(crate) fn native_row(&mut self, unit: u64, bytes: usize) {
         let Some(Native { serial, .. }) = self.native.filter(|piece| piece.unit == unit) else { return };

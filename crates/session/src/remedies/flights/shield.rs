@@ -21,7 +21,7 @@ use crate::remedies::Rule;
 use crate::remedies::inquiry::NO_LIMIT;
 use crate::remedies::remedy::{Cx, Said};
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Core, Session, SessionError, Verdict};
+use crate::session::{Core, Session, SessionError};
 use crate::slots::{Slot, Slots};
 
 /// No guess waits longer for a lock, and none runs longer: what the program sends next is behind it (rule P11). Going
@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// The server answers a flight.
-    pub(crate) fn flight_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<Verdict, SessionError> {
+    pub(crate) fn flight_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
         if said.is_failure() {
             self.flights.in_flight.spoil();
         }
@@ -206,7 +206,7 @@ impl Session {
         if said.tag == backend::READY_FOR_QUERY {
             self.part_ends(slot, said)?;
         }
-        Ok(Verdict::Replace(said.message.len()))
+        Ok(())
     }
 
     /// A ReadyForQuery ends a part of a flight.

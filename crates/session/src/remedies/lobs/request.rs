@@ -18,8 +18,9 @@ use super::settle::wrong_number;
 use super::{Lobs, OPEN_MAX, Running};
 use crate::remedies::Rule;
 use crate::remedies::flights::{Flights, Request};
+use crate::remedies::remedy::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Session, SessionError, Verdict};
+use crate::session::{Core, Session, SessionError, Verdict};
 
 /// The type of an oid.
 const OID: Oid = 26;
@@ -209,63 +210,63 @@ impl Session {
         self.book_answered(now);
         self.flights.show_presence(&mut self.core, now);
     }
+}
 
+impl Lobs {
     /// A FunctionCall of the client's goes to the server as it came. Returns whether it is one that is followed.
-    pub(crate) fn lob_call_sent(&mut self) -> bool {
-        if self.core.taker() == Taker::Nobody {
+    pub(crate) fn call_sent(&mut self, core: &Core) -> bool {
+        if core.taker() == Taker::Nobody {
             return true;
         }
-        let unit = self.core.units().oldest(); // the next one: nothing is under way
-        let passing = self.lobs.passing.take();
+        let unit = core.units().oldest(); // the next one: nothing is under way
+        let passing = self.passing.take();
         let is_followed = passing.is_some();
-        self.lobs.running = passing.map(|call| Running { unit, call, steps: 0 });
+        self.running = passing.map(|call| Running { unit, call, steps: 0 });
         is_followed
     }
 
-    /// The server answers a call of the client's.
-    pub(crate) fn lob_reply(
+    /// The server answers a message of the client's, which may be the call that is followed.
+    pub(crate) fn client_reply(
         &mut self,
-        now: Moment,
+        core: &mut Core,
         due: Due,
-        tag: u8,
-        body: &[u8],
+        said: &Said<'_>,
     ) -> Result<(), SessionError> {
-        let Some(running) = self.lobs.running.take_if(|running| running.unit == due.unit) else {
+        let Some(running) = self.running.take_if(|running| running.unit == due.unit) else {
             return Ok(());
         };
-        if tag != backend::FUNCTION_CALL_RESPONSE {
+        if said.tag != backend::FUNCTION_CALL_RESPONSE {
             return Ok(()); // it has failed
         }
         let Running { call, steps, .. } = running;
-        let Some((length, value)) = body.split_first_chunk() else { return Ok(()) };
+        let Some((length, value)) = said.body().split_first_chunk() else { return Ok(()) };
         let length = i64::from(u32::from_be_bytes(*length));
-        let lobs = &mut self.lobs;
-        lobs.prove(now, call.function());
+        self.prove(said.now, call.function());
         if let (Call::Open { oid, mode }, Some(fd)) = (call, int4(value)) {
-            let is_told = fd == lobs.free_number(true);
-            lobs.is_sure &= is_told;
+            let is_told = fd == self.free_number(true);
+            self.is_sure &= is_told;
             let mut open = Descriptor::new(oid, mode, At::Place(0));
             open.under_way = steps;
-            lobs.open.insert(fd, open);
-            return if is_told || steps == 0 { Ok(()) } else { wrong_number(&mut self.core) };
+            self.open.insert(fd, open);
+            return if is_told || steps == 0 { Ok(()) } else { wrong_number(core) };
         }
-        let Some(open) = call.fd().and_then(|fd| lobs.open.get_mut(&fd)) else { return Ok(()) };
+        let Some(open) = call.fd().and_then(|fd| self.open.get_mut(&fd)) else { return Ok(()) };
         match call {
             Call::Read { .. } => {
                 open.place += length;
                 open.read += usize::try_from(length).unwrap_or_default();
-                lobs.has_read = true;
+                self.has_read = true;
             }
             Call::Seek { whence, is_wide, .. } => {
                 let told = if is_wide { int8(value) } else { int4(value).map(i64::from) };
                 open.place = told.unwrap_or(open.place);
                 if whence == Whence::End {
-                    lobs.has_read = true;
+                    self.has_read = true;
                 }
             }
             Call::Close { fd } => {
-                if let Some(open) = lobs.open.remove(&fd) {
-                    lobs.learn(&open);
+                if let Some(open) = self.open.remove(&fd) {
+                    self.learn(&open);
                 }
                 return Ok(());
             }

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::Remedy;
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{DataRow, Format, Oid};
 
+use super::Lobs;
+use crate::facts::Facts;
 use crate::reply_queue::Due;
-use crate::session::Session;
+use crate::session::Core;
 
 /// Objects of which it is known, in each of two generations.
 const OBJECTS_MAX: usize = 8192;
@@ -70,17 +71,19 @@ impl Delivered {
     }
 }
 
-impl Session {
+impl Lobs {
     /// A row of a result with this layout goes to the program.
-    pub(crate) fn see_objects(&mut self, due: Due, statement: u16, layout: u32, body: &[u8]) {
-        if !self.may_remedy(Remedy::Lobs) {
-            return;
-        }
-        let Self { core, lobs, facts, .. } = self;
+    pub(crate) fn see_objects(
+        &mut self,
+        (core, facts): (&Core, &mut Facts),
+        (due, statement): (Due, u16),
+        layout: u32,
+        body: &[u8],
+    ) {
         let Some(layout) = core.layout(layout).filter(|layout| !layout.objects.is_empty()) else {
             return;
         };
-        let delivered = &mut lobs.delivered;
+        let delivered = &mut self.delivered;
         let said = delivered.said(due.unit, statement);
         let Ok(row) = DataRow::decode(body) else { return };
         let formats = core.formats(due.unit, statement);

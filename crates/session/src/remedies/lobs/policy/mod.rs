@@ -17,7 +17,7 @@ pub(super) use self::setting::Setting;
 use super::Lobs;
 use crate::facts::Facts;
 use crate::reply_queue::Taker;
-use crate::session::Session;
+use crate::session::Core;
 use crate::statements::Text;
 
 /// One `--lob-prefetch`.
@@ -104,25 +104,23 @@ impl LobPolicy {
     }
 }
 
-impl Session {
+impl Lobs {
     /// A statement of the client's runs: what it says of the objects that it delivers, and of all that follow.
-    pub(crate) fn tells_prefetch(&mut self, unit: u64, statement: Option<u16>, text: &Text) {
-        let oldest = self.core.units().oldest();
+    pub(crate) fn tells_prefetch(&mut self, core: &Core, unit: u64, statement: Option<u16>, text: &Text) {
+        let oldest = core.units().oldest();
         if let Some(prefetch) = text.prefetch {
-            self.lobs.delivered.says(oldest, unit, statement, prefetch);
+            self.delivered.says(oldest, unit, statement, prefetch);
         }
         match text.changes_prefetch {
-            Some(change) if self.core.taker() == Taker::Client => {
-                self.lobs.setting.sent(oldest, unit, statement, change);
+            Some(change) if core.taker() == Taker::Client => {
+                self.setting.sent(oldest, unit, statement, change);
             }
             // It was answered because the server will do as before.
-            Some(change) => self.lobs.setting.apply(change, b"COMMIT"),
+            Some(change) => self.setting.apply(change, b"COMMIT"),
             None => {}
         }
     }
-}
 
-impl Lobs {
     /// What holds for this object.
     pub(super) fn prefetch(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> Prefetch {
         let connection = self.setting.now();
