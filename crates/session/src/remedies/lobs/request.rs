@@ -6,8 +6,8 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_loops::{AGE_MAX, Answer, Asking, Form, Ticket, Value};
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{
-    FrameHeader, FunctionCall, FunctionCallResponse, HEADER_BYTES, Oid, TransactionStatus as WireStatus,
-    backend, encode_ready_for_query, frontend,
+    Bind, Execute, FrameHeader, FunctionCall, FunctionCallResponse, HEADER_BYTES, Oid, Parse,
+    TransactionStatus as WireStatus, backend, encode_ready_for_query, frontend,
 };
 use smallvec::smallvec;
 
@@ -16,7 +16,9 @@ use super::call::{Call, Whence, int4, int8, only_reads, place_bytes};
 use super::descriptor::{At, Descriptor};
 use super::settle::wrong_number;
 use super::{Lobs, OPEN_MAX, Running};
+use crate::reading::Effect;
 use crate::remedies::Rule;
+use crate::remedies::arrived::Arrived;
 use crate::remedies::flights::{Flights, Request};
 use crate::remedies::remedy::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
@@ -127,6 +129,44 @@ impl Session {
         before
     }
 
+    /// The server's descriptors are brought to where the program believes them to be; `None` if there is nothing to do.
+    fn settle(&mut self, now: Moment) -> Option<Verdict> {
+        self.lobs.settle(&mut self.core, &mut self.flights, now)
+    }
+
+    /// Whether nothing in this unit can tell where a descriptor stands, or do anything with one but close all.
+    fn is_harmless(&mut self, now: Moment, input: &[u8]) -> bool {
+        let Some(unit) = Arrived::peek(input) else { return input.first() == Some(&frontend::TERMINATE) };
+        let (mut parsed, mut bound): (Option<&[u8]>, bool) = (None, false);
+        unit.messages().all(|(tag, body)| match tag {
+            frontend::QUERY => body.strip_suffix(b"\0").is_some_and(|text| self.text_is_harmless(now, text)),
+            frontend::PARSE => Parse::decode(body).is_ok_and(|parse| {
+                parsed = Some(parse.statement);
+                self.text_is_harmless(now, parse.text)
+            }),
+            frontend::BIND => Bind::decode(body).is_ok_and(|bind| {
+                bound = bind.portal.is_empty();
+                bound && (parsed == Some(bind.statement) || self.is_prepared_harmless(now, bind.statement))
+            }),
+            frontend::EXECUTE => Execute::decode(body).is_ok_and(|run| bound && run.portal.is_empty()),
+            _ => true,
+        })
+    }
+
+    fn is_prepared_harmless(&mut self, now: Moment, statement: &[u8]) -> bool {
+        let text = self.facts.surely_prepared(&self.core, statement).map(<[u8]>::to_vec);
+        text.is_some_and(|text| self.text_is_harmless(now, &text))
+    }
+
+    fn text_is_harmless(&mut self, now: Moment, text: &[u8]) -> bool {
+        let (effect, template) = self.effect_of(text);
+        match effect {
+            Effect::End | Effect::Nothing | Effect::Deallocates => true,
+            Effect::Read => self.surely_reads(now, template),
+            _ => false,
+        }
+    }
+
     /// Whether the number of the next descriptor is known, now that it is tried (rule L6).
     fn numbers_are_proven(&mut self, now: Moment) -> bool {
         self.prove(now);
@@ -137,7 +177,7 @@ impl Session {
     fn serve_open(&mut self, now: Moment, input: &[u8], open: Descriptor, ticket: Ticket) -> Verdict {
         let fd = self.lobs.free_number(false);
         self.lobs.open.insert(fd, open);
-        self.decide_replay(fd);
+        self.lobs.decide_replay(self.config.verify, fd);
         let (arrived_at, is_trip) = self.flights.end_hold(now);
         self.serve_call(now, arrived_at, input, &fd.to_be_bytes(), is_trip);
         self.flights.served(now, ticket);
@@ -167,24 +207,14 @@ impl Session {
                 .or_else(|| self.unseen.show(&mut self.core, frontend::FUNCTION_CALL, input));
         };
         match call {
-            Call::Close { fd } => self.close_early(now, fd),
-            _ => self.keep_answer(fd, call, place, &value),
+            Call::Close { fd } => self.lobs.close_early(&mut self.core, now, fd),
+            _ => self.lobs.keep_answer(self.config.verify, fd, (call, place), &value),
         }
         // What has come behind the answer that the program waited for before has cost no trip more.
         let arrived_at = self.lobs.held_at.take().unwrap_or(now);
         self.lobs.in_vain = 0;
         self.serve_call(now, arrived_at, input, &value, false);
         Some(Verdict::Replace(input.len()))
-    }
-
-    /// The descriptor that the program closes is closed on the server as well, if there is one.
-    fn close_early(&mut self, now: Moment, fd: i32) {
-        let Some(open) = self.lobs.open.remove(&fd) else { return };
-        self.lobs.learn(&open);
-        self.verify_object(now, fd, &open);
-        if open.at != At::Nowhere {
-            self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
-        }
     }
 
     /// Answers a call with this value.
@@ -213,6 +243,16 @@ impl Session {
 }
 
 impl Lobs {
+    /// The descriptor that the program closes is closed on the server as well, if there is one.
+    fn close_early(&mut self, core: &mut Core, now: Moment, fd: i32) {
+        let Some(open) = self.open.remove(&fd) else { return };
+        self.learn(&open);
+        self.verify_object(core, now, fd, &open);
+        if open.at != At::Nowhere {
+            self.own_call(core, Call::Close { fd }, &0i32.to_be_bytes());
+        }
+    }
+
     /// A FunctionCall of the client's goes to the server as it came. Returns whether it is one that is followed.
     pub(crate) fn call_sent(&mut self, core: &Core) -> bool {
         if core.taker() == Taker::Nobody {

@@ -1,19 +1,18 @@
 //! The server's descriptors are brought to where the program believes them to be (rule L4).
 
 use onetrip_ledger::{Moment, Remedy};
-use onetrip_wire::pg::{Bind, Execute, FunctionCallResponse, Parse, backend, frontend};
+use onetrip_wire::pg::{FunctionCallResponse, backend};
 
 use super::Awaited;
 use super::Lobs;
 use super::call::{Call, Whence};
 use super::descriptor::At;
 use super::verify::{Check, check_failed};
-use crate::reading::Effect;
 use crate::remedies::Rule;
-use crate::remedies::arrived::Arrived;
+use crate::remedies::flights::Flights;
 use crate::remedies::remedy::{Cx, Own, Said};
 use crate::reply_queue::{Due, Expect, Taker};
-use crate::session::{Core, Session, SessionError, Verdict};
+use crate::session::{Core, SessionError, Verdict};
 use crate::slots::Slot;
 
 fn broke(core: &mut Core) -> SessionError {
@@ -63,25 +62,24 @@ impl Lobs {
     }
 }
 
-impl Session {
+impl Lobs {
     /// Sends what opens descriptors that the server does not have and puts the others to their places; `None` if there is
     /// nothing to do.
-    pub(super) fn settle(&mut self, now: Moment) -> Option<Verdict> {
-        if self.lobs.is_settled() {
-            self.lobs.held_at = None;
+    pub(super) fn settle(&mut self, core: &mut Core, flights: &mut Flights, now: Moment) -> Option<Verdict> {
+        if self.is_settled() {
+            self.held_at = None;
             return None;
         }
-        if self.lobs.open.values().any(|open| open.under_way > 0) {
-            self.lobs.held_at.get_or_insert(now);
+        if self.open.values().any(|open| open.under_way > 0) {
+            self.held_at.get_or_insert(now);
             return Some(Verdict::Hold);
         }
-        self.lobs.held_at = None;
+        self.held_at = None;
         if !Rule::Places.is_kept() {
             return None;
         }
-        self.open_for_real();
+        self.open_for_real(core);
         let moves: Vec<(i32, i64)> = self
-            .lobs
             .open
             .iter()
             .filter(|(_, open)| !open.is_in_place())
@@ -89,20 +87,19 @@ impl Session {
             .collect();
         for (fd, place) in moves {
             let seek = Call::Seek { fd, offset: place, whence: Whence::Start, is_wide: true };
-            self.own_call(seek, &place.to_be_bytes());
-            if let Some(open) = self.lobs.open.get_mut(&fd) {
+            self.own_call(core, seek, &place.to_be_bytes());
+            if let Some(open) = self.open.get_mut(&fd) {
                 open.at = At::Place(place);
             }
         }
-        self.flights.note_contact(now);
+        flights.note_contact(now);
         Some(Verdict::Replace(0))
     }
 
     /// Opens on the server what only the program has open. The lowest number that is free is given out: those in between
     /// are taken meanwhile.
-    fn open_for_real(&mut self) {
+    fn open_for_real(&mut self, core: &mut Core) {
         let Some((last, oid, mode)) = self
-            .lobs
             .open
             .iter()
             .rev()
@@ -113,7 +110,7 @@ impl Session {
         };
         let mut between = Vec::new();
         for fd in 0..=last {
-            let found = self.lobs.open.get(&fd).map(|open| (open.at, open.oid, open.mode));
+            let found = self.open.get(&fd).map(|open| (open.at, open.oid, open.mode));
             let open = match found {
                 Some((At::Nowhere, oid, mode)) => Call::Open { oid, mode },
                 Some(_) => continue,
@@ -122,62 +119,29 @@ impl Session {
                     Call::Open { oid, mode }
                 }
             };
-            self.own_call(open, &fd.to_be_bytes());
-            if let Some(open) = self.lobs.open.get_mut(&fd) {
+            self.own_call(core, open, &fd.to_be_bytes());
+            if let Some(open) = self.open.get_mut(&fd) {
                 open.at = At::Place(0);
             }
         }
         for fd in between {
-            self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
+            self.own_call(core, Call::Close { fd }, &0i32.to_be_bytes());
         }
     }
 
     /// Calls a function on the session's own behalf, which returns this value.
-    pub(super) fn own_call(&mut self, call: Call, value: &[u8]) {
-        self.await_call(call, value, None);
+    pub(super) fn own_call(&mut self, core: &mut Core, call: Call, value: &[u8]) {
+        self.await_call(core, call, value, None);
     }
 
     /// Calls a function that was answered from memory by this value.
-    pub(super) fn check_call(&mut self, call: Call, value: &[u8], check: Check) {
-        self.await_call(call, value, Some(check));
+    pub(super) fn check_call(&mut self, core: &mut Core, call: Call, value: &[u8], check: Check) {
+        self.await_call(core, call, value, Some(check));
     }
 
-    fn await_call(&mut self, call: Call, value: &[u8], check: Option<Check>) {
-        call.encode(self.core.server_outbox());
-        let slot = self.lobs.awaited.put(Awaited { value: value.to_vec(), check });
-        self.core.owe_own(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
-    }
-
-    /// Whether nothing in this unit can tell where a descriptor stands, or do anything with one but close all.
-    pub(super) fn is_harmless(&mut self, now: Moment, input: &[u8]) -> bool {
-        let Some(unit) = Arrived::peek(input) else { return input.first() == Some(&frontend::TERMINATE) };
-        let (mut parsed, mut bound): (Option<&[u8]>, bool) = (None, false);
-        unit.messages().all(|(tag, body)| match tag {
-            frontend::QUERY => body.strip_suffix(b"\0").is_some_and(|text| self.text_is_harmless(now, text)),
-            frontend::PARSE => Parse::decode(body).is_ok_and(|parse| {
-                parsed = Some(parse.statement);
-                self.text_is_harmless(now, parse.text)
-            }),
-            frontend::BIND => Bind::decode(body).is_ok_and(|bind| {
-                bound = bind.portal.is_empty();
-                bound && (parsed == Some(bind.statement) || self.is_prepared_harmless(now, bind.statement))
-            }),
-            frontend::EXECUTE => Execute::decode(body).is_ok_and(|run| bound && run.portal.is_empty()),
-            _ => true,
-        })
-    }
-
-    fn is_prepared_harmless(&mut self, now: Moment, statement: &[u8]) -> bool {
-        let text = self.facts.surely_prepared(&self.core, statement).map(<[u8]>::to_vec);
-        text.is_some_and(|text| self.text_is_harmless(now, &text))
-    }
-
-    fn text_is_harmless(&mut self, now: Moment, text: &[u8]) -> bool {
-        let (effect, template) = self.effect_of(text);
-        match effect {
-            Effect::End | Effect::Nothing | Effect::Deallocates => true,
-            Effect::Read => self.surely_reads(now, template),
-            _ => false,
-        }
+    fn await_call(&mut self, core: &mut Core, call: Call, value: &[u8], check: Option<Check>) {
+        call.encode(core.server_outbox());
+        let slot = self.awaited.put(Awaited { value: value.to_vec(), check });
+        core.owe_own(Due::own(Taker::Remedy(Remedy::Lobs, slot), Expect::FunctionCall));
     }
 }

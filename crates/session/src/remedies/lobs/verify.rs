@@ -17,8 +17,9 @@ use super::Lobs;
 use super::ahead::PIECE_BYTES;
 use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Descriptor};
+use crate::remedies::Verify;
 use crate::remedies::remedy::Cx;
-use crate::session::{Core, Session, SessionError};
+use crate::session::{Core, SessionError};
 use crate::slots::Slot;
 
 /// Bytes of one object's answers that are kept to be compared; what comes later is not.
@@ -93,63 +94,66 @@ impl Answered {
     }
 }
 
-impl Session {
+impl Lobs {
     /// A call on this descriptor was answered from memory, where the program stood at `place`.
-    pub(super) fn keep_answer(&mut self, fd: i32, call: Call, place: i64, value: &[u8]) {
-        self.decide_replay(fd);
-        if let Some(open) = self.lobs.open.get_mut(&fd) {
+    pub(super) fn keep_answer(
+        &mut self,
+        verify: Option<Verify>,
+        fd: i32,
+        (call, place): (Call, i64),
+        value: &[u8],
+    ) {
+        self.decide_replay(verify, fd);
+        if let Some(open) = self.open.get_mut(&fd) {
             open.replay.keep(call, place, value);
         }
     }
 
     /// Something of this object is answered from memory: if it is the first, it may be this one's turn.
-    pub(super) fn decide_replay(&mut self, fd: i32) {
-        let (verify, lobs) = (self.config.verify, &mut self.lobs);
-        let Some(open) = lobs.open.get_mut(&fd).filter(|open| matches!(open.replay, Replay::Undecided))
+    pub(super) fn decide_replay(&mut self, verify: Option<Verify>, fd: i32) {
+        let Some(open) = self.open.get_mut(&fd).filter(|open| matches!(open.replay, Replay::Undecided))
         else {
             return;
         };
-        let is_due = verify.is_some_and(|verify| verify.is_turn(&mut lobs.answered));
+        let is_due = verify.is_some_and(|verify| verify.is_turn(&mut self.answered));
         open.replay = if is_due { Replay::Kept { answers: Vec::new(), bytes: 0 } } else { Replay::No };
     }
 
     /// The program has closed an object: what it was told of it is asked of the server, if it is this one's turn.
-    pub(super) fn verify_object(&mut self, now: Moment, fd: i32, open: &Descriptor) {
+    pub(super) fn verify_object(&mut self, core: &mut Core, now: Moment, fd: i32, open: &Descriptor) {
         let Replay::Kept { answers, .. } = &open.replay else { return };
         let is_nowhere = open.at == At::Nowhere;
-        let is_callable = |function| self.lobs.is_proven(now, function);
+        let is_callable = |function| self.is_proven(now, function);
         let may_open = !is_nowhere || is_callable(Function::Open);
         if answers.is_empty() || !may_open || !is_callable(Function::SeekWide) {
             return;
         }
         let (fd, mut place) = match open.at {
-            At::Nowhere => (self.lobs.free_number(true), Some(0)),
+            At::Nowhere => (self.free_number(true), Some(0)),
             At::Place(place) => (fd, Some(place)),
             At::Unknown => (fd, None),
         };
         if is_nowhere {
-            self.own_call(Call::Open { oid: open.oid, mode: open.mode }, &fd.to_be_bytes());
+            self.own_call(core, Call::Open { oid: open.oid, mode: open.mode }, &fd.to_be_bytes());
         }
         for (number, answered) in (1..).zip(answers) {
             if place != Some(answered.place) {
                 let seek = Call::Seek { fd, offset: answered.place, whence: Whence::Start, is_wide: true };
-                self.own_call(seek, &answered.place.to_be_bytes());
+                self.own_call(core, seek, &answered.place.to_be_bytes());
             }
             place = answered.place_behind();
             let calls = answered.calls(fd);
             let last = calls.len();
             for (part, (call, value)) in (1..).zip(calls) {
                 let is_last = number == answers.len() && part == last;
-                self.check_call(call, value, Check { call, is_last });
+                self.check_call(core, call, value, Check { call, is_last });
             }
         }
         if is_nowhere {
-            self.own_call(Call::Close { fd }, &0i32.to_be_bytes());
+            self.own_call(core, Call::Close { fd }, &0i32.to_be_bytes());
         }
     }
-}
 
-impl Lobs {
     /// The server has answered a call that was answered from memory.
     pub(super) fn call_checked(&mut self, cx: &mut Cx<'_>, slot: Slot, check: Check, body: &[u8]) {
         let response = FunctionCallResponse::decode(body);
