@@ -1,8 +1,18 @@
 //! Every remedy, once: in which order they hear of what happens, and in which they are asked for an answer.
+//!
+//! ```text
+//!  a message of the client's                              a message of the server's
+//!    is_held_back   behind a BEGIN that was answered        pass_reply   by its taker: the client, a remedy, a service
+//!    is_fenced      behind others' transactions (commit)      client_reply   who waits for it hears it
+//!    answer         the first that knows it                   own_reply      it is a remedy's own
+//!    restore_places cursors, before it is forwarded           pass_unasked   it answers nothing
+//!    tell           what it does: events                    hand_back    what an error has the server skip
+//!    follow         questions and flights behind it
+//! ```
 
 use onetrip_ledger::{Moment, Remedy as Name, TransactionStatus};
 use onetrip_loops::Guess;
-use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend};
+use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend, frontend};
 
 use super::arrived::Arrived;
 use super::flights::{Calls, Proposes};
@@ -150,12 +160,7 @@ impl Session {
     /// # Errors
     ///
     /// The session ends: the client, which has its answer, cannot be told otherwise.
-    pub(super) fn own_reply(
-        &mut self,
-        remedy: Name,
-        slot: Slot,
-        said: &Said<'_>,
-    ) -> Result<Verdict, SessionError> {
+    fn own_reply(&mut self, remedy: Name, slot: Slot, said: &Said<'_>) -> Result<Verdict, SessionError> {
         let (remedy, mut cx) = self.of_name(remedy);
         let own = remedy.own_reply(&mut cx, slot, said)?;
         self.tell_disproved();
@@ -178,6 +183,15 @@ impl Session {
                 self.of_name(remedy).0.own_skipped(slot);
             }
         }
+    }
+
+    /// A message of the client's goes to the server: what follows it. The level is asked for first, outside of a flight's
+    /// shield; not behind a Flush, which leaves its group open.
+    pub(crate) fn follow(&mut self, now: Moment, tag: u8) {
+        if tag != frontend::FLUSH {
+            self.ask_for_level(now);
+        }
+        self.unit_sent(now);
     }
 
     /// All of the session but its remedies.

@@ -72,10 +72,7 @@ impl Session {
             // Behind what restores it.
             self.core.to_server.extend_from_slice(&input[..available]);
         }
-        if header.tag != frontend::FLUSH {
-            self.ask_for_level(now);
-        }
-        self.unit_sent(now);
+        self.follow(now, header.tag);
         Ok(if place == Place::Restored { Verdict::Replace(available) } else { Verdict::Forward(available) })
     }
 

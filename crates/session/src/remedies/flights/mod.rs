@@ -396,7 +396,7 @@ impl Flights {
 
 impl Session {
     /// A unit of the program's has gone to the server: what was planned with it goes behind it.
-    pub(crate) fn unit_sent(&mut self, now: Moment) {
+    pub(super) fn unit_sent(&mut self, now: Moment) {
         if !self.core.may_send_own() {
             return;
         }
