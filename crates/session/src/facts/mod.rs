@@ -228,6 +228,7 @@ impl Appetite {
 
 impl Facts {
     /// Something has happened.
+    #[inline(always)] // see `tell`
     pub(crate) fn on_event(&mut self, core: &Core, common: &Common, event: &Event<'_>) {
         match *event {
             Event::Opened(parameters) => {

@@ -115,6 +115,7 @@ impl EarlyBegin {
 }
 
 impl super::remedy::Remedy for EarlyBegin {
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
             Event::Opened(parameters) => {

@@ -64,6 +64,7 @@ impl Commit {
 
 /// Facts hold all that it depends on.
 impl super::remedy::Remedy for Commit {
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
             Event::Opened(_)

@@ -28,6 +28,7 @@ pub(crate) struct Example {
 }
 
 impl super::remedy::Remedy for Example {
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match event {
             Event::TransactionOver => self.answers = 0,

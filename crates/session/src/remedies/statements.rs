@@ -46,6 +46,7 @@ pub(crate) struct Statements {
 }
 
 impl super::remedy::Remedy for Statements {
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
             Event::StateChanges { .. } => self.watching.place_changes(),

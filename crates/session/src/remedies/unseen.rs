@@ -73,6 +73,7 @@ impl Unseen {
         });
     }
 
+    #[inline(always)] // see `tell`
     pub(super) fn on_event(&mut self, event: &Event<'_>) {
         match *event {
             Event::EndSent { .. } | Event::TransactionOver => {

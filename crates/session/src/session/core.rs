@@ -220,6 +220,7 @@ impl Core {
     }
 
     /// Whether a Sync of the session's own may go to the server now: it would end a group of the client's.
+    #[inline]
     pub(crate) fn may_send_own(&self) -> bool {
         self.client_passing == 0 && !self.units.is_open() && !self.in_group
     }

@@ -136,6 +136,7 @@ impl Chatter {
 }
 
 impl super::remedy::Remedy for Chatter {
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
             Event::StateChanges { unit, .. } => {

@@ -397,6 +397,7 @@ impl Cursors {
 }
 
 impl crate::remedies::remedy::Remedy for Cursors {
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, cx: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
             Event::ParameterReported { name, .. } => self.setting_changed(name),

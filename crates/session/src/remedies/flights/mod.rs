@@ -328,6 +328,7 @@ impl Flights {
 
 /// What happens.
 impl Flights {
+    #[inline(always)] // see `tell`
     pub(super) fn on_event(&mut self, config: &SessionConfig, facts: &Facts, event: &Event<'_>) {
         match *event {
             Event::PathMeasured(distance) => self.predictor.set_round_trip(distance),

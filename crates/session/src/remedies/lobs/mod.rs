@@ -246,6 +246,7 @@ impl Lobs {
 }
 
 impl super::remedy::Remedy for Lobs {
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
             Event::Opened(parameters) => self.setting.begin(parameters),

@@ -45,6 +45,7 @@ fn remedy_of(is_repeat: bool) -> Remedy {
 
 impl super::remedy::Remedy for Loops {
     /// What a statement is written like changes by no event.
+    #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
             Event::Opened(_)
