@@ -1,3 +1,5 @@
+//! Templates, scopes and layouts of results under small numbers, as the trace has them.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Names of the statements, portals and savepoints that the session itself makes.
+
 use crate::rules::Rule;
 
 /// What the session's own objects are called (rule P24).

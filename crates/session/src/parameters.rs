@@ -1,3 +1,5 @@
+//! Parameters of one statement, as keyed hashes.
+
 use onetrip_ledger::{Exchange, ValueHash};
 
 /// Bytes of a parameter's text that a trace keeps.

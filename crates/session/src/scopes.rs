@@ -1,3 +1,5 @@
+//! Scopes that programs name: in comments, settings and the application's name.
+
 use onetrip_ledger::StreamEncoder;
 use onetrip_sql::sqlcommenter::{Tags, trace_of};
 use onetrip_sql::{Lifted, StatementKind};

@@ -1,3 +1,5 @@
+//! Prepared statements and portals of the client, by name.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

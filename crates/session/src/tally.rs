@@ -1,3 +1,5 @@
+//! What all sessions of a gateway have counted so far, for whoever asks while it goes on.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 

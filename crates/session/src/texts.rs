@@ -1,3 +1,5 @@
+//! Texts that the sessions of one gateway share, within a bound.
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,3 +1,5 @@
+//! Units of the client that the server has not answered whole, and what is recorded of each.
+
 use std::collections::VecDeque;
 
 use onetrip_ledger::{

@@ -1,3 +1,5 @@
+//! Changes of one database's catalogue that pass through the gateway: what was learnt of it holds until the next.
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Whether the names of the session's prepared statements are surely known (rule S4).
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! How far away the database is, and whether anything is worth doing there: nothing is below 200 microseconds.
+
 use std::time::Duration;
 
 use crate::rules::Rule;

@@ -1,3 +1,5 @@
+//! Settings on which depends what a text means and how values are written, as the server reports them.
+
 /// Settings on which it depends what a text means, and how values are written, as the server reports them.
 #[derive(Debug)]
 pub(crate) struct Settings {

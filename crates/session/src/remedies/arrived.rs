@@ -1,3 +1,5 @@
+//! A unit of the client's that has come whole, before it is booked.
+
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, frontend};
 
 use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX};

@@ -1,4 +1,4 @@
-//! What the server is asked, and when (rule K2): only where a remedy could remove a trip, only while the program waits for
+//! What the server is asked, and when: only where a remedy could remove a trip, only while the program waits for
 //! nothing, and less and less often where nobody uses the answers.
 
 use std::sync::Arc;

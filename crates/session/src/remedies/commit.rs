@@ -93,7 +93,8 @@ impl super::remedy::Remedy for Commit {
         }
     }
 
-    /// The server ends a transaction whose end was answered.
+    /// The server ends a transaction whose end was answered: CommandComplete must name an end and ReadyForQuery an idle
+    /// session, else this session ends. With ReadyForQuery the fence falls.
     fn own_reply(&mut self, cx: &mut Cx<'_>, _: Slot, said: &Said<'_>) -> Result<Own, SessionError> {
         let is_good = match said.tag {
             backend::ERROR_RESPONSE => false,
@@ -133,6 +134,8 @@ impl Texts for Commit {
         self.claimed.map(|_| Need::Proof)
     }
 
+    /// Answered if the transaction is proven to have only read, at a level at which nobody else can make its end fail. The
+    /// fence goes up: until the server has ended it, nothing passes that its locks might stop.
     fn answer(&mut self, cx: &mut Cx<'_>, asked: &Asked<'_>) -> Answer {
         let (Some(unit), Some(tag)) = (asked.unit(), self.claimed.take()) else { return Answer::NotKnown };
         if !Rule::OnlyReads.requires(cx.facts.is_known()) {

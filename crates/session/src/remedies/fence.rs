@@ -1,3 +1,6 @@
+//! Where others wait for transactions whose end was answered before it happened (rule C3): one fence for all sessions of
+//! a gateway.
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;

@@ -1,3 +1,5 @@
+//! The isolation level that `--isolation` raises transactions to.
+
 use std::str::FromStr;
 
 /// A level that a gateway may set for programs which do not choose one.

@@ -1,4 +1,7 @@
-//! Every remedy, once: in which order they hear of what happens, and in which they are asked for an answer.
+//! Every remedy, once: the order in which they are asked for an answer, and the one loop that tells all what happens.
+//!
+//! Asked by their text, behind one trait (`Texts`): `begin`, `commit`, `chatter`. Asked by name, each at its place in
+//! `Session::answer`, as they look into more than a text: `lobs`, `loops`, `cursors`, `statements`.
 //!
 //! ```text
 //!  a message of the client's                              a message of the server's
@@ -120,7 +123,7 @@ impl Session {
         let taker = self.core.queue().front().map(|due| due.taker);
         let is_own = matches!(taker, Some(Taker::Service(..) | Taker::Remedy(Name::Lobs, _)));
         if is_own && said.tag == backend::NOTICE_RESPONSE {
-            // It is about the question, and nobody's (rule K2); however long it is: a plan takes more than is looked into.
+            // It is about the question, and nobody's; however long it is: a plan takes more than is looked into.
             return Ok(Verdict::Replace(said.message.len()));
         }
         if !said.is_whole {

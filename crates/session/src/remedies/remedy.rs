@@ -1,3 +1,8 @@
+//! What a remedy is: the traits, what it is given, and what it may say.
+//!
+//! `Remedy` is for all. `Texts` is for those that answer what they know by its text. Those whose guesses fly implement
+//! `Proposes` and `Calls` of the flights.
+
 use std::fmt::Debug;
 
 use onetrip_ledger::Moment;

@@ -1,3 +1,5 @@
+//! Messages of a client that has been let in: each is booked on its unit, asked about, and forwarded or replaced.
+
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, Remedy, Statement, Steps, UnitKind};

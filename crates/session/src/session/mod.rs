@@ -143,7 +143,7 @@ pub enum SessionError {
     /// The server failed at what had been answered from memory. The client has been told.
     #[error("the server failed at a statement that had been answered from memory")]
     VerifyFailed,
-    /// A COMMIT or ROLLBACK failed after it was answered. The client has been told; the transaction had only read.
+    /// A COMMIT or ROLLBACK failed after it was answered, or the server has not confirmed it for 5 s. The client has been told; the transaction had only read.
     #[error("the server refused the end of a transaction that had been answered")]
     CommitRefused,
     /// The server answered a setting or reset otherwise than before, after it was answered. The client has been told.

@@ -1,3 +1,5 @@
+//! Messages of the server: each is booked as the reply that the queue expects, and goes to whoever takes it.
+
 use onetrip_ledger::{Moment, Outcome, Remedy, Statement, TransactionStatus};
 use onetrip_wire::pg::TransactionStatus as WireStatus;
 use onetrip_wire::pg::{

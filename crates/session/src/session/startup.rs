@@ -1,3 +1,5 @@
+//! From the startup packet to the first ReadyForQuery: authentication is relayed, parameters are learnt.
+
 use onetrip_ledger::{Moment, UnitKind};
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{

@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// A server that ends idle transactions must not end one whose program is served from memory (rule R8).
+    /// A server that ends idle transactions must not end one whose program is served from memory (rule R7).
     fn keep_contact(&mut self, now: Moment) {
         let is_old = now.since(self.cursors.contact_at) >= CONTACT_EVERY.as_nanos() as u64;
         if is_old && self.core.queue().is_empty() && Rule::Contact.is_kept() {

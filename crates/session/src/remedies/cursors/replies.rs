@@ -130,7 +130,7 @@ impl Cursors {
         Ok(())
     }
 
-    /// The server answers in place of what was in memory, or behind it (rule R9).
+    /// The server answers in place of what was in memory, or behind it.
     fn answer_reply(&mut self, core: &mut Core, slot: Slot, said: &Said<'_>) -> Own {
         let Said { tag, reply, message, .. } = *said;
         let body = said.body();

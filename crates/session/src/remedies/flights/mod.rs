@@ -408,7 +408,7 @@ impl Session {
         }
     }
 
-    /// Whether all reads see one snapshot, and it was taken (rules P1 and P2): the server has told the level, and a
+    /// Whether all reads see one snapshot, and it was taken (rule P1): the server has told the level, and a
     /// statement of the transaction has succeeded.
     pub(super) fn is_in_snapshot(&self) -> bool {
         let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
