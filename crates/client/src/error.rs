@@ -233,6 +233,9 @@ pub enum Usage {
     /// An operation that is not of this block, or whose result was taken.
     #[error("no such operation in this block, or its result was taken before")]
     UnknownOperation,
+    /// Text of another encoding than the session's.
+    #[error("text beyond ASCII needs client_encoding UTF8: SET client_encoding TO UTF8")]
+    Encoding,
     /// A cursor outside of a transaction.
     #[error("a cursor lives in a transaction: begin one first")]
     NoTransaction,

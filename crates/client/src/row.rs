@@ -189,6 +189,11 @@ impl ResultSet {
         &self.columns
     }
 
+    /// How the values are written.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.rows
@@ -197,6 +202,11 @@ impl ResultSet {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
+    }
+
+    /// Whether all values are ASCII.
+    pub fn is_ascii(&self) -> bool {
+        self.rows().all(|row| row.values().flatten().all(<[u8]>::is_ascii))
     }
 
     /// Memory that the rows take, in bytes.

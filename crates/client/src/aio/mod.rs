@@ -386,9 +386,9 @@ impl Client {
 
 /// A request whose parameters may cross threads is a request.
 fn with_request<T>(request: &Request<'_>, work: impl FnOnce(&crate::core::Request<'_>) -> T) -> T {
-    let Request { text, parameters, format, portal, row_limit, copy } = *request;
+    let Request { text, parameters, format, portal, row_limit, copy, keeps } = *request;
     with_params(parameters, |parameters| {
-        work(&crate::core::Request { text, parameters, format, portal, row_limit, copy })
+        work(&crate::core::Request { text, parameters, format, portal, row_limit, copy, keeps })
     })
 }
 

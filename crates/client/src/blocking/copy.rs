@@ -2,7 +2,7 @@ use std::io::{self, Read, Write};
 
 use super::Client;
 use crate::Error;
-use crate::core::{Copied, CopyingIn, CopyingOut, Finish, Request};
+use crate::core::{Copied, CopyingIn, CopyingOut, Finish, Gather, Request};
 
 /// A `COPY … FROM STDIN` that takes data. Nothing is kept before [`finish`](Self::finish); dropped without that, the
 /// COPY fails and keeps nothing.
@@ -17,6 +17,8 @@ pub struct CopyIn<'c> {
 pub(super) enum Paused {
     In(CopyingIn),
     Out(CopyingOut, Vec<u8>),
+    /// Rows that are taken by the piece.
+    Rows(Box<Gather>),
 }
 
 impl CopyIn<'_> {

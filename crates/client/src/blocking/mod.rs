@@ -13,6 +13,7 @@ mod portal;
 mod rows;
 mod run;
 mod socket;
+mod stream;
 
 use std::io;
 use std::str::FromStr;
@@ -220,6 +221,11 @@ impl Client {
     /// Says what begins a transaction from now on, where one is begun along with something else.
     pub fn set_begin(&mut self, statement: impl Into<std::borrow::Cow<'static, str>>) {
         self.core.set_begin(statement);
+    }
+
+    /// Says how often a statement runs before it stays prepared; [`Limits::prepare_after`].
+    pub fn set_prepare_after(&mut self, runs: u32) {
+        self.core.set_prepare_after(runs);
     }
 
     /// Where the session stood when the server was last ready.

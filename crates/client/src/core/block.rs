@@ -53,6 +53,13 @@ pub struct Done {
 }
 
 impl Done {
+    /// Rows of a statement that is under way.
+    pub fn part(rows: Box<ResultSet>) -> Self {
+        Self { tag: CommandTag::new(b""), rows: Some(rows), has_more: true }
+    }
+}
+
+impl Done {
     /// Rows that were returned or changed.
     pub fn count(&self) -> u64 {
         if self.has_more { self.rows.as_ref().map_or(0, |rows| rows.len() as u64) } else { self.tag.rows() }

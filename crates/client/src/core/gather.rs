@@ -38,7 +38,6 @@ impl Gather {
             Event::Complete { tag, .. } => self.complete(tag, false),
             Event::Suspended { .. } => self.complete(CommandTag::new(b""), true),
             Event::Failed { error, .. } => {
-                self.coming = None;
                 // The first tells most: the others did not run because of it.
                 self.failed.get_or_insert(error);
             }
@@ -51,6 +50,18 @@ impl Gather {
     /// Whether a statement has failed already.
     pub fn has_failed(&self) -> bool {
         self.failed.is_some()
+    }
+
+    /// Takes the rows that have come of the statement under way, before it is known whether it succeeds.
+    pub fn take_rows(&mut self) -> Option<Box<ResultSet>> {
+        let coming = self.coming.as_mut().filter(|rows| !rows.is_empty())?;
+        let next = Box::new(ResultSet::new(coming.columns().clone(), coming.format()));
+        Some(std::mem::replace(coming, next))
+    }
+
+    /// Memory of the rows that [`take_rows`](Self::take_rows) would take, in bytes.
+    pub fn rows_bytes(&self) -> usize {
+        self.coming.as_ref().filter(|rows| !rows.is_empty()).map_or(0, |rows| rows.memory())
     }
 
     /// What the statements did, in their order.

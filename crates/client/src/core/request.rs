@@ -28,6 +28,8 @@ pub struct Limits {
     pub pipelining: bool,
     /// Statements that stay prepared; 0 prepares each for one use, for poolers that cannot keep them apart.
     pub statements: usize,
+    /// Executions of a statement before it stays prepared.
+    pub prepare_after: u32,
     /// Replies that may be awaited at once.
     pub depth: usize,
     /// Longest request and all results that a pipeline keeps, each in bytes.
@@ -47,6 +49,7 @@ impl Default for Limits {
         Self {
             pipelining: true,
             statements: 256,
+            prepare_after: 0,
             depth: 10_000,
             bytes: 256 << 20,
             read_ahead: 8 << 20,
@@ -71,19 +74,37 @@ pub struct Request<'a, P: ?Sized = dyn Param + 'a> {
     pub row_limit: Option<NonZeroU32>,
     /// The data of a `COPY … FROM STDIN`.
     pub copy: Option<&'a [u8]>,
+    /// Whether the statement is to stay prepared; `None` leaves it to [`Limits::prepare_after`].
+    pub keeps: Option<bool>,
 }
 
 impl<'a> Request<'a> {
     /// A statement whose rows, if it returns any, come all at once and in binary.
     pub fn new(text: &'a str, parameters: &'a [&'a dyn Param]) -> Self {
-        Self { text, parameters, format: Format::Binary, portal: "", row_limit: None, copy: None }
+        Self {
+            text,
+            parameters,
+            format: Format::Binary,
+            portal: "",
+            row_limit: None,
+            copy: None,
+            keeps: None,
+        }
     }
 }
 
 impl<'a> Request<'a, dyn Param + Sync + 'a> {
     /// The same, with parameters that may cross threads.
     pub fn sync(text: &'a str, parameters: &'a [&'a (dyn Param + Sync)]) -> Self {
-        Self { text, parameters, format: Format::Binary, portal: "", row_limit: None, copy: None }
+        Self {
+            text,
+            parameters,
+            format: Format::Binary,
+            portal: "",
+            row_limit: None,
+            copy: None,
+            keeps: None,
+        }
     }
 }
 
@@ -289,9 +310,11 @@ impl Connection {
         let slot = self.statements.acquire(request.text, request.parameters);
         let start = self.stream.out.len();
         let mut due = Due::BIND.and(Due::EXECUTE);
-        let prepares = self.statements[slot].standing == Standing::Absent || !self.statements.is_caching();
+        let keeps =
+            request.keeps.unwrap_or(self.statements[slot].is_used_more_than(self.limits.prepare_after));
+        let prepares = self.statements.needs_parse(slot);
         if prepares {
-            due = due.and(self.put_parse(slot)).and(self.put_describe(slot));
+            due = due.and(self.put_parse(slot, keeps)).and(self.put_describe(slot));
         }
         if let Err(error) = self.put_bind(slot, request) {
             self.stream.out.truncate(start);
@@ -328,7 +351,7 @@ impl Connection {
 
     /// Parse alone, of a statement of our own.
     pub(super) fn put_prepare(&mut self, id: u64, slot: Slot) {
-        let due = self.put_parse(slot);
+        let due = self.put_parse(slot, true);
         let number = self.statements[slot].number;
         // Released when it is answered, as an operation's.
         self.book(id, Kind::Own, slot, number, due, Format::Text);
@@ -339,17 +362,17 @@ impl Connection {
     pub(super) fn put_prepare_anew(&mut self, id: u64, text: &str, parameters: &[&dyn Param]) {
         let slot = self.statements.acquire(text, parameters);
         let statement = &self.statements[slot];
-        if statement.standing != Standing::Absent && self.statements.is_caching() {
+        if statement.standing != Standing::Absent && !statement.name.is_empty() {
             let number = statement.number;
             self.statements.to_close.push(number);
         }
-        let due = self.put_parse(slot).and(self.put_describe(slot));
+        let due = self.put_parse(slot, true).and(self.put_describe(slot));
         let number = self.statements[slot].number;
         self.book(id, Kind::Own, slot, number, due, Format::Text);
     }
 
-    fn put_parse(&mut self, slot: Slot) -> Due {
-        self.statements.rename(slot);
+    fn put_parse(&mut self, slot: Slot, keeps: bool) -> Due {
+        self.statements.rename(slot, keeps);
         let statement = &self.statements[slot];
         let declared = statement.declared();
         let mut oids = Vec::new();

@@ -10,6 +10,11 @@ impl Connection {
         self.statements.renew_all();
     }
 
+    /// Statements stay prepared once they have run so often; [`Limits::prepare_after`](super::Limits::prepare_after).
+    pub fn set_prepare_after(&mut self, runs: u32) {
+        self.limits.prepare_after = runs;
+    }
+
     /// A statement is done; it may have changed tables, or taken such changes back.
     pub(super) fn tables_may_have_changed(&mut self, tag: &[u8]) {
         let changes = [&b"ALTER "[..], b"CREATE ", b"DROP "].iter().any(|word| tag.starts_with(word));

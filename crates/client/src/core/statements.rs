@@ -40,11 +40,18 @@ pub(crate) struct Statement {
     pub(crate) parse_error: Option<Box<ServerError>>,
     in_flight: u32,
     used: u64,
+    /// How often it was run, as far as anybody asks.
+    runs: u32,
 }
 
 impl Statement {
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it was run more often than that, this time included.
+    pub(crate) fn is_used_more_than(&self, times: u32) -> bool {
+        self.runs > times
     }
 
     /// The types that the statement is prepared with, as they stand in Parse.
@@ -95,6 +102,7 @@ impl Statements {
         self.clock += 1;
         let statement = &mut self.slots[slot as usize];
         statement.used = self.clock;
+        statement.runs = statement.runs.saturating_add(1);
         statement.in_flight += 1;
         slot
     }
@@ -118,16 +126,23 @@ impl Statements {
         }
     }
 
-    /// Gives a statement a new name, which it has from now on.
-    pub(crate) fn rename(&mut self, slot: Slot) {
-        let is_caching = self.is_caching();
+    /// Whether a statement has to be parsed before its next use: it is not prepared, or only as the unnamed one, which
+    /// may be another by now.
+    pub(crate) fn needs_parse(&self, slot: Slot) -> bool {
+        let statement = &self.slots[slot as usize];
+        statement.standing == Standing::Absent || statement.name.is_empty()
+    }
+
+    /// Gives a statement a new name, which it has from now on; none, unless it is to stay prepared.
+    pub(crate) fn rename(&mut self, slot: Slot, keeps: bool) {
+        let is_named = keeps && self.is_caching();
         self.numbers = self.numbers.wrapping_add(1).max(1);
         let statement = &mut self.slots[slot as usize];
         statement.number = self.numbers;
         statement.standing = Standing::Asked;
         statement.parse_error = None;
         statement.name.clear();
-        if is_caching {
+        if is_named {
             put_name(&mut statement.name, self.numbers);
         }
     }
@@ -153,7 +168,7 @@ impl Statements {
         let is_caching = self.is_caching();
         for statement in self.slots.iter_mut().filter(|statement| statement.standing == Standing::Ready) {
             statement.standing = Standing::Absent;
-            if is_caching {
+            if is_caching && !statement.name.is_empty() {
                 self.to_close.push(statement.number);
             }
         }
@@ -169,7 +184,7 @@ impl Statements {
                         self.index.remove(&old.hash);
                     }
                 }
-                if old.standing != Standing::Absent && self.is_caching() {
+                if old.standing != Standing::Absent && !old.name.is_empty() {
                     self.to_close.push(old.number);
                 }
                 slot
@@ -237,9 +252,9 @@ mod tests {
     fn the_statement_used_longest_ago_goes_unless_it_is_in_use() {
         let mut statements = Statements::new(2);
         let first = statements.acquire("first", &[]);
-        statements.rename(first);
+        statements.rename(first, true);
         let second = statements.acquire("second", &[]);
-        statements.rename(second);
+        statements.rename(second, true);
         statements.release(second);
         let third = statements.acquire("third", &[]);
         assert_eq!((third, &*statements.to_close), (second, &[2][..]), "the first is in use");
