@@ -12,10 +12,10 @@ from onetrip import _native, errors, rows, sql
 
 _native.set_errors(errors.from_native)
 
-from onetrip.adapt import Json, Jsonb, register_dumper, register_loader  # noqa: E402
+from onetrip.adapt import Json, Jsonb, adapters, register_dumper, register_loader  # noqa: E402
 from onetrip.connection import Connection, connect  # noqa: E402
 from onetrip.copying import Copy  # noqa: E402
-from onetrip.cursor import Cursor  # noqa: E402
+from onetrip.cursor import ClientCursor, Cursor, RawCursor  # noqa: E402
 from onetrip.dbapi import (  # noqa: E402
     BINARY,
     DATETIME,
@@ -51,9 +51,19 @@ from onetrip.errors import (  # noqa: E402
 from onetrip.lob import LobColumn, LobReader, LobWriter, Prefetch  # noqa: E402
 from onetrip.pipeline import Operation, Pipeline  # noqa: E402
 from onetrip.pool import Pool  # noqa: E402
-from onetrip.server_cursor import ServerCursor  # noqa: E402
+from onetrip.server_cursor import RawServerCursor, ServerCursor  # noqa: E402
 from onetrip.session import IsolationLevel, Notify, TransactionStatus  # noqa: E402
+from onetrip.tpc import Xid  # noqa: E402
 from onetrip.transaction import AsyncTransaction, Rollback, Transaction  # noqa: E402
+
+from onetrip.aio import (  # noqa: E402 # isort: skip (it needs all of the above)
+    AsyncClientCursor,
+    AsyncConnection,
+    AsyncCursor,
+    AsyncRawCursor,
+    AsyncRawServerCursor,
+    AsyncServerCursor,
+)
 
 for _name in ("composite", "enum", "hstore", "multirange", "range"):
     importlib.import_module(f"onetrip.types.{_name}")  # each registers what it reads and writes
@@ -61,11 +71,13 @@ for _name in ("composite", "enum", "hstore", "multirange", "range"):
 __version__ = _native.VERSION
 
 __all__ = [
-    "apilevel", "AsyncTransaction", "BINARY", "Binary", "Column", "connect", "Connection", "Copy", "Cursor",
-    "DatabaseError", "DataError", "Date", "DateFromTicks", "DATETIME", "Error", "errors", "IntegrityError",
-    "InterfaceError", "InternalError", "IsolationLevel", "Json", "Jsonb", "LobColumn", "LobReader", "LobWriter",
-    "Notify", "NotSupportedError", "NUMBER", "Operation", "OperationalError", "paramstyle", "Pipeline",
-    "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "register_dumper", "register_loader",
-    "Rollback", "ROWID", "rows", "ServerCursor", "sql", "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp",
-    "TimestampFromTicks", "Transaction", "TransactionStatus", "Warning",
+    "adapters", "apilevel", "AsyncClientCursor", "AsyncConnection", "AsyncCursor", "AsyncRawCursor",
+    "AsyncRawServerCursor", "AsyncServerCursor", "AsyncTransaction", "BINARY", "Binary", "ClientCursor", "Column",
+    "connect", "Connection", "Copy", "Cursor", "DatabaseError", "DataError", "Date", "DateFromTicks", "DATETIME",
+    "Error", "errors", "IntegrityError", "InterfaceError", "InternalError", "IsolationLevel", "Json", "Jsonb",
+    "LobColumn", "LobReader", "LobWriter", "Notify", "NotSupportedError", "NUMBER", "Operation", "OperationalError",
+    "paramstyle", "Pipeline", "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "RawCursor",
+    "RawServerCursor", "register_dumper", "register_loader", "Rollback", "ROWID", "rows", "ServerCursor", "sql",
+    "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks", "Transaction",
+    "TransactionStatus", "Warning", "Xid",
 ]  # fmt: skip

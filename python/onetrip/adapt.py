@@ -2,33 +2,108 @@
 
 `register_loader(oid, function)` makes values of a type by a function of their text; `register_dumper(class,
 function)` writes the values of a class: the function returns the type's id (0 leaves it to the server) and text, or
-bytes in the type's binary form.
+bytes in the type's binary form. Classes as psycopg has them, `Dumper` and `Loader`, do as well. What is registered here
+holds for the process, on the `adapters` of a connection or a cursor for that alone.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
+import enum
 import ipaddress
 import json
 import uuid
-from collections.abc import Callable
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
 from onetrip.errors import DataError, ProgrammingError
 
+if TYPE_CHECKING:
+    from onetrip.types.info import TypeInfo
+
 loaded = _native.loaded
 
-Loader = Callable[[str], Any]
-Dumped = tuple[int, "str | bytes"]
-Dumper = Callable[[Any], Dumped]
 
-ARRAY_OF = {
-    0: 1009, 16: 1000, 17: 1001, 20: 1016, 21: 1005, 23: 1007, 25: 1009, 114: 199, 650: 651, 700: 1021, 701: 1022,
-    869: 1041, 1082: 1182, 1083: 1183, 1114: 1115, 1184: 1185, 1186: 1187, 1266: 1270, 1700: 1231, 2950: 2951,
-    3802: 3807,
+class PyFormat(str, enum.Enum):
+    """How a placeholder asks for its parameter: `%s`, `%t` or `%b`."""
+
+    AUTO = "s"
+    TEXT = "t"
+    BINARY = "b"
+
+
+class Format(enum.IntEnum):
+    """How a value is written on its way; the protocol's numbers."""
+
+    TEXT = 0
+    BINARY = 1
+
+
+class Dumper(ABC):
+    """Writes the values of a class, as psycopg's dumpers do."""
+
+    oid: int = 0
+    format: Format = Format.TEXT
+
+    def __init__(self, cls: type, context: Any = None) -> None:
+        self.cls = cls
+        self.connection = context.connection if context is not None else None
+
+    @abstractmethod
+    def dump(self, obj: Any) -> Any:
+        """The value as bytes; None for NULL."""
+
+    def quote(self, obj: Any) -> bytes:
+        """The value as a literal."""
+        data = self.dump(obj)
+        return b"NULL" if data is None else literal(bytes(data).decode()).encode()
+
+    def get_key(self, obj: Any, format: PyFormat) -> Any:
+        """What tells values that need another dumper."""
+        return self.cls
+
+    def upgrade(self, obj: Any, format: PyFormat) -> Dumper:
+        """The dumper of a value."""
+        return self
+
+
+class Loader(ABC):
+    """Makes values of a type, as psycopg's loaders do."""
+
+    format: Format = Format.TEXT
+
+    def __init__(self, oid: int, context: Any = None) -> None:
+        self.oid = oid
+        self.connection = context.connection if context is not None else None
+
+    @abstractmethod
+    def load(self, data: Any) -> Any:
+        """The value of some bytes: text of UTF-8, or the type's binary form."""
+
+
+LoadFunction = Callable[[str], Any]
+Dumped = tuple[int, "str | bytes"]
+DumpFunction = Callable[[Any], Dumped]
+
+# The type of arrays by that of their elements, and the type by its name, for the types that every server has.
+ARRAY_OF, OIDS = _native.known_types()
+_NAMES = {oid: name for name, oid in OIDS.items()}
+# Names of the same types that the SQL standard has.
+_ALIASES = {
+    "smallint": "int2", "integer": "int4", "int": "int4", "bigint": "int8", "real": "float4",
+    "double precision": "float8", "decimal": "numeric", "boolean": "bool", "character varying": "varchar",
+    "character": "bpchar", "timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp",
+    "time with time zone": "timetz", "time without time zone": "time", "bit varying": "varbit",
 }  # fmt: skip
+_REGTYPES = {name: alias for alias, name in _ALIASES.items() if alias not in ("int", "decimal")}
+ARRAY_OF[0] = ARRAY_OF[25]
+
+
+_dumps: Callable[[Any], str | bytes] = json.dumps
 
 
 class Json:
@@ -36,12 +111,39 @@ class Json:
 
     oid = 114
 
-    def __init__(self, obj: Any, dumps: Callable[[Any], str] | None = None) -> None:
+    def __init__(self, obj: Any, dumps: Callable[[Any], str | bytes] | None = None) -> None:
         self.obj = obj
-        self.dumps = dumps or json.dumps
+        self.dumps = dumps
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.obj!r})"
+
+
+def _json_dumper(own: Callable[[Any], str | bytes] | None) -> DumpFunction:
+    def written(value: Json) -> Dumped:
+        text = (value.dumps or own or _dumps)(value.obj)
+        return value.oid, text if isinstance(text, str) else bytes(text).decode()
+
+    return written
+
+
+def set_json_dumps(dumps: Callable[[Any], str | bytes], context: Any = None) -> None:
+    """Writes json by a function, on a connection or a cursor, or on all."""
+    global _dumps
+    if context is None:
+        _dumps = dumps
+    else:
+        context.adapters.register_dumper(Json, _json_dumper(dumps))
+
+
+def set_json_loads(loads: Callable[[str | bytes], Any], context: Any = None) -> None:
+    """Makes values of json by a function, on a connection or a cursor, or on all."""
+    own = (context or adapters).adapters
+    for oid in (114, 3802):
+        own.register_loader(oid, loads)
+    own.register_binary(114, loads)
+    # A byte for the version goes before it.
+    own.register_binary(3802, lambda data: loads(data[1:]))
 
 
 class Jsonb(Json):
@@ -50,26 +152,271 @@ class Jsonb(Json):
     oid = 3802
 
 
-def dump(value: Any) -> Dumped:
-    """The type id of a value and how it is written."""
-    for kind in type(value).__mro__:
-        dumper = _DUMPERS.get(kind)
-        if dumper is not None:
-            return dumper(value)
-    raise ProgrammingError(f"cannot adapt type {type(value).__name__!r}: register a dumper for it")
+class TypesRegistry:
+    """Types by name and id: those that the program has registered, and the numbers of those that every server has."""
+
+    def __init__(self, template: TypesRegistry | None = None) -> None:
+        self._infos: dict[int | str, TypeInfo] = dict(template._infos) if template else {}
+
+    def add(self, info: TypeInfo) -> None:
+        """Takes a type in."""
+        for key in (info.oid, info.name, info.regtype):
+            self._infos[key] = info
+
+    def clear(self) -> None:
+        """Forgets what was registered."""
+        self._infos.clear()
+
+    def get(self, key: int | str) -> TypeInfo | None:
+        """A type by its name or id: one that is registered, or that every server has."""
+        found = self._infos.get(key)
+        if found is not None:
+            return found
+        name = _NAMES.get(key) if isinstance(key, int) else _ALIASES.get(key, key)
+        oid = OIDS.get(name or "")
+        if oid is None or name is None:
+            return None
+        from onetrip.types.info import TypeInfo
+
+        return TypeInfo(name, oid, ARRAY_OF.get(oid, 0), regtype=_REGTYPES.get(name, name))
+
+    def __getitem__(self, key: int | str) -> TypeInfo:
+        info = self.get(key)
+        if info is None:
+            raise KeyError(f"no type {key!r} is registered")
+        return info
+
+    def __iter__(self) -> Iterator[TypeInfo]:
+        return iter(dict.fromkeys(self._infos.values()))
+
+    def get_oid(self, name: str) -> int:
+        """A type's id; that of its arrays for a name that ends in `[]`."""
+        element = name.removesuffix("[]")
+        info = self._infos.get(element)
+        oid = OIDS.get(_ALIASES.get(element, element), 0) if info is None else info.oid
+        found = self.array_of(oid) if oid and name != element else oid
+        if not found:
+            raise KeyError(f"there is no type {name!r}, and none is registered")
+        return found
+
+    def array_of(self, oid: int) -> int:
+        """The type of arrays of a type; 0 where that is not known."""
+        info = self._infos.get(oid)
+        return ARRAY_OF.get(oid, 0) if info is None else info.array_oid
 
 
-def register_dumper(kind: type, dumper: Dumper) -> None:
-    """Writes values of a class, and of those under it, by a function."""
-    _DUMPERS[kind] = dumper
-    _REGISTERED.add(kind)
-    _OWN.clear()
-    _OWN[kind] = True
+class AdaptersMap:
+    """Which values are written and made by what the program has registered, for a connection, a cursor or all: those of
+    a connection begin as a copy of those of the process, those of a cursor as one of the connection's."""
+
+    def __init__(self, template: AdaptersMap | None = None, connection: Any = None) -> None:
+        self.connection = connection
+        self.types: TypesRegistry = TypesRegistry(template.types if template is not None else None)
+        self._dumpers: dict[type | str, dict[str, Any]] = {}
+        # Types of ranges by that of their bounds, of multiranges by that of their ranges.
+        self._ranges: dict[int, int] = dict(template._ranges) if template is not None else {}
+        self._multiranges: dict[int, int] = dict(template._multiranges) if template is not None else {}
+        # For text and for the binary form: what was registered, and the function that it comes to.
+        self._loaders: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
+        self._functions: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
+        if template is not None:
+            self._dumpers = {kind: dict(forms) for kind, forms in template._dumpers.items()}
+            for mine, others in ((self._loaders, template._loaders), (self._functions, template._functions)):
+                for one, other in zip(mine, others, strict=True):
+                    one.update(other)
+        self._instances: dict[Any, Any] = {}
+        self._needs: dict[type, bool] = {}
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        """Itself: it can stand for a connection where something is registered."""
+        return self
+
+    def register_dumper(self, cls: type | str | None, dumper: Any) -> None:
+        """Writes values of a class, and of those under it, by a dumper or a function. A class may be named by text, and
+        need not be imported then. Of two dumpers for text and for binary, `%s` takes the one registered last."""
+        if cls is None:
+            return  # a dumper for a type, which none of our values are written by
+        form = _form(dumper)
+        self._dumpers.setdefault(cls, {}).update({"s": dumper, form: dumper})
+        self._changed()
+
+    def register_loader(self, oid: int | str, loader: Any) -> None:
+        """Makes values of a type, given by id or name, by a loader or a function of text."""
+        number = self.types.get_oid(oid) if isinstance(oid, str) else oid
+        at = 1 if getattr(loader, "format", 0) == 1 else 0
+        self._loaders[at][number] = loader
+        self._functions[at][number] = self._function(number, loader, at)
+        self._changed()
+
+    def register_binary(self, oid: int, load: Callable[[bytes], Any]) -> None:
+        """Makes values of a type by a function of their binary form."""
+        self._loaders[1][oid] = self._functions[1][oid] = load
+        self._changed()
+
+    def get_dumper(self, cls: type, format: PyFormat) -> Any:
+        """What was registered for a class."""
+        forms = self._forms(cls)
+        found = (forms or {}).get(PyFormat(format).value)
+        if found is None:
+            raise ProgrammingError(f"no dumper is registered for {cls.__name__!r} by %{PyFormat(format).value}")
+        return found
+
+    def get_loader(self, oid: int, format: int) -> Any:
+        """What was registered for a type; None where that is nothing."""
+        return self._loaders[1 if format == 1 else 0].get(oid)
+
+    def _function(self, oid: int, loader: Any, at: int) -> Callable[[Any], Any]:
+        if not hasattr(loader, "load"):
+            function: Callable[[Any], Any] = loader
+            return function
+        load: Callable[[Any], Any] = loader(oid, self).load
+        return load if at else lambda text: load(text.encode())
+
+    def _changed(self) -> None:
+        self._instances.clear()
+        self._needs.clear()
+        if self.connection is not None:
+            self._give(self.connection)
+        elif self is adapters:
+            LOADERS.update(self._functions[0])
+            BINARY_LOADERS.update(self._functions[1])
+            _OWN.clear()
+            # The native part asks for classes as soon as there is one.
+            _OWN[AdaptersMap] = False
+
+    def _give(self, connection: Any) -> None:
+        """Lets the connection's own results be made by them."""
+        if connection._adapters is self and not connection.closed:
+            native = connection._native_part()
+            native.loaders.update(self._functions[0])
+            native.binary_loaders.update(self._functions[1])
+
+    def _forms(self, cls: type) -> dict[str, Any] | None:
+        if self._dumpers:
+            for kind in cls.__mro__:
+                forms = self._dumpers.get(kind) or self._dumpers.get(f"{kind.__module__}.{kind.__qualname__}")
+                if forms:
+                    return forms
+                if kind in _DUMPERS or kind in _PLAIN:
+                    return None
+        return None
+
+    def _params(self, params: Any) -> Any:
+        """Parameters of a statement, of which those that need it are written by this."""
+        if isinstance(params, Mapping):
+            return {name: self._param(value) for name, value in params.items()}
+        if params is None or isinstance(params, str | bytes):
+            return params
+        return [self._param(value) for value in params]
+
+    def _param(self, value: Any) -> Any:
+        cls = type(value)
+        needs = self._needs.get(cls)
+        if needs is None:
+            needs = self._forms(cls) is not None or issubclass(cls, _CONTAINERS)
+            self._needs[cls] = needs
+        return Within(value, self) if needs and value is not None else value
+
+    def _dump(self, value: Any, sign: str) -> Dumped | None:
+        """A value's type and text or bytes."""
+        forms = self._forms(type(value))
+        if forms:
+            registered = forms.get(sign) or forms.get("s")
+            return self._written(registered, value, sign)
+        for kind in type(value).__mro__:
+            dumper = _DUMPERS.get(kind)
+            if dumper is not None:
+                return dumper(value)
+        if isinstance(value, tuple(_PLAIN)):
+            return _plain(value)
+        if type(value).__module__ == "numpy" and hasattr(value, "item"):
+            return _of_numpy(value)
+        raise ProgrammingError(
+            f"cannot adapt type {type(value).__name__!r} using placeholder '%{sign}': register a dumper for it"
+        )
+
+    def _written(self, registered: Any, value: Any, sign: str) -> Dumped | None:
+        if not hasattr(registered, "dump"):
+            dumped: Dumped = registered(value)
+            return dumped
+        key = (registered, type(value))
+        dumper = self._instances.get(key)
+        if dumper is None:
+            dumper = self._instances[key] = registered(type(value), self)
+        if dumper.get_key(value, PyFormat(sign)) is not type(value):
+            dumper = dumper.upgrade(value, PyFormat(sign))
+        data = dumper.dump(value)
+        if data is None:
+            return None
+        return dumper.oid, (bytes(data) if dumper.format == 1 else bytes(data).decode())
 
 
-def register_loader(oid: int, loader: Loader) -> None:
-    """Makes values of a type by a function of their text."""
-    LOADERS[oid] = loader
+class Within:
+    """A value that is written by what a connection or a cursor has registered."""
+
+    __slots__ = ("adapters", "value")
+
+    def __init__(self, value: Any, adapters: AdaptersMap) -> None:
+        self.value = value
+        self.adapters = adapters
+
+
+def _form(dumper: Any) -> str:
+    return "b" if getattr(dumper, "format", 0) == 1 else "t"
+
+
+def _plain(value: Any) -> Dumped:
+    """A value of a class that the native part writes."""
+    if isinstance(value, str):
+        return 0, str(value)
+    if isinstance(value, bytes):
+        return 17, bytes(value)
+    found = _plain_element(value)
+    assert found is not None
+    return found
+
+
+def _of_numpy(value: Any) -> Dumped:
+    """A number of numpy: as Python's, of the type that is as wide."""
+    oid = _NUMPY.get(type(value).__name__)
+    plain = value.item()
+    if oid is None or not isinstance(plain, bool | int | float):
+        raise ProgrammingError(f"cannot adapt type {type(value).__name__!r} of numpy: register a dumper for it")
+    return oid, _plain_element(plain)[1]  # type: ignore[index]
+
+
+_NUMPY = {
+    "bool": 16, "bool_": 16, "int8": 21, "int16": 21, "int32": 23, "int64": 20, "longlong": 20, "uint8": 21,
+    "uint16": 23, "uint32": 20, "uint64": 1700, "ulonglong": 1700, "float16": 700, "float32": 700, "float64": 701,
+}  # fmt: skip
+
+
+def dump(value: Any, sign: str = "s") -> Dumped | None:
+    """The type id of a value and how it is written; None for NULL."""
+    if type(value) is not Within:
+        return adapters._dump(value, sign)
+    before = _WITHIN.set(value.adapters)
+    try:
+        return value.adapters._dump(value.value, sign)
+    finally:
+        _WITHIN.reset(before)
+
+
+def literal(text: str) -> str:
+    """Text as a literal, which the server reads in the same way whatever its settings."""
+    quoted = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{quoted}'" if "\\" in text else f"'{quoted}'"
+
+
+def register_dumper(kind: type, dumper: Any) -> None:
+    """Writes values of a class, and of those under it, by a function or a dumper."""
+    adapters.register_dumper(kind, dumper)
+
+
+def register_loader(oid: int | str, loader: Any) -> None:
+    """Makes values of a type by a function of their text, or by a loader."""
+    adapters.register_loader(oid, loader)
 
 
 def _interval(value: dt.timedelta) -> Dumped:
@@ -95,7 +442,7 @@ def _array(value: list[Any]) -> Dumped:
         raise DataError("cannot adapt a list whose elements are of several types")
     oid = known.pop() if known else 0
     # Without an element that is not NULL, the server has to say what it is.
-    return (ARRAY_OF.get(oid, 0) if oids else 0), text
+    return (_WITHIN.get().types.array_of(oid) if oids else 0), text
 
 
 def _array_text(values: list[Any], oids: list[int]) -> str:
@@ -106,18 +453,26 @@ def _array_text(values: list[Any], oids: list[int]) -> str:
         elif value is None:
             parts.append("NULL")
         else:
-            oid, text = _element(value)
-            oids.append(oid)
-            parts.append(text)
+            written = _element(value)
+            if written is None:
+                parts.append("NULL")
+                continue
+            oids.append(written[0])
+            parts.append(written[1])
     return "{" + ",".join(parts) + "}"
 
 
-def _element(value: Any) -> tuple[int, str]:
-    if not (_REGISTERED and _has_own(type(value))):
+def _element(value: Any) -> tuple[int, str] | None:
+    """A value within another one; None for NULL."""
+    within = _WITHIN.get()
+    if within._forms(type(value)) is None:
         plain = _plain_element(value)
         if plain is not None:
             return plain
-    oid, text = dump(value)
+    written = within._dump(value, "t")
+    if written is None:
+        return None
+    oid, text = written
     if isinstance(text, bytes):
         raise DataError(f"cannot adapt {type(value).__name__!r} in a list: its dumper writes binary")
     return oid, _quoted(text)
@@ -151,7 +506,7 @@ def _load_inet(text: str) -> Any:
     return ipaddress.ip_interface(text) if "/" in text else ipaddress.ip_address(text)
 
 
-_DUMPERS: dict[type, Dumper] = {
+_DUMPERS: dict[type, DumpFunction] = {
     bytearray: lambda value: (17, bytes(value)),
     memoryview: lambda value: (17, bytes(value)),
     decimal.Decimal: lambda value: (1700, str(value)),
@@ -161,7 +516,7 @@ _DUMPERS: dict[type, Dumper] = {
     dt.timedelta: _interval,
     uuid.UUID: lambda value: (2950, str(value)),
     list: _array,
-    Json: lambda value: (value.oid, value.dumps(value.obj)),
+    Json: _json_dumper(None),
     ipaddress.IPv4Address: lambda value: (869, str(value)),
     ipaddress.IPv6Address: lambda value: (869, str(value)),
     ipaddress.IPv4Interface: lambda value: (869, str(value)),
@@ -171,16 +526,20 @@ _DUMPERS: dict[type, Dumper] = {
 }
 
 # Numbers, text, bytes, dates and times, uuid and arrays have loaders in the native part.
-LOADERS: dict[int, Loader] = {
+LOADERS: dict[int, LoadFunction] = {
     114: json.loads,
     3802: json.loads,
     650: ipaddress.ip_network,
     869: _load_inet,
 }
 
+# Those of a type's binary form.
+BINARY_LOADERS: dict[int, Callable[[bytes], Any]] = {}
+
 # Classes that the native part writes by itself, unless the program has registered a dumper.
 _PLAIN = {str, int, float, bool, bytes}
-_REGISTERED: set[type] = set()
+# Classes whose values have others within them.
+_CONTAINERS: tuple[type, ...] = (list, tuple)
 # Whether the program's own dumpers are for a class, as far as it was asked; empty as long as it has registered none.
 _OWN: dict[type, bool] = {}
 _OWN_MAX = 1000
@@ -190,9 +549,12 @@ def _has_own(kind: type) -> bool:
     """Whether the nearest dumper of a class is one of the program's."""
     if len(_OWN) >= _OWN_MAX:
         _OWN.clear()
-    nearest = next((base for base in kind.__mro__ if base in _REGISTERED or base in _PLAIN or base in _DUMPERS), None)
-    _OWN[kind] = nearest in _REGISTERED
+    _OWN[kind] = adapters._forms(kind) is not None
     return _OWN[kind]
 
 
-_native.set_adapters(dump, LOADERS, _OWN, _has_own)
+adapters = AdaptersMap()
+# What the value that is being written is a part of.
+_WITHIN: ContextVar[AdaptersMap] = ContextVar("onetrip_adapters", default=adapters)
+
+_native.set_adapters(dump, (LOADERS, BINARY_LOADERS), _OWN, _has_own)

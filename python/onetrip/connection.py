@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from onetrip import _native, errors
+from onetrip import _native, errors, tpc
+from onetrip.adapt import Format
 from onetrip.copying import Copy
 from onetrip.cursor import By, Cursor, Params, Statement
-from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.errors import ConnectionClosed, Error, NotSupportedError, ProgrammingError
 from onetrip.info import ConnectionInfo
 from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
 from onetrip.lob import OBJECTS, LobColumn, LobReader, LobWriter, Prefetch, Writing, _word
 from onetrip.pipeline import OnError, Pipeline
 from onetrip.server_cursor import ServerCursor
 from onetrip.session import IsolationLevel, Notify, SessionState, TransactionStatus
+from onetrip.tpc import Xid
 from onetrip.transaction import Transaction
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from onetrip.rows import RowFactory
 
 
@@ -45,37 +50,72 @@ class Connection(SessionState):
         self, session: _native.Session, *, autocommit: bool = False, row_factory: RowFactory | None = None
     ) -> None:
         super().__init__(autocommit)
+        self.cursor_factory: type[Cursor] = Cursor
+        self.server_cursor_factory: type[ServerCursor] = ServerCursor
         self._native: _native.Session | None = session
+        self._target = dict(session.target())
         self._pipeline: Pipeline | None = None
         self._copy: Copy | None = None
+        self._stream: Cursor | None = None
         self._declared = 0
         # How much of others' DDL it has heard of: for whoever counts that.
         self.schema_version = 0
         self.row_factory = row_factory
 
+    @classmethod
+    def connect(
+        cls,
+        conninfo: str = "",
+        *,
+        autocommit: bool = False,
+        prepare_threshold: int | None = 0,
+        context: Any = None,
+        row_factory: RowFactory | None = None,
+        cursor_factory: type[Cursor] | None = None,
+        **keywords: Any,
+    ) -> Self:
+        """Connects, as `onetrip.connect`. `context` has the adapters that the connection begins with."""
+        session = _native.Session.connect(conninfo, _pairs(keywords))
+        connection = cls(session, autocommit=autocommit, row_factory=row_factory)
+        connection._set_up(prepare_threshold, context, cursor_factory)
+        return connection
+
     def cursor(
         self,
         name: str = "",
         *,
+        binary: bool = False,
         row_factory: RowFactory | None = None,
         scrollable: bool | None = None,
         withhold: bool = False,
     ) -> Cursor:
-        """A new cursor; with a name, one that the server keeps. Its rows are what `row_factory` makes, or that of the
-        connection."""
+        """A new cursor, of `cursor_factory`; with a name, one that the server keeps, of `server_cursor_factory`. Its
+        rows are what `row_factory` makes, or that of the connection. With `binary`, values come in their types' binary
+        form; those of types for which that is not known here are bytes."""
         self._session()
         factory = row_factory or self.row_factory
+        made: Cursor
         if name:
-            return ServerCursor(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
-        return Cursor(self, row_factory=factory)
+            make = self.server_cursor_factory
+            made = make(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
+        else:
+            made = self.cursor_factory(self, row_factory=factory)
+        if binary:
+            made.format = Format.BINARY
+        return made
 
-    def execute(self, statement: Statement, params: Params = None) -> Cursor:
-        """Runs a statement by a new cursor, and returns that."""
-        return Cursor(self, row_factory=self.row_factory).execute(statement, params)
+    def execute(
+        self, statement: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> Cursor:
+        """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
+        cursor = self.cursor_factory(self, row_factory=self.row_factory)
+        if prepare is None and not binary:
+            return cursor.execute(statement, params)
+        return cursor.execute(statement, params, prepare=prepare, binary=binary or None)
 
     def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> Cursor:
         """Runs a statement once for each of `rows` by a new cursor, and returns that."""
-        cursor = Cursor(self, row_factory=self.row_factory)
+        cursor = self.cursor_factory(self, row_factory=self.row_factory)
         cursor.executemany(statement, rows, by=by)
         return cursor
 
@@ -87,11 +127,55 @@ class Connection(SessionState):
 
     def commit(self) -> None:
         """Commits the transaction, if there is one. In a pipeline's block it waits for what was added before."""
+        self._check_no_tpc("commit()")
         self._end_transaction("COMMIT")
 
     def rollback(self) -> None:
         """Rolls the transaction back, if there is one."""
+        self._check_no_tpc("rollback()")
         self._end_transaction("ROLLBACK")
+
+    def tpc_begin(self, xid: Xid | str) -> None:
+        """Begins a transaction in two phases, by its name: one of `xid()`, or text. It takes a trip."""
+        self._session()
+        self._run_outside(self._tpc_begins(xid))
+
+    def tpc_prepare(self) -> None:
+        """Ends its first phase: from here on, the server can commit it whatever happens."""
+        self._session()
+        try:
+            self._run_outside(self._tpc_prepares())
+        except Error as error:
+            self._tpc = None
+            if error.sqlstate == "55000":
+                raise NotSupportedError(str(error)) from error
+            raise
+
+    def tpc_commit(self, xid: Xid | str | None = None) -> None:
+        """Commits it, prepared or not; or another one that was prepared, by its name."""
+        self._end_tpc("COMMIT", xid)
+
+    def tpc_rollback(self, xid: Xid | str | None = None) -> None:
+        """Rolls it back, prepared or not; or another one that was prepared, by its name."""
+        self._end_tpc("ROLLBACK", xid)
+
+    def tpc_recover(self) -> list[Xid]:
+        """The transactions that are prepared and have not ended, of all databases."""
+        (answer,) = self._alone().run(tpc.RECOVER, None, False)
+        return [Xid.of_row(row) for row in answer.many(len(answer))]
+
+    def _end_tpc(self, word: str, xid: Xid | str | None) -> None:
+        self._session()
+        statement = self._tpc_ends(word, xid)
+        self._tpc = None
+        if statement is None:
+            self._end_transaction(word)
+        else:
+            self._run_outside(statement)
+
+    def _run_outside(self, statement: str) -> None:
+        """Runs what begins or ends a transaction by itself."""
+        self._alone().run(statement, None, False)
 
     def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> Transaction:
         """A block that is a transaction, or a savepoint within one: kept at its end, undone if it raises or with
@@ -146,7 +230,15 @@ class Connection(SessionState):
 
     def cancel(self) -> None:
         """Interrupts what another thread runs on this connection."""
-        self._any_session().cancel()
+        self._check_not_prepared("cancel()")
+        if self._native is not None:
+            self._native.cancel()
+
+    def cancel_safe(self, *, timeout: float = 30.0) -> None:
+        """As `cancel`. The request is given up when it has taken so long."""
+        self._check_not_prepared("cancel_safe()")
+        if self._native is not None:
+            self._native.cancel()
 
     def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """From now on, what statements print into the session's buffer comes along with the answer of the call that
@@ -158,10 +250,21 @@ class Connection(SessionState):
         takes no trip."""
         return self._session().lines()
 
-    def notifies(self, timeout: float = 0.0) -> Iterator[Notify]:
-        """The notifications that have come; waits for each, at most `timeout` seconds."""
-        while (heard := self._session().notification(timeout)) is not None:
-            yield Notify(*heard)
+    def notifies(self, timeout: float | None = None, *, stop_after: int | None = None) -> Iterator[Notify]:
+        """The notifications that have come, and those that come until `timeout` seconds have passed: for ever without
+        it, and 0 does not wait. After `stop_after` of them, those are the last that have come by then."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        count = 0
+        while True:
+            session = self._session()
+            left = _WAIT if deadline is None else max(deadline - time.monotonic(), 0.0)
+            is_enough = stop_after is not None and count >= stop_after
+            heard = session.notification(0.0 if is_enough else min(left, _WAIT))
+            if heard is not None:
+                count += 1
+                yield Notify(*heard)
+            elif is_enough or (deadline is not None and time.monotonic() >= deadline):
+                return
 
     def set_timeout(self, seconds: float | None) -> None:
         """Longest wait of a call: then the server is asked to cancel, which raises `errors.QueryCanceled`."""
@@ -180,7 +283,7 @@ class Connection(SessionState):
     @property
     def info(self) -> ConnectionInfo:
         """Where the connection leads and how it stands."""
-        return ConnectionInfo(self, dict(self._any_session().target()))
+        return ConnectionInfo(self, self._target)
 
     def set_autocommit(self, value: bool) -> None:
         """As `autocommit`."""
@@ -232,12 +335,14 @@ class Connection(SessionState):
     def _session(self) -> _native.Session:
         if self._copy is not None:
             raise ProgrammingError("a COPY is under way: end its block first")
+        if self._stream is not None:
+            raise ProgrammingError("the rows of stream() are under way: take all of them, or close it first")
         return self._any_session()
 
     def _any_session(self) -> _native.Session:
         """The session, for what sends nothing or belongs to a COPY."""
         if self._native is None:
-            raise InterfaceError("the connection is closed")
+            raise ConnectionClosed("the connection is closed")
         return self._native
 
     def _alone(self) -> _native.Session:
@@ -260,10 +365,10 @@ class Connection(SessionState):
     def _in_pipeline(self) -> bool:
         return self._pipeline is not None
 
-    def _run_heard(self, statement: str, params: Params) -> list[_native.Answer]:
+    def _run_heard(self, statement: str, params: Params, how: int) -> list[_native.Answer]:
         """Runs a statement, and tells the handlers what came with its answer."""
         try:
-            return self._session().run(statement, params, self._begins)
+            return self._session().run(statement, params, self._begins, how)
         finally:
             if not self.closed:
                 self._tell()
@@ -303,13 +408,34 @@ class Connection(SessionState):
             pipeline._interrupted(lambda: session.run("; ".join(statements), None, False))
 
 
+# Longer waits are cut, so that signals and other threads have their turn; in seconds.
+_WAIT = 0.5
+
+
+def _pairs(keywords: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in keywords.items() if value is not None]
+
+
 def connect(
-    conninfo: str = "", *, autocommit: bool = False, row_factory: RowFactory | None = None, **keywords: Any
+    conninfo: str = "",
+    *,
+    autocommit: bool = False,
+    prepare_threshold: int | None = 0,
+    context: Any = None,
+    row_factory: RowFactory | None = None,
+    cursor_factory: type[Cursor] | None = None,
+    **keywords: Any,
 ) -> Connection:
     """Connects by a URL or libpq's keywords, as text or as arguments; PG* variables say what these leave open.
 
     Three keywords are onetrip's own: `pipelining` ("on", "off"), `statement_cache` (how many stay prepared) and
     `lob_prefetch` (what comes along of large values: -1 nothing, 0 the length, n bytes or characters, or "auto")."""
-    pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
-    session = _native.Session.connect(conninfo, pairs)
-    return Connection(session, autocommit=autocommit, row_factory=row_factory)
+    return Connection.connect(
+        conninfo,
+        autocommit=autocommit,
+        prepare_threshold=prepare_threshold,
+        context=context,
+        row_factory=row_factory,
+        cursor_factory=cursor_factory,
+        **keywords,
+    )

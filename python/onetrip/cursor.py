@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip import arrow
 from onetrip import numpy as arrays
+from onetrip.adapt import AdaptersMap, Format, adapters
 from onetrip.copying import Copy, composed
 from onetrip.dbapi import Column
-from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.errors import Error, InterfaceError, NotSupportedError, OperationalError, ProgrammingError
 from onetrip.lob import Found, LobReader, _word
 from onetrip.rows import MakesRows
 from onetrip.sql import Composable, text_of
@@ -17,6 +19,7 @@ from onetrip.sql import Composable, text_of
 if TYPE_CHECKING:
     import numpy
     import pyarrow
+    from typing_extensions import Self
 
     from onetrip._native import Answer
     from onetrip.connection import Connection
@@ -30,13 +33,55 @@ Statement = str | bytes | Composable
 By = Literal["auto", "pipeline", "unnest", "copy"]
 
 
+# How a statement is to be run: bits of a number.
+BINARY, RAW, ONCE, KEPT = 1, 2, 4, 8
+
+
+def wanted(how: int, prepare: bool | None, binary: bool | None) -> int:
+    """How a statement is to be run, where somebody says more than the cursor does."""
+    if binary is not None:
+        how = how | BINARY if binary else how & ~BINARY
+    if prepare is not None:
+        how = how & ~(ONCE | KEPT) | (KEPT if prepare else ONCE)
+    return how
+
+
+def no_rows(answer: Answer | None) -> ProgrammingError:
+    """The error of fetching where there is nothing to fetch."""
+    if answer is None:
+        return ProgrammingError("no result available: no statement was run, or executemany() without returning=True")
+    status = f"command status: {answer.tag}" if answer.tag else "result status: EMPTY_QUERY"
+    return ProgrammingError(f"the last operation returned no rows ({status})")
+
+
+def check_size(size: int) -> None:
+    """Refuses a number of rows that makes no sense."""
+    if size < 1:
+        raise ValueError(f"size must be >= 1, not {size}")
+
+
+def scroll(rows: Answer, value: int, mode: str) -> None:
+    """Moves to another row of a result."""
+    if mode not in ("relative", "absolute"):
+        raise ValueError(f"mode has to be 'relative' or 'absolute', not {mode!r}")
+    target = value if mode == "absolute" else rows.at + value
+    if not 0 <= target < max(len(rows), 1):
+        raise IndexError("position out of bound")
+    rows.seek(target)
+
+
 class Cursor(MakesRows):
     """Runs statements and gives out their rows. The rows of a statement are fetched in its one trip."""
 
+    _HOW = 0
+    _MERGES = False
+
     def __init__(self, connection: Connection, *, row_factory: RowFactory | None = None) -> None:
-        super().__init__(row_factory)
+        super().__init__(row_factory or connection.row_factory)
         self.connection = connection
         self.arraysize = 1
+        self._adapters: AdaptersMap | None = None
+        self._how = self._HOW
         self._answers: list[Answer] = []
         self._at = 0
         self._answer: Answer | None = None
@@ -46,23 +91,83 @@ class Cursor(MakesRows):
         self._count = -1
         self._closed = False
 
-    def execute(self, statement: Statement, params: Params = None) -> Cursor:
-        """Runs a statement. Without parameters it may be several, whose results `nextset` steps through."""
+    def execute(
+        self,
+        statement: Statement,
+        params: Params = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool | None = None,
+    ) -> Self:
+        """Runs a statement. Without parameters it may be several, whose results `nextset` steps through.
+
+        `prepare` says whether the statement stays prepared, where the connection's `prepare_threshold` is not to;
+        `binary` whether values come in their types' binary form, where `format` is not to."""
         if self._closed:
             raise InterfaceError("the cursor is closed")
         self._take([])
         connection = self.connection
         if not isinstance(statement, str):
-            statement = text_of(statement, connection)
+            statement = text_of(statement, self)
+        how = self._how
+        if prepare is not None or binary is not None:
+            how = wanted(how, prepare, binary)
+        own = self._adapters or connection._adapters
+        if own is not None:
+            params = own._params(params)
+        if self._MERGES:
+            statement, params = self._merged(statement, params, how), None
         if connection._pipeline is not None:
-            self._operations = [connection._pipeline.execute(statement, params)]
+            self._operations = [connection._pipeline._add(statement, params, how)]
+        elif connection._is_heard:
+            self._take(connection._run_heard(statement, params, how))
         else:
-            self._take(
-                connection._run_heard(statement, params)
-                if connection._is_heard
-                else connection._session().run(statement, params, connection._begins)
-            )
+            self._take(connection._session().run(statement, params, connection._begins, how))
         return self
+
+    def stream(
+        self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
+    ) -> Iterator[Row]:
+        """Runs a statement and gives out its rows as they arrive, so that a long result does not fill the memory: less
+        than a megabyte of it waits. Leaving the loop early interrupts the statement. `size` has to be 1 or more: rows
+        come as many at once as there are, whatever it is."""
+        check_size(size)
+        self._check()
+        self._take([])
+        connection = self.connection
+        session = connection._alone()
+        how = self._how if binary is None else wanted(self._how, None, binary)
+        statement, own = text_of(statement, self), self._adapters or connection._adapters
+        if own is not None:
+            params = own._params(params)
+        if self._MERGES:
+            statement, params = self._merged(statement, params, how), None
+        session.begin_rows(statement, params, connection._begins, how)
+        connection._stream = self
+        is_over = False
+        try:
+            while not is_over:
+                if connection.closed:
+                    raise OperationalError("the connection is closed")
+                try:
+                    answer, is_over = session.next_rows()
+                except Error:
+                    is_over = True
+                    raise
+                self._take([answer])
+                if answer.columns is None and is_over and not answer.tag.startswith("SELECT"):
+                    raise ProgrammingError("the statement returned no rows: execute() is for such")
+                while (row := answer.one()) is not None:
+                    yield row if self._factory is None else self._make(row)
+        finally:
+            connection._stream = None
+            if not is_over and not connection.closed:
+                with contextlib.suppress(Error):
+                    session.cancel()
+                with contextlib.suppress(Error):
+                    session.leave_rows()
+            if connection._is_heard and not connection.closed:
+                connection._tell()
 
     def executemany(
         self,
@@ -81,17 +186,25 @@ class Cursor(MakesRows):
         self._check()
         self._take([])
         connection = self.connection
-        statement = text_of(statement, connection)
+        statement, how = text_of(statement, self), self._how
         session = connection._session()
+        own = self._adapters or connection._adapters
+        if own is not None:
+            rows = map(own._params, rows)
+        if self._MERGES:
+            self._run_each([self._merged(statement, row, how) for row in rows], returning)
+            return
         if connection._pipeline is not None:
             if by in ("unnest", "copy"):
                 raise ProgrammingError(f"in the block of a pipeline, rows go by 'pipeline', not by {by!r}")
-            self._operations = [connection._pipeline.execute(statement, row) for row in rows]
+            self._operations = [connection._pipeline._add(statement, row, how) for row in rows]
             self._sums = not returning
             return
-        self._count, answers = session.run_many(statement, rows, connection._begins, returning, by)
+        self._count, answers = session.run_many(statement, rows, connection._begins, returning, by, how)
         if returning and answers:
             self._take(answers)
+        if connection._is_heard:
+            connection._tell()
 
     def copy(self, statement: Statement, params: Params = None) -> Copy:
         """A COPY whose data goes in or comes out by the piece, for a block:
@@ -103,8 +216,27 @@ class Cursor(MakesRows):
         `rowcount` has the rows then. Parameters become literals of the statement's text: the server takes none here."""
         self._check()
         self.connection._alone()
-        statement = text_of(statement, self.connection)
+        statement = text_of(statement, self)
+        own = self._adapters or self.connection._adapters
+        if own is not None:
+            params = own._params(params)
         return Copy(self, composed(statement, params, self.connection.parameter_status("client_encoding")))
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        """What of values is written and made by the program's own functions, by this cursor."""
+        if self._adapters is None:
+            self._adapters = AdaptersMap(self.connection._adapters or adapters)
+        return self._adapters
+
+    @property
+    def format(self) -> Format:
+        """How values come: as text, or in their types' binary form."""
+        return Format(self._how & BINARY)
+
+    @format.setter
+    def format(self, format: int) -> None:
+        self._how = wanted(self._how, None, bool(format))
 
     def fetchone(self) -> Row | None:
         """The next row; None at the end."""
@@ -156,13 +288,7 @@ class Cursor(MakesRows):
 
     def scroll(self, value: int, mode: str = "relative") -> None:
         """Moves to another row of the result."""
-        rows = self._rows()
-        if mode not in ("relative", "absolute"):
-            raise ValueError(f"mode has to be 'relative' or 'absolute', not {mode!r}")
-        target = value if mode == "absolute" else rows.at + value
-        if not 0 <= target < max(len(rows), 1):
-            raise IndexError("position out of bound")
-        rows.seek(target)
+        scroll(self._rows(), value, mode)
 
     def nextset(self) -> bool | None:
         """Steps to the result of the next statement; None where there is none."""
@@ -235,7 +361,7 @@ class Cursor(MakesRows):
     def statusmessage(self) -> str | None:
         """What the server says that it did, such as "INSERT 0 1"."""
         self._settle()
-        return self._answer.tag if self._answer is not None else None
+        return (self._answer.tag or None) if self._answer is not None else None
 
     def __enter__(self) -> Cursor:
         return self
@@ -243,7 +369,28 @@ class Cursor(MakesRows):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _merged(self, statement: str, params: Params, how: int) -> str:
+        """The statement with its parameters written into it."""
+        if how & BINARY:
+            raise NotSupportedError("a client cursor has values as text only: leave out binary=True")
+        return composed(statement, params, self.connection.parameter_status("client_encoding"))
+
+    def _run_each(self, statements: list[str], returning: bool) -> None:
+        """Runs statements in one trip, as those of `executemany`."""
+        with self.connection.pipeline() as pipeline:
+            self._operations = [pipeline._add(statement, None, ONCE) for statement in statements]
+        self._sums = not returning
+        if statements:
+            self._settle()
+        else:
+            self._count = 0
+
     def _take(self, answers: list[Answer]) -> None:
+        own = self._adapters
+        if own is not None and answers:
+            session = self.connection._any_session()
+            for answer in answers:
+                session.load_by(answer, *own._functions)
         self._answers = answers
         self._at = 0
         self._answer = answers[0] if answers else None
@@ -251,6 +398,8 @@ class Cursor(MakesRows):
         self._operations = []
         if not answers:
             self._count = -1
+        elif self._factory is not None:
+            self._make_maker()
 
     def _settle(self) -> None:
         """Waits for the answers of what has joined the block of a pipeline."""
@@ -266,6 +415,7 @@ class Cursor(MakesRows):
         self._at = at
         self._answer = self._answers[at]
         self._maker = None
+        self._make_maker()
 
     def _check(self) -> None:
         if self._closed:
@@ -286,4 +436,24 @@ class Cursor(MakesRows):
     def _no_rows(self) -> Exception:
         if self._closed:
             return InterfaceError("the cursor is closed")
-        return ProgrammingError("there are no rows: the last statement returned none, or none was run")
+        return no_rows(self._answer)
+
+
+class RawCursor(Cursor):
+    """A cursor whose statements have `$1`, `$2`, … for placeholders, as the server knows them."""
+
+    _HOW = RAW
+
+
+class ClientCursor(Cursor):
+    """A cursor that writes parameters into the statement's text, for statements that take none from the wire, such as
+    DDL. With parameters too, it may be several statements."""
+
+    _HOW = ONCE
+    _MERGES = True
+
+    def mogrify(self, statement: Statement, params: Params = None) -> str:
+        """The statement with its parameters written into it."""
+        own = self._adapters or self.connection._adapters
+        given = params if own is None else own._params(params)
+        return self._merged(text_of(statement, self), given, 0)

@@ -6,6 +6,8 @@ import datetime as dt
 import time
 from typing import NamedTuple
 
+from onetrip import _native
+
 apilevel = "2.0"
 threadsafety = 2
 paramstyle = "pyformat"
@@ -73,9 +75,23 @@ class Column(NamedTuple):
     @classmethod
     def of(cls, name: str, oid: int, _type_name: str, modifier: int, size: int) -> Column:
         """Of what the server says of it."""
-        shape = _shape(oid, modifier)
+        shape = _shape(ELEMENTS.get(oid, oid), modifier)
         internal = size if size > 0 else None
         return cls(name, oid, shape.display, internal, shape.precision, shape.scale, None)
+
+    @property
+    def type_display(self) -> str:
+        """The type's name with its modifiers, such as `numeric(10,2)`; the id of a type that not every server has."""
+        element = ELEMENTS.get(self.type_code, self.type_code)
+        name = NAMES.get(element, str(self.type_code))
+        shown = [part for part in (self.precision, self.scale) if part is not None] or (
+            [] if self.display_size is None else [self.display_size]
+        )
+        inside = f"({','.join(map(str, shown))})" if shown else ""
+        return f"{name}{inside}{'[]' if element != self.type_code else ''}"
+
+    def __repr__(self) -> str:
+        return f"<Column {self.name!r}, type: {self.type_display} (oid: {self.type_code})>"
 
 
 class _Shape(NamedTuple):
@@ -85,10 +101,32 @@ class _Shape(NamedTuple):
 
 
 def _shape(oid: int, modifier: int) -> _Shape:
-    if modifier < 4:
+    if modifier < 0:
         return _Shape()
     if oid in (1042, 1043):
         return _Shape(display=modifier - 4)
+    if oid in (1560, 1562):
+        return _Shape(display=modifier)
     if oid == 1700:
-        return _Shape(precision=(modifier - 4) >> 16, scale=(modifier - 4) & 0x7FF)
+        scale = (modifier - 4) & 0x7FF
+        # Eleven bits with a sign; `numeric_typmod_scale` in PostgreSQL's numeric.c.
+        return _Shape(precision=((modifier - 4) >> 16) & 0xFFFF, scale=(scale ^ 1024) - 1024)
+    if oid in (1083, 1114, 1184, 1266):
+        return _Shape(precision=modifier)
+    if oid == 1186 and modifier & 0xFFFF != 0xFFFF:
+        return _Shape(precision=modifier & 0xFFFF)
     return _Shape()
+
+
+NAMES: dict[int, str] = {}
+# The type of the elements, by that of the arrays.
+ELEMENTS: dict[int, int] = {}
+
+
+def _know() -> None:
+    arrays, names = _native.known_types()
+    NAMES.update({oid: name for name, oid in names.items()})
+    ELEMENTS.update({array: element for element, array in arrays.items()})
+
+
+_know()

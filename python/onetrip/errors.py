@@ -86,6 +86,14 @@ class NotSupportedError(DatabaseError):
     """What this server or connection cannot do."""
 
 
+class ConnectionClosed(InterfaceError, OperationalError):
+    """The program has closed the connection: an operational error, as psycopg has it, and one of use."""
+
+
+class CancellationTimeout(OperationalError):
+    """A request to cancel was not taken in time."""
+
+
 class PipelineAborted(OperationalError):
     """The operation did not run, since operation `by` had failed before it."""
 

@@ -125,11 +125,15 @@ class Pipeline:
         """Adds a statement, perhaps with another `on_error` than the block's. Nothing is waited for."""
         if not isinstance(statement, str):
             statement = text_of(statement, self.connection)
+        adapters = self.connection._adapters
+        return self._add(statement, params if adapters is None else adapters._params(params), 0, on_error)
+
+    def _add(self, statement: str, params: Params, how: int, on_error: OnError | None = None) -> Operation:
         goes_on = None if on_error is None else _GOES_ON[on_error]
         if self._outer is not None:
             goes_on = _GOES_ON[on_error or self.on_error]
         whole = self._whole()
-        number = self._session.push(statement, params, goes_on, whole._begins)
+        number = self._session.push(statement, params, goes_on, whole._begins, how)
         operation = Operation(self, number, _GOES_ON[on_error or self.on_error])
         whole._begins = False
         self.operations.append(operation)
@@ -153,6 +157,15 @@ class Pipeline:
         last = up_to or (self.operations[-1] if self.operations else None)
         if last is not None and last._answer is None and last._error is None:
             self._session.process(last.id)
+
+    def sync(self) -> None:
+        """Waits until all is answered. After an error with "abort", which it raises unless somebody has heard of it,
+        operations run again; outside of a transaction, what came before it holds."""
+        self._interrupted(lambda: None)
+        whole = self._whole()
+        if whole._unheard is not None:
+            error, whole._unheard = whole._unheard, None
+            raise error
 
     def end(self) -> None:
         """Ends the block and waits for all answers. Raises the error of an operation that failed with "abort"."""

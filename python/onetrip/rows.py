@@ -12,7 +12,7 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from onetrip.errors import InterfaceError
+from onetrip.errors import InterfaceError, ProgrammingError
 
 if TYPE_CHECKING:
     from onetrip.dbapi import Column
@@ -52,8 +52,19 @@ class MakesRows:
             self._maker = self._factory(self)
         return self._maker(row)
 
+    def _make_maker(self) -> None:
+        """Asks the factory what makes rows of the result that is shown."""
+        self._maker = None
+        if self._factory is not None:
+            self._maker = self._factory(self)
+
     def _made(self, rows: list[Any]) -> list[Any]:
         return rows if self._factory is None else [self._make(row) for row in rows]
+
+
+def no_result(values: Sequence[Any]) -> Any:
+    """Makes no row: for factories whose cursor has no result."""
+    raise InterfaceError("the cursor has no result")
 
 
 def tuple_row(cursor: Described) -> RowMaker:
@@ -97,7 +108,9 @@ def args_row(function: Callable[..., Any]) -> RowFactory:
 def scalar_row(cursor: Described) -> RowMaker:
     """A row is the value of its first column."""
     if not _names(cursor):
-        raise InterfaceError("a row without columns has no first value")
+        if cursor.description is None:
+            return no_result
+        raise ProgrammingError("a row without columns has no first value")
     return lambda values: values[0]
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
 from onetrip import numpy as arrays
-from onetrip.cursor import By, Cursor, Params, Row, Statement
-from onetrip.errors import InterfaceError, ProgrammingError
+from onetrip.cursor import RAW, By, Cursor, Params, Row, Statement, wanted
+from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
 from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     import numpy
     import pyarrow
+    from typing_extensions import Self
 
     from onetrip.connection import Connection
     from onetrip.rows import RowFactory
@@ -39,16 +41,36 @@ class Declaration:
         count = "ALL" if rows is None else str(max(rows, 0))
         return f"FETCH FORWARD {count} FROM {self.quoted}" + (f" -- {number}" if number else "")
 
-    def move(self, value: int, mode: str, unread: int) -> str:
-        """Moves the cursor, from where the program believes that it stands."""
+    def move(self, value: int, mode: str, unread: int, is_at_end: bool) -> str:
+        """Moves the cursor, from where the program believes that it stands. At its end, the server's stands after the
+        last row, which is one further than on it."""
         if mode == "relative":
-            return f"MOVE RELATIVE {value - unread} FROM {self.quoted}"
+            return f"MOVE RELATIVE {value - unread - is_at_end} FROM {self.quoted}"
         if mode == "absolute":
             return f"MOVE ABSOLUTE {value} FROM {self.quoted}"
         raise ValueError(f"mode has to be 'relative' or 'absolute', not {mode!r}")
 
 
-class ServerCursor(Cursor):
+class Moves:
+    """What both kinds of named cursors know of where they stand."""
+
+    _position: int | None
+
+    def _seeks(self, value: int, mode: str) -> bool:
+        """Moves within the rows that are here, if the target is among them."""
+        cursor: Any = self
+        if self._position is None or mode not in ("relative", "absolute"):
+            return False
+        rows = cursor._rows()
+        target = rows.at + value if mode == "relative" else rows.at + value - self._position
+        if not 0 <= target <= len(rows):
+            return False
+        self._position += target - rows.at
+        rows.seek(target)
+        return True
+
+
+class ServerCursor(Moves, Cursor):
     """A named cursor. DECLARE and the first FETCH are one trip; iteration fetches `itersize` rows at a time."""
 
     def __init__(
@@ -69,10 +91,15 @@ class ServerCursor(Cursor):
         self._number = 0
         self._is_declared = False
         self._is_at_end = False
+        self._position: int | None = None
 
-    def execute(self, statement: Statement, params: Params = None) -> ServerCursor:
+    def execute(
+        self, statement: Statement, params: Params = None, *, binary: bool | None = None, **keywords: Any
+    ) -> Self:
         """Declares the cursor for a query, and fetches its first `itersize` rows: set it to 1 for UPDATE ... WHERE
         CURRENT OF, which needs the server to stand where the program does."""
+        if keywords:
+            raise TypeError(f"a named cursor has no argument {', '.join(keywords)}")
         if self._closed:
             raise InterfaceError("the cursor is closed")
         self._give_back()
@@ -80,17 +107,29 @@ class ServerCursor(Cursor):
         self._number = connection._declared
         connection._declared += 1
         fetch = declaration.fetch(self.itersize, self._number)
+        if binary is not None:
+            self._how = wanted(self._how, None, binary)
+        own = self._adapters or connection._adapters
+        if own is not None:
+            params = own._params(params)
         with connection.pipeline() as pipeline:
             # The statement's parameters are written as those of any other.
-            pipeline.execute(declaration.declare(text_of(statement, connection)), params)
-            fetched = pipeline.execute(fetch)
+            pipeline._add(declaration.declare(text_of(statement, self)), params, self._how)
+            fetched = pipeline._add(fetch, None, self._how)
         self._is_declared = True
+        self._position = 0
         self._came(fetched._done(), self.itersize)
         return self
 
     def executemany(self, statement: Statement, rows: Any, *, by: By = "auto", returning: bool = False) -> None:
         """Not for named cursors."""
-        raise ProgrammingError("a named cursor runs one query: use a cursor without a name")
+        raise NotSupportedError("a named cursor runs one query: use a cursor without a name")
+
+    def stream(
+        self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
+    ) -> Iterator[Row]:
+        """Not for named cursors, which fetch by the piece anyway."""
+        raise NotSupportedError("a named cursor fetches by the piece: iterate over it, or stream by one without a name")
 
     def fetchone(self) -> Row | None:
         """The next row; None at the end."""
@@ -122,17 +161,21 @@ class ServerCursor(Cursor):
         return arrays.joined(parts)
 
     def __next__(self) -> Row:
-        row = self.fetchone()
-        if row is None:
+        rows = self._some(1)
+        if not rows:
             raise StopIteration
-        return row
+        return rows[0]
 
     def scroll(self, value: int, mode: str = "relative") -> None:
         """Moves the server's cursor; backwards only if it is scrollable."""
-        move = self._declaration.move(value, mode, self._unread())
+        if self._seeks(value, mode):
+            return
+        move = self._declaration.move(value, mode, self._unread(), self._is_at_end)
         self._session().run(move, None, False)
         self._is_at_end = False
         self._rows().seek(len(self._rows()))
+        if self._position is not None:
+            self._position = value if mode == "absolute" else self._position + value
 
     def close(self) -> None:
         """Closes it, along with the next statement."""
@@ -142,22 +185,33 @@ class ServerCursor(Cursor):
 
     @property
     def rownumber(self) -> int | None:
-        """Nobody counts."""
-        return None
+        """Position of the next row, from zero, as far as this cursor has moved."""
+        return self._position
 
     def _some(self, count: int) -> list[Row]:
         return self._made(self._raw(count))
 
     def _raw(self, size: int | None) -> list[tuple[Any, ...]]:
+        if not self._is_declared and not self._closed:
+            # Somebody else may have declared it.
+            self._is_declared = True
+            try:
+                self._fetch(None if size is None else max(self.itersize, size))
+            except BaseException:
+                self._is_declared = False
+                raise
+            self._position = 0
         rows = self._rows().many(self._unread() if size is None else size)
         while not self._is_at_end and (size is None or len(rows) < size):
             self._fetch(None if size is None else max(self.itersize, size - len(rows)))
             rows += self._rows().many(self._unread() if size is None else size - len(rows))
+        if self._position is not None:
+            self._position += len(rows)
         return rows
 
     def _fetch(self, rows: int | None) -> None:
         session = self._session()
-        (answer,) = session.run(self._declaration.fetch(rows, self._number), None, False)
+        (answer,) = session.run(self._declaration.fetch(rows, self._number), None, False, self._how)
         self._came(answer, rows)
 
     def _came(self, answer: Any, asked: int | None) -> None:
@@ -178,3 +232,9 @@ class ServerCursor(Cursor):
             self.connection._session().close_portal(self.name)
         self._is_declared = False
         self._take([])
+
+
+class RawServerCursor(ServerCursor):
+    """A named cursor whose statement has `$1`, `$2`, … for placeholders."""
+
+    _HOW = RAW

@@ -7,10 +7,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onetrip.errors import Diagnostic, ProgrammingError
+from onetrip import adapt, tpc
+from onetrip.adapt import AdaptersMap
+from onetrip.errors import Diagnostic, NotSupportedError, ProgrammingError
+from onetrip.tpc import Xid
 
 if TYPE_CHECKING:
-    from onetrip.adapt import Loader
+    from onetrip.rows import RowFactory
 
 logger = logging.getLogger("onetrip")
 
@@ -60,6 +63,12 @@ class SessionState:
         self._notify_handlers: list[NotifyHandler] = []
         # Whether anybody wants to hear.
         self._is_heard = False
+        # What the program has registered for this connection alone.
+        self._adapters: AdaptersMap | None = None
+        self._prepare_threshold: int | None = 0
+        # The transaction in two phases that is open, and whether it is prepared.
+        self._tpc: tuple[Xid, bool] | None = None
+        self.row_factory: RowFactory | None = None
 
     def _native_part(self) -> Any:
         """The session or the wire."""
@@ -142,13 +151,50 @@ class SessionState:
         self._notify_handlers.remove(callback)
         self._is_heard = bool(self._notice_handlers or self._notify_handlers)
 
-    def register_loader(self, oid: int, loader: Loader) -> None:
-        """Makes values of a type by a function of their text, on this connection."""
-        self._native_part().loaders[oid] = loader
+    def _set_up(self, prepare_threshold: int | None, context: Any, cursor_factory: Any) -> None:
+        """Takes what `connect` was told about statements, values and cursors."""
+        if prepare_threshold != 0:
+            self.prepare_threshold = prepare_threshold
+        if context is not None and context.adapters is not adapt.adapters:
+            self._adapters = AdaptersMap(context.adapters, self)
+            self._adapters._give(self)
+        if cursor_factory is not None:
+            self.cursor_factory: Any = cursor_factory
 
-    def _loaders(self) -> dict[int, Any]:
-        loaders: dict[int, Any] = self._native_part().loaders
-        return loaders
+    @property
+    def adapters(self) -> AdaptersMap:
+        """What of values is written and made by the program's own functions, on this connection and by its cursors."""
+        if self._adapters is None:
+            self._adapters = AdaptersMap(adapt.adapters, self)
+        return self._adapters
+
+    @property
+    def connection(self) -> Any:
+        """Itself: it can stand for a cursor where something is registered."""
+        return self
+
+    def register_loader(self, oid: int | str, loader: Any) -> None:
+        """Makes values of a type by a function of their text, or a loader, on this connection."""
+        self.adapters.register_loader(oid, loader)
+
+    @property
+    def prepare_threshold(self) -> int | None:
+        """How often a statement runs before it stays prepared: 0 from the beginning, None never."""
+        return self._prepare_threshold
+
+    @prepare_threshold.setter
+    def prepare_threshold(self, runs: int | None) -> None:
+        self._native_part().set_prepare_after(runs)
+        self._prepare_threshold = runs
+
+    @property
+    def pgconn(self) -> Any:
+        """There is no connection of libpq."""
+        raise NotSupportedError("onetrip is not built on libpq: there is no pgconn")
+
+    def xid(self, format_id: int, gtrid: str, bqual: str) -> Xid:
+        """Names a transaction in two phases."""
+        return Xid.of_parts(format_id, gtrid, bqual)
 
     def parameter_status(self, name: str) -> str | None:
         """A setting that the server reports, such as "server_version"."""
@@ -158,6 +204,46 @@ class SessionState:
     def notices(self) -> list[Diagnostic]:
         """The notices that came since the last call, and that no handler has heard."""
         return [Diagnostic(dict(fields)) for fields in self._native_part().notices()]
+
+    def _tpc_begins(self, xid: Xid | str) -> str:
+        """What begins a transaction in two phases."""
+        if self._status() != TransactionStatus.IDLE or self._tpc is not None or self._transactions:
+            raise ProgrammingError("tpc_begin() is for the beginning of a transaction: commit or roll back first")
+        if self._autocommit:
+            raise ProgrammingError("tpc_begin() is not for a connection in autocommit")
+        self._tpc = (tpc.named(xid), False)
+        return self._begin_statement
+
+    def _tpc_prepares(self) -> str:
+        """What prepares it."""
+        if self._tpc is None or self._tpc[1]:
+            raise ProgrammingError("tpc_prepare() comes after tpc_begin(), once")
+        xid = self._tpc[0]
+        self._tpc = (xid, True)
+        return tpc.command("PREPARE TRANSACTION", xid)
+
+    def _tpc_ends(self, word: str, xid: Xid | str | None) -> str | None:
+        """What ends it, or another one that was prepared before; None where it was not prepared, and ends as any."""
+        name = f"tpc_{word.lower()}()"
+        if xid is None and self._tpc is None:
+            raise ProgrammingError(f"{name} without a name is for the transaction that tpc_begin() has begun")
+        if xid is not None and self._tpc is not None:
+            raise ProgrammingError(f"{name} with a name is not for within a transaction in two phases")
+        if self._tpc is not None:
+            known, is_prepared = self._tpc
+            return tpc.command(f"{word} PREPARED", known) if is_prepared else None
+        assert xid is not None
+        return tpc.command(f"{word} PREPARED", tpc.named(xid))
+
+    def _check_no_tpc(self, name: str) -> None:
+        if self._tpc is not None:
+            raise ProgrammingError(
+                f"{name} is not for a transaction in two phases: tpc_commit() and tpc_rollback() are"
+            )
+
+    def _check_not_prepared(self, name: str) -> None:
+        if self._tpc is not None and self._tpc[1]:
+            raise ProgrammingError(f"{name} is not for a transaction that is prepared")
 
     def _heard(self) -> Notify | None:
         """The next notification that is here."""
@@ -180,6 +266,10 @@ class SessionState:
         self._begins = bool(self._transactions) or not self._autocommit
 
     def _set_begin_statement(self) -> None:
+        self._native_part().set_begin(self._begin_statement)
+
+    @property
+    def _begin_statement(self) -> str:
         level, words = self._isolation_level, ["BEGIN"]
         if level is not None:
             words.append(f"ISOLATION LEVEL {level.name.replace('_', ' ')}")
@@ -187,7 +277,7 @@ class SessionState:
             words.append("READ ONLY" if self._read_only else "READ WRITE")
         if self._deferrable is not None:
             words.append("DEFERRABLE" if self._deferrable else "NOT DEFERRABLE")
-        self._native_part().set_begin(" ".join(words))
+        return " ".join(words)
 
 
 def _call(handlers: list[Any], what: Any) -> None:

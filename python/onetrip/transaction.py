@@ -43,6 +43,8 @@ class Nested:
         self._connection = connection
         self._name = savepoint_name or ""
         self._is_outermost = False
+        # Whether a block around it has ended before it.
+        self._is_lost = False
         self.force_rollback = force_rollback
         self.status = self.Status.NOT_STARTED
 
@@ -80,7 +82,9 @@ class Nested:
         if self in blocks:
             blocks.remove(self)
         self._connection._set_begins()
-        if not is_last:
+        if not is_last or self._is_lost:
+            for block in blocks:
+                block._is_lost = True
             self.status = self.Status.FAILED
             raise OutOfOrderTransactionNesting(f"another block of transaction() was opened within this one: {self}")
 

@@ -86,12 +86,13 @@ def test_a_cursor_with_hold_outlives_its_transaction(connection: onetrip.Connect
 
 def test_errors_of_a_named_cursor_are_the_querys(connection: onetrip.Connection) -> None:
     cursor = connection.cursor("wrong")
-    with pytest.raises(onetrip.ProgrammingError):
+    with pytest.raises(errors.InvalidCursorName):
         cursor.fetchone()
+    connection.rollback()
     with pytest.raises(errors.UndefinedTable):
         cursor.execute("SELECT * FROM nothing_here")
     connection.rollback()
-    with pytest.raises(onetrip.ProgrammingError):
+    with pytest.raises(onetrip.NotSupportedError):
         cursor.executemany("SELECT %s", [(1,)])
     assert cursor.execute("SELECT 1").fetchall() == [(1,)]
 

@@ -97,7 +97,8 @@ def test_calls_that_would_break_a_block_are_refused(filled: onetrip.Connection) 
     inner.__enter__()
     with pytest.raises(onetrip.ProgrammingError, match="within"):
         outer.__exit__(None, None, None)
-    inner.__exit__(ValueError, ValueError(), None)
+    with pytest.raises(onetrip.ProgrammingError, match="within"):
+        inner.__exit__(ValueError, ValueError(), None)
     filled.rollback()
     assert filled.autocommit and filled.transaction_status == TransactionStatus.IDLE
 

@@ -7,22 +7,23 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use crate::arrays;
 use crate::loading::{Loader, Session};
+use crate::query::Form;
+use crate::{arrays, binary};
 
 static DUMP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-static LOADERS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+static LOADERS: PyOnceLock<(Py<PyDict>, Py<PyDict>)> = PyOnceLock::new();
 static OWN: PyOnceLock<(Py<PyDict>, Py<PyAny>)> = PyOnceLock::new();
 
-/// Takes the Python side of the conversions: `dump(value)`, which returns a type's id and the value as text or bytes,
-/// for what is not converted here; the functions, by type id, that make values from text; and which classes the program
-/// has dumpers of its own for: those that were asked for, and a function that says it of a class. It is empty as long as
-/// the program has none.
+/// Takes the Python side of the conversions: `dump(value, format)`, which returns a type's id and the value as text or
+/// bytes, for what is not converted here; the functions, by type id, that make values from text and from bytes; and which
+/// classes the program has dumpers of its own for: those that were asked for, and a function that says it of a class. It
+/// is empty as long as the program has none.
 #[pyfunction]
 pub(crate) fn set_adapters(
     py: Python<'_>,
     dump: Py<PyAny>,
-    loaders: Py<PyDict>,
+    loaders: (Py<PyDict>, Py<PyDict>),
     own: Py<PyDict>,
     find_own: Py<PyAny>,
 ) {
@@ -47,17 +48,31 @@ pub(crate) fn has_own_dumper(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// What the Python side makes of a value.
-pub(crate) fn dump<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Oid, Bound<'py, PyAny>)> {
+/// What the Python side makes of a value: its type and text or bytes; `None` for NULL.
+pub(crate) fn dump<'py>(value: &Bound<'py, PyAny>, form: Form) -> PyResult<Option<(Oid, Bound<'py, PyAny>)>> {
     let py = value.py();
     let dump = DUMP.get(py).ok_or_else(|| PyRuntimeError::new_err("the package onetrip is not imported"))?;
-    dump.bind(py).call1((value,))?.extract()
+    dump.bind(py).call1((value, form.sign()))?.extract()
 }
 
-/// The function that the program has registered for values of a type.
+/// The functions that make values: of one connection or cursor, or of the whole process. Those of text and those of a
+/// type's binary form are apart.
+#[derive(Debug)]
+pub(crate) struct Functions<'a, 'py> {
+    pub(crate) texts: &'a Bound<'py, PyDict>,
+    pub(crate) binaries: &'a Bound<'py, PyDict>,
+}
+
+/// The function that the program has registered for the text of a type's values.
 pub(crate) fn registered(py: Python<'_>, oid: Oid) -> PyResult<Option<Py<PyAny>>> {
-    let Some(loaders) = LOADERS.get(py) else { return Ok(None) };
-    Ok(loaders.bind(py).get_item(oid)?.map(Bound::unbind))
+    let Some((texts, _)) = LOADERS.get(py) else { return Ok(None) };
+    Ok(texts.bind(py).get_item(oid)?.map(Bound::unbind))
+}
+
+/// The function that the program has registered for the binary form of a type's values.
+pub(crate) fn registered_binary(py: Python<'_>, oid: Oid) -> PyResult<Option<Py<PyAny>>> {
+    let Some((_, binaries)) = LOADERS.get(py) else { return Ok(None) };
+    Ok(binaries.bind(py).get_item(oid)?.map(Bound::unbind))
 }
 
 /// The bytes that `bytea` text stands for: hexadecimal, or the older form with octal escapes.
@@ -83,6 +98,22 @@ pub(crate) fn bytes_of(written: &[u8]) -> PyResult<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The types that every server has: the type of arrays by that of their elements, and the type by its name.
+#[pyfunction]
+pub(crate) fn known_types(py: Python<'_>) -> PyResult<(Bound<'_, PyDict>, Bound<'_, PyDict>)> {
+    let (arrays, names) = (PyDict::new(py), PyDict::new(py));
+    for ty in (1..FIRST_OWN_OID).filter_map(Type::from_oid) {
+        names.set_item(ty.name(), ty.oid())?;
+        if let Some(element) = binary::element_of(&ty) {
+            arrays.set_item(element.oid(), ty.oid())?;
+        }
+    }
+    Ok((arrays, names))
+}
+
+/// Ids from here on are given to what is made in a database; `FirstGenbkiObjectId` in PostgreSQL's `transam.h`.
+const FIRST_OWN_OID: Oid = 10_000;
+
 /// A value of a type, of its text; by a connection's own loaders, if they are given.
 ///
 /// # Errors
@@ -100,6 +131,27 @@ pub(crate) fn loaded<'py>(
         Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
     let none = PyDict::new(py);
     Loader::of(py, &ty, own.unwrap_or(&none), &Session::default())?.load(py, text.as_bytes())
+}
+
+/// A value of a type, of its binary form; by a connection's own loaders, if they are given.
+///
+/// # Errors
+/// Bytes that are not of the type.
+#[pyfunction]
+#[pyo3(signature = (oid, data, texts = None, binaries = None))]
+pub(crate) fn loaded_binary<'py>(
+    py: Python<'py>,
+    oid: Oid,
+    data: Option<&[u8]>,
+    texts: Option<&Bound<'py, PyDict>>,
+    binaries: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(data) = data else { return Ok(py.None().into_bound(py)) };
+    let ty =
+        Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
+    let none = PyDict::new(py);
+    let functions = Functions { texts: texts.unwrap_or(&none), binaries: binaries.unwrap_or(&none) };
+    Loader::of_binary(py, &ty, &functions, &Session::default())?.load_binary(py, &ty, data)
 }
 
 /// The list of an array's text, whose elements are what a function makes of theirs.

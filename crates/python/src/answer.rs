@@ -1,12 +1,13 @@
 //! The result of one statement.
 
-use onetrip_client::{Done, Place, ResultSet, Row};
+use onetrip_client::{Done, Format, Place, ResultSet, Row};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
+use crate::adapters::Functions;
 use crate::arrow::{self, Buffers};
 use crate::collected;
-use crate::loading::{Loaded, Loader, Session, any_needs_session};
+use crate::loading::{Loaded, LoadedBinary, Loader, Session, any_needs_session};
 
 /// Name, type id, type name, type modifier and size of a column.
 type ColumnParts<'a> = (&'a str, u32, &'a str, i32, i16);
@@ -26,18 +27,31 @@ impl Answer {
     /// `session` tells the session's settings, where the rows' types depend on them.
     pub(crate) fn new(
         done: Done,
-        own: &Bound<'_, PyDict>,
+        own: &Functions<'_, '_>,
         session: impl FnOnce() -> PyResult<Session>,
     ) -> PyResult<Self> {
-        let py = own.py();
-        let mut loaders = Vec::new();
-        if let Some(rows) = &done.rows {
-            let types = || rows.columns().iter().map(|column| &column.ty);
-            let session = if any_needs_session(types()) { session()? } else { Session::default() };
-            loaders = types().map(|ty| Loader::of(py, ty, own, &session)).collect::<PyResult<_>>()?;
-        }
-        let is_plain = loaders.iter().all(Loader::is_plain);
-        Ok(Self { done, loaders, is_plain, place: Place::default() })
+        let mut made = Self { done, loaders: Vec::new(), is_plain: true, place: Place::default() };
+        made.load_by(own, session)?;
+        Ok(made)
+    }
+
+    /// Makes values by these functions from now on.
+    pub(crate) fn load_by(
+        &mut self,
+        own: &Functions<'_, '_>,
+        session: impl FnOnce() -> PyResult<Session>,
+    ) -> PyResult<()> {
+        let Some(rows) = &self.done.rows else { return Ok(()) };
+        let py = own.texts.py();
+        let types = || rows.columns().iter().map(|column| &column.ty);
+        let session = if any_needs_session(types()) { session()? } else { Session::default() };
+        let loader = |ty| match rows.format() {
+            Format::Text => Loader::of(py, ty, own.texts, &session),
+            Format::Binary => Loader::of_binary(py, ty, own, &session),
+        };
+        self.loaders = types().map(loader).collect::<PyResult<_>>()?;
+        self.is_plain = self.loaders.iter().all(Loader::is_plain);
+        Ok(())
     }
 
     #[inline]
@@ -60,6 +74,15 @@ impl Answer {
 #[inline]
 fn tuple<'py>(py: Python<'py>, row: Row<'_>, loaders: &[Loader]) -> PyResult<Bound<'py, PyTuple>> {
     let mut values = row.values();
+    if row.format() == Format::Binary {
+        let columns = loaders.iter().zip(row.columns().iter());
+        let value = |(loader, column): (_, &'_ onetrip_client::Column)| match values.next() {
+            Some(value) => LoadedBinary(loader, &column.ty, value).into_pyobject(py),
+            None => LoadedBinary(&Loader::Missing, &column.ty, Some(b"")).into_pyobject(py),
+        };
+        let made: Vec<Bound<'_, PyAny>> = columns.map(value).collect::<PyResult<_>>()?;
+        return PyTuple::new(py, made);
+    }
     let value = |loader| match values.next() {
         Some(value) => Loaded(loader, value),
         None => Loaded(&Loader::Missing, Some(b"")),
@@ -78,8 +101,13 @@ impl Answer {
     /// Rows that were returned or changed; -1 for a statement that counts none.
     #[getter]
     fn count(&self) -> i64 {
-        let counts = self.tag().ends_with(|sign: char| sign.is_ascii_digit());
-        if counts { i64::try_from(self.done.count()).unwrap_or(i64::MAX) } else { -1 }
+        let counted = self.tag().ends_with(|sign: char| sign.is_ascii_digit());
+        match &self.done.rows {
+            _ if counted => i64::try_from(self.done.count()).unwrap_or(i64::MAX),
+            // SHOW and EXPLAIN return rows that their tags do not count.
+            Some(rows) if !self.done.has_more => i64::try_from(rows.len()).unwrap_or(i64::MAX),
+            _ => -1,
+        }
     }
 
     /// Name, type id, type name, type modifier and size of each column; `None` for a statement without rows.
@@ -110,6 +138,12 @@ impl Answer {
     /// The next row, or None.
     fn one<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.next(py)
+    }
+
+    /// Whether values came in their types' binary form.
+    #[getter]
+    fn is_binary(&self) -> bool {
+        self.done.rows.as_ref().is_some_and(|rows| rows.format() == Format::Binary)
     }
 
     /// At most so many of the next rows.

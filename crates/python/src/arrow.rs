@@ -1,12 +1,13 @@
 //! Results by columns, as the buffers of Arrow's memory format (arrow.apache.org/docs/format/Columnar.html).
 
 use onetrip_client::types::Type;
-use onetrip_client::{Place, ResultSet};
+use onetrip_client::{Format, Place, ResultSet};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::adapters::bytes_of;
+use crate::binary;
 
 /// What a column's values are in Arrow. Types that are not here come as Python's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,10 +204,18 @@ pub(crate) fn columns<'py>(
 ) -> PyResult<Vec<Option<Buffers<'py>>>> {
     let kinds = rows.columns().iter().map(|column| Kind::of(&column.ty));
     let mut builders: Vec<Option<Builder>> = kinds.map(|kind| kind.map(Builder::new)).collect();
+    let mut text = String::new();
     while let Some(row) = rows.next_row(&mut place) {
-        for (builder, value) in builders.iter_mut().zip(row.values()) {
-            if let Some(builder) = builder {
-                builder.push(value)?;
+        let columns = rows.columns().iter().map(|column| &column.ty);
+        for ((builder, value), ty) in builders.iter_mut().zip(row.values()).zip(columns) {
+            let Some(builder) = builder else { continue };
+            match value.filter(|_| row.format() == Format::Binary) {
+                Some(bytes) => {
+                    text.clear();
+                    binary::put_text(ty, bytes, &mut text)?;
+                    builder.push(Some(text.as_bytes()))?;
+                }
+                None => builder.push(value)?,
             }
         }
     }

@@ -8,10 +8,10 @@ use onetrip_client::{
 use pyo3::prelude::*;
 
 use crate::errors::of_row;
-use crate::many::failure;
+use crate::many::{failure, same_width};
 use crate::parameters::{Parameters, references};
 use crate::query::Query;
-use crate::session::{Asked, Session};
+use crate::session::{Asked, ENCODING, Session, is_utf8};
 
 /// Executions whose parameters are written before the GIL is released and they are sent.
 const BATCH: usize = 512;
@@ -47,21 +47,21 @@ pub(crate) fn open(client: &mut Client, begins: bool) -> Result<(Pipeline<'_>, b
 }
 
 /// Runs a statement once for each row of parameters, in one block, as the rows come: how many rows were changed, and the
-/// results if wanted.
+/// results if wanted, in a format.
 pub(crate) fn run_many(
     session: &Session,
     py: Python<'_>,
     query: &Query,
     rows: &Bound<'_, PyAny>,
     begins: bool,
-    keeps: bool,
+    keeps: Option<Format>,
 ) -> PyResult<(i64, Vec<Done>)> {
     let (begins, is_implicit) = session.with(py, |client| {
         let is_idle = client.transaction_status() == TransactionStatus::Idle;
         let (_, begins) = open(client, begins)?;
         Ok((begins, is_idle && !begins))
     })?;
-    let sent = push_many(session, py, query, rows);
+    let sent = push_many(session, py, query, rows, keeps.unwrap_or_default());
     // After a mistake in a later row, what was pushed before is not to be committed by the end of the block.
     let undoes = sent.is_err() && is_implicit;
     let done = session.with(py, |client| {
@@ -73,29 +73,40 @@ pub(crate) fn run_many(
     });
     sent?;
     done?;
-    let taken = session.with(py, |client| Ok(take_all(client, begins, keeps)))?;
+    let taken = session.with(py, |client| Ok(take_all(client, begins, keeps.is_some())))?;
     taken.map_err(|failed| failure(py, &failed))
 }
 
 /// Adds an execution for each row of parameters. The GIL is released after each [`BATCH`].
-fn push_many(session: &Session, py: Python<'_>, query: &Query, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+fn push_many(
+    session: &Session,
+    py: Python<'_>,
+    query: &Query,
+    rows: &Bound<'_, PyAny>,
+    format: Format,
+) -> PyResult<()> {
     let mut parameters = Parameters::default();
     let (mut types, mut count) = (Vec::new(), 0);
+    let mut width = None;
     for (at, row) in rows.try_iter()?.enumerate() {
-        parameters.add(query, &row?).map_err(|error| of_row(py, error, Some(at)))?;
+        let before = parameters.count();
+        let added = parameters.add(query, &row?);
+        let checked = added.and_then(|()| same_width(py, &mut width, parameters.count() - before));
+        checked.map_err(|error| of_row(py, error, Some(at)))?;
         count += 1;
         if count == BATCH {
-            send(session, py, query, &mut parameters, &mut types, count)?;
+            send(session, py, query, format, &mut parameters, &mut types, count)?;
             count = 0;
         }
     }
-    send(session, py, query, &mut parameters, &mut types, count)
+    send(session, py, query, format, &mut parameters, &mut types, count)
 }
 
 fn send(
     session: &Session,
     py: Python<'_>,
     query: &Query,
+    format: Format,
     parameters: &mut Parameters,
     types: &mut Vec<Oid>,
     count: usize,
@@ -106,12 +117,15 @@ fn send(
     let width = parameters.written().len() / count;
     parameters.unify(types, width);
     session.with(py, |client| {
+        if !is_utf8(client.setting(ENCODING)) && !parameters.is_ascii() {
+            return Err(Usage::Encoding.into());
+        }
         let written = parameters.written();
         let references = references(&written);
         let mut pipeline = client.open_pipeline()?;
         for at in 0..count {
             let plain = Request::new(&query.text, &references[at * width..(at + 1) * width]);
-            pipeline.push(&Request { format: Format::Text, ..plain }, None)?;
+            pipeline.push(&Request { format, ..plain }, None)?;
         }
         Ok(())
     })?;

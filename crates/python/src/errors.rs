@@ -83,7 +83,7 @@ fn kind_of(error: &Error) -> (&'static str, Option<u64>) {
         Error::Aborted { by } => ("aborted", Some(by.number())),
         Error::Undone { by } => ("undone", Some(by.number())),
         Error::Parameter { .. } | Error::Column { .. } => ("data", None),
-        Error::Usage(Usage::PipeliningOff) => ("unsupported", None),
+        Error::Usage(Usage::PipeliningOff | Usage::Encoding) => ("unsupported", None),
         Error::Usage(_) => ("usage", None),
         Error::RolledBack => ("rolled_back", None),
         _ => ("operational", None),

@@ -38,7 +38,7 @@ mod _native {
     }
 
     #[pymodule_export]
-    use super::adapters::{loaded, loaded_array, set_adapters};
+    use super::adapters::{known_types, loaded, loaded_array, loaded_binary, set_adapters};
     #[pymodule_export]
     use super::answer::Answer;
     #[pymodule_export]

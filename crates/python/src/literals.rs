@@ -32,7 +32,8 @@ pub(crate) fn composed(
     }
     let split = Split::of(statement, Vec::new()).map_err(|problem| refused(&problem))?;
     let numbers: Vec<String> = split.numbers.iter().map(|number| format!("${number}")).collect();
-    let query = Query { text: joined(&split.texts, &numbers), placeholders: split.placeholders };
+    let text = joined(&split.texts, &numbers);
+    let query = Query { text, placeholders: split.placeholders, forms: Vec::new() };
     if split.texts.iter().any(|text| has_number(text)) {
         return Err(refused("a statement with placeholders cannot have $1, $2, … of its own"));
     }
@@ -51,7 +52,7 @@ pub(crate) fn composed(
         let (at, problem) = (number - 1, format!("parameter {number} cannot be a literal: "));
         let refused = |why: &str| misuse(py, "data", &format!("{problem}{why}"));
         let Some(bytes) = written[at].bytes else {
-            literals.push(" NULL ".to_owned());
+            literals.push("NULL".to_owned());
             continue;
         };
         if written[at].format == Format::Binary {
@@ -61,9 +62,26 @@ pub(crate) fn composed(
         if text.contains('\0') {
             return Err(refused("it holds a NUL"));
         }
-        literals.push(format!(" {} ", literal(types[at], text)));
+        literals.push(literal(types[at], text));
     }
+    apart(&split.texts, &mut literals);
     Ok(joined(&split.texts, &literals))
+}
+
+/// Puts spaces around literals that would run into what stands beside them.
+fn apart(texts: &[String], literals: &mut [String]) {
+    for (at, (literal, around)) in literals.iter_mut().zip(texts.windows(2)).enumerate() {
+        let [before, after] = around else { continue };
+        let is_apart = |sign: char| sign.is_whitespace() || matches!(sign, '(' | ')' | ',' | '=' | ';');
+        // Nothing stands before the first one, and another literal before those after it.
+        if before.chars().next_back().map_or(at > 0, |sign| !is_apart(sign)) {
+            literal.insert(0, ' ');
+        }
+        // A colon is a cast, or part of a slice.
+        if after.chars().next().is_some_and(|sign| !is_apart(sign) && sign != ':') {
+            literal.push(' ');
+        }
+    }
 }
 
 /// Whether a text has something like `$1`, which would be taken for a placeholder where placeholders are looked for.

@@ -76,7 +76,7 @@ impl Lob {
         };
         let read = query(read, &READ_NAMES)?;
         let length = length.map(|text| query(text, &READ_NAMES[..1])).transpose()?;
-        let one = Query { text: String::new(), placeholders: Placeholders::Positions(1) };
+        let one = Query { text: String::new(), placeholders: Placeholders::Positions(1), forms: Vec::new() };
         let mut keys = Parameters::of(&one, &(key,).into_pyobject(py)?.into_any())?.into_values();
         let key = keys.pop().ok_or_else(|| PyValueError::new_err("a value has one key"))?;
         Self::new(py, Source::Value { read, length, key }, prefetch)

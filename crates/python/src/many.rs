@@ -4,13 +4,14 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use onetrip_client::core::{Connection, Many, ManyStep, Sets};
-use onetrip_client::{Bulk, BulkError, Error, Format, Oid, Param};
+use onetrip_client::{Bulk, BulkError, Error, Format, Oid, Param, Usage};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::{exception, of_row};
+use crate::errors::{exception, misuse, of_row};
 use crate::parameters::Parameters;
 use crate::query::Query;
+use crate::session::is_utf8;
 
 /// Unsent bytes above which an event loop is given the time to send.
 const UNSENT_BYTES: usize = 128 * 1024;
@@ -73,6 +74,16 @@ impl Sets for Rows {
 }
 
 impl Rows {
+    /// Refuses text that the server would take for other text.
+    pub(crate) fn check_encoding(&self, encoding: Option<&str>) -> Result<(), Error> {
+        let is_ascii = |value: &Value| value.bytes.as_ref().is_none_or(|bytes| bytes.is_ascii());
+        if is_utf8(encoding) || self.values.iter().all(is_ascii) {
+            Ok(())
+        } else {
+            Err(Usage::Encoding.into())
+        }
+    }
+
     /// Writes the parameters of each row.
     ///
     /// # Errors
@@ -81,16 +92,34 @@ impl Rows {
         let is_copy = way == Bulk::Copy;
         let mut parameters = if is_copy { Parameters::as_text() } else { Parameters::default() };
         let mut count = 0;
+        let mut width = None;
         for row in rows.try_iter()? {
-            parameters.add(query, &row?).map_err(|error| of_row(rows.py(), error, Some(count)))?;
+            let before = parameters.count();
+            let added = parameters.add(query, &row?);
+            let checked = added.and_then(|()| same_width(rows.py(), &mut width, parameters.count() - before));
+            checked.map_err(|error| of_row(rows.py(), error, Some(count)))?;
             count += 1;
         }
-        let width = query.width();
+        let width = width.unwrap_or_default();
         parameters.unify(&mut Vec::new(), width);
         if is_copy {
             parameters.untype();
         }
         Ok(Self { values: parameters.into_values(), count, width })
+    }
+}
+
+/// Refuses a row that has more or fewer values than those before it.
+pub(crate) fn same_width(py: Python<'_>, known: &mut Option<usize>, width: usize) -> PyResult<()> {
+    match *known {
+        Some(first) if first != width => {
+            let problem = format!("a row has {width} values, and those before it have {first}");
+            Err(misuse(py, "usage", &problem))
+        }
+        _ => {
+            *known = Some(width);
+            Ok(())
+        }
     }
 }
 

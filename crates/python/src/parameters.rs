@@ -10,7 +10,7 @@ use crate::binary;
 use crate::dumping;
 use crate::errors::misuse;
 use crate::many::Value;
-use crate::query::{Placeholders, Query};
+use crate::query::{Form, Placeholders, Query};
 
 /// The parameters of one or more executions of a statement.
 #[derive(Debug, Default)]
@@ -46,6 +46,17 @@ impl Parameters {
         Self { is_text: true, ..Self::default() }
     }
 
+    /// Whether all text of them is ASCII.
+    pub(crate) fn is_ascii(&self) -> bool {
+        let mut texts = self.spans.iter().filter(|span| span.format == Format::Text);
+        texts.all(|span| self.bytes[span.start..span.end].is_ascii())
+    }
+
+    /// How many parameters there are of all executions.
+    pub(crate) fn count(&self) -> usize {
+        self.spans.len()
+    }
+
     /// Forgets all executions; the memory stays.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -58,56 +69,65 @@ impl Parameters {
     /// As [`of`](Self::of).
     pub(crate) fn add(&mut self, query: &Query, given: &Bound<'_, PyAny>) -> PyResult<()> {
         match &query.placeholders {
-            Placeholders::Positions(count) => self.add_positions(*count, given),
-            Placeholders::Names(names) => self.add_names(names, given),
+            Placeholders::Positions(count) => self.add_positions(Some(*count), &query.forms, given),
+            Placeholders::Names(names) => self.add_names(names, &query.forms, given),
+            Placeholders::Numbers => self.add_positions(None, &[], given),
         }
     }
 
-    fn add_positions(&mut self, count: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add_positions(
+        &mut self,
+        count: Option<usize>,
+        forms: &[Form],
+        given: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let before = self.spans.len();
+        let mut forms = forms.iter().copied();
+        let mut add = |value: &Bound<'_, PyAny>| self.add_value(value, forms.next().unwrap_or_default());
         if let Ok(values) = given.cast::<PyTuple>() {
-            values.iter_borrowed().try_for_each(|value| self.add_value(&value))?;
+            values.iter_borrowed().try_for_each(|value| add(&value))?;
         } else if let Ok(values) = given.cast::<PyList>() {
-            values.iter().try_for_each(|value| self.add_value(&value))?;
+            values.iter().try_for_each(|value| add(&value))?;
         } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
             let problem = "parameters have to be a sequence or a mapping: write (value,) for one";
             return Err(pyo3::exceptions::PyTypeError::new_err(problem));
-        } else if given.is_instance_of::<PyDict>() && count > 0 {
+        } else if given.is_instance_of::<PyDict>() && count != Some(0) {
             let problem = "the statement has placeholders by position, and parameters by name were given";
             return Err(pyo3::exceptions::PyTypeError::new_err(problem));
         } else if !given.is_instance_of::<PyDict>() {
-            given.try_iter()?.try_for_each(|value| self.add_value(&value?))?;
+            given.try_iter()?.try_for_each(|value| add(&value?))?;
         }
         let got = self.spans.len() - before;
-        if got != count {
+        if let Some(count) = count.filter(|count| *count != got) {
             let problem = format!("the statement has {count} placeholders, and {got} parameters were given");
             return Err(misuse(given.py(), "usage", &problem));
         }
         Ok(())
     }
 
-    fn add_names(&mut self, names: &[String], given: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add_names(&mut self, names: &[String], forms: &[Form], given: &Bound<'_, PyAny>) -> PyResult<()> {
         let Ok(values) = given.cast::<PyMapping>() else {
             let problem = "the statement has placeholders by name: parameters have to be a mapping";
             return Err(pyo3::exceptions::PyTypeError::new_err(problem));
         };
-        for name in names {
+        for (at, name) in names.iter().enumerate() {
             let Ok(value) = values.get_item(name) else {
                 let problem =
                     format!("the statement has a placeholder {name}, for which no parameter was given");
                 return Err(misuse(given.py(), "usage", &problem));
             };
-            self.add_value(&value)?;
+            self.add_value(&value, forms.get(at).copied().unwrap_or_default())?;
         }
         Ok(())
     }
 
-    fn add_value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add_value(&mut self, value: &Bound<'_, PyAny>, form: Form) -> PyResult<()> {
         let start = self.bytes.len();
-        let dumped = if self.is_text {
-            dumping::put_text(value, &mut self.bytes)?
-        } else {
-            dumping::put(value, &mut self.bytes)?
+        let dumped = match form {
+            _ if self.is_text => dumping::put_text(value, &mut self.bytes)?,
+            Form::Any => dumping::put(value, &mut self.bytes)?,
+            Form::Text => dumping::put_text(value, &mut self.bytes)?,
+            Form::Binary => dumping::put_binary_form(value, &mut self.bytes)?,
         };
         let (type_oid, format) = dumped.unwrap_or((0, Format::Text));
         self.spans.push(Span { type_oid, format, start, end: self.bytes.len(), is_null: dumped.is_none() });

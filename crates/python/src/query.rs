@@ -11,6 +11,8 @@ const KEPT_MAX: usize = 512;
 pub(crate) struct Query {
     pub(crate) text: String,
     pub(crate) placeholders: Placeholders,
+    /// How each of its parameters is to be written.
+    pub(crate) forms: Vec<Form>,
 }
 
 /// Where its parameters come from.
@@ -20,6 +22,40 @@ pub(crate) enum Placeholders {
     Positions(usize),
     /// By name: the name of `$1`, of `$2`, …
     Names(Vec<String>),
+    /// By position, and the server counts them: the statement was written with `$1`, `$2`, …
+    Numbers,
+}
+
+/// How a parameter is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// `%s`: whichever is faster.
+    #[default]
+    Any,
+    /// `%t`.
+    Text,
+    /// `%b`.
+    Binary,
+}
+
+impl Form {
+    fn of(sign: char) -> Option<Self> {
+        match sign {
+            's' => Some(Self::Any),
+            't' => Some(Self::Text),
+            'b' => Some(Self::Binary),
+            _ => None,
+        }
+    }
+
+    /// The sign that asks for it.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Self::Any => "s",
+            Self::Text => "t",
+            Self::Binary => "b",
+        }
+    }
 }
 
 /// Translations of statements, by what was written.
@@ -47,12 +83,9 @@ impl Queries {
 }
 
 impl Query {
-    /// How many parameters an execution has.
-    pub(crate) fn width(&self) -> usize {
-        match &self.placeholders {
-            Placeholders::Positions(count) => *count,
-            Placeholders::Names(names) => names.len(),
-        }
+    /// A statement that is written as the server wants it.
+    pub(crate) fn raw(text: &str) -> Self {
+        Self { text: text.to_owned(), placeholders: Placeholders::Numbers, forms: Vec::new() }
     }
 
     /// A statement whose `$1`, `$2`, … have these names and no others.
@@ -69,9 +102,9 @@ impl Query {
     }
 
     fn translate(written: &str, known: Vec<String>) -> Result<Self, String> {
-        let Split { texts, numbers, placeholders } = Split::of(written, known)?;
+        let Split { texts, numbers, placeholders, forms } = Split::of(written, known)?;
         let numbers: Vec<String> = numbers.iter().map(|number| format!("${number}")).collect();
-        Ok(Self { text: joined(&texts, &numbers), placeholders })
+        Ok(Self { text: joined(&texts, &numbers), placeholders, forms })
     }
 }
 
@@ -82,6 +115,8 @@ pub(crate) struct Split {
     /// The numbers of the parameters between them.
     pub(crate) numbers: Vec<usize>,
     pub(crate) placeholders: Placeholders,
+    /// How each parameter is to be written.
+    pub(crate) forms: Vec<Form>,
 }
 
 impl Split {
@@ -93,6 +128,7 @@ impl Split {
         let (mut texts, mut numbers) = (Vec::new(), Vec::new());
         let mut text = String::with_capacity(written.len());
         let (mut positions, mut names) = (0, known);
+        let mut forms = vec![Form::Any; names.len()];
         let mut rest = written;
         while let Some(at) = rest.find('%') {
             text.push_str(&rest[..at]);
@@ -101,20 +137,29 @@ impl Split {
                 text.push('%');
                 rest = after;
                 continue;
-            } else if let Some(after) = rest.strip_prefix(['s', 't', 'b']) {
-                rest = after;
+            } else if let Some(form) = rest.chars().next().and_then(Form::of) {
+                rest = &rest[1..];
+                forms.push(form);
                 positions += 1;
                 positions
             } else {
-                let (name, after) = named(rest)?;
+                let (name, form, after) = named(rest)?;
                 rest = after;
-                names.iter().position(|known| known == name).map_or_else(
-                    || {
+                match names.iter().position(|known| known == name) {
+                    Some(at) if forms[at] != form => {
+                        return Err(format!(
+                            "the placeholder {name} is written with '{}' and with '{}': it can have one format only",
+                            forms[at].sign(),
+                            form.sign()
+                        ));
+                    }
+                    Some(at) => at + 1,
+                    None => {
                         names.push(name.to_owned());
+                        forms.push(form);
                         names.len()
-                    },
-                    |at| at + 1,
-                )
+                    }
+                }
             };
             texts.push(std::mem::take(&mut text));
             numbers.push(number);
@@ -126,7 +171,7 @@ impl Split {
             (0, false) => Placeholders::Names(names),
             _ => return Err("positional and named placeholders cannot be mixed".to_owned()),
         };
-        Ok(Self { texts, numbers, placeholders })
+        Ok(Self { texts, numbers, placeholders, forms })
     }
 }
 
@@ -147,8 +192,8 @@ pub(crate) fn may_be_several(text: &str) -> bool {
     text.strip_suffix(';').unwrap_or(text).contains(';')
 }
 
-/// The name of `(name)s`, and what follows.
-fn named(rest: &str) -> Result<(&str, &str), String> {
+/// The name and the format of `(name)s`, and what follows.
+fn named(rest: &str) -> Result<(&str, Form, &str), String> {
     let wrong = || {
         let sign: String = rest.chars().take(1).collect();
         format!(
@@ -156,5 +201,6 @@ fn named(rest: &str) -> Result<(&str, &str), String> {
         )
     };
     let (name, after) = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).ok_or_else(wrong)?;
-    Ok((name, after.strip_prefix(['s', 't', 'b']).ok_or_else(wrong)?))
+    let form = after.chars().next().and_then(Form::of).ok_or_else(wrong)?;
+    Ok((name, form, &after[1..]))
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use onetrip_client::blocking::{Canceller, Client};
 use onetrip_client::core::{Limits, OutputSource};
-use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, TransactionStatus};
+use onetrip_client::{Bulk, Config, ConnectError, Done, Error, Format, TransactionStatus, Usage};
 use onetrip_target::{Conninfo, Environment, Host, HostName, Settings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use crate::adapters::Functions;
 use crate::answer::Answer;
 use crate::block;
 use crate::copying::CopyBuffer;
@@ -27,13 +28,65 @@ use crate::spent::{opened, spent};
 /// Data of a COPY that is taken out of the client at once, in bytes.
 const COPY_BYTES: usize = 64 * 1024;
 
+/// The setting that says how text is encoded.
+pub(crate) const ENCODING: &str = "client_encoding";
+
+/// Longest wait for a connection where nothing else is said.
+const CONNECT_SECONDS: u64 = 130;
+
 /// One connection with a server, as the classes of `onetrip` use it. Threads may share it: each call has it for itself.
 #[pyclass(frozen, module = "onetrip._native")]
 pub(crate) struct Session {
     client: Mutex<Option<Held>>,
     canceller: Option<Canceller>,
     queries: Mutex<Queries>,
-    loaders: Py<PyDict>,
+    loaders: Loaders,
+}
+
+/// The functions of one connection that make values, by type id: of text, and of the binary form.
+pub(crate) struct Loaders {
+    pub(crate) texts: Py<PyDict>,
+    pub(crate) binaries: Py<PyDict>,
+}
+
+impl Loaders {
+    pub(crate) fn new(py: Python<'_>) -> Self {
+        Self { texts: PyDict::new(py).unbind(), binaries: PyDict::new(py).unbind() }
+    }
+
+    /// Calls with them.
+    pub(crate) fn with<T>(&self, py: Python<'_>, call: impl FnOnce(&Functions<'_, '_>) -> T) -> T {
+        call(&Functions { texts: self.texts.bind(py), binaries: self.binaries.bind(py) })
+    }
+}
+
+/// How a statement is written, and how its rows are wanted: bits of a number.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct How(pub(crate) u8);
+
+impl How {
+    /// Whether rows are to come in their types' binary form.
+    fn is_binary(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Whether the statement has `$1`, `$2`, … of its own.
+    pub(crate) fn is_raw(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// Whether the statement is to stay prepared, where somebody says so.
+    fn keeps(self) -> Option<bool> {
+        match self.0 & 12 {
+            4 => Some(false),
+            8 => Some(true),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn format(self) -> Format {
+        if self.is_binary() { Format::Binary } else { Format::Text }
+    }
 }
 
 /// Connection text and keywords as settings of the client.
@@ -44,7 +97,14 @@ pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>
         for (keyword, value) in keywords {
             settings.set(&keyword, value);
         }
+        // Zero, which is no limit, has to be said.
+        let is_said = settings.get_nonempty("connect_timeout").is_some();
         let mut config = Config::of(Conninfo::complete(settings, &Environment::of_this_process())?)?;
+        // Nobody waits for a server for ever; as psycopg.
+        let wait = Duration::from_secs(CONNECT_SECONDS);
+        if !is_said {
+            config.conninfo.connect_timeout.get_or_insert(wait);
+        }
         // Dates are read in this style only; the order of day and month in what is written stays as it is.
         config.settings.push(("DateStyle".to_owned(), "ISO".to_owned()));
         Ok(config)
@@ -58,7 +118,16 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What a call asks for.
-pub(crate) enum Asked {
+pub(crate) struct Asked {
+    pub(crate) what: What,
+    /// How its rows are to be written.
+    format: Format,
+    /// Whether the statement is to stay prepared.
+    keeps: Option<bool>,
+}
+
+/// The statement or statements.
+pub(crate) enum What {
     /// Statements without parameters.
     Script(String),
     /// One statement with parameters.
@@ -70,21 +139,33 @@ pub(crate) enum Asked {
 impl Asked {
     /// The statement's text.
     pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Script(text) | Self::Plain(text) => text,
-            Self::One(query, _) => &query.text,
+        match &self.what {
+            What::Script(text) | What::Plain(text) => text,
+            What::One(query, _) => &query.text,
         }
     }
 
-    /// Makes a request of it, whose rows come as text.
+    /// Refuses text that the server would take for other text, and keeps rows in a form in which such can be told.
+    pub(crate) fn check_encoding(&self, encoding: Option<&str>) -> Result<(), Error> {
+        let is_ascii = || {
+            let parameters = match &self.what {
+                What::One(_, parameters) => parameters.is_ascii(),
+                _ => true,
+            };
+            self.text().is_ascii() && parameters && self.format == Format::Text
+        };
+        if is_utf8(encoding) || is_ascii() { Ok(()) } else { Err(Usage::Encoding.into()) }
+    }
+
+    /// Makes a request of it.
     pub(crate) fn request<T>(&self, with: impl FnOnce(&onetrip_client::core::Request<'_>) -> T) -> T {
-        let written = match self {
-            Self::One(_, parameters) => parameters.written(),
+        let written = match &self.what {
+            What::One(_, parameters) => parameters.written(),
             _ => Vec::new(),
         };
         let references = references(&written);
         let plain = onetrip_client::core::Request::new(self.text(), &references);
-        with(&onetrip_client::core::Request { format: Format::Text, ..plain })
+        with(&onetrip_client::core::Request { format: self.format, keeps: self.keeps, ..plain })
     }
 }
 
@@ -94,14 +175,19 @@ pub(crate) fn asked(
     py: Python<'_>,
     text: &str,
     given: Option<&Bound<'_, PyAny>>,
+    how: How,
 ) -> PyResult<Asked> {
+    let (format, keeps) = (how.format(), how.keeps());
     let Some(given) = given else {
         let text = text.to_owned();
-        return Ok(if may_be_several(&text) { Asked::Script(text) } else { Asked::Plain(text) });
+        // The simple protocol has text only.
+        let is_script = !how.is_binary() && may_be_several(&text);
+        let what = if is_script { What::Script(text) } else { What::Plain(text) };
+        return Ok(Asked { what, format, keeps });
     };
-    let query = translated(queries, py, text)?;
+    let query = translated(queries, py, text, how)?;
     let parameters = Parameters::of(&query, given)?;
-    Ok(Asked::One(query, parameters))
+    Ok(Asked { what: What::One(query, parameters), format, keeps })
 }
 
 /// Where a connection leads, by libpq's keywords.
@@ -145,8 +231,29 @@ pub(crate) fn output_source(name: &str) -> PyResult<OutputSource> {
     }
 }
 
+/// Whether a session's text is UTF-8; in SQL_ASCII nobody converts it.
+pub(crate) fn is_utf8(encoding: Option<&str>) -> bool {
+    encoding.is_none_or(|encoding| matches!(encoding, "UTF8" | "SQL_ASCII"))
+}
+
+/// Refuses rows whose text would be read as other text.
+pub(crate) fn checked(done: Done, encoding: Option<&str>) -> Result<Done, Error> {
+    match &done.rows {
+        Some(rows) if !is_utf8(encoding) && !rows.is_ascii() => Err(Usage::Encoding.into()),
+        _ => Ok(done),
+    }
+}
+
 /// The statement as the server wants it.
-pub(crate) fn translated(queries: &Mutex<Queries>, py: Python<'_>, text: &str) -> PyResult<Arc<Query>> {
+pub(crate) fn translated(
+    queries: &Mutex<Queries>,
+    py: Python<'_>,
+    text: &str,
+    how: How,
+) -> PyResult<Arc<Query>> {
+    if how.is_raw() {
+        return Ok(Arc::new(Query::raw(text)));
+    }
     let query = locked(queries).get(text);
     query.map_err(|problem| misuse(py, "usage", &problem))
 }
@@ -170,6 +277,7 @@ impl Session {
         client.set_interrupt(is_interrupted);
         // The last user of a pool's connection may have had other wishes.
         client.set_begin("BEGIN");
+        client.set_prepare_after(0);
         if client.core().trips() == 0 {
             opened();
         }
@@ -177,7 +285,7 @@ impl Session {
             canceller: client.canceller(),
             client: Mutex::new(Some(client)),
             queries: Mutex::new(Queries::default()),
-            loaders: PyDict::new(py).unbind(),
+            loaders: Loaders::new(py),
         }
     }
 
@@ -209,8 +317,9 @@ impl Session {
         py: Python<'_>,
         text: &str,
         given: Option<&Bound<'_, PyAny>>,
+        how: u8,
     ) -> PyResult<Asked> {
-        asked(&self.queries, py, text, given)
+        asked(&self.queries, py, text, given, How(how))
     }
 
     /// Runs in one block what `plan` says, with BEGIN if asked for and no transaction is open.
@@ -239,7 +348,7 @@ impl Session {
     }
 
     fn answer(&self, py: Python<'_>, done: Done) -> PyResult<Answer> {
-        Answer::new(done, self.loaders.bind(py), || self.settings(py))
+        self.loaders.with(py, |own| Answer::new(done, own, || self.settings(py)))
     }
 
     /// What of the session's settings says how values are written.
@@ -266,6 +375,14 @@ impl Session {
         })
     }
 
+    /// Says how often a statement runs before it stays prepared; never for `None`.
+    fn set_prepare_after(&self, py: Python<'_>, runs: Option<u32>) -> PyResult<()> {
+        self.with(py, |client| {
+            client.set_prepare_after(runs.unwrap_or(u32::MAX));
+            Ok(())
+        })
+    }
+
     /// All settings that the server reports.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.with(py, |client| Ok(client.core().settings()))
@@ -277,24 +394,75 @@ impl Session {
     }
 
     /// Runs a statement, or several where there are no parameters; with `begins`, BEGIN travels along.
-    #[pyo3(signature = (text, given, begins, /))]
+    /// `how` is the sum of 1 for rows in binary, 2 for a statement with `$1`, `$2`, …, 4 for one that does not stay
+    /// prepared and 8 for one that does.
+    #[pyo3(signature = (text, given, begins, how = 0, /))]
     fn run(
         &self,
         py: Python<'_>,
         text: &str,
         given: Option<&Bound<'_, PyAny>>,
         begins: bool,
+        how: u8,
     ) -> PyResult<Vec<Answer>> {
-        let asked = self.asked(py, text, given)?;
-        let done: Vec<Done> = self.with(py, |client| match &asked {
-            Asked::Script(text) => client.run_script(text, begins),
-            asked => asked.request(|request| client.run(request, begins)).map(|done| vec![done]),
+        let asked = self.asked(py, text, given, how)?;
+        let done: Vec<Done> = self.with(py, |client| {
+            asked.check_encoding(client.setting(ENCODING))?;
+            let done = match &asked.what {
+                What::Script(text) => client.run_script(text, begins)?,
+                _ => vec![asked.request(|request| client.run(request, begins))?],
+            };
+            done.into_iter().map(|done| checked(done, client.setting(ENCODING))).collect()
         })?;
         self.answers(py, done)
     }
 
+    /// Runs a statement whose rows [`next_rows`](Self::next_rows) takes as they arrive.
+    #[pyo3(signature = (text, given, begins, how = 0, /))]
+    fn begin_rows(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        given: Option<&Bound<'_, PyAny>>,
+        begins: bool,
+        how: u8,
+    ) -> PyResult<()> {
+        let asked = self.asked(py, text, given, how)?;
+        self.with(py, |client| {
+            asked.check_encoding(client.setting(ENCODING))?;
+            asked.request(|request| client.begin_rows(request, begins))
+        })
+    }
+
+    /// The rows that have come of it, and whether they are the last.
+    fn next_rows(&self, py: Python<'_>) -> PyResult<(Answer, bool)> {
+        let (done, is_over) = self.with(py, |client| {
+            let (done, is_over) = client.next_rows()?;
+            Ok((checked(done, client.setting(ENCODING))?, is_over))
+        })?;
+        Ok((self.answer(py, done)?, is_over))
+    }
+
+    /// Throws away what is left of it.
+    fn leave_rows(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, Client::leave_rows)
+    }
+
+    /// Makes the values of an answer by these functions.
+    fn load_by(
+        &self,
+        py: Python<'_>,
+        answer: &mut Answer,
+        texts: &Bound<'_, PyDict>,
+        binaries: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        answer.load_by(&Functions { texts, binaries }, || self.settings(py))
+    }
+
     /// Runs a statement once for each row of parameters, in one of the ways that [`way`] knows; returns the rows that
     /// were changed, and the results if they are wanted, which only the pipeline has.
+    #[pyo3(signature = (text, rows, begins, keeps, by, how = 0))]
+    #[expect(clippy::too_many_arguments, reason = "they are the call's own")]
     fn run_many(
         &self,
         py: Python<'_>,
@@ -303,17 +471,24 @@ impl Session {
         begins: bool,
         keeps: bool,
         by: &str,
+        how: u8,
     ) -> PyResult<(i64, Vec<Answer>)> {
-        let query = translated(&self.queries, py, text)?;
+        let query = translated(&self.queries, py, text, How(how))?;
+        let format = How(how).format();
         // Rows that nobody can count go as they come.
         let has_choice = || rows.len().is_ok_and(|count| Bulk::has_choice(&query.text, count));
         let (count, done) = match way(by)? {
-            Bulk::Auto if keeps || !has_choice() => block::run_many(self, py, &query, rows, begins, keeps)?,
-            Bulk::Pipeline => block::run_many(self, py, &query, rows, begins, keeps)?,
+            Bulk::Auto if keeps || !has_choice() => {
+                block::run_many(self, py, &query, rows, begins, keeps.then_some(format))?
+            }
+            Bulk::Pipeline => block::run_many(self, py, &query, rows, begins, keeps.then_some(format))?,
             _ if keeps => return Err(misuse(py, "usage", "only by='pipeline' returns results")),
             way => {
                 let rows = Rows::of(&query, rows, way)?;
-                let done = self.with(py, |client| Ok(client.run_many(way, &query.text, &rows, begins)))?;
+                let done = self.with(py, |client| {
+                    rows.check_encoding(client.setting(ENCODING))?;
+                    Ok(client.run_many(way, &query.text, &rows, begins))
+                })?;
                 let done = done.map_err(|failed| failure(py, &failed))?;
                 (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new())
             }
@@ -327,7 +502,7 @@ impl Session {
     }
 
     /// Adds a statement to the block; its operation's number. `begin` adds BEGIN before it.
-    #[pyo3(signature = (text, given, goes_on, begin, /))]
+    #[pyo3(signature = (text, given, goes_on, begin, how = 0, /))]
     fn push(
         &self,
         py: Python<'_>,
@@ -335,9 +510,13 @@ impl Session {
         given: Option<&Bound<'_, PyAny>>,
         goes_on: Option<bool>,
         begin: bool,
+        how: u8,
     ) -> PyResult<u64> {
-        let asked = self.asked(py, text, given)?;
-        self.with(py, |client| block::push(client, &asked, goes_on, begin))
+        let asked = self.asked(py, text, given, how)?;
+        self.with(py, |client| {
+            asked.check_encoding(client.setting(ENCODING))?;
+            block::push(client, &asked, goes_on, begin)
+        })
     }
 
     /// Waits until an operation is answered.
@@ -358,7 +537,10 @@ impl Session {
 
     /// Takes the result of an operation, or raises its error.
     fn take(&self, py: Python<'_>, operation: u64) -> PyResult<Answer> {
-        let done = self.with(py, |client| block::take(client, operation))?;
+        let done = self.with(py, |client| {
+            let done = block::take(client, operation)?;
+            checked(done, client.setting(ENCODING))
+        })?;
         self.answer(py, done)
     }
 
@@ -493,7 +675,13 @@ impl Session {
     /// The connection's own loaders, by type id.
     #[getter]
     fn loaders(&self, py: Python<'_>) -> Py<PyDict> {
-        self.loaders.clone_ref(py)
+        self.loaders.texts.clone_ref(py)
+    }
+
+    /// Those that take the binary form.
+    #[getter]
+    fn binary_loaders(&self, py: Python<'_>) -> Py<PyDict> {
+        self.loaders.binaries.clone_ref(py)
     }
 
     /// Closes a cursor of the server's, along with the next statement.

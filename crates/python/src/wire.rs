@@ -11,6 +11,7 @@ use onetrip_target::tls::connector;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::adapters::Functions;
 use crate::answer::Answer;
 use crate::block::mode;
 use crate::candidate::{Candidate, refused};
@@ -20,7 +21,7 @@ use crate::loading;
 use crate::lob::{Lob, LobFetch, Plan, level};
 use crate::many::{ManyRows, Rows, Wait, failure, way};
 use crate::query::Queries;
-use crate::session::{Asked, asked, locked, output_source, translated};
+use crate::session::{ENCODING, How, Loaders, What, asked, checked, locked, output_source, translated};
 use crate::spent::{opened, spent};
 
 /// The two lives of a connection.
@@ -36,7 +37,7 @@ enum Phase {
 pub(crate) struct Wire {
     state: Mutex<State>,
     queries: Mutex<Queries>,
-    loaders: Py<PyDict>,
+    loaders: Loaders,
 }
 
 struct State {
@@ -56,6 +57,8 @@ enum Copying {
     Nowhere,
     In,
     Out,
+    /// It is a statement's rows that are taken as they arrive.
+    Rows,
 }
 
 impl State {
@@ -156,11 +159,18 @@ impl Wire {
     }
 
     fn answer(&self, py: Python<'_>, done: Done) -> PyResult<Answer> {
-        Answer::new(done, self.loaders.bind(py), || {
-            self.with(py, |state| {
-                let core = state.core()?;
-                Ok(loading::Session::of(|name| core.setting(name).map(str::to_owned)))
-            })
+        let done = self.with(py, |state| match &mut state.phase {
+            Phase::Open(core) => checked(done, core.setting(ENCODING)),
+            _ => Ok(done),
+        })?;
+        self.loaders.with(py, |own| Answer::new(done, own, || self.settings(py)))
+    }
+
+    /// What of the session's settings says how values are written.
+    fn settings(&self, py: Python<'_>) -> PyResult<loading::Session> {
+        self.with(py, |state| {
+            let core = state.core()?;
+            Ok(loading::Session::of(|name| core.setting(name).map(str::to_owned)))
         })
     }
 }
@@ -187,7 +197,7 @@ impl Wire {
             copied_bytes: 0,
         };
         let (state, queries) = (Mutex::new(state), Mutex::new(Queries::default()));
-        Ok(Self { state, queries, loaders: PyDict::new(py).unbind() })
+        Ok(Self { state, queries, loaders: Loaders::new(py) })
     }
 
     /// Takes what is to be sent now.
@@ -239,6 +249,14 @@ impl Wire {
         })
     }
 
+    /// Says how often a statement runs before it stays prepared; never for `None`.
+    fn set_prepare_after(&self, py: Python<'_>, runs: Option<u32>) -> PyResult<()> {
+        self.with(py, |state| {
+            state.core()?.set_prepare_after(runs.unwrap_or(u32::MAX));
+            Ok(())
+        })
+    }
+
     /// All settings that the server reports.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.with(py, |state| Ok(state.core()?.settings()))
@@ -251,22 +269,27 @@ impl Wire {
     }
 
     /// Asks for a statement, or several where there are no parameters; with `begins`, BEGIN goes before it.
-    #[pyo3(signature = (text, given, begins, /))]
+    /// `how` is as [`crate::session::Session::run`] has it. With `streams`, rows are to be taken by
+    /// [`rows_here`](Self::rows_here) as they arrive.
+    #[pyo3(signature = (text, given, begins, how = 0, streams = false, /))]
     fn ask(
         &self,
         py: Python<'_>,
         text: &str,
         given: Option<&Bound<'_, PyAny>>,
         begins: bool,
+        how: u8,
+        streams: bool,
     ) -> PyResult<()> {
-        let asked = asked(&self.queries, py, text, given)?;
+        let asked = asked(&self.queries, py, text, given, How(how))?;
         self.with(py, |state| {
             state.gather = Gather::from_here(state.core()?);
-            state.copying = Copying::Nowhere;
+            state.copying = if streams { Copying::Rows } else { Copying::Nowhere };
             let core = state.core()?;
-            let (begins, _) = match &asked {
-                Asked::Script(text) => core.submit_script_in_transaction(text, begins)?,
-                asked => asked.request(|request| core.submit_in_transaction(request, begins))?,
+            asked.check_encoding(core.setting(ENCODING))?;
+            let (begins, _) = match &asked.what {
+                What::Script(text) => core.submit_script_in_transaction(text, begins)?,
+                _ => asked.request(|request| core.submit_in_transaction(request, begins))?,
             };
             state.begins = begins;
             Ok(())
@@ -321,18 +344,42 @@ impl Wire {
         std::mem::take(&mut state.copied).iter().map(|piece| PyBytes::new(py, piece)).collect()
     }
 
-    /// Nobody wants the data that is left.
+    /// Takes the rows that have come of the statement that was asked for; `None` where none have.
+    fn rows_here(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
+        let rows = locked(&self.state).gather.take_rows();
+        let done = rows.map(Done::part);
+        done.map(|done| self.answer(py, done)).transpose()
+    }
+
+    /// Nobody wants the data or the rows that are left.
     fn drop_copied(&self) {
         let mut state = locked(&self.state);
+        if state.copying == Copying::Rows {
+            if let Ok(core) = state.core() {
+                state.gather = Gather::from_here(core);
+            }
+        }
         state.copying = Copying::Nowhere;
         state.copied.clear();
         state.copied_bytes = 0;
     }
 
-    /// Bytes that [`copied`](Self::copied) would take.
+    /// Bytes that [`copied`](Self::copied) or [`rows_here`](Self::rows_here) would take.
     #[getter]
     fn copied_bytes(&self) -> usize {
-        locked(&self.state).copied_bytes
+        let state = locked(&self.state);
+        if state.copying == Copying::Rows { state.gather.rows_bytes() } else { state.copied_bytes }
+    }
+
+    /// Makes the values of an answer by these functions.
+    fn load_by(
+        &self,
+        py: Python<'_>,
+        answer: &mut Answer,
+        texts: &Bound<'_, PyDict>,
+        binaries: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        answer.load_by(&Functions { texts, binaries }, || self.settings(py))
     }
 
     /// What the statements did that [`ask`](Self::ask) asked for.
@@ -349,7 +396,7 @@ impl Wire {
     }
 
     /// Adds a statement to the block; its operation's number.
-    #[pyo3(signature = (text, given, goes_on, begin, /))]
+    #[pyo3(signature = (text, given, goes_on, begin, how = 0, /))]
     fn push(
         &self,
         py: Python<'_>,
@@ -357,10 +404,12 @@ impl Wire {
         given: Option<&Bound<'_, PyAny>>,
         goes_on: Option<bool>,
         begin: bool,
+        how: u8,
     ) -> PyResult<u64> {
-        let asked = asked(&self.queries, py, text, given)?;
+        let asked = asked(&self.queries, py, text, given, How(how))?;
         self.with(py, |state| {
             let core = state.core()?;
+            asked.check_encoding(core.setting(ENCODING))?;
             if begin {
                 core.push_begin()?;
             }
@@ -410,6 +459,7 @@ impl Wire {
     }
 
     /// Begins to run a statement once for each of rows, in one of the ways that [`way`] knows.
+    #[pyo3(signature = (text, rows, begins, by, how = 0))]
     fn many(
         &self,
         py: Python<'_>,
@@ -417,10 +467,14 @@ impl Wire {
         rows: &Bound<'_, PyAny>,
         begins: bool,
         by: &str,
+        how: u8,
     ) -> PyResult<ManyRows> {
-        let (query, way) = (translated(&self.queries, py, text)?, way(by)?);
+        let (query, way) = (translated(&self.queries, py, text, How(how))?, way(by)?);
         let rows = Rows::of(&query, rows, way)?;
-        self.with(py, |state| ManyRows::new(state.core()?, way, &query.text, rows, begins))
+        self.with(py, |state| {
+            rows.check_encoding(state.core()?.setting(ENCODING))?;
+            ManyRows::new(state.core()?, way, &query.text, rows, begins)
+        })
     }
 
     /// Goes on with them. Says what to wait for before the next call: "room", the "answer" to an operation, or "all"
@@ -516,7 +570,13 @@ impl Wire {
     /// The connection's own loaders, by type id.
     #[getter]
     fn loaders(&self, py: Python<'_>) -> Py<PyDict> {
-        self.loaders.clone_ref(py)
+        self.loaders.texts.clone_ref(py)
+    }
+
+    /// Those that take the binary form.
+    #[getter]
+    fn binary_loaders(&self, py: Python<'_>) -> Py<PyDict> {
+        self.loaders.binaries.clone_ref(py)
     }
 
     /// Closes a cursor of the server's, along with the next statement.

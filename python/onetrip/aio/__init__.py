@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from onetrip.aio.connection import AsyncConnection, connect
 from onetrip.aio.copying import AsyncCopy
-from onetrip.aio.cursor import AsyncCursor
+from onetrip.aio.cursor import AsyncClientCursor, AsyncCursor, AsyncRawCursor
 from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.pipeline import AsyncOperation, AsyncPipeline
 from onetrip.aio.pool import AsyncPool
-from onetrip.aio.server_cursor import AsyncServerCursor
+from onetrip.aio.server_cursor import AsyncRawServerCursor, AsyncServerCursor
 
 __all__ = [
-    "AsyncConnection", "AsyncCopy", "AsyncCursor", "AsyncLobReader", "AsyncLobWriter", "AsyncOperation",
-    "AsyncPipeline", "AsyncPool", "AsyncServerCursor", "connect",
+    "AsyncClientCursor", "AsyncConnection", "AsyncCopy", "AsyncCursor", "AsyncLobReader", "AsyncLobWriter",
+    "AsyncOperation", "AsyncPipeline", "AsyncPool", "AsyncRawCursor", "AsyncRawServerCursor", "AsyncServerCursor",
+    "connect",
 ]  # fmt: skip

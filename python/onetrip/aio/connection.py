@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from onetrip import _native, errors
+from onetrip import _native, errors, tpc
+from onetrip.adapt import Format
 from onetrip.aio.cursor import AsyncCursor
 from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.pipeline import AsyncPipeline
 from onetrip.aio.server_cursor import AsyncServerCursor
 from onetrip.aio.transport import Transport
 from onetrip.aio.turns import WITHIN, Block, to_its_end
-from onetrip.connection import OutputSource
+from onetrip.connection import OutputSource, _pairs
 from onetrip.cursor import By, Params, Statement
-from onetrip.errors import InterfaceError, OperationalError, ProgrammingError
+from onetrip.errors import (
+    CancellationTimeout,
+    ConnectionClosed,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+)
 from onetrip.info import ConnectionInfo
 from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
 from onetrip.lob import OBJECTS, LobColumn, Prefetch, Writing, _word
 from onetrip.pipeline import _GOES_ON, OnError
 from onetrip.session import IsolationLevel, Notify, SessionState, TransactionStatus
+from onetrip.tpc import Xid
 from onetrip.transaction import AsyncTransaction
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from onetrip.rows import RowFactory
 
 # What a statement whose task was cancelled may take to end. Beyond it the connection is closed.
@@ -43,6 +53,10 @@ class AsyncConnection(SessionState):
         row_factory: RowFactory | None = None,
     ) -> None:
         super().__init__(autocommit)
+        self.cursor_factory: type[AsyncCursor] = AsyncCursor
+        self.server_cursor_factory: type[AsyncServerCursor] = AsyncServerCursor
+        # The task that takes the rows of a stream.
+        self._stream: asyncio.Task[Any] | None = None
         self._transport = transport
         self._address = address
         self._target: dict[str, str] = {}
@@ -53,23 +67,51 @@ class AsyncConnection(SessionState):
         self._declared = 0
         self.row_factory = row_factory
 
+    @classmethod
+    async def connect(
+        cls,
+        conninfo: str = "",
+        *,
+        autocommit: bool = False,
+        prepare_threshold: int | None = 0,
+        context: Any = None,
+        row_factory: RowFactory | None = None,
+        cursor_factory: type[AsyncCursor] | None = None,
+        **keywords: Any,
+    ) -> Self:
+        """Connects, as `onetrip.aio.connect`. `context` has the adapters that the connection begins with."""
+        connection = await _connected(cls, conninfo, autocommit, row_factory, keywords)
+        connection._set_up(prepare_threshold, context, cursor_factory)
+        return connection
+
     def cursor(
         self,
         name: str = "",
         *,
+        binary: bool = False,
         row_factory: RowFactory | None = None,
         scrollable: bool | None = None,
         withhold: bool = False,
     ) -> AsyncCursor:
         """A new cursor, as `onetrip.Connection.cursor`."""
+        self._wire()
         factory = row_factory or self.row_factory
+        made: AsyncCursor
         if name:
-            return AsyncServerCursor(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
-        return AsyncCursor(self, row_factory=factory)
+            make = self.server_cursor_factory
+            made = make(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
+        else:
+            made = self.cursor_factory(self, row_factory=factory)
+        if binary:
+            made.format = Format.BINARY
+        return made
 
-    async def execute(self, statement: Statement, params: Params = None) -> AsyncCursor:
-        """Runs a statement by a new cursor, and returns that."""
-        return await AsyncCursor(self, row_factory=self.row_factory).execute(statement, params)
+    async def execute(
+        self, statement: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> AsyncCursor:
+        """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
+        cursor = self.cursor_factory(self, row_factory=self.row_factory)
+        return await cursor.execute(statement, params, prepare=prepare, binary=binary or None)
 
     def pipeline(self, on_error: OnError = "abort") -> AsyncPipeline:
         """A block of operations that travel together, as `onetrip.Connection.pipeline`."""
@@ -79,11 +121,51 @@ class AsyncConnection(SessionState):
 
     async def commit(self) -> None:
         """Commits the transaction, if there is one. In a pipeline's block it waits for what was added before."""
+        self._check_no_tpc("commit()")
         await self._end_transaction("COMMIT")
 
     async def rollback(self) -> None:
         """Rolls the transaction back, if there is one."""
+        self._check_no_tpc("rollback()")
         await self._end_transaction("ROLLBACK")
+
+    async def tpc_begin(self, xid: Xid | str) -> None:
+        """Begins a transaction in two phases, as `onetrip.Connection.tpc_begin`."""
+        self._wire()
+        await self._run(self._tpc_begins(xid), None, False)
+
+    async def tpc_prepare(self) -> None:
+        """Ends its first phase."""
+        self._wire()
+        try:
+            await self._run(self._tpc_prepares(), None, False)
+        except errors.Error as error:
+            self._tpc = None
+            if error.sqlstate == "55000":
+                raise NotSupportedError(str(error)) from error
+            raise
+
+    async def tpc_commit(self, xid: Xid | str | None = None) -> None:
+        """Commits it, or another one that was prepared, by its name."""
+        await self._end_tpc("COMMIT", xid)
+
+    async def tpc_rollback(self, xid: Xid | str | None = None) -> None:
+        """Rolls it back, or another one that was prepared, by its name."""
+        await self._end_tpc("ROLLBACK", xid)
+
+    async def tpc_recover(self) -> list[Xid]:
+        """The transactions that are prepared and have not ended, of all databases."""
+        (answer,) = await self._run(tpc.RECOVER, None, False)
+        return [Xid.of_row(row) for row in answer.many(len(answer))]
+
+    async def _end_tpc(self, word: str, xid: Xid | str | None) -> None:
+        self._wire()
+        statement = self._tpc_ends(word, xid)
+        self._tpc = None
+        if statement is None:
+            await self._end_transaction(word)
+        else:
+            await self._run(statement, None, False)
 
     def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> AsyncTransaction:
         """A block that is a transaction, or a savepoint within one, as `onetrip.Connection.transaction`. Tasks that
@@ -151,6 +233,9 @@ class AsyncConnection(SessionState):
 
     async def cancel(self) -> None:
         """Asks the server to interrupt what another task runs on this connection."""
+        self._check_not_prepared("cancel()")
+        if self.closed:
+            return
         packet = self._wire().cancel_packet()
         if packet is None:
             return
@@ -160,6 +245,14 @@ class AsyncConnection(SessionState):
         writer.write(bytes(packet))
         await reader.read()
         writer.close()
+
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:
+        """As `cancel`. The request is given up when it has taken so long."""
+        self._check_not_prepared("cancel_safe()")
+        try:
+            await asyncio.wait_for(self.cancel(), timeout)
+        except (asyncio.TimeoutError, TimeoutError):
+            raise CancellationTimeout("the server did not take the request to cancel in time") from None
 
     async def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """What statements print comes along with their answers, as with `onetrip.Connection.collect_output`."""
@@ -178,12 +271,24 @@ class AsyncConnection(SessionState):
         """What statements have printed since the last call, as `onetrip.Connection.lines`."""
         return self._wire().lines()
 
-    def notifies(self) -> list[Notify]:
-        """The notifications that have come with other answers, or by themselves."""
-        heard = []
-        while (one := self._wire().notification()) is not None:
-            heard.append(Notify(*one))
-        return heard
+    async def notifies(self, timeout: float | None = None, *, stop_after: int | None = None) -> AsyncIterator[Notify]:
+        """The notifications that have come, and those that come until `timeout` seconds have passed, as
+        `onetrip.Connection.notifies`. Statements may run meanwhile."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        count = 0
+        while True:
+            heard = self._heard()
+            if heard is None:
+                if stop_after is not None and count >= stop_after:
+                    return
+                left = None if deadline is None else deadline - loop.time()
+                if left is not None and left <= 0:
+                    return
+                heard = await self.notification(left)
+            if heard is not None:
+                count += 1
+                yield heard
 
     async def notification(self, timeout: float | None = None) -> Notify | None:
         """The next notification; waits for it, at most `timeout` seconds. Statements may run meanwhile."""
@@ -264,14 +369,18 @@ class AsyncConnection(SessionState):
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Commits, or rolls back after an exception; and closes."""
         try:
-            if not self.closed:
-                await (self.commit() if kind is None else self.rollback())
+            if kind is None:
+                if not self.closed:
+                    await self.commit()
+            elif not self.closed:
+                with contextlib.suppress(errors.Error):  # the exception on its way tells more
+                    await self.rollback()
         finally:
             await self.close()
 
     def _wire(self) -> _native.Wire:
         if self._is_closed:
-            raise InterfaceError("the connection is closed")
+            raise ConnectionClosed("the connection is closed")
         return self._transport.wire
 
     def _own_block(self) -> AsyncPipeline | None:
@@ -336,11 +445,13 @@ class AsyncConnection(SessionState):
         elif wire.status != TransactionStatus.IDLE:
             await self._run(statement, None, False)
 
-    async def _run(self, statement: str, params: Params, begins: bool) -> list[_native.Answer]:
+    async def _run(self, statement: str, params: Params, begins: bool, how: int = 0) -> list[_native.Answer]:
         if self._block is not None:
             self._check_alone()
+        if self._stream is not None and self._stream is asyncio.current_task():
+            raise ProgrammingError("the rows of stream() are under way: take all of them, or close it first")
         async with self._lock:
-            self._wire().ask(statement, params, begins)
+            self._wire().ask(statement, params, begins, how)
             return await self._answers()
 
     async def _answers(self) -> list[_native.Answer]:
@@ -357,11 +468,11 @@ class AsyncConnection(SessionState):
             await to_its_end(self._abandon())
             raise
 
-    async def _run_many(self, statement: str, rows: Iterable[Any], by: By) -> int:
+    async def _run_many(self, statement: str, rows: Iterable[Any], by: By, how: int) -> int:
         self._check_alone()
         async with self._lock:
             wire, transport = self._wire(), self._transport
-            many = wire.many(statement, rows, self._begins, by)
+            many = wire.many(statement, rows, self._begins, by, how)
             try:
                 while True:
                     wait, number = wire.step(many)
@@ -393,10 +504,34 @@ class AsyncConnection(SessionState):
 
 
 async def connect(
-    conninfo: str = "", *, autocommit: bool = False, row_factory: RowFactory | None = None, **keywords: Any
+    conninfo: str = "",
+    *,
+    autocommit: bool = False,
+    prepare_threshold: int | None = 0,
+    context: Any = None,
+    row_factory: RowFactory | None = None,
+    cursor_factory: type[AsyncCursor] | None = None,
+    **keywords: Any,
 ) -> AsyncConnection:
     """Connects as `onetrip.connect` does, without blocking the event loop."""
-    pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
+    return await AsyncConnection.connect(
+        conninfo,
+        autocommit=autocommit,
+        prepare_threshold=prepare_threshold,
+        context=context,
+        row_factory=row_factory,
+        cursor_factory=cursor_factory,
+        **keywords,
+    )
+
+
+Made = TypeVar("Made", bound=AsyncConnection)
+
+
+async def _connected(
+    cls: type[Made], conninfo: str, autocommit: bool, row_factory: RowFactory | None, keywords: dict[str, Any]
+) -> Made:
+    pairs = _pairs(keywords)
     loop = asyncio.get_running_loop()
     candidates = await loop.run_in_executor(None, _native.addresses, conninfo, pairs)
     failed: Exception | None = None
@@ -404,7 +539,7 @@ async def connect(
         for candidate in candidates:
             try:
                 transport = await _reach(candidate)
-                connection = AsyncConnection(transport, candidate.address, autocommit, row_factory)
+                connection = cls(transport, candidate.address, autocommit, row_factory)
                 connection._target = dict(candidate.target())
                 if any_will_do or await _suits(candidate, connection):
                     return connection

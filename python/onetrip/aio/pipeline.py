@@ -96,6 +96,10 @@ class AsyncPipeline:
         not take any more, or where answers decide whether the statement may run."""
         if not isinstance(statement, str):
             statement = text_of(statement, self.connection)
+        adapters = self.connection._adapters
+        return await self._add(statement, params if adapters is None else adapters._params(params), 0, on_error)
+
+    async def _add(self, statement: str, params: Params, how: int, on_error: OnError | None = None) -> AsyncOperation:
         whole = self._whole()
         wire, goes_on = self.connection._wire(), None if on_error is None else _GOES_ON[on_error]
         if self._outer is not None:
@@ -105,7 +109,7 @@ class AsyncPipeline:
             async with whole._turn:
                 if needs_answers or wire.needs_answers(goes_on):
                     await self.connection._transport.answered()
-        number = wire.push(statement, params, goes_on, whole._begins)
+        number = wire.push(statement, params, goes_on, whole._begins, how)
         operation = AsyncOperation(self, number, _GOES_ON[on_error or self.on_error])
         whole._begins = False
         self.operations.append(operation)
@@ -135,6 +139,14 @@ class AsyncPipeline:
             if not last._is_answered():
                 self.connection._wire().request_replies()
                 await self.connection._transport.answered(last.id)
+
+    async def sync(self) -> None:
+        """Waits until all is answered, as `onetrip.Pipeline.sync`."""
+        await self._interrupted(None)
+        whole = self._whole()
+        if whole._unheard is not None:
+            error, whole._unheard = whole._unheard, None
+            raise error
 
     async def __aenter__(self) -> AsyncPipeline:
         connection = self.connection
@@ -198,7 +210,7 @@ class AsyncPipeline:
             yield part
             part = part._outer
 
-    async def _interrupted(self, statement: str) -> None:
+    async def _interrupted(self, statement: str | None) -> None:
         """Runs a statement between two halves of the block: it ends, and begins anew."""
         connection, whole = self.connection, self._whole()
         wire = connection._wire()
@@ -208,8 +220,9 @@ class AsyncPipeline:
             for part in self._parts():
                 whole._unheard = whole._unheard or unheard(part.operations, wire)
             try:
-                wire.ask(statement, None, False)
-                await connection._answers()
+                if statement is not None:
+                    wire.ask(statement, None, False)
+                    await connection._answers()
             finally:
                 if not connection.closed:
                     wire.begin_block(_GOES_ON[whole.on_error])

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any
 from onetrip import arrow
 from onetrip import numpy as arrays
 from onetrip.aio.cursor import AsyncCursor
-from onetrip.cursor import By, Params, Row, Statement
-from onetrip.errors import ProgrammingError
-from onetrip.server_cursor import ROWS_AHEAD, Declaration
+from onetrip.cursor import RAW, By, Params, Row, Statement, wanted
+from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
+from onetrip.server_cursor import ROWS_AHEAD, Declaration, Moves
 from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     import numpy
     import pyarrow
+    from typing_extensions import Self
 
     from onetrip._native import Answer
     from onetrip.aio.connection import AsyncConnection
     from onetrip.rows import RowFactory
 
 
-class AsyncServerCursor(AsyncCursor):
+class AsyncServerCursor(Moves, AsyncCursor):
     """A named cursor, as `onetrip.ServerCursor`."""
 
     def __init__(
@@ -43,23 +44,45 @@ class AsyncServerCursor(AsyncCursor):
         self._number = 0
         self._is_declared = False
         self._is_at_end = False
+        self._position: int | None = None
 
-    async def execute(self, statement: Statement, params: Params = None) -> AsyncServerCursor:
+    async def execute(
+        self, statement: Statement, params: Params = None, *, binary: bool | None = None, **keywords: Any
+    ) -> Self:
         """Declares the cursor for a query, and fetches its first `itersize` rows."""
+        if keywords:
+            raise TypeError(f"a named cursor has no argument {', '.join(keywords)}")
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
         self._give_back()
+        if binary is not None:
+            self._how = wanted(self._how, None, binary)
+        own = self._adapters or self.connection._adapters
+        if own is not None:
+            params = own._params(params)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
         async with connection.pipeline() as pipeline:
-            await pipeline.execute(declaration.declare(text_of(statement, connection)), params)
-            fetched = await pipeline.execute(declaration.fetch(self.itersize, self._number))
+            await pipeline._add(declaration.declare(text_of(statement, self)), params, self._how)
+            fetched = await pipeline._add(declaration.fetch(self.itersize, self._number), None, self._how)
         self._is_declared = True
+        self._position = 0
         self._came(fetched._done(), self.itersize)
         return self
 
-    async def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> None:
+    async def executemany(
+        self, statement: Statement, rows: Iterable[Any], *, by: By = "auto", returning: bool = False
+    ) -> None:
         """Not for named cursors."""
-        raise ProgrammingError("a named cursor runs one query: use a cursor without a name")
+        raise NotSupportedError("a named cursor runs one query: use a cursor without a name")
+
+    async def stream(
+        self, statement: Statement, params: Params = None, *, binary: bool | None = None, size: int = 1
+    ) -> AsyncIterator[Row]:
+        """Not for named cursors, which fetch by the piece anyway."""
+        raise NotSupportedError("a named cursor fetches by the piece: iterate over it, or stream by one without a name")
+        yield
 
     async def fetchone(self) -> Row | None:
         """The next row; None at the end."""
@@ -91,27 +114,49 @@ class AsyncServerCursor(AsyncCursor):
         return arrays.joined(parts)
 
     async def __aiter__(self) -> AsyncIterator[Row]:
-        while (row := await self.fetchone()) is not None:
-            yield row
+        while rows := await self._some(1):
+            yield rows[0]
 
     async def scroll(self, value: int, mode: str = "relative") -> None:
         """Moves the server's cursor; backwards only if it is scrollable."""
-        await self._run(self._declaration.move(value, mode, self._unread()))
+        if self._seeks(value, mode):
+            return
+        await self._run(self._declaration.move(value, mode, self._unread(), self._is_at_end))
         self._is_at_end = False
         self._rows().seek(len(self._rows()))
+        if self._position is not None:
+            self._position = value if mode == "absolute" else self._position + value
 
     async def close(self) -> None:
         """Closes it, along with the next statement."""
-        self._give_back()
+        if not self._closed:
+            self._give_back()
+            await super().close()
+
+    @property
+    def rownumber(self) -> int | None:
+        """Position of the next row, from zero, as far as this cursor has moved."""
+        return self._position
 
     async def _some(self, count: int) -> list[Row]:
         return self._made(await self._raw(count))
 
     async def _raw(self, size: int | None) -> list[tuple[Any, ...]]:
+        if not self._is_declared and not self._closed:
+            # Somebody else may have declared it.
+            self._is_declared = True
+            try:
+                await self._fetch(None if size is None else max(self.itersize, size))
+            except BaseException:
+                self._is_declared = False
+                raise
+            self._position = 0
         rows = self._rows().many(self._unread() if size is None else size)
         while not self._is_at_end and (size is None or len(rows) < size):
             await self._fetch(None if size is None else max(self.itersize, size - len(rows)))
             rows += self._rows().many(self._unread() if size is None else size - len(rows))
+        if self._position is not None:
+            self._position += len(rows)
         return rows
 
     async def _fetch(self, rows: int | None) -> None:
@@ -120,7 +165,7 @@ class AsyncServerCursor(AsyncCursor):
     async def _run(self, statement: str) -> Answer:
         if not self._is_declared:
             raise ProgrammingError("there are no rows: no query was run")
-        (answer,) = await self.connection._run(statement, None, False)
+        (answer,) = await self.connection._run(statement, None, False, self._how)
         return answer
 
     def _came(self, answer: Answer, asked: int | None) -> None:
@@ -136,3 +181,9 @@ class AsyncServerCursor(AsyncCursor):
             self.connection._wire().close_portal(self.name)
         self._is_declared = False
         self._take([])
+
+
+class AsyncRawServerCursor(AsyncServerCursor):
+    """A named cursor whose statement has `$1`, `$2`, … for placeholders."""
+
+    _HOW = RAW

@@ -95,6 +95,22 @@ class Transport(asyncio.Protocol):
             await self.heard.wait()
         return pieces
 
+    async def rows(self) -> _native.Answer | None:
+        """The rows of a statement that have come, once there are some; None once it is answered."""
+        while True:
+            self.flush()
+            if self._error is not None:
+                raise self._error
+            is_over = self.is_lost or self.wire.received(b"")
+            # What came before an error is given out before the error.
+            rows = self.wire.rows_here()
+            if rows is not None or is_over:
+                self.go_on_reading()
+                return rows
+            self.go_on_reading()
+            self.heard.clear()
+            await self.heard.wait()
+
     def go_on_reading(self) -> None:
         """Takes in what comes, after a pause."""
         if not self._is_reading and not self.is_lost and self.transport is not None:

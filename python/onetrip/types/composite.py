@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from onetrip import adapt
+from onetrip import _native, adapt
 from onetrip.errors import DataError
-from onetrip.types.info import TypeInfo, checked, register_loader
+from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
 if TYPE_CHECKING:
     from onetrip.types.info import Context
@@ -57,16 +58,33 @@ def register_composite(info: CompositeInfo, context: Context = None, factory: Ca
         make: Any = namedtuple
         made = make(_identifier(info.name), [_identifier(name) for name in info.field_names], rename=True)
     info.python_type = made if isinstance(made, type) else None
-    own: dict[int, Any] = {} if context is None else context._loaders()
+    adapters = (context or adapt.adapters).adapters
+    texts, binaries = adapters._functions
 
     def load(text: str) -> Any:
         fields = parts(text)
         if len(fields) != len(info.field_types):
             raise DataError(f"{info.name} has {len(info.field_types)} fields, and its value has {len(fields)}")
-        return made(*(adapt.loaded(oid, field, own) for oid, field in zip(info.field_types, fields, strict=True)))
+        return made(*(adapt.loaded(oid, field, texts) for oid, field in zip(info.field_types, fields, strict=True)))
 
+    info.register(context)
     register_loader(context, info.oid, load)
     register_loader(context, info.array_oid, info._array(load))
+    register_binary(context, info, lambda data: made(*binary_parts(data, texts, binaries)))
+    if info.python_type is not None:
+        adapters.register_dumper(info.python_type, lambda value: (info.oid, written(value)[1]))
+
+
+def binary_parts(data: bytes, texts: Any = None, binaries: Any = None) -> list[Any]:
+    """The values of a row in binary: how many, then type, length and bytes of each."""
+    (count,) = struct.unpack_from("!i", data)
+    values: list[Any] = []
+    at = 4
+    for _ in range(count):
+        oid, length = struct.unpack_from("!Ii", data, at)
+        start, at = at + 8, at + 8 + max(length, 0)
+        values.append(_native.loaded_binary(oid, None if length < 0 else data[start:at], texts, binaries))
+    return values
 
 
 def parts(text: str) -> list[str | None]:
@@ -94,8 +112,11 @@ def written(value: Sequence[Any]) -> tuple[int, str]:
         if field is None:
             fields.append("")
             continue
-        text = adapt._array_text(field, []) if isinstance(field, list) else adapt._element(field)[1]
-        fields.append(text if text[:1] == '"' else adapt._quoted(text))
+        element = (0, adapt._array_text(field, [])) if isinstance(field, list) else adapt._element(field)
+        if element is None:
+            fields.append("")
+        else:
+            fields.append(element[1] if element[1][:1] == '"' else adapt._quoted(element[1]))
     return 0, "(" + ",".join(fields) + ")"
 
 
@@ -104,5 +125,6 @@ def _identifier(name: str) -> str:
     return f"f{word}" if not word or word[0].isdigit() or word[0] == "_" else word
 
 
+adapt.BINARY_LOADERS[2249] = lambda data: tuple(binary_parts(data))
 adapt.LOADERS[2249] = lambda text: tuple(parts(text))
 adapt._DUMPERS[tuple] = written

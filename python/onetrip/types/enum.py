@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onetrip import adapt
 from onetrip.errors import DataError
-from onetrip.types.info import TypeInfo, checked, register_loader
+from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
 if TYPE_CHECKING:
     from onetrip.types.info import Context
@@ -53,10 +53,18 @@ def register_enum(
         make: Any = Enum
         kind = make(info.name.title(), {label: label for label in info.labels}, module=__name__)
     info.enum = kind
-    by_value = issubclass(kind, str | int)
-    labels = {member: str(member.value) if by_value else member.name for member in kind}
-    labels.update(dict(mapping or {}))
-    members = {label: member for member, label in labels.items() if label in info.labels}
+    labels = {member: member.name for member in kind}
+    members = {label: kind[label] for label in info.labels if label in kind.__members__}
+    if issubclass(kind, str):
+        # Where no name fits, the text that the member is.
+        for member in kind:
+            if member.name not in info.labels and member.value in info.labels:
+                labels[member] = member.value
+                members.setdefault(member.value, member)
+    pairs = mapping.items() if isinstance(mapping, Mapping) else mapping or ()
+    for member, label in pairs:
+        labels[member] = label
+        members[label] = member
 
     def load(text: str) -> Any:
         try:
@@ -65,8 +73,10 @@ def register_enum(
             raise DataError(f"{kind.__name__} has no member for {text!r}") from None
 
     register_loader(context, info.oid, load)
+    info.register(context)
     register_loader(context, info.array_oid, info._array(load))
-    adapt.register_dumper(kind, lambda value: (0, labels[value]))
+    register_binary(context, info, lambda data: load(data.decode()))
+    (context or adapt.adapters).adapters.register_dumper(kind, lambda value: (info.oid, labels[value]))
 
 
 adapt._DUMPERS[Enum] = lambda value: (0, value.name)

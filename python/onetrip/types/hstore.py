@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import struct
 from typing import TYPE_CHECKING
 
 from onetrip import adapt
 from onetrip.errors import DataError
-from onetrip.types.info import TypeInfo, checked, register_loader
+from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
 if TYPE_CHECKING:
     from onetrip.types.info import Context
@@ -30,6 +31,18 @@ def read(text: str) -> dict[str, str | None]:
     return pairs
 
 
+def read_binary(data: bytes) -> dict[str, str | None]:
+    """The pairs of the binary form: how many, then the length and text of each key and value."""
+    (count,) = struct.unpack_from("!i", data)
+    texts: list[str | None] = []
+    at = 4
+    for _ in range(2 * count):
+        (length,) = struct.unpack_from("!i", data, at)
+        start, at = at + 4, at + 4 + max(length, 0)
+        texts.append(None if length < 0 else data[start:at].decode())
+    return {str(key): value for key, value in zip(texts[::2], texts[1::2], strict=True)}
+
+
 def written(pairs: dict[str, str | None]) -> tuple[int, str]:
     """Pairs as text; the server says of which type that is."""
     parts = []
@@ -46,6 +59,8 @@ def register_hstore(info: TypeInfo | None, context: Context = None) -> None:
     register_hstore(TypeInfo.fetch(connection, "hstore"), connection)"""
     checked(info, "hstore")
     assert info is not None
+    info.register(context)
     register_loader(context, info.oid, read)
     register_loader(context, info.array_oid, info._array(read))
-    adapt.register_dumper(dict, written)
+    register_binary(context, info, read_binary)
+    (context or adapt.adapters).adapters.register_dumper(dict, lambda pairs: (info.oid, written(pairs)[1]))

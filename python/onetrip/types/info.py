@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 from onetrip import _native, adapt
-from onetrip.errors import ProgrammingError
+
+# A connection, a cursor or a map of adapters; None for all connections.
+Context = Any
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from onetrip.aio.connection import AsyncConnection
     from onetrip.connection import Connection
 
-    Context = Connection | AsyncConnection | None
 
 _TYPE = """SELECT t.typname, t.oid::bigint, t.typarray::bigint, t.typdelim::text, t.oid::regtype::text
 FROM pg_catalog.pg_type t WHERE t.oid = pg_catalog.to_regtype(%s)"""
@@ -58,20 +60,20 @@ class TypeInfo:
 
     @classmethod
     def _fetch(cls, conn: Connection, name: str) -> Any:
-        (answer,) = conn._alone().run(_TYPE, (name,), conn._begins)
+        (answer,) = conn._alone().run(_TYPE, (name,), False)
         row = answer.one()
         if row is None or cls._more is None:
             return cls._made(row, [])
-        (answer,) = conn._alone().run(cls._more, (row[1],), conn._begins)
+        (answer,) = conn._alone().run(cls._more, (row[1],), False)
         return cls._made(row, answer.many(len(answer)))
 
     @classmethod
     async def _fetch_async(cls, conn: AsyncConnection, name: str) -> Any:
-        (answer,) = await conn._run(_TYPE, (name,), conn._begins)
+        (answer,) = await conn._run(_TYPE, (name,), False)
         row = answer.one()
         if row is None or cls._more is None:
             return cls._made(row, [])
-        (answer,) = await conn._run(cls._more, (row[1],), conn._begins)
+        (answer,) = await conn._run(cls._more, (row[1],), False)
         return cls._made(row, answer.many(len(answer)))
 
     @classmethod
@@ -86,7 +88,8 @@ class TypeInfo:
         return {}
 
     def register(self, context: Context = None) -> None:
-        """Makes arrays of the type lists, on a connection or on all of them."""
+        """Makes arrays of the type lists, and lists of its values arrays, on a connection or on all of them."""
+        (context or adapt.adapters).adapters.types.add(self)
         register_loader(context, self.array_oid, self._array(lambda text: text))
 
     def _array(self, load: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -96,15 +99,37 @@ class TypeInfo:
 
 def register_loader(context: Context, oid: int, load: Callable[[str], Any]) -> None:
     """Makes values of a type by a function, on a connection or, for None, on all of them."""
-    if not oid:
-        return
-    if context is None:
-        adapt.register_loader(oid, load)
-    else:
-        context.register_loader(oid, load)
+    if oid:
+        (context or adapt.adapters).adapters.register_loader(oid, load)
+
+
+def register_binary(context: Context, info: TypeInfo, load: Callable[[bytes], Any]) -> None:
+    """Makes values by a function of their binary form."""
+    adapters = (context or adapt.adapters).adapters
+    adapters.register_binary(info.oid, load)
+    if info.array_oid:
+        adapters.register_binary(info.array_oid, lambda data: binary_array(data, load))
+
+
+def binary_array(data: bytes, load: Callable[[bytes], Any]) -> list[Any]:
+    """The list of an array in binary, whose elements are what a function makes."""
+    dimensions, _, _ = struct.unpack_from("!iii", data)
+    lengths = [struct.unpack_from("!ii", data, 12 + 8 * at)[0] for at in range(dimensions)]
+    place = [12 + 8 * dimensions]
+
+    def listed(depth: int) -> Any:
+        if depth < dimensions:
+            return [listed(depth + 1) for _ in range(lengths[depth])]
+        (length,) = struct.unpack_from("!i", data, place[0])
+        start = place[0] + 4
+        place[0] = start + max(length, 0)
+        return None if length < 0 else load(data[start : place[0]])
+
+    made: list[Any] = listed(0) if dimensions else []
+    return made
 
 
 def checked(info: TypeInfo | None, what: str) -> None:
     """Says what it means where nothing was fetched."""
     if info is None:
-        raise ProgrammingError(f"there is no {what} to register: fetch has found no type of that name")
+        raise TypeError(f"there is no {what} to register: fetch has found no type of that name")

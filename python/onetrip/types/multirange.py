@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, MutableSequence
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from onetrip import adapt
 from onetrip.errors import DataError
 from onetrip.types import range as ranges
+from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 from onetrip.types.range import Range
 
 T = TypeVar("T")
@@ -134,8 +136,66 @@ def written(value: Multirange[Any]) -> tuple[int, str]:
         oids = {3926}
     if 3906 in oids and oids <= {3904, 3926, 3906}:
         oids = {3906}
-    oid = value.oid if isinstance(value, _OfType) else _OF_RANGE.get(oids.pop() if len(oids) == 1 else 0, 0)
+    range_oid = oids.pop() if len(oids) == 1 else 0
+    known = adapt._WITHIN.get()._multiranges.get(range_oid) or _OF_RANGE.get(range_oid, 0)
+    oid = value.oid if isinstance(value, _OfType) else known
     return oid, "{" + ",".join(parts) + "}"
+
+
+class MultirangeInfo(TypeInfo):
+    """A type of multiranges with that of its ranges and their bounds."""
+
+    _more = """SELECT r.rngtypid::bigint, r.rngsubtype::bigint FROM pg_catalog.pg_range r
+        WHERE r.rngmultitypid = %s"""
+
+    def __init__(
+        self,
+        name: str,
+        oid: int,
+        array_oid: int,
+        *,
+        regtype: str = "",
+        delimiter: str = ",",
+        range_oid: int = 0,
+        subtype_oid: int = 0,
+    ) -> None:
+        super().__init__(name, oid, array_oid, regtype=regtype, delimiter=delimiter)
+        self.range_oid = range_oid
+        self.subtype_oid = subtype_oid
+
+    @classmethod
+    def _details(cls, more: list[Any]) -> dict[str, Any]:
+        range_oid, subtype_oid = more[0] if more else (0, 0)
+        return {"range_oid": range_oid, "subtype_oid": subtype_oid}
+
+    def register(self, context: Any = None) -> None:
+        """As `register_multirange`."""
+        register_multirange(self, context)
+
+
+def register_multirange(info: MultirangeInfo, context: Any = None) -> None:
+    """Makes values of a type of multiranges `Multirange`, and writes those of its ranges as such; on a connection or on
+    all."""
+    checked(info, "multirange")
+    TypeInfo.register(info, context)
+    load = partial(read, subtype=info.subtype_oid)
+    register_loader(context, info.oid, load)
+    register_loader(context, info.array_oid, info._array(load))
+    register_binary(context, info, partial(read_binary, subtype=info.subtype_oid))
+    adapters = (context or adapt.adapters).adapters
+    adapters._ranges[info.subtype_oid] = info.range_oid
+    adapters._multiranges[info.range_oid] = info.oid
+
+
+def read_binary(data: bytes, subtype: int) -> Multirange[Any]:
+    """The multirange of a binary form: how many ranges, then the length and bytes of each."""
+    (count,) = struct.unpack_from("!i", data)
+    found, at = [], 4
+    for _ in range(count):
+        (length,) = struct.unpack_from("!i", data, at)
+        start, at = at + 4, at + 4 + length
+        found.append(ranges.read_binary(data[start:at], subtype))
+    return Multirange(found)
 
 
 def _checked(value: Any) -> Any:
@@ -148,6 +208,7 @@ def _register() -> None:
     for oid, subtype in SUBTYPES.items():
         adapt.LOADERS[oid] = partial(read, subtype=subtype)
     adapt._DUMPERS[Multirange] = written
+    adapt._CONTAINERS = (*adapt._CONTAINERS, Multirange)
 
 
 _register()

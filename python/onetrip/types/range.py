@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import struct
 from decimal import Decimal
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from onetrip import adapt
+from onetrip import _native, adapt
 from onetrip.errors import DataError
+from onetrip.types.info import TypeInfo, checked, register_binary, register_loader
 
 T = TypeVar("T")
 
@@ -221,9 +223,12 @@ def written(value: Range[Any]) -> tuple[int, str]:
         if bound is None:
             parts.append("")
             continue
-        oid, text = adapt._element(bound)
-        subtypes.add(oid)
-        parts.append(text if text[:1] == '"' else adapt._quoted(text))
+        element = adapt._element(bound)
+        if element is None:
+            parts.append("")
+            continue
+        subtypes.add(element[0])
+        parts.append(element[1] if element[1][:1] == '"' else adapt._quoted(element[1]))
     text = f"{value.bounds[0]}{parts[0]},{parts[1]}{value.bounds[1]}"
     if isinstance(value, _OfType):
         return value.oid, text
@@ -231,13 +236,69 @@ def written(value: Range[Any]) -> tuple[int, str]:
         if widest in subtypes:
             subtypes = {widest} if subtypes <= {23, 20, 1700} else subtypes
     subtype = subtypes.pop() if len(subtypes) == 1 else 0
-    return _OF_SUBTYPE.get(subtype, 0), text
+    return adapt._WITHIN.get()._ranges.get(subtype) or _OF_SUBTYPE.get(subtype, 0), text
+
+
+class RangeInfo(TypeInfo):
+    """A type of ranges with that of its bounds."""
+
+    _more = "SELECT rngsubtype::bigint FROM pg_catalog.pg_range WHERE rngtypid = %s"
+
+    def __init__(
+        self,
+        name: str,
+        oid: int,
+        array_oid: int,
+        *,
+        regtype: str = "",
+        delimiter: str = ",",
+        subtype_oid: int = 0,
+    ) -> None:
+        super().__init__(name, oid, array_oid, regtype=regtype, delimiter=delimiter)
+        self.subtype_oid = subtype_oid
+
+    @classmethod
+    def _details(cls, more: list[Any]) -> dict[str, Any]:
+        return {"subtype_oid": more[0][0] if more else 0}
+
+    def register(self, context: Any = None) -> None:
+        """As `register_range`."""
+        register_range(self, context)
+
+
+def register_range(info: RangeInfo, context: Any = None) -> None:
+    """Makes values of a type of ranges `Range`, and writes those whose bounds are of its type as such; on a connection
+    or on all."""
+    checked(info, "range")
+    TypeInfo.register(info, context)
+    load = partial(read, subtype=info.subtype_oid)
+    register_loader(context, info.oid, load)
+    register_loader(context, info.array_oid, info._array(load))
+    register_binary(context, info, partial(read_binary, subtype=info.subtype_oid))
+    (context or adapt.adapters).adapters._ranges[info.subtype_oid] = info.oid
+
+
+def read_binary(data: bytes, subtype: int) -> Range[Any]:
+    """The range of a binary form: what its bounds are, then the length and bytes of each."""
+    flags, at = data[0], 1
+    if flags & 1:
+        return Range(empty=True)
+    found: list[Any] = []
+    for is_infinite in (8, 16):
+        if flags & is_infinite:
+            found.append(None)
+            continue
+        (length,) = struct.unpack_from("!i", data, at)
+        start, at = at + 4, at + 4 + length
+        found.append(_native.loaded_binary(subtype, data[start:at]))
+    return Range(found[0], found[1], ("[" if flags & 2 else "(") + ("]" if flags & 4 else ")"))
 
 
 def _register() -> None:
     for oid, subtype in SUBTYPES.items():
         adapt.LOADERS[oid] = partial(read, subtype=subtype)
     adapt._DUMPERS[Range] = written
+    adapt._CONTAINERS = (*adapt._CONTAINERS, Range)
 
 
 _register()

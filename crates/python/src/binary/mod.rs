@@ -4,6 +4,7 @@
 mod arrays;
 mod network;
 mod numbers;
+mod ranges;
 mod times;
 
 pub(crate) use arrays::load as load_array;
@@ -38,7 +39,10 @@ pub(crate) fn put(ty: &Type, text: &str, out: &mut Vec<u8>) -> PyResult<()> {
         _ if times::is_time(ty) => times::put(ty, text, out),
         _ => match element_of(ty) {
             Some(element) => return arrays::put(element, text, out),
-            None => return Err(unknown(ty)),
+            None => match ranges::subtype(ty) {
+                Some(subtype) => return ranges::put(ty, subtype, text, out),
+                None => return Err(unknown(ty)),
+            },
         },
     };
     known.ok_or_else(|| PyValueError::new_err(format!("{text:?} is no {ty} that has a binary form")))
@@ -69,10 +73,23 @@ pub(crate) fn put_text(ty: &Type, bytes: &[u8], out: &mut String) -> PyResult<()
         _ if times::is_time(ty) => times::put_text(ty, bytes, out),
         _ => match element_of(ty) {
             Some(element) => return arrays::put_text(element, bytes, out),
-            None => return Err(unknown(ty)),
+            None => match ranges::subtype(ty) {
+                Some(subtype) => return ranges::put_text(ty, subtype, bytes, out),
+                None => return Err(unknown(ty)),
+            },
         },
     };
     known.ok_or_else(|| PyValueError::new_err(format!("{} bytes that are no {ty}", bytes.len())))
+}
+
+/// Whether the binary form of a type is known here.
+pub(crate) fn is_known(ty: &Type) -> bool {
+    is_text(ty)
+        || numbers::is_number(ty)
+        || times::is_time(ty)
+        || [Type::JSONB, Type::BYTEA, Type::BOOL, Type::UUID, Type::INET, Type::CIDR].contains(ty)
+        || element_of(ty).is_some_and(is_known)
+        || ranges::subtype(ty).is_some_and(is_known)
 }
 
 const JSONB_VERSION: u8 = 1;

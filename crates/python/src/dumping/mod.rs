@@ -16,7 +16,8 @@ use pyo3::types::{
 };
 
 use crate::adapters::{self, has_own_dumper};
-use crate::binary::{DAY, HOUR, MINUTE, SECOND, days_of};
+use crate::binary::{self, DAY, HOUR, MINUTE, SECOND, days_of};
+use crate::query::Form;
 
 /// How a value was written, and as which type; 0 leaves that to the server. `None` is NULL.
 pub(crate) type Dumped = Option<(Oid, Format)>;
@@ -105,12 +106,16 @@ fn is_of(value: &Bound<'_, PyAny>, class: &PyOnceLock<Py<PyType>>, module: &str,
 /// # Errors
 /// A value that stands for none of the server's.
 pub(crate) fn put(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Dumped> {
+    put_any(value, Form::Any, out)
+}
+
+fn put_any(value: &Bound<'_, PyAny>, form: Form, out: &mut Vec<u8>) -> PyResult<Dumped> {
     if value.is_none() {
         return Ok(None);
     }
     let class = Class::of(value);
     if has_own_dumper(value)? {
-        return put_by_python(value, out).map(Some);
+        return put_by_python(value, form, out);
     }
     if class == Class::Text {
         out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
@@ -124,8 +129,32 @@ pub(crate) fn put(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Dumpe
             out.extend_from_slice(value.str()?.to_cow()?.as_bytes());
             Ok(Some((Type::NUMERIC.oid(), Format::Text)))
         }
-        _ => put_by_python(value, out).map(Some),
+        _ => put_by_python(value, form, out),
     }
+}
+
+/// Appends a value in the binary form of its type, where that is known here; as text otherwise.
+///
+/// # Errors
+/// As [`put`].
+pub(crate) fn put_binary_form(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Dumped> {
+    let start = out.len();
+    let dumped = put_any(value, Form::Binary, out)?;
+    let Some((type_oid, Format::Text)) = dumped else { return Ok(dumped) };
+    let ty = match Type::from_oid(type_oid) {
+        None if value.is_instance_of::<PyString>() => Type::TEXT,
+        // Which type it is, and so its binary form, is for the server to say: an empty list, an enum's member.
+        None => return Ok(dumped),
+        Some(ty) => ty,
+    };
+    let text = out.split_off(start);
+    let is_written = std::str::from_utf8(&text).is_ok_and(|text| binary::put(&ty, text, out).is_ok());
+    if is_written {
+        return Ok(Some((ty.oid(), Format::Binary)));
+    }
+    out.truncate(start);
+    out.extend_from_slice(&text);
+    Ok(dumped)
 }
 
 /// Appends a value as text of its type.
@@ -142,7 +171,7 @@ pub(crate) fn put_text(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<
             return Ok(Some((type_oid, Format::Text)));
         }
     }
-    put_by_python(value, out).map(Some)
+    put_by_python(value, Form::Text, out)
 }
 
 /// Appends a value in the binary form of a type, if it has one that needs no conversion; says whether it did.
@@ -156,7 +185,7 @@ pub(crate) fn put_as(ty: &Type, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> 
     }
     let start = out.len();
     match class {
-        Class::Text if crate::binary::is_text(ty) => {
+        Class::Text if binary::is_text(ty) => {
             out.extend_from_slice(value.cast::<PyString>()?.to_cow()?.as_bytes());
             return Ok(true);
         }
@@ -182,18 +211,19 @@ pub(crate) fn put_as(ty: &Type, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> 
     Ok(true)
 }
 
-fn put_by_python(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<(Oid, Format)> {
-    let (type_oid, written) = adapters::dump(value)?;
-    match written.cast::<PyBytes>() {
+fn put_by_python(value: &Bound<'_, PyAny>, form: Form, out: &mut Vec<u8>) -> PyResult<Dumped> {
+    let Some((type_oid, written)) = adapters::dump(value, form)? else { return Ok(None) };
+    let format = match written.cast::<PyBytes>() {
         Ok(bytes) => {
             out.extend_from_slice(bytes.as_bytes());
-            Ok((type_oid, Format::Binary))
+            Format::Binary
         }
         Err(_) => {
             out.extend_from_slice(written.cast::<PyString>()?.to_cow()?.as_bytes());
-            Ok((type_oid, Format::Text))
+            Format::Text
         }
-    }
+    };
+    Ok(Some((type_oid, format)))
 }
 
 /// Appends a value in binary; its type, or `None` where it has no binary form here.

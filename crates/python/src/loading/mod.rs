@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
 
-use crate::adapters::{bytes_of, registered};
+use crate::adapters::{Functions, bytes_of, registered, registered_binary};
 use crate::errors::misuse;
 use crate::{arrays, binary};
 
@@ -32,6 +32,10 @@ pub(crate) enum Loader {
     Time(times::Times),
     /// A function that takes the text.
     Call(Py<PyAny>),
+    /// A function that takes the binary form.
+    CallBinary(Py<PyAny>),
+    /// The bytes of a type whose binary form is not known here.
+    Raw,
     /// An array of such values; the sign stands between its elements.
     Array(Box<Loader>, u8),
     /// Of a value that a row has not, though its description says so.
@@ -73,9 +77,29 @@ impl Loader {
         })
     }
 
+    /// The loader of a type's binary form. What is not known in binary is left as bytes.
+    pub(crate) fn of_binary(
+        py: Python<'_>,
+        ty: &Type,
+        own: &Functions<'_, '_>,
+        session: &Session,
+    ) -> PyResult<Self> {
+        if let Some(function) = own.binaries.get_item(ty.oid())? {
+            return Ok(Self::CallBinary(function.unbind()));
+        }
+        if let Some(function) = registered_binary(py, ty.oid())? {
+            return Ok(Self::CallBinary(function));
+        }
+        if let Some(element) = binary::element_of(ty) {
+            let element = Self::of_binary(py, element, own, session)?;
+            return Ok(Self::Array(Box::new(element), b','));
+        }
+        if binary::is_known(ty) { Self::of(py, ty, own.texts, session) } else { Ok(Self::Raw) }
+    }
+
     /// Whether its values refer to no other objects that could refer back.
     pub(crate) fn is_plain(&self) -> bool {
-        !matches!(self, Self::Call(_) | Self::Array(..))
+        !matches!(self, Self::Call(_) | Self::CallBinary(_) | Self::Array(..))
     }
 
     /// The value of some text of the server.
@@ -97,6 +121,8 @@ impl Loader {
             Self::Uuid => uuids::of_text(py, bytes),
             Self::Bytes => load_bytes(py, bytes),
             Self::Call(function) => function.bind(py).call1((PyString::from_bytes(py, bytes)?,)),
+            Self::CallBinary(function) => function.bind(py).call1((PyBytes::new(py, bytes),)),
+            Self::Raw => Ok(PyBytes::new(py, bytes).into_any()),
             Self::Array(element, sign) => arrays::load(py, element, *sign, bytes),
             Self::Missing => Err(misuse(py, "operational", "a row has fewer values than it has columns")),
         }
@@ -116,7 +142,9 @@ impl Loader {
             (Self::Bool, [is_true]) => Some(PyBool::new(py, *is_true != 0).to_owned().into_any()),
             (Self::Int, _) => numbers::int_of(py, ty, bytes)?,
             (Self::Float, _) => numbers::float_of(ty, bytes).map(|value| PyFloat::new(py, value).into_any()),
-            (Self::Bytes, _) => Some(PyBytes::new(py, bytes).into_any()),
+            (Self::Bytes | Self::Raw, _) => Some(PyBytes::new(py, bytes).into_any()),
+            (Self::CallBinary(function), _) => Some(function.bind(py).call1((PyBytes::new(py, bytes),))?),
+            (Self::Missing, _) => return self.load(py, bytes),
             (Self::Uuid, _) => match bytes.try_into() {
                 Ok(bytes) => Some(uuids::of(py, u128::from_be_bytes(bytes))?),
                 Err(_) => None,
@@ -138,6 +166,22 @@ impl Loader {
         binary::put_text(ty, bytes, &mut text)
             .map_err(|error| misuse(py, "data", &error.value(py).to_string()))?;
         self.load(py, text.as_bytes())
+    }
+}
+
+/// A value in its type's binary form on its way, with its loader. `None` is NULL.
+pub(crate) struct LoadedBinary<'a>(pub(crate) &'a Loader, pub(crate) &'a Type, pub(crate) Option<&'a [u8]>);
+
+impl<'py> IntoPyObject<'py> for LoadedBinary<'_> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.2 {
+            Some(bytes) => self.0.load_binary(py, self.1, bytes),
+            None => Ok(py.None().into_bound(py)),
+        }
     }
 }
 
