@@ -1,7 +1,7 @@
 //! Tables that a function or a trigger changes, and nobody's text: what sessions know together does not hold any longer.
 
 use super::harmless::{serves_repeat, tells_parse};
-use super::stage::{Hole, Session, Stage};
+use super::stage::{Hole, Session, Stage, administer};
 use crate::common::messages::*;
 
 const SETUP: &str = "CREATE SCHEMA first; CREATE SEQUENCE counted; \
@@ -256,4 +256,38 @@ fn what_a_commit_runs_may_change_the_session() {
     let held = behind("DECLARE c CURSOR WITH HOLD FOR SELECT moves_on()");
     let programs: [(&str, &Program); 2] = [("a deferred trigger", &deferred), ("a held cursor", &held)];
     Hole { name: "ends", setup, programs: &programs }.assert_shut();
+}
+
+/// All databases of a server share their roles, and a role's name decides where a name is looked for.
+#[test]
+fn what_a_session_of_another_database_changes_in_roles_is_there_for_all_sessions() {
+    const NAMED: &str = "SELECT * FROM z";
+    let program = |stage: &Stage| {
+        let role = format!("role_of_{}", stage.database);
+        let renamed = format!("{role}_x");
+        let setup = format!(
+            "CREATE ROLE {role} SUPERUSER; \
+             CREATE SCHEMA {role}; CREATE TABLE {role}.z AS SELECT 1 AS id, 'a'::text AS v; \
+             CREATE SCHEMA {renamed}; CREATE TABLE {renamed}.z AS SELECT 1 AS id, 2 AS v, 3 AS w"
+        );
+        administer(stage.server, &stage.database, &setup);
+        let mut program = stage.session("program");
+        let mut other = stage.session_with("other", &[("database", "postgres")]);
+        program.exchange("SET ROLE", &query(&format!("SET ROLE {role}")));
+        for (from, to) in [(&role, &renamed), (&renamed, &role)] {
+            serves_repeat(&mut program, NAMED);
+            tells_parse(&mut program, NAMED);
+            program.says_all(&["BEGIN ISOLATION LEVEL REPEATABLE READ", NAMED]);
+            stage.thinks();
+            program.says(NAMED);
+            other.exchange("ALTER ROLE", &query(&format!("ALTER ROLE {from} RENAME TO {to}")));
+            program.says_all(&[NAMED, NAMED, "COMMIT"]);
+            let prepare = [parse("", NAMED), describe_statement(""), sync()].concat();
+            program.exchange("Parse", &prepare);
+            program.exchange("Bind", &[bind("", "", &[]), execute("", 0), sync()].concat());
+        }
+        program.says("RESET ROLE");
+        administer(stage.server, "postgres", &format!("DROP ROLE {role}"));
+    };
+    Hole { name: "roles", setup: "", programs: &[("a role", &program)] }.assert_shut();
 }

@@ -1,6 +1,7 @@
 //! Changes of one database's catalogue that pass through the gateway: what was learnt of it holds until the next.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
@@ -14,6 +15,17 @@ const FRESH: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     state: Mutex<State>,
+    everywhere: Arc<Everywhere>,
+}
+
+/// What texts tell of all databases of a server: roles, for one, are in catalogues that these share, and a role's name
+/// decides what names mean.
+#[derive(Debug, Default)]
+pub(crate) struct Everywhere {
+    /// Sessions in whose transactions something may be changing.
+    defining: AtomicU64,
+    /// How often a text told so.
+    texts: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -65,23 +77,37 @@ pub(crate) struct Mark {
 }
 
 impl Changes {
+    /// Those of one more database of a server.
+    pub(crate) fn of(everywhere: &Arc<Everywhere>) -> Self {
+        Self { everywhere: Arc::clone(everywhere), ..Self::default() }
+    }
+
     /// This moment.
     pub(crate) fn mark(&self) -> Mark {
         let mut state = self.lock();
-        Mark { epoch: state.epoch_now(), texts: state.texts }
+        Mark { epoch: self.epoch_now(&mut state), texts: self.everywhere.texts() }
     }
 
     /// Whether nothing has changed since. Where no function acts, only texts can have changed anything.
     pub(crate) fn is_as_at(&self, mark: Mark) -> bool {
         let mut state = self.lock();
-        let is_same_epoch = state.epoch_now() == mark.epoch;
+        let is_same_epoch = self.epoch_now(&mut state) == mark.epoch;
         let is_plain = state.acts.is_some_and(|(acts, _)| acts == Acts::default());
-        is_same_epoch || is_plain && state.defining == 0 && state.texts == mark.texts
+        is_same_epoch || is_plain && !self.everywhere.is_changing() && self.everywhere.texts() == mark.texts
+    }
+
+    /// The number of this moment's epoch: both of its parts only go up.
+    fn epoch_now(&self, state: &mut State) -> u64 {
+        if state.is_changing() || self.everywhere.is_changing() {
+            // What is learnt now may be over at any moment: each epoch is over when the next one asks.
+            state.epoch += 1;
+        }
+        state.epoch + self.everywhere.texts()
     }
 
     /// What is learnt of the catalogue now holds until this is another.
     pub(crate) fn epoch(&self) -> u64 {
-        self.lock().epoch_now()
+        self.epoch_now(&mut self.lock())
     }
 
     /// How often a text was sent that may have made code which finds cursors.
@@ -100,6 +126,8 @@ impl Changes {
         let mut state = self.lock();
         state.defining += 1;
         state.text_acts();
+        self.everywhere.defining.fetch_add(1, Ordering::SeqCst);
+        self.everywhere.texts.fetch_add(1, Ordering::SeqCst);
     }
 
     /// It is over.
@@ -107,6 +135,8 @@ impl Changes {
         let mut state = self.lock();
         state.defining -= 1;
         state.text_acts();
+        self.everywhere.texts.fetch_add(1, Ordering::SeqCst);
+        self.everywhere.defining.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// A function of a user may run in a transaction, unless none does more than read and write rows. Until that is known,
@@ -172,20 +202,22 @@ impl Changes {
     }
 }
 
-impl State {
-    fn epoch_now(&mut self) -> u64 {
-        if self.is_changing() {
-            // What is learnt now may be over at any moment: each epoch is over when the next one asks.
-            self.epoch += 1;
-        }
-        self.epoch
+impl Everywhere {
+    fn is_changing(&self) -> bool {
+        self.defining.load(Ordering::SeqCst) > 0
     }
 
+    fn texts(&self) -> u64 {
+        self.texts.load(Ordering::SeqCst)
+    }
+}
+
+impl State {
     fn is_changing(&self) -> bool {
         let acts_now = |doubt: Doubt| {
             self.doubts[doubt as usize] > 0 && self.acts.is_some_and(|(acts, _)| doubt.acts(acts))
         };
-        self.defining > 0 || Doubt::ALL.into_iter().any(acts_now)
+        Doubt::ALL.into_iter().any(acts_now)
     }
 
     /// The text of a statement tells that it may change the catalogue.
@@ -223,6 +255,19 @@ mod tests {
         changes.end();
         let after = changes.epoch();
         assert!(after != during && after != before && changes.epoch() == after);
+    }
+
+    #[test]
+    fn what_a_text_changes_in_one_database_ends_the_epochs_of_all() {
+        let everywhere = Arc::new(Everywhere::default());
+        let (shop, news) = (Changes::of(&everywhere), Changes::of(&everywhere));
+        news.acts_told(news.acts_asked(Moment(0)), NOTHING);
+        let (before, mark) = (news.epoch(), news.mark());
+        shop.begin();
+        assert!(news.epoch() != before && news.epoch() != news.epoch() && !news.is_as_at(mark));
+        shop.end();
+        assert!(news.epoch() != before && news.epoch() == news.epoch() && !news.is_as_at(mark));
+        assert_eq!(news.acts(Moment(0)), Some(NOTHING), "it makes no function here");
     }
 
     const NOTHING: Acts = Acts { called: false, written: false, read: false };

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use onetrip_ledger::Moment;
 use onetrip_sql::purity::Catalogue;
 
-use super::changes::Changes;
+use super::changes::{Changes, Everywhere};
 
 /// What was found out longer ago is not relied on.
 const FRESH: Duration = Duration::from_secs(60);
@@ -23,6 +23,7 @@ pub struct Knowledge {
     databases: Mutex<HashMap<Box<[u8]>, Arc<Database>, RandomState>>,
     /// By the name by which sessions ask for a database: it is known before its identity.
     changes: Mutex<HashMap<Vec<u8>, Arc<Changes>, RandomState>>,
+    everywhere: Arc<Everywhere>,
     /// The last session that has begun a transaction has begun its first with a read.
     begins_with_reads: AtomicBool,
     /// A [`Backends`].
@@ -91,11 +92,13 @@ impl Knowledge {
         }
     }
 
-    /// Changes of this database's catalogue; those of databases without number are told together.
+    /// Changes of this database's catalogue; those of databases that come when there are too many are told together.
     pub(crate) fn changes_of(&self, database: &[u8]) -> Arc<Changes> {
         let mut changes = lock(&self.changes);
-        let name = if changes.len() < DATABASES_MAX { database } else { b"" };
-        Arc::clone(changes.entry(name.to_vec()).or_default())
+        let has_own = changes.contains_key(database) || changes.len() < DATABASES_MAX;
+        let name = if has_own { database } else { b"" };
+        let made = || Arc::new(Changes::of(&self.everywhere));
+        Arc::clone(changes.entry(name.to_vec()).or_insert_with(made))
     }
 
     /// The database of this identity.
@@ -118,4 +121,21 @@ impl Database {
 /// A panic elsewhere leaves what is inside whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_has_the_same_changes_however_many_come_later() {
+        let knowledge = Knowledge::default();
+        let first = knowledge.changes_of(b"shop");
+        for number in 0..2 * DATABASES_MAX {
+            knowledge.changes_of(number.to_string().as_bytes());
+        }
+        assert!(Arc::ptr_eq(&first, &knowledge.changes_of(b"shop")));
+        let (late, later) = (knowledge.changes_of(b"late"), knowledge.changes_of(b"later"));
+        assert!(Arc::ptr_eq(&late, &later) && !Arc::ptr_eq(&late, &first));
+    }
 }
