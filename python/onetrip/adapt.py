@@ -267,7 +267,7 @@ class AdaptersMap:
         return self._loaders[1 if format == 1 else 0].get(oid)
 
     def _function(self, oid: int, loader: Any, at: int) -> Callable[[Any], Any]:
-        if not hasattr(loader, "load"):
+        if not (isinstance(loader, type) and hasattr(loader, "load")):
             function: Callable[[Any], Any] = loader
             return function
         load: Callable[[Any], Any] = loader(oid, self).load
@@ -337,7 +337,7 @@ class AdaptersMap:
         )
 
     def _written(self, registered: Any, value: Any, sign: str) -> Dumped | None:
-        if not hasattr(registered, "dump"):
+        if not (isinstance(registered, type) and hasattr(registered, "dump")):
             dumped: Dumped = registered(value)
             return dumped
         key = (registered, type(value))
@@ -420,7 +420,8 @@ def register_loader(oid: int | str, loader: Any) -> None:
 
 
 def _interval(value: dt.timedelta) -> Dumped:
-    return 1186, f"{value.days} days {value.seconds}.{value.microseconds:06} seconds"
+    # With a sign of its own: behind a sign in front, IntervalStyle sql_standard takes all for negative.
+    return 1186, f"{value.days} days +{value.seconds}.{value.microseconds:06} seconds"
 
 
 def _time(value: dt.time) -> Dumped:

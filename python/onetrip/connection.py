@@ -11,7 +11,7 @@ from onetrip import _native, errors, tpc
 from onetrip.adapt import Format
 from onetrip.copying import Copy
 from onetrip.cursor import By, Cursor, Params, Statement
-from onetrip.errors import ConnectionClosed, Error, NotSupportedError, ProgrammingError
+from onetrip.errors import CancellationTimeout, ConnectionClosed, Error, NotSupportedError, ProgrammingError
 from onetrip.info import ConnectionInfo
 from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
 from onetrip.lob import OBJECTS, LobColumn, LobReader, LobWriter, Prefetch, Writing, _word
@@ -237,8 +237,8 @@ class Connection(SessionState):
     def cancel_safe(self, *, timeout: float = 30.0) -> None:
         """As `cancel`. The request is given up when it has taken so long."""
         self._check_not_prepared("cancel_safe()")
-        if self._native is not None:
-            self._native.cancel()
+        if self._native is not None and not self._native.cancel(timeout):
+            raise CancellationTimeout("the server did not take the request to cancel in time")
 
     def collect_output(self, source: OutputSource = "dbms_output") -> bool:
         """From now on, what statements print into the session's buffer comes along with the answer of the call that

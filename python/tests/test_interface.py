@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import enum
 import ipaddress
+import socket
+import threading
 import uuid
 from contextlib import aclosing, closing
 from decimal import Decimal
@@ -466,3 +469,44 @@ def test_notifications_are_waited_for(connection: onetrip.Connection, server: di
             assert [heard async for heard in waiting.notifies(timeout=0.01)] == []
 
     asyncio.run(run())
+
+
+def test_a_cancel_that_nobody_takes_is_given_up(server: dict[str, object]) -> None:
+    """What stands in front of the server takes the connection of the request, and no more."""
+    deaf = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener, onetrip.connect(**server) as direct:
+        front = {**server, "host": "127.0.0.1", "port": listener.getsockname()[1]}
+        relays: list[socket.socket] = []
+
+        def relay() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                relays.append(client)
+                if deaf.is_set():
+                    continue
+                to_server = socket.create_connection((str(server["host"]), int(str(server["port"]))))
+                relays.append(to_server)
+                for source, sink in ((client, to_server), (to_server, client)):
+                    threading.Thread(target=pump, args=(source, sink), daemon=True).start()
+
+        threading.Thread(target=relay, daemon=True).start()
+        with onetrip.connect(**front) as connection:
+            connection.cancel_safe(timeout=30)
+            deaf.set()
+            with pytest.raises(errors.CancellationTimeout):
+                connection.cancel_safe(timeout=0.2)
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert direct.execute("SELECT 2").fetchone() == (2,)
+        listener.close()
+        for each in relays:
+            each.close()
+
+
+def pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)

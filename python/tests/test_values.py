@@ -182,6 +182,23 @@ def test_each_value_goes_through_copy_as_psycopgs_does(both: Any, value: Any, fo
     assert held[0] == held[1]
 
 
+@pytest.mark.parametrize("style", ["postgres", "postgres_verbose", "sql_standard", "iso_8601"])
+def test_an_interval_is_the_same_under_each_style(connection: onetrip.Connection, style: str) -> None:
+    connection.execute(f"SET IntervalStyle = {style}")
+    connection.execute("CREATE TEMP TABLE written (way text, a interval)")
+    for value in [dt.timedelta(seconds=-1), dt.timedelta(days=-2, hours=3), dt.timedelta(days=1, microseconds=5)]:
+        micros = value // dt.timedelta(microseconds=1)
+        for place in ("%s", "%t", "%b"):
+            connection.execute(f"INSERT INTO written VALUES ('{place.strip('%')}', {place})", (value,))
+        with connection.cursor().copy("COPY written FROM STDIN") as copy:
+            copy.write_row(("copy", value))
+        wrong = connection.execute(
+            "SELECT way FROM written WHERE extract(epoch FROM a) <> %s / 1000000.0", (micros,)
+        ).fetchall()
+        assert wrong == [], value
+        connection.execute("DELETE FROM written")
+
+
 def kind_name(kind: str) -> str:
     """The name that both packages know, of the server's own."""
     names = {

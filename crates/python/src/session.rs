@@ -732,10 +732,16 @@ impl Session {
         });
     }
 
-    /// Interrupts what runs, from another thread.
-    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(canceller) = &self.canceller else { return Ok(()) };
-        py.detach(|| canceller.cancel()).map_err(|error| exception(py, &error))
+    /// Interrupts what runs, from another thread: false where the server has not taken the request within so many seconds.
+    #[pyo3(signature = (seconds=None))]
+    fn cancel(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<bool> {
+        let Some(canceller) = &self.canceller else { return Ok(true) };
+        let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let taken = py.detach(|| match limit {
+            Some(limit) => canceller.cancel_within(limit),
+            None => canceller.cancel().map(|()| true),
+        });
+        taken.map_err(|error| exception(py, &error))
     }
 
     /// Longest wait of a call, in seconds.

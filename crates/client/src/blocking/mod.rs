@@ -519,6 +519,21 @@ impl Canceller {
         self.cancel_before(None).map_err(|source| ConnectError::Unreachable { host, source }.into())
     }
 
+    /// As [`Self::cancel`], for so long at most: `false` where the server has not taken the request by then.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] where the server cannot be reached.
+    pub fn cancel_within(&self, limit: Duration) -> Result<bool, Error> {
+        let deadline = Instant::now().checked_add(limit);
+        match self.cancel_before(deadline) {
+            Ok(()) => Ok(deadline.is_none_or(|deadline| Instant::now() < deadline)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(false),
+            Err(source) => {
+                Err(ConnectError::Unreachable { host: format!("{:?}", self.address), source }.into())
+            }
+        }
+    }
+
     pub(crate) fn cancel_before(&self, deadline: Option<Instant>) -> io::Result<()> {
         let socket = Socket::connect(&self.address, deadline)?;
         let packet = self.key.packet();

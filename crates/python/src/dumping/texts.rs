@@ -67,8 +67,9 @@ pub(super) fn put(class: Class, value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> 
         Class::Interval => {
             let value = value.cast::<PyDelta>()?;
             let (days, seconds, micros) = (value.get_days(), value.get_seconds(), value.get_microseconds());
-            // Writing to a Vec cannot fail.
-            let _ = write!(out, "{days} days {seconds}.{micros:06} seconds");
+            // With a sign of its own: behind a sign in front, IntervalStyle sql_standard takes all for negative. Writing to a
+            // Vec cannot fail.
+            let _ = write!(out, "{days} days +{seconds}.{micros:06} seconds");
             Type::INTERVAL
         }
         Class::Uuid => {
