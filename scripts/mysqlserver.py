@@ -98,7 +98,11 @@ class MysqlServer:
 
     def install(self) -> tuple[list[str], dict[str, str]]:
         """Makes the data directory. Gives the program and its environment."""
-        environment = {"LC_ALL": "C", "HOME": str(self.root), "PATH": os.environ["PATH"]}
+        # Of its own: a server that starts removes the temporary tables of all others from a directory that it shares.
+        temporary = self.root / "tmp"
+        temporary.mkdir()
+        self.give(self.root)
+        environment = {"LC_ALL": "C", "HOME": str(self.root), "PATH": os.environ["PATH"], "TMPDIR": str(temporary)}
         if self.kind == "mariadb":
             if not MARIADBD.exists():
                 raise ServerError("MariaDB is not installed; run `scripts/setup test`")

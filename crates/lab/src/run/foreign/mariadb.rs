@@ -81,6 +81,8 @@ impl Server {
         let mut mariadbd = command("KILL", account.as_deref(), &program, directory.path());
         mariadbd.arg("--no-defaults").args(OPTIONS);
         mariadbd.arg(format!("--datadir={}", directory.path().display()));
+        // Servers that share one remove each other's temporary tables.
+        mariadbd.arg(format!("--tmpdir={}", directory.path().display()));
         mariadbd.arg(format!("--socket={}", directory.path().join("socket").display()));
         mariadbd.arg(format!("--port={}", address.port()));
         let log = std::fs::File::create(directory.path().join("log")).map_err(|error| failed(&error))?;
