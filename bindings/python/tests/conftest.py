@@ -9,7 +9,7 @@ from pathlib import Path
 import onetrip
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
 from pgserver import PgServer
 
 

@@ -27,7 +27,7 @@ fn check_program(at: &Address, name: &str, make: impl FnOnce(u16) -> Command) {
 }
 
 fn script(name: &str) -> PathBuf {
-    repository().join("crates/wire/tests/mysql_servers").join(name)
+    repository().join("core/wire/tests/mysql_servers").join(name)
 }
 
 fn check_drivers(kind: Kind) {

@@ -1,4 +1,4 @@
-"""SQLAlchemy's compliance suite for dialects that are not its own: `python/tests/test_sqlalchemy_suite.py` runs it."""
+"""SQLAlchemy's compliance suite for dialects that are not its own: `bindings/python/tests/test_sqlalchemy_suite.py` runs it."""
 
 from __future__ import annotations
 

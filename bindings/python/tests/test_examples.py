@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 PRINTED = {
     "transfer": 'refused: new row for relation "account" violates check constraint "account_balance_check"\n'
     "[(1, 30), (2, 70)]\n",
