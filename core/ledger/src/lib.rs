@@ -16,17 +16,16 @@ pub mod trace;
 
 mod analyze;
 mod conversation;
-mod driver;
 mod exchange;
 mod gaps;
 mod obstacle;
 mod remedy;
+mod stacks;
 mod summary;
 mod value;
 
 pub use analyze::{Analysis, Analyzer};
 pub use conversation::{Arrival, Conversation};
-pub use driver::Driver;
 pub use exchange::{
     EXCHANGE_BYTES_MAX, Exchange, Moment, Outcome, STATEMENT_BYTES_MAX, Statement, Steps, TransactionStatus,
     UnitKind,
@@ -35,6 +34,7 @@ pub use findings::{Code, Evidence, Finding, Mutes};
 pub use gaps::{Cut, Gaps};
 pub use obstacle::Obstacle;
 pub use remedy::{Remedy, UnknownRemedy};
+pub use stacks::Driver;
 pub use summary::{Difference, PathTimes, Refusal, ScopeTotals, Summary, TemplateTotals, TripTotals};
 pub use trace::{Record, StreamEncoder, TraceError, TraceReader, TraceWriter};
 pub use value::{ValueHash, ValueHasher};

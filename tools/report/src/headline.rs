@@ -179,7 +179,7 @@ mod tests {
         Finding {
             code,
             statements: Vec::new(),
-            driver: Driver::Unknown,
+            driver: Driver::UNKNOWN,
             scopes: Vec::new(),
             occurrences,
             trips: avoidable + 1,

@@ -109,7 +109,7 @@ mod tests {
         Finding {
             code: Code::Loop,
             statements: Vec::new(),
-            driver: Driver::Unknown,
+            driver: Driver::UNKNOWN,
             scopes: Vec::new(),
             occurrences: 1,
             trips: 10,

@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 fn shown(text: &str, check: impl Fn(Report<'_>)) {
     let walk =
         Evidence::Walk { sources: vec![(1, text.into()), (u16::MAX, text.into())], rows: (1, u64::MAX) };
-    let found = finding(Code::Loop, Driver::Hibernate, [u64::MAX, u64::MAX, u64::MAX - 1, u64::MAX], walk);
+    let found = finding(Code::Loop, driver("hibernate"), [u64::MAX, u64::MAX, u64::MAX - 1, u64::MAX], walk);
     let summary = Summary {
         upstream: text.into(),
         templates: vec![template(text, 412, 3, 9_000_000)],

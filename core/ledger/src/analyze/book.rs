@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::client::{Client, Unsettled};
 use super::templates::Templates;
-use crate::findings::{Code, Evidence, Finding, advice};
+use crate::findings::{Code, Evidence, Finding};
 use crate::{Driver, Mutes, Obstacle};
 
 /// Times that a pattern has to be seen where one time may be chance.
@@ -17,7 +18,7 @@ pub(super) struct Key {
     pub(super) template: u32,
     /// Template of the loop's source, or zero.
     pub(super) source: u32,
-    pub(super) driver: Driver,
+    pub(super) client: Client,
 }
 
 /// One sighting of a pattern.
@@ -52,7 +53,7 @@ impl Fate {
         }
     }
 
-    fn merge(&mut self, more: Self) {
+    pub(super) fn merge(&mut self, more: Self) {
         self.removed += more.removed;
         for (obstacle, trips) in more.left {
             *self.left.entry(obstacle).or_default() += trips;
@@ -70,6 +71,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     entries: HashMap<Key, Entry>,
+    unsettled: Unsettled,
 }
 
 impl Book {
@@ -79,12 +81,30 @@ impl Book {
         match self.entries.get_mut(&key) {
             Some(entry) => entry.sighting.merge(sighting),
             None => {
+                self.unsettled.added(&key);
                 self.entries.insert(key, Entry { sighting, scopes: BTreeSet::new() });
             }
         }
         if let Some(entry) = self.entries.get_mut(&key).filter(|_| scope != 0) {
             if entry.scopes.len() < Finding::SCOPES_MAX {
                 entry.scopes.insert(scope);
+            }
+        }
+    }
+
+    /// The connection turns out to be this driver's: what was booked under it is the driver's.
+    pub(super) fn settle(&mut self, number: u32, driver: Driver) {
+        for (from, to) in self.unsettled.settle(number, driver) {
+            let Some(Entry { sighting, scopes }) = self.entries.remove(&from) else { continue };
+            match self.entries.get_mut(&to) {
+                Some(entry) => {
+                    entry.sighting.merge(sighting);
+                    let room = Finding::SCOPES_MAX.saturating_sub(entry.scopes.len());
+                    entry.scopes.extend(scopes.into_iter().take(room));
+                }
+                None => {
+                    self.entries.insert(to, Entry { sighting, scopes });
+                }
             }
         }
     }
@@ -113,7 +133,7 @@ impl Book {
     /// Whether there is enough of a pattern to be sure of it. What is seen once per page or request is counted over all
     /// statements of the driver.
     fn is_enough(&self, key: &Key, entry: &Entry) -> bool {
-        let same = |other: &Key| other.code == key.code && other.driver == key.driver;
+        let same = |other: &Key| other.code == key.code && other.client == key.client;
         let total = || {
             let entries = self.entries.iter().filter(|(other, _)| same(other));
             entries.map(|(_, entry)| entry.sighting.avoidable).sum::<u64>()
@@ -156,7 +176,7 @@ impl Entry {
         Finding {
             code: key.code,
             statements,
-            driver: key.driver,
+            driver: key.client.driver(),
             scopes: self.scopes.iter().map(|id| scope(*id)).collect(),
             occurrences,
             trips,
@@ -167,7 +187,7 @@ impl Entry {
             waited_ns: share(waited_ns),
             wire_ns: share(wire_ns),
             evidence: evidence.clone(),
-            fix: advice(key.code, key.driver).to_owned(),
+            fix: key.client.driver().fix(key.code).to_owned(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::book::{Book, Key, Sighting};
 use super::claims::{Claims, Pattern, Share, TripNumber};
+use super::client::Client;
 use super::event::Event;
 use super::purpose::Purpose;
 use crate::Driver;
@@ -100,7 +101,8 @@ impl Chatter {
             }
             heard.sort_by_key(|(template, sighting)| (std::cmp::Reverse(sighting.avoidable), *template));
             let template = |position: usize| heard.get(position).map_or(0, |(template, _)| *template);
-            let key = Key { code: Code::SessionChatter, template: template(0), source: template(1), driver };
+            let client = Client::Known(driver);
+            let key = Key { code: Code::SessionChatter, template: template(0), source: template(1), client };
             for (_, sighting) in heard {
                 book.add(key, sighting);
             }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::book::{Book, Fate, Key, Sighting};
 use super::chatter::{self, Chatter, Sort};
+use super::client::Client;
 use super::event::Event;
 use super::hash::Table;
 use crate::Driver;
@@ -171,7 +172,10 @@ impl Claims {
             let Pattern { code, template, other } = tally.pattern;
             match Sort::of_pattern(tally.pattern) {
                 Some(sort) => chatter.add(driver, sort, template, tally.sighting()),
-                None => book.add(Key { code, template, source: other, driver }, tally.sighting()),
+                None => {
+                    let client = Client::Known(driver);
+                    book.add(Key { code, template, source: other, client }, tally.sighting());
+                }
             }
         }
     }

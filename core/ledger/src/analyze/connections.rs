@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::book::{Book, Fate, Key, Sighting};
+use super::client::Client;
 use crate::findings::{Code, Evidence};
 use crate::{Driver, Moment};
 
@@ -95,7 +96,12 @@ impl Connections {
             let first =
                 chain.first().filter(|_| !spare).map_or(0, |connection| connection.connect_trips.into());
             book.add(
-                Key { code: Code::ConnectionPerQuery, template: 0, source: 0, driver: *driver },
+                Key {
+                    code: Code::ConnectionPerQuery,
+                    template: 0,
+                    source: 0,
+                    client: Client::Known(*driver),
+                },
                 Sighting {
                     scope: chain.first().map_or(0, |connection| connection.scope),
                     occurrences: chain.len() as u64 + u64::from(spare),

@@ -4,6 +4,7 @@ use onetrip_sql::StatementKind;
 
 use super::Shared;
 use super::claims::{Claims, TripNumber};
+use super::client::Client;
 use super::event::{Event, Run};
 use super::fetches::Fetches;
 use super::groups::Groups;
@@ -49,18 +50,18 @@ impl Detectors {
         &mut self,
         event: &Event<'_>,
         template: impl Fn(u32) -> u32,
-        driver: Driver,
+        client: Client,
         shared: &mut Shared,
     ) {
         self.writes.tick(event);
         self.prepares.take(event, template);
-        self.show_writes(event, driver, shared);
+        self.show_writes(event, client, shared);
         let trip = self.number(event);
         if let Some(run) = event.run_from_memory() {
-            self.walk(Reading { event, run, trip: None, driver }, shared);
+            self.walk(Reading { event, run, trip: None, client }, shared);
         }
         if let (Some(trip), Some(run)) = (trip, event.sole_run()) {
-            self.show_reading(event, run, trip, driver, shared);
+            self.show_reading(event, run, trip, client, shared);
         } else if !event.is_idle() || event.failed() {
             self.values.end(&mut self.claims);
             self.groups.end(&mut self.claims);
@@ -68,12 +69,12 @@ impl Detectors {
         self.pairs.take(event, trip, &mut self.claims);
         shared.chatter.take(event, trip, &mut self.claims);
         self.sequences.take(event);
-        self.lobs.take(event, driver, &mut shared.book);
+        self.lobs.take(event, client, &mut shared.book);
         for run in &event.runs {
-            self.fetches.take(event, run, driver, &mut shared.book);
+            self.fetches.take(event, run, client, &mut shared.book);
             self.groups.sent(run);
         }
-        self.show_ends(event, driver, shared);
+        self.show_ends(event, client, shared);
         for run in event.runs.iter().filter(|run| !run.results.is_empty()) {
             shared.results.keep(&mut self.recent, event, run);
         }
@@ -81,17 +82,18 @@ impl Detectors {
 
     /// Ends the connection's patterns and books them.
     pub(super) fn end(&mut self, driver: Driver, shared: &mut Shared) {
+        let client = Client::Known(driver);
         let Self { claims, .. } = self;
         let book = &mut shared.book;
-        self.writes.end_all(driver, &mut self.transactions, book);
+        self.writes.end_all(client, &mut self.transactions, book);
         self.values.end(claims);
         self.groups.close(claims);
         self.loops.end(&mut shared.edges, claims);
-        self.fetches.end_all(driver, book);
-        self.lobs.end_all(driver, book);
-        self.sequences.book(driver, book);
-        self.transactions.book(driver, book);
-        self.prepares.book(driver, book);
+        self.fetches.end_all(client, book);
+        self.lobs.end_all(client, book);
+        self.sequences.book(client, book);
+        self.transactions.book(client, book);
+        self.prepares.book(client, book);
         claims.book(driver, book, &mut shared.chatter);
         shared.results.forget(std::mem::take(&mut self.recent));
     }
@@ -123,10 +125,10 @@ impl Detectors {
         event: &Event<'_>,
         run: &Run<'_>,
         trip: TripNumber,
-        driver: Driver,
+        client: Client,
         shared: &mut Shared,
     ) {
-        let walking = self.walk(Reading { event, run, trip: Some(trip), driver }, shared);
+        let walking = self.walk(Reading { event, run, trip: Some(trip), client }, shared);
         let Self { claims, repeats, values, groups, .. } = self;
         match walking {
             Walking::Began => repeats.forget(run.template),
@@ -143,19 +145,19 @@ impl Detectors {
         }
     }
 
-    fn show_writes(&mut self, event: &Event<'_>, driver: Driver, shared: &mut Shared) {
+    fn show_writes(&mut self, event: &Event<'_>, client: Client, shared: &mut Shared) {
         let Self { writes, transactions, .. } = self;
         let changes_schema = event.runs.iter().any(|run| run.facts.kind == StatementKind::Ddl);
         if changes_schema || event.failed() {
-            writes.end_all(driver, transactions, &mut shared.book);
+            writes.end_all(client, transactions, &mut shared.book);
         }
         let is_written = |run: &&Run<'_>| run.facts.kind.is_row_write() && !run.continues();
         if let Some(run) = event.sole_run().filter(is_written) {
-            writes.take(event, run, driver, transactions, &mut shared.book);
+            writes.take(event, run, client, transactions, &mut shared.book);
         }
     }
 
-    fn show_ends(&mut self, event: &Event<'_>, driver: Driver, shared: &mut Shared) {
+    fn show_ends(&mut self, event: &Event<'_>, client: Client, shared: &mut Shared) {
         let Self { writes, repeats, fetches, transactions, .. } = self;
         let book = &mut shared.book;
         if event.failed() || event.runs.iter().any(|run| may_write(run.facts.kind)) {
@@ -164,12 +166,12 @@ impl Detectors {
         let bounds_cursor =
             |run: &Run<'_>| matches!(run.facts.kind, StatementKind::Declare | StatementKind::CloseCursor);
         if event.runs.iter().any(bounds_cursor) {
-            fetches.end_all(driver, book);
+            fetches.end_all(client, book);
         }
         if let Some(ended) = transactions.take(event) {
             writes.transaction_ended(ended.begin_alone, ended.commit_alone, ended.waited_ns);
             repeats.end();
-            fetches.end_all(driver, book);
+            fetches.end_all(client, book);
         }
     }
 }

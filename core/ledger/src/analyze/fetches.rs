@@ -3,10 +3,11 @@
 use onetrip_sql::StatementKind;
 
 use super::book::{Book, Fate, Key, Sighting};
+use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
+use crate::Remedy;
 use crate::findings::{Code, Evidence};
-use crate::{Driver, Remedy};
 
 /// Fetches that make a pattern.
 const FETCHES_MIN: u64 = 3;
@@ -37,14 +38,14 @@ struct Fetched {
 
 impl Fetches {
     /// Takes one more piece of a result, or the first of a new one.
-    pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, driver: Driver, book: &mut Book) {
+    pub(super) fn take(&mut self, event: &Event<'_>, run: &Run<'_>, client: Client, book: &mut Book) {
         let statement = run.statement;
         if statement.row_limit == 0 {
             return;
         }
         let is_next = run.continues() || run.facts.kind == StatementKind::Fetch;
         if !is_next || self.open.len() >= FOLLOWED_MAX {
-            self.end(run.template, driver, book);
+            self.end(run.template, client, book);
         }
         let fetched = self.open.entry(run.template).or_insert(Fetched {
             scope: event.scope,
@@ -68,26 +69,26 @@ impl Fetches {
         fetched.fate.removed += u64::from(event.exchange.remedy == Some(Remedy::Cursors));
         // A cursor may be asked once more at its end; a portal says when it is empty.
         if run.facts.kind != StatementKind::Fetch && !statement.suspended {
-            self.end(run.template, driver, book);
+            self.end(run.template, client, book);
         }
     }
 
     /// Ends all: a cursor or the transaction ended, or the connection closed.
-    pub(super) fn end_all(&mut self, driver: Driver, book: &mut Book) {
+    pub(super) fn end_all(&mut self, client: Client, book: &mut Book) {
         let templates: Vec<u32> = self.open.keys().copied().collect();
         for template in templates {
-            self.end(template, driver, book);
+            self.end(template, client, book);
         }
     }
 
-    fn end(&mut self, template: u32, driver: Driver, book: &mut Book) {
+    fn end(&mut self, template: u32, client: Client, book: &mut Book) {
         let Some(fetched) = self.open.remove(&template) else { return };
         if fetched.trips < FETCHES_MIN || fetched.size >= SIZE_ENOUGH {
             return;
         }
         let advised = 1 + fetched.rows / SIZE_ADVISED;
         book.add(
-            Key { code: Code::TinyFetch, template, source: 0, driver },
+            Key { code: Code::TinyFetch, template, source: 0, client },
             Sighting {
                 scope: fetched.scope,
                 occurrences: 1,

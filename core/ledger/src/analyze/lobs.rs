@@ -1,10 +1,11 @@
 //! OT010: a large object read by several calls, each with a trip of its own.
 
 use super::book::{Book, Fate, Key, Sighting};
+use super::client::Client;
 use super::event::{Event, Run};
 use super::purpose::{ObjectCall, Purpose};
 use crate::findings::{Code, Evidence};
-use crate::{Driver, Remedy, TransactionStatus};
+use crate::{Remedy, TransactionStatus};
 
 /// Objects open at once that are followed.
 const OPEN_MAX: usize = 64;
@@ -35,22 +36,22 @@ struct Lob {
 
 impl Lobs {
     /// Takes one exchange of any sort.
-    pub(super) fn take(&mut self, event: &Event<'_>, driver: Driver, book: &mut Book) {
+    pub(super) fn take(&mut self, event: &Event<'_>, client: Client, book: &mut Book) {
         for run in &event.runs {
             if let Purpose::LargeObject(call) = run.facts.purpose {
-                self.call(call, event, run, driver, book);
+                self.call(call, event, run, client, book);
             }
         }
         // Objects are closed with their transaction.
         if event.exchange.status == TransactionStatus::Idle && !self.open.is_empty() {
-            self.end_all(driver, book);
+            self.end_all(client, book);
         }
     }
 
-    fn call(&mut self, call: ObjectCall, event: &Event<'_>, run: &Run<'_>, driver: Driver, book: &mut Book) {
+    fn call(&mut self, call: ObjectCall, event: &Event<'_>, run: &Run<'_>, client: Client, book: &mut Book) {
         if call == ObjectCall::Open {
             let &[handle] = run.results else { return };
-            self.end(handle, driver, book);
+            self.end(handle, client, book);
             if self.open.len() < OPEN_MAX {
                 self.open.push(Lob::new(handle, event, run));
             }
@@ -76,20 +77,20 @@ impl Lobs {
         }
         lob.removed += u64::from(event.exchange.remedy == Some(Remedy::Lobs));
         if call == ObjectCall::Close {
-            self.end(handle, driver, book);
+            self.end(handle, client, book);
         }
     }
 
     /// Ends all: the transaction or the connection ended.
-    pub(super) fn end_all(&mut self, driver: Driver, book: &mut Book) {
+    pub(super) fn end_all(&mut self, client: Client, book: &mut Book) {
         for lob in self.open.drain(..) {
-            lob.book(driver, book);
+            lob.book(client, book);
         }
     }
 
-    fn end(&mut self, handle: u32, driver: Driver, book: &mut Book) {
+    fn end(&mut self, handle: u32, client: Client, book: &mut Book) {
         if let Some(position) = self.open.iter().position(|lob| lob.handle == handle) {
-            self.open.swap_remove(position).book(driver, book);
+            self.open.swap_remove(position).book(client, book);
         }
     }
 }
@@ -109,12 +110,12 @@ impl Lob {
         }
     }
 
-    fn book(self, driver: Driver, book: &mut Book) {
+    fn book(self, client: Client, book: &mut Book) {
         if self.reads == 0 || self.is_written || self.trips + self.removed < TRIPS_MIN {
             return;
         }
         book.add(
-            Key { code: Code::LobChatter, template: self.template, source: 0, driver },
+            Key { code: Code::LobChatter, template: self.template, source: 0, client },
             Sighting {
                 scope: self.scope,
                 occurrences: 1,

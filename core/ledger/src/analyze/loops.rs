@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::book::{Book, Fate, Key, Sighting};
 use super::claims::{Claims, TripNumber};
+use super::client::{Client, Unsettled};
 use super::event::{Event, Run};
 use super::hash::Table;
 use super::results::{Recent, ResultSet};
@@ -32,6 +33,8 @@ const LEFTOVER_MAX: usize = 65_536;
 const WALKS_MAX: usize = 16;
 /// How long after the last run of a proven loop another connection's run may still be a part of it.
 const LEFTOVER_GAP_NS: u64 = 1_000_000_000;
+/// Results that a loop walked lately, at most.
+const INSTANCES_REMEMBERED: usize = 64;
 /// A pattern that was broken by more than one in eight matches is chance.
 const MATCHES_PER_STRAY: u64 = 8;
 
@@ -41,7 +44,7 @@ pub(super) struct Reading<'a, 'e> {
     pub(super) event: &'a Event<'e>,
     pub(super) run: &'a Run<'e>,
     pub(super) trip: Option<TripNumber>,
-    pub(super) driver: Driver,
+    pub(super) client: Client,
 }
 
 /// Whether a run is part of a proven loop.
@@ -102,6 +105,7 @@ pub(super) struct Edges {
     /// Latest walks by the template that was run, for the share of a loop that other connections took.
     walks: Table<u32, VecDeque<(Key, Walk)>>,
     leftover: Vec<(u32, Execution)>,
+    unsettled: Unsettled,
 }
 
 #[derive(Debug, Default)]
@@ -127,6 +131,28 @@ struct Longest {
     sources: Vec<(u16, String)>,
 }
 
+impl Edge {
+    /// Adds what was booked of the same loop under another key.
+    fn merge(&mut self, more: Self) {
+        if self.scope == 0 {
+            self.scope = more.scope;
+        }
+        self.matches += more.matches;
+        self.fate.merge(more.fate);
+        self.strays += more.strays;
+        self.waited_ns += more.waited_ns;
+        self.wire_ns += more.wire_ns;
+        self.instances += more.instances;
+        self.latest.extend(more.latest);
+        self.latest.truncate(INSTANCES_REMEMBERED);
+        self.last_at = self.last_at.max(more.last_at);
+        let length = |longest: &Longest| longest.last_row - longest.first_row;
+        if more.longest.as_ref().map(length) > self.longest.as_ref().map(length) {
+            self.longest = more.longest;
+        }
+    }
+}
+
 impl Loops {
     /// Takes one more run of a reading statement; tells whether it is part of a proven loop.
     pub(super) fn take(
@@ -136,7 +162,7 @@ impl Loops {
         everywhere: &Recent,
         books: Books<'_>,
     ) -> Walking {
-        let Reading { event, run, trip, driver } = reading;
+        let Reading { event, run, trip, client } = reading;
         let Books { edges, claims } = books;
         if run.parameters.is_empty() || run.continues() {
             return Walking::No;
@@ -158,7 +184,7 @@ impl Loops {
             code: Code::Loop,
             template: run.template,
             source: source.template,
-            driver,
+            client,
         };
         if followed.goes_on(&execution, own, edges, &key, event.scope) {
             trip.map(|trip| claims.claim_for_loop(trip));
@@ -346,15 +372,37 @@ fn rows_of(
 }
 
 impl Edges {
+    fn edge(&mut self, key: Key) -> &mut Edge {
+        let unsettled = &mut self.unsettled;
+        self.edges.entry(key).or_insert_with(|| {
+            unsettled.added(&key);
+            Edge::default()
+        })
+    }
+
+    /// The connection turns out to be this driver's.
+    pub(super) fn settle(&mut self, number: u32, driver: Driver) {
+        for (from, to) in self.unsettled.settle(number, driver) {
+            if let Some(edge) = self.edges.remove(&from) {
+                self.edges.entry(to).or_default().merge(edge);
+            }
+            for (key, _) in self.walks.get_mut(&from.template).into_iter().flatten() {
+                if *key == from {
+                    *key = to;
+                }
+            }
+        }
+    }
+
     fn matched(&mut self, key: Key, scope: u32, walk: &Walk, execution: &Execution) {
-        let edge = self.edges.entry(key).or_default();
+        let edge = self.edge(key);
         if edge.scope == 0 {
             edge.scope = scope;
         }
         if !edge.latest.contains(&walk.source.id) {
             edge.instances += 1;
             edge.latest.push_back(walk.source.id);
-            if edge.latest.len() > 64 {
+            if edge.latest.len() > INSTANCES_REMEMBERED {
                 edge.latest.pop_front();
             }
         }
@@ -412,11 +460,11 @@ impl Edges {
     }
 
     fn began_again(&mut self, key: Key) {
-        self.edges.entry(key).or_default().instances += 1;
+        self.edge(key).instances += 1;
     }
 
     fn strayed(&mut self, key: Key) {
-        self.edges.entry(key).or_default().strays += 1;
+        self.edge(key).strays += 1;
     }
 
     /// Books what was proven: all rows of a loop but one are avoidable, because one query can answer them all.

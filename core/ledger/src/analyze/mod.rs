@@ -3,6 +3,7 @@
 mod book;
 mod chatter;
 mod claims;
+mod client;
 mod connections;
 mod detectors;
 mod event;
@@ -37,7 +38,7 @@ use self::results::ResultStore;
 use self::scopes::Scopes;
 use self::stream::Stream;
 use self::templates::Templates;
-use crate::driver::is_python;
+use crate::stacks::{Language, language_of};
 use crate::timeline::Timeline;
 use crate::trace::{Records, decode_block};
 use crate::{Driver, Exchange, Gaps, Moment, Mutes, Record, Summary, TraceError};
@@ -76,15 +77,15 @@ struct Shared {
     edges: Edges,
     connections: Connections,
     chatter: Chatter,
-    /// ORMs by who opens connections and how: a later connection of theirs may not show itself.
+    /// ORMs by who opens connections and how: a statement of a later connection is enough to know it.
     orms: HashMap<(String, Driver), Driver>,
     book: Book,
     summary: Summary,
     timeline: Timeline,
     /// A gateway with remedies has written the trace.
     has_remedies: bool,
-    /// The program is Python's.
-    is_python: bool,
+    /// What the program is written in.
+    program: Option<Language>,
     first_at: Option<Moment>,
     last_at: Moment,
 }
@@ -106,7 +107,7 @@ impl Analyzer {
         decode_block::<TraceError>(records, stream, payload, |record| {
             match record {
                 Record::Origin { upstream, settle, command, .. } => {
-                    shared.is_python = is_python(command);
+                    shared.program = language_of(command);
                     shared.summary.upstream = String::from_utf8_lossy(upstream).into_owned();
                     shared.summary.settle_ns = settle;
                 }

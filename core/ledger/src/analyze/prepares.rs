@@ -1,10 +1,11 @@
 //! OT007: a statement prepared again, in a trip of its own, although it had been prepared on the connection.
 
 use super::book::{Book, Fate, Key, Sighting};
+use super::client::Client;
 use super::event::Event;
 use super::hash::Table;
+use crate::Steps;
 use crate::findings::{Code, Evidence};
-use crate::{Driver, Steps};
 
 /// Prepare trips that make a pattern.
 const PREPARES_MIN: u64 = 3;
@@ -50,13 +51,13 @@ impl Prepares {
     }
 
     /// Books what the connection did.
-    pub(super) fn book(&self, driver: Driver, book: &mut Book) {
+    pub(super) fn book(&self, client: Client, book: &mut Book) {
         for (template, prepared) in &self.prepared {
             if prepared.prepares < PREPARES_MIN {
                 continue;
             }
             book.add(
-                Key { code: Code::PreparePerRun, template: *template, source: 0, driver },
+                Key { code: Code::PreparePerRun, template: *template, source: 0, client },
                 Sighting {
                     scope: prepared.scope,
                     occurrences: 1,

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use onetrip_sql::StatementKind;
 
 use super::book::{Book, Fate, Key, Sighting};
+use super::client::Client;
 use super::event::{Event, Run};
 use super::purpose::Purpose;
-use crate::Driver;
 use crate::findings::{Code, Evidence};
 
 /// Values that no INSERT has used yet.
@@ -108,10 +108,10 @@ impl Sequences {
     }
 
     /// Books what the connection did.
-    pub(super) fn book(&mut self, driver: Driver, book: &mut Book) {
+    pub(super) fn book(&mut self, client: Client, book: &mut Book) {
         for pair in self.pairs.drain(..).filter(|pair| pair.rows <= pair.pairs * ROWS_PER_VALUE) {
             book.add(
-                Key { code: Code::SequenceTrip, template: pair.sequence, source: pair.insert, driver },
+                Key { code: Code::SequenceTrip, template: pair.sequence, source: pair.insert, client },
                 Sighting {
                     scope: pair.scope,
                     occurrences: pair.pairs,

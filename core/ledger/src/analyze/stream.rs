@@ -3,10 +3,11 @@ use std::sync::Arc;
 use onetrip_sql::StatementKind;
 
 use super::Shared;
+use super::client::Client;
 use super::connections::Life;
 use super::detectors::Detectors;
 use super::event::{Event, Run};
-use crate::driver::Recogniser;
+use crate::stacks::{Recogniser, Startup};
 use crate::timeline::TripSample;
 use crate::{
     Difference, Driver, Exchange, Moment, Obstacle, Outcome, Record, Statement, Steps, Summary,
@@ -33,6 +34,8 @@ pub(super) struct Stream {
     /// Who the client was taken for by its startup packet.
     startup_driver: Driver,
     recogniser: Recogniser,
+    /// Nothing that comes will tell more about the client.
+    is_settled: bool,
     rtt_min_us: Option<u32>,
     trip: Option<Trip>,
     connect_trips: u64,
@@ -198,6 +201,7 @@ impl Stream {
     pub(super) fn end(&mut self, shared: &mut Shared) {
         self.end_trip(shared);
         let driver = self.recogniser.driver();
+        self.settle(shared);
         self.detectors.end(driver, shared);
         if !self.opened {
             return;
@@ -224,7 +228,7 @@ impl Stream {
     fn opened(&mut self, at: Moment, parameters: &[(&[u8], &[u8])], shared: &mut Shared) {
         self.opened = true;
         self.opened_at = at;
-        self.recogniser.startup(parameters, self.connect_trips > 0);
+        self.recogniser.startup(&Startup { parameters, asked_encryption: self.connect_trips > 0 });
         let get = |name: &[u8]| {
             let value = parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
             String::from_utf8_lossy(value.unwrap_or_default())
@@ -234,7 +238,7 @@ impl Stream {
         if let Some(orm) =
             shared.orms.get(&(self.identity.clone(), self.recogniser.driver())).filter(|_| is_known)
         {
-            self.recogniser.inherit(*orm);
+            self.recogniser.expect(*orm);
         }
         self.startup_driver = self.recogniser.driver();
         shared.summary.connections += 1;
@@ -268,18 +272,33 @@ impl Stream {
         };
         let event = Event { exchange, scope, think_ns, wire_ns, obstacle, runs };
         count_statements(&event, shared);
-        if self.work_trips < RECOGNITION_TRIPS {
+        self.level = self.level.after(&event);
+        if !self.is_settled {
             let grouped = matches!(exchange.kind, UnitKind::Group | UnitKind::FlushedGroup);
             for run in &event.runs {
-                let text = shared.templates.text_of(run.template);
-                self.recogniser.statement(text, grouped, shared.is_python);
+                let marks = shared.templates.marks(run.template);
+                self.recogniser.statement(run.template, marks, grouped, shared.program);
             }
             if let Some(orm) = self.recogniser.orm() {
                 shared.orms.entry((self.identity.clone(), self.startup_driver)).or_insert(orm);
             }
         }
-        self.detectors.show(&event, |id| self.names.template(id), self.recogniser.driver(), shared);
-        self.level = self.level.after(&event);
+        let client = match self.is_settled {
+            true => Client::Known(self.recogniser.driver()),
+            false => Client::Connection(self.number),
+        };
+        self.detectors.show(&event, |id| self.names.template(id), client, shared);
+        if self.recogniser.orm().is_some() || self.work_trips >= RECOGNITION_TRIPS {
+            self.settle(shared);
+        }
+    }
+
+    /// Says whose the connection is, from now on and for what it has done.
+    fn settle(&mut self, shared: &mut Shared) {
+        if !std::mem::replace(&mut self.is_settled, true) {
+            shared.book.settle(self.number, self.recogniser.driver());
+            shared.edges.settle(self.number, self.recogniser.driver());
+        }
     }
 
     fn count_trip(&mut self, exchange: &Exchange, scope: u32, shared: &mut Shared) {

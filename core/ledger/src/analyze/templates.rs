@@ -6,11 +6,14 @@ use onetrip_sql::{Lifted, Lifter, Name, Shape, StatementKind};
 use super::event::{Keys, TableId, TemplateFacts};
 use super::purpose::{Purpose, is_catalogue, purpose_of};
 use crate::TemplateTotals;
+use crate::stacks::{Marks, marks_of};
 
 /// Templates known at most; further ones are counted together.
 const TEMPLATES_MAX: usize = 200_000;
 /// Bytes of their texts, at most.
 const TEMPLATE_BYTES_MAX: usize = 64 << 20;
+/// Templates in which marks of ORMs are looked for, at most: each takes some microseconds.
+const LOOKED_AT_MAX: usize = 10_000;
 /// Label of what is counted together.
 const OTHERS: &str = "(other statements)";
 
@@ -21,6 +24,8 @@ pub(super) struct Templates {
     list: Vec<Template>,
     /// Bytes of all texts.
     bytes: usize,
+    /// Templates in which marks of ORMs were looked for.
+    looked_at: usize,
     names: Names,
     lifter: Lifter,
 }
@@ -38,6 +43,8 @@ struct Template {
     totals: TemplateTotals,
     /// Why it is not known to only read.
     impure: Option<Box<str>>,
+    /// ORMs that may have written it, if anybody asked.
+    marks: Option<Box<Marks>>,
 }
 
 impl Default for Templates {
@@ -47,9 +54,10 @@ impl Default for Templates {
             facts: TemplateFacts::default(),
             totals: TemplateTotals::default(),
             impure: None,
+            marks: None,
         };
         let (names, lifter) = (Names::default(), Lifter::new());
-        Self { ids: HashMap::new(), list: vec![others], bytes: 0, names, lifter }
+        Self { ids: HashMap::new(), list: vec![others], bytes: 0, looked_at: 0, names, lifter }
     }
 }
 
@@ -72,6 +80,7 @@ impl Templates {
             facts,
             totals: TemplateTotals::default(),
             impure: None,
+            marks: None,
         });
         self.ids.insert(text, id);
         id
@@ -82,11 +91,17 @@ impl Templates {
     }
 
     pub(super) fn text(&self, id: u32) -> String {
-        self.text_of(id).to_owned()
+        (*self.list[id as usize].text).to_owned()
     }
 
-    pub(super) fn text_of(&self, id: u32) -> &str {
-        &self.list[id as usize].text
+    /// ORMs that may have written the template; looked for once, and in the first templates only.
+    pub(super) fn marks(&mut self, id: u32) -> &Marks {
+        let template = &mut self.list[id as usize];
+        template.marks.get_or_insert_with(|| {
+            self.looked_at += 1;
+            let is_looked_at = id != 0 && self.looked_at <= LOOKED_AT_MAX;
+            Box::new(if is_looked_at { marks_of(&template.text) } else { Marks::default() })
+        })
     }
 
     /// A gateway tells why statements of this template are not known to only read.

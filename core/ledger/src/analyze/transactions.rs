@@ -7,9 +7,10 @@
 use onetrip_sql::StatementKind;
 
 use super::book::{Book, Fate, Key, Sighting};
+use super::client::Client;
 use super::event::Event;
 use crate::findings::{Code, Evidence};
-use crate::{Driver, TransactionStatus, UnitKind};
+use crate::{TransactionStatus, UnitKind};
 
 /// Transactions that make a pattern.
 const TRANSACTIONS_MIN: u64 = 5;
@@ -126,14 +127,14 @@ impl Transactions {
     }
 
     /// Books what the connection did.
-    pub(super) fn book(&self, driver: Driver, book: &mut Book) {
-        self.check_ins.book(self.scope, driver, book);
+    pub(super) fn book(&self, client: Client, book: &mut Book) {
+        self.check_ins.book(self.scope, client, book);
         let trips = self.begins + self.commits;
         if self.begins.max(self.commits) < TRANSACTIONS_MIN {
             return;
         }
         book.add(
-            Key { code: Code::TransactionAlone, template: 0, source: 0, driver },
+            Key { code: Code::TransactionAlone, template: 0, source: 0, client },
             Sighting {
                 scope: self.scope,
                 occurrences: self.transactions,
@@ -174,13 +175,13 @@ impl Open {
 }
 
 impl CheckIns {
-    fn book(&self, scope: u32, driver: Driver, book: &mut Book) {
+    fn book(&self, scope: u32, client: Client, book: &mut Book) {
         let Self { rollbacks, reads, waited_ns, wire_ns } = *self;
         if rollbacks == 0 {
             return;
         }
         book.add(
-            Key { code: Code::RollbackOfRead, template: 0, source: 0, driver },
+            Key { code: Code::RollbackOfRead, template: 0, source: 0, client },
             Sighting {
                 scope,
                 occurrences: rollbacks,

@@ -1,11 +1,12 @@
 //! OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own.
 
 use super::book::{Book, Fate, Key, Sighting};
+use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
 use super::transactions::Transactions;
 use crate::findings::{Code, Evidence};
-use crate::{Driver, Moment, TransactionStatus};
+use crate::{Moment, TransactionStatus};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
@@ -61,7 +62,7 @@ impl Writes {
         &mut self,
         event: &Event<'_>,
         run: &Run<'_>,
-        driver: Driver,
+        client: Client,
         transactions: &mut Transactions,
         book: &mut Book,
     ) {
@@ -72,9 +73,9 @@ impl Writes {
                 && self.clock - known.last_clock <= BODY_MAX
         });
         if !goes_on {
-            self.end(run.template, driver, transactions, book);
+            self.end(run.template, client, transactions, book);
             if self.runs.len() >= FOLLOWED_MAX {
-                self.end_all(driver, transactions, book);
+                self.end_all(client, transactions, book);
             }
         }
         let known = self.runs.entry(run.template).or_insert_with(|| WriteRun::new(event));
@@ -115,14 +116,14 @@ impl Writes {
     }
 
     /// Ends all runs: the schema changed, a statement failed, or the connection closed.
-    pub(super) fn end_all(&mut self, driver: Driver, transactions: &mut Transactions, book: &mut Book) {
+    pub(super) fn end_all(&mut self, client: Client, transactions: &mut Transactions, book: &mut Book) {
         let templates: Vec<u32> = self.runs.keys().copied().collect();
         for template in templates {
-            self.end(template, driver, transactions, book);
+            self.end(template, client, transactions, book);
         }
     }
 
-    fn end(&mut self, template: u32, driver: Driver, transactions: &mut Transactions, book: &mut Book) {
+    fn end(&mut self, template: u32, client: Client, transactions: &mut Transactions, book: &mut Book) {
         let Some(run) = self.runs.remove(&template) else { return };
         if run.rows < ROWS_MIN || run.slow_gaps * 2 > run.rows {
             return;
@@ -137,7 +138,7 @@ impl Writes {
         };
         let kept = trips.div_ceil(run.rows);
         book.add(
-            Key { code, template, source: 0, driver },
+            Key { code, template, source: 0, client },
             Sighting {
                 scope: run.scope,
                 occurrences: 1,

@@ -1,11 +1,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The stable code of a pattern. A code is never given to another pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(into = "&'static str")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum Code {
     /// OT001: one query per row of an earlier result.
     Loop,
@@ -110,6 +110,14 @@ impl Code {
 impl From<Code> for &'static str {
     fn from(code: Code) -> Self {
         code.as_str()
+    }
+}
+
+impl TryFrom<String> for Code {
+    type Error = UnknownCode;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 

@@ -1,11 +1,9 @@
 //! Patterns of avoidable trips: their codes, what proves them, and what to do about them.
 
-mod advice;
 mod code;
 mod mute;
 mod page;
 
-pub use advice::advice;
 pub use code::Code;
 pub use mute::{MuteError, MuteRule, Mutes};
 pub use page::page;

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use super::{Code, advice};
+use super::Code;
 use crate::Driver;
 
 /// No line of a page is wider, but for those of code blocks that cannot be broken.
@@ -35,10 +35,10 @@ fn body(code: Code) -> &'static str {
 
 /// A list of the advice, drivers that share theirs in one item; that of unknown drivers comes last.
 fn fixes(code: Code) -> String {
-    let general = advice(code, Driver::Unknown);
+    let general = Driver::UNKNOWN.fix(code);
     let mut items: Vec<(Vec<&str>, &str)> = Vec::new();
-    for driver in Driver::ALL {
-        let fix = advice(code, driver);
+    for driver in Driver::all() {
+        let fix = driver.fix(code);
         match items.iter_mut().find(|(_, known)| *known == fix) {
             Some((drivers, _)) => drivers.push(driver.name()),
             None if fix != general => items.push((vec![driver.name()], fix)),

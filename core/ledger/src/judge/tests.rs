@@ -125,7 +125,7 @@ fn a_finding_that_must_not_be_there_breaks_its_rule() {
     let finding = Finding {
         code: Code::Loop,
         statements: Vec::new(),
-        driver: Driver::Unknown,
+        driver: Driver::UNKNOWN,
         scopes: Vec::new(),
         occurrences: 1,
         trips: 5,

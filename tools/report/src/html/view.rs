@@ -268,7 +268,7 @@ fn finding(finding: &Finding, rtt_ns: Option<u64>) -> FindingView {
         statement: finding.statements.first().map(|text| Statement::new(text)),
         proof: cut(&proof(finding), TEXT_MAX),
         scopes: scopes.join(", "),
-        driver: (finding.driver != Driver::Unknown).then(|| finding.driver.name()),
+        driver: (finding.driver != Driver::UNKNOWN).then(|| finding.driver.name()),
         fix: cut(&finding.fix, TEXT_MAX),
         left: fate(finding).map(|text| cut(&text, TEXT_MAX)),
         remedy: remedy(finding),

@@ -89,7 +89,7 @@ fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
         page.labelled_within(INDENT, "where", &scopes.join(", "), 2);
     }
     let fix = match finding.driver {
-        Driver::Unknown => finding.fix.clone(),
+        Driver::UNKNOWN => finding.fix.clone(),
         driver => format!("{}: {}", driver.name(), finding.fix),
     };
     page.labelled(INDENT, "fix  ", &fix);

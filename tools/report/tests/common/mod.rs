@@ -48,7 +48,7 @@ pub(crate) fn finding(code: Code, driver: Driver, counts: [u64; 4], evidence: Ev
 /// The loop of the story over 400 employees, 12.9 ms away.
 pub(crate) fn story() -> Summary {
     let walk = Evidence::Walk { sources: vec![(1, "emp_no".into())], rows: (1, 400) };
-    let loop_ = finding(Code::Loop, Driver::Psycopg2, [1, 400, 399, 5_160_000_000], walk);
+    let loop_ = finding(Code::Loop, driver("psycopg2"), [1, 400, 399, 5_160_000_000], walk);
     let loop_ = Finding { left: [(Obstacle::OffAtItsLevel, 400)].into(), ..loop_ };
     Summary {
         trips: TripTotals { total: 406, connect: 3, may_share: 0 },
@@ -63,7 +63,7 @@ pub(crate) fn story() -> Summary {
         times: PathTimes { server_ns: 41_000_000, wire_ns: 5_239_000_000, think_ns: 12_300_000 },
         rtt_min_us: Some(12_900),
         upstream: "db.example:5432".into(),
-        drivers: [(Driver::Psycopg2, 1)].into(),
+        drivers: [(driver("psycopg2"), 1)].into(),
         templates: vec![
             template(SALARIES, 400, 3_800, 5_172_000_000),
             template(EMPLOYEES, 1, 400, 14_200_000),
@@ -90,7 +90,7 @@ pub(crate) fn calm() -> Summary {
         times: PathTimes { server_ns: 6_200_000, wire_ns: 1_100_000, think_ns: 39_000_000 },
         rtt_min_us: Some(45),
         upstream: "127.0.0.1:5432".into(),
-        drivers: [(Driver::Pgx, 1)].into(),
+        drivers: [(driver("pgx"), 1)].into(),
         templates: vec![
             template("select id, total from orders where customer = $1", 19, 1_203, 6_100_000),
             template("select count(*) from orders", 1, 1, 1_100_000),
@@ -130,7 +130,7 @@ pub(crate) fn crowded() -> Summary {
         undecoded: 3,
         unanswered: 2,
         gaps: Gaps { lost_bytes: 12_288, damaged_blocks: 1, damaged_bytes: 900, ..Gaps::default() },
-        drivers: [(Driver::Django, 30), (Driver::Pgjdbc, 5), (Driver::Unknown, 1)].into(),
+        drivers: [(driver("django"), 30), (driver("pgjdbc"), 5), (Driver::UNKNOWN, 1)].into(),
         templates: (1..=14_u64)
             .map(|number| {
                 template(
@@ -161,7 +161,7 @@ pub(crate) fn crowded() -> Summary {
                     removed: 9_988,
                     left: [(Obstacle::ReadCommitted, 19_000), (Obstacle::Impure, 1_012)].into(),
                     impure: Some("function margin() is not a built-in function known to be harmless".into()),
-                    ..finding(Code::Loop, Driver::Django, [12, 20_012, 20_000, 106_000_000_000], walk)
+                    ..finding(Code::Loop, driver("django"), [12, 20_012, 20_000, 106_000_000_000], walk)
                 },
                 &[lines, orders],
                 &["checkout/pay", "orders/list"],
@@ -169,7 +169,7 @@ pub(crate) fn crowded() -> Summary {
             with(
                 finding(
                     Code::CommitPerRow,
-                    Driver::Pgjdbc,
+                    driver("pgjdbc"),
                     [3, 6_000, 5_994, 40_000_000_000],
                     Evidence::Rows { rows: 3_000, transactions: 3_000 },
                 ),
@@ -179,7 +179,7 @@ pub(crate) fn crowded() -> Summary {
             with(
                 finding(
                     Code::TinyFetch,
-                    Driver::Pgjdbc,
+                    driver("pgjdbc"),
                     [1, 200, 197, 2_600_000_000],
                     Evidence::Fetches { size: 10, rows: 2_000 },
                 ),
@@ -189,7 +189,7 @@ pub(crate) fn crowded() -> Summary {
             with(
                 finding(
                     Code::RowByRow,
-                    Driver::Psycopg2,
+                    driver("psycopg2"),
                     [1, 100, 99, 1_300_000_000],
                     Evidence::Rows { rows: 100, transactions: 1 },
                 ),
@@ -199,7 +199,7 @@ pub(crate) fn crowded() -> Summary {
             with(
                 finding(
                     Code::Repeated,
-                    Driver::Django,
+                    driver("django"),
                     [30, 90, 60, 780_000_000],
                     Evidence::Repeats { distinct: 30, runs: 90 },
                 ),
@@ -208,14 +208,14 @@ pub(crate) fn crowded() -> Summary {
             ),
             finding(
                 Code::TransactionAlone,
-                Driver::Pgx,
+                driver("pgx"),
                 [20, 40, 40, 520_000_000],
                 Evidence::Alone { begins: 20, commits: 20, transactions: 20 },
             ),
             with(
                 finding(
                     Code::PreparePerRun,
-                    Driver::LibPq,
+                    driver("lib-pq"),
                     [1, 30, 29, 380_000_000],
                     Evidence::Prepares { prepares: 30, runs: 30 },
                 ),
@@ -224,7 +224,7 @@ pub(crate) fn crowded() -> Summary {
             ),
             finding(
                 Code::ConnectionPerQuery,
-                Driver::Unknown,
+                Driver::UNKNOWN,
                 [6, 24, 20, 260_000_000],
                 Evidence::Connections { connections: 6, connect_trips: 24 },
             ),

@@ -1,0 +1,198 @@
+//! Who a connection's client is, gathered as its traffic comes.
+
+use serde::Deserialize;
+use smallvec::SmallVec;
+
+use super::Driver;
+use super::stack::{self, Marks};
+
+/// Different statements of an ORM's own that make it certain.
+const STATEMENTS_MIN: usize = 2;
+/// Different statements that are counted for one ORM.
+const STATEMENTS_MAX: usize = 8;
+
+/// A language that programs are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Language {
+    Go,
+    Java,
+    JavaScript,
+    Perl,
+    Php,
+    Python,
+    Ruby,
+    Rust,
+}
+
+/// Commands of a language's programs: names, beginnings of names, ends of names.
+type Commands = (Language, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+const COMMANDS: [Commands; 8] = [
+    (Language::Go, &["go"], &[], &[".go"]),
+    (Language::Java, &["java", "mvn", "gradle", "gradlew", "sbt"], &[], &[".jar"]),
+    (
+        Language::JavaScript,
+        &["node", "nodejs", "npm", "npx", "yarn", "pnpm", "tsx", "ts-node", "jest", "vitest"],
+        &[],
+        &[".js", ".mjs", ".cjs", ".ts"],
+    ),
+    (Language::Perl, &["perl", "prove"], &[], &[".pl", ".t"]),
+    (Language::Php, &["artisan", "phpunit", "pest", "composer"], &["php"], &[".php"]),
+    (
+        Language::Python,
+        &["pytest", "gunicorn", "uvicorn", "celery", "flask", "django-admin", "ipython", "tox", "nox"],
+        &["python"],
+        &[".py"],
+    ),
+    (Language::Ruby, &["ruby", "rails", "rake", "rspec", "bundle", "puma", "sidekiq", "irb"], &[], &[".rb"]),
+    (Language::Rust, &["cargo"], &[], &[]),
+];
+
+/// The language of a program, as far as the words of its command line tell; none where they name several.
+pub(crate) fn language_of(command: &[u8]) -> Option<Language> {
+    let words = command.split(|byte| *byte == b' ');
+    let names = words.map(|word| word.rsplit(|byte| *byte == b'/').next().unwrap_or(word));
+    let mut found = None;
+    for name in names {
+        let is_its = |(_, whole, starts, ends): &&Commands| {
+            whole.iter().any(|it| it.as_bytes() == name)
+                || starts.iter().any(|it| name.starts_with(it.as_bytes()))
+                || ends.iter().any(|it| name.ends_with(it.as_bytes()))
+        };
+        let Some((language, ..)) = COMMANDS.iter().find(is_its) else { continue };
+        if found.is_some_and(|known| known != *language) {
+            return None;
+        }
+        found = Some(*language);
+    }
+    found
+}
+
+/// What a client sends before anything else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Startup<'s> {
+    /// Names and values, as they came.
+    pub(crate) parameters: &'s [(&'s [u8], &'s [u8])],
+    /// It has asked for TLS or GSSAPI before.
+    pub(crate) asked_encryption: bool,
+}
+
+/// What is known of one connection's client.
+///
+/// Drivers over libpq look alike. Where the program is known to be Python's, one that never sends parameters apart
+/// from the text is taken for psycopg2, one that does for psycopg 3.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Recogniser {
+    driver: Driver,
+    orm: Option<Driver>,
+    is_libpq: bool,
+    /// An ORM that has used connections of this kind before.
+    expected: Option<Driver>,
+    /// Templates of its own that each ORM was seen to send.
+    seen: SmallVec<[(Driver, SmallVec<[u32; STATEMENTS_MAX]>); 2]>,
+}
+
+impl Recogniser {
+    /// Reads the startup packet.
+    pub(crate) fn startup(&mut self, startup: &Startup<'_>) {
+        self.driver = stack::of_startup(startup).unwrap_or_default();
+        let first = startup.parameters.first();
+        self.is_libpq = self.driver == Driver::UNKNOWN && first.is_some_and(|(name, _)| *name == b"user");
+    }
+
+    /// An earlier connection of the same user to the same database, opened alike, was this ORM's. A statement of its shape
+    /// is enough then.
+    pub(crate) fn expect(&mut self, orm: Driver) {
+        self.expected = Some(orm);
+    }
+
+    /// Reads the name of a prepared statement.
+    pub(crate) fn statement_name(&mut self, name: &[u8]) {
+        let known = std::str::from_utf8(name).ok().and_then(stack::of_statement_name);
+        if let Some(driver) = known {
+            self.is_libpq = driver.key() == "psycopg3";
+            self.driver = driver;
+        }
+    }
+
+    /// Reads a statement that was run: the shapes that its template has, and whether it came with its parameters apart.
+    pub(crate) fn statement(
+        &mut self,
+        template: u32,
+        marks: &Marks,
+        grouped: bool,
+        program: Option<Language>,
+    ) {
+        if self.is_libpq {
+            let key = match (self.driver.key(), program == Some(Language::Python)) {
+                ("unknown", false) => "libpq",
+                ("unknown", true) if !grouped => "psycopg2",
+                ("unknown" | "psycopg2", true) if grouped => "psycopg3",
+                (known, _) => known,
+            };
+            self.driver = Driver::of_key(key).unwrap_or_default();
+        }
+        if self.orm.is_some() {
+            return;
+        }
+        let may_be = |orm: &Driver| stack::of(*orm).may_be_over(self.driver, program);
+        let own = || marks.own.iter().copied().filter(may_be);
+        let confirming = || marks.confirming.iter().copied().filter(may_be);
+        if self.expected.is_some_and(|orm| own().chain(confirming()).any(|it| it == orm)) {
+            self.orm = self.expected;
+            return;
+        }
+        let own: SmallVec<[Driver; 4]> = own().collect();
+        for orm in own {
+            let position = self.seen.iter().position(|(known, _)| *known == orm);
+            let position = position.unwrap_or_else(|| {
+                self.seen.push((orm, SmallVec::new()));
+                self.seen.len() - 1
+            });
+            let templates = &mut self.seen[position].1;
+            if templates.len() < STATEMENTS_MAX && !templates.contains(&template) {
+                templates.push(template);
+            }
+        }
+        self.orm = self.certain();
+    }
+
+    /// The ORM of which enough was seen, and more than of any other.
+    fn certain(&self) -> Option<Driver> {
+        let best = self.seen.iter().max_by_key(|(_, templates)| templates.len())?;
+        let is_alone = self.seen.iter().filter(|(_, templates)| templates.len() == best.1.len()).count() == 1;
+        (best.1.len() >= STATEMENTS_MIN && is_alone).then_some(best.0)
+    }
+
+    /// Who it seems to be.
+    pub(crate) fn driver(&self) -> Driver {
+        self.orm.unwrap_or(self.driver)
+    }
+
+    /// Who it surely is, if that is an ORM.
+    pub(crate) fn orm(&self) -> Option<Driver> {
+        self.orm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_told_by_the_words_of_a_command() {
+        for (command, language) in [
+            ("python app.py", Some(Language::Python)),
+            (".venv/bin/python3.12 -m app", Some(Language::Python)),
+            ("node server.js", Some(Language::JavaScript)),
+            ("bundle exec rails test", Some(Language::Ruby)),
+            ("php artisan test", Some(Language::Php)),
+            ("java -jar app.jar", Some(Language::Java)),
+            ("make test", None),
+            ("sh -c python a.py & node b.js", None),
+        ] {
+            assert_eq!(language_of(command.as_bytes()), language, "{command}");
+        }
+    }
+}
