@@ -44,6 +44,7 @@
 //!     facts     what is known: transaction, settings, path, names; what only reads; the catalogue's changes
 //!     events    what happens: one list, for all who have to know
 //!     reading   what a statement's text tells by itself
+//!     contract  what a session says to its driver, and the limits of messages
 //!     remedies  private state behind one trait; `list` has their order; services that several need beside them
 //! ```
 //!

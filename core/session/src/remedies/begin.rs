@@ -20,7 +20,8 @@ use onetrip_wire::pg::{
 };
 
 use super::Rule;
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
+use super::said::{Own, Said};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::reading::grammar::{self, Control, Kind};

@@ -19,7 +19,8 @@ use onetrip_wire::pg::{
 use super::Rule;
 use super::arrived::Arrived;
 use super::own::{put_answer, read_only_text};
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
+use super::said::{Own, Said};
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Common;

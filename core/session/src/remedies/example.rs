@@ -10,7 +10,8 @@ use onetrip_wire::pg::{
     frontend,
 };
 
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
+use super::said::{Own, Said};
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::slots::Slot;

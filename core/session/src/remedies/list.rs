@@ -18,8 +18,9 @@ use onetrip_loops::Guess;
 use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend, frontend};
 
 use super::arrived::Arrived;
-use super::flights::{Calls, Proposes};
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Remedy, Said, Texts, Told};
+use super::proposes::{Calls, Proposes};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Remedy, Texts, Told};
+use super::said::{Own, Said};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::remedies::Session;

@@ -20,9 +20,11 @@ mod obstacles;
 mod own;
 #[cfg(onetrip_peek)]
 mod peek;
+mod proposes;
 mod raised;
 mod refusal;
 mod remedy;
+mod said;
 mod session;
 mod shadow;
 mod statements;

@@ -7,7 +7,8 @@ use onetrip_wire::pg::{Bind, Column, Parse, RowDescription, StatementOrPortal, b
 
 use super::Rule;
 use super::arrived::Arrived;
-use super::remedy::{Cx, Own, Said};
+use super::remedy::Cx;
+use super::said::{Own, Said};
 use super::statements::{Sent, State, Told};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;

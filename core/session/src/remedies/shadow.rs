@@ -6,7 +6,7 @@ use std::str::FromStr;
 use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
 
 use super::arrived::Arrived;
-use super::remedy::Said;
+use super::said::Said;
 use crate::contract::SessionError;
 use crate::remedies::SessionConfig;
 use crate::reply_queue::{Due, Expect, Service, Taker};

@@ -1,4 +1,4 @@
-//! The session: its fields, its contract with the driver, and what both sides' messages do to them.
+//! What the driver and both sides' messages do to a session: the top layer, above core, facts and remedies.
 
 mod client;
 pub(crate) mod core;

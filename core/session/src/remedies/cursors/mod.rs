@@ -33,7 +33,8 @@ use smallvec::SmallVec;
 
 use crate::contract::SessionError;
 use crate::events::Event;
-use crate::remedies::remedy::{Cx, Own, Said};
+use crate::remedies::remedy::Cx;
+use crate::remedies::said::{Own, Said};
 use crate::slots::{Slot, Slots};
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};

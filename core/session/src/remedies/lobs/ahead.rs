@@ -15,8 +15,9 @@ use super::{IN_VAIN_MAX, LobPolicy, Lobs};
 use crate::contract::{LENGTH_MAX, SessionError};
 use crate::facts::Facts;
 use crate::remedies::Rule;
-use crate::remedies::flights::{Calls, Proposes};
-use crate::remedies::remedy::{Cx, Need, Said};
+use crate::remedies::proposes::{Calls, Proposes};
+use crate::remedies::remedy::{Cx, Need};
+use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect};
 use crate::slots::Slot;
 

@@ -22,7 +22,7 @@ use crate::remedies::Rule;
 use crate::remedies::Session;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::flights::{Flights, Request};
-use crate::remedies::remedy::Said;
+use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::core::Core;
 
