@@ -28,14 +28,10 @@ nightly:
 	@scripts/setup test
 	@$(CARGO) xtask nightly
 
+# Everything of docs/benchmarks.md but Python, whose benches run in an environment that has the packages (bench/README.md).
 bench: build
 	@scripts/setup test
-	scripts/bench
-	scripts/bench-forecast
-	scripts/bench-report
-	scripts/bench-embed
-	scripts/bench-remedies
-	scripts/bench-loops
+	bench/run gateway forecasts reports embedded remedies loops client
 
 # Every workload of the lab with its page in docs/lab: up to half an hour.
 lab: build

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """How fast `onetrip analyze` reads: a capture that is made up, of many PostgreSQL connections, read by onetrip and by tshark.
 
-    scripts/bench-captures                              # 1 GB, 1,000 connections open at once: about five minutes
-    scripts/bench-captures --connections 10000 --no-tshark
-    scripts/bench-captures --keep big.pcap --bytes 2e9  # keep the file
+    bench/run captures                              # 1 GB, 1,000 connections open at once: about five minutes
+    bench/run captures --connections 10000 --no-tshark
+    bench/run captures --keep big.pcap --bytes 2e9  # keep the file
 
 The traffic is that of programs: log-ins, simple and extended queries, named statements, transactions, results of one row and
 of many, long values; segments of 1,448 bytes, acknowledgements alone among them. It depends on --seed only. Every file is read
@@ -23,13 +22,15 @@ import random
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-ONETRIP = REPOSITORY / "target/release/onetrip"
+import records
+
+REPOSITORY = records.REPOSITORY
+ONETRIP = records.ONETRIP
+BENCH = records.case("captures")
 SEGMENT_BYTES = 1448
 VARIANTS = 64
 EXCHANGES = 160
@@ -232,24 +233,24 @@ def run(command: list[str], output: Path | None = None) -> tuple[float, float, i
         told = process.stderr.read()
         _, status, used = os.wait4(process.pid, 0)
     if status != 0:
-        raise SystemExit(f"bench-captures: {' '.join(command)}: {told.decode(errors='replace')[-600:]}")
+        raise SystemExit(f"bench: captures: {' '.join(command)}: {told.decode(errors='replace')[-600:]}")
     return used.ru_utime + used.ru_stime, time.monotonic() - begun, used.ru_maxrss
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bytes", type=float, default=1e9)
-    parser.add_argument("--connections", type=int, default=1000, help="open at once")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tshark-bytes", type=float, default=1e8)
+    parser.add_argument("--bytes", type=float, default=float(BENCH["bytes"]))
+    parser.add_argument("--connections", type=int, default=BENCH["connections"], help="open at once")
+    parser.add_argument("--seed", type=int, default=BENCH["seed"])
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"])
+    parser.add_argument("--tshark-bytes", type=float, default=float(BENCH["tshark_bytes"]))
     parser.add_argument("--no-tshark", action="store_true")
     parser.add_argument("--keep", type=Path, help="keep the capture here")
     parser.add_argument("--read", type=Path, help="read this capture, and make none")
     args = parser.parse_args()
     onetrip = Path(os.environ.get("ONETRIP", ONETRIP))
     if not onetrip.exists():
-        raise SystemExit(f"bench-captures: {onetrip} is not there; cargo build --release -p onetrip")
+        raise SystemExit(f"bench: captures: {onetrip} is not there; cargo build --release -p onetrip")
     with tempfile.TemporaryDirectory() as directory:
         path = args.read or args.keep or Path(directory) / "made.pcap"
         if not args.read:
@@ -263,12 +264,13 @@ def main() -> int:
         for _ in range(args.rounds):
             cpu, wall, memory = run(command, report)
             rates.append(size / cpu / 1e6)
+            records.keep(way="onetrip analyze", bytes=size, cpu_seconds=cpu, seconds=wall, memory_kib=memory)
             print(f"onetrip: {cpu:.2f} s of CPU ({size / cpu / 1e6:.0f} MB/s), {wall:.2f} s, {memory / 1024:.0f} MiB")
         said = json.loads(report.read_text())
         print(f"{said['trips']['total']} round trips, {said['statements']} statements, {said['connections']['opened']} connections")
         if not args.no_tshark:
             if shutil.which("tshark") is None:
-                raise SystemExit("bench-captures: tshark is not installed; --no-tshark leaves it out")
+                raise SystemExit("bench: captures: tshark is not installed; --no-tshark leaves it out")
             part = Path(directory) / "part.pcap"
             with path.open("rb") as whole, part.open("wb") as out:
                 data = whole.read(int(args.tshark_bytes))
@@ -282,10 +284,7 @@ def main() -> int:
             fields = [word for field in FIELDS for word in ("-e", field)]
             cpu, wall, memory = run(["tshark", "-n", "-r", str(part), "-T", "fields", *fields])
             rate = part.stat().st_size / cpu / 1e6
+            records.keep(way="tshark", bytes=part.stat().st_size, cpu_seconds=cpu, seconds=wall, memory_kib=memory)
             print(f"tshark: {cpu:.2f} s of CPU ({rate:.1f} MB/s), {wall:.2f} s, {memory / 1024:.0f} MiB")
             print(f"onetrip is {sorted(rates)[len(rates) // 2] / rate:.1f} times as fast")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

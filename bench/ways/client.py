@@ -1,19 +1,18 @@
-#!/usr/bin/env python3
 """What the client library costs beside libpq: the same statements, prepared, near the server and far from it.
 
-    scripts/bench-client                 # about three minutes
-    scripts/bench-client --rounds 3 --rtt 0 --write
-    scripts/bench-client --table bulk --write
+    bench/run client                 # about three minutes
+    bench/run client --rounds 3 --rtt 0 --write
+    bench/run client --table bulk --write
 
 `pipeline` is 100 × {insert, 4 updates} and COMMIT in one block, `continue` the same with every operation shielded by a
 savepoint, `select` 1,000 selects of one row, one after the other, `lobs` large objects of 10 MB, all of each, beside
 bytea of the same bytes by libpq. `bulk` is execute_many in each of its ways, which libpq has no counterpart to. Rust is
-edge/client/examples/measure.rs, C is bench/client/libpq.c. Both run right after each other in every round, in turns first; ratios are medians of the
+edge/client/examples/measure.rs, C is bench/client/libpq.c. Both run right after each other in every round, in turns first;
+ratios are medians of the
 rounds' ratios. Near the server, program and server share one core; CPU is that of the client's thread.
 
 The rows that the server counted have to be the same, or the bench ends. The exit code is 1 where a bar is missed.
-With --write the tables go into docs/benchmarks.md, and that of `bulk` into docs/client.md. Needs a C compiler, libpq-dev,
-and what `make build` makes.
+With --write the tables go into bench/results. Needs a C compiler, libpq-dev, and what `make build` makes.
 """
 
 from __future__ import annotations
@@ -33,31 +32,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-import marked  # these are neighbours of this file; no cache is written
 import pgserver
+import records
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = ("<!-- client: written by scripts/bench-client -->", "<!-- end of client -->")
-BULK_DOCUMENT = REPOSITORY / "docs/client.md"
-BULK_MARKS = ("<!-- bulk: written by scripts/bench-client -->", "<!-- end of bulk -->")
+REPOSITORY = records.REPOSITORY
 TABLES = ("peers", "bulk")
-RTTS_MS = (0.0, 0.5, 1.5, 12.9)
-ROUNDS = 9
-BLOCKS = {0.0: 20, 0.5: 20, 1.5: 20, 12.9: 10}
+BENCH = records.case("client")
+TARGET = BENCH["target"]
+RTTS_MS: list[float] = BENCH["distances_ms"]
+BLOCKS = {float(rtt): count for rtt, count in BENCH["blocks"].items()}
 """Blocks of one program in one round, by the distance."""
-SELECT_BLOCKS = 5
-LOB_BLOCKS, LOB_COUNT, LOB_BYTES, LOB_ROUNDS = 1, 100, 10_000_000, 3
-BULK_BLOCKS, BULK_ROWS, BULK_RTTS_MS = 8, (1, 10, 100, 1_000, 10_000), (0.0, 1.5, 12.9)
+LOB_BYTES: int = BENCH["lobs"]["bytes"]
 BULK_WAYS = {"one by one": "Pipeline", "unnest": "Unnest", "copy": "Copy", "auto": "Auto"}
 PROGRAM_SECONDS_MAX = 120
-# The bars.
-PIPELINE_NEAR_MAX, PIPELINE_FAR_MAX, CPU_US_MAX = 1.03, 1.02, 0.4
-SELECT_THROUGHPUT_MIN, SELECT_CPU_MAX = 0.98, 1.0
-LOB_THROUGHPUT_MIN = 0.9
-LOB_MEMORY_MIB_MAX = 32
-"""The whole process: 8 MiB for reading ahead is the budget, the rest is the program."""
+PIPELINE_NEAR_MAX, PIPELINE_FAR_MAX = TARGET["pipeline_near_max"], TARGET["pipeline_far_max"]
+CPU_US_MAX = TARGET["cpu_us_max"]
+SELECT_THROUGHPUT_MIN, SELECT_CPU_MAX = TARGET["select_throughput_min"], TARGET["select_cpu_max"]
+LOB_THROUGHPUT_MIN, LOB_MEMORY_MIB_MAX = TARGET["lob_throughput_min"], TARGET["lob_memory_mib_max"]
 LISTENING = re.compile(r"link from 127\.0\.0\.1:(\d+)")
 KNOWN = """
 CREATE TABLE known (id int PRIMARY KEY, b text);
@@ -89,28 +80,26 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             text, missed = measure(options, Path(folder))
     except (BenchError, pgserver.ServerError, OSError, subprocess.SubprocessError) as error:
-        print(f"bench-client: {error}", file=sys.stderr)
+        print(f"bench: client: {error}", file=sys.stderr)
         return 1
     print("\n\n".join(text.values()))
-    if options.write and "peers" in text:
-        marked.put_between(DOCUMENT, MARKS, text["peers"])
-    if options.write and "bulk" in text:
-        marked.put_between(BULK_DOCUMENT, BULK_MARKS, text["bulk"])
+    for table, shown in text.items() if options.write else ():
+        records.write("client" if table == "peers" else "bulk", shown)
     for line in missed:
-        print(f"bench-client: missed: {line}", file=sys.stderr)
+        print(f"bench: client: missed: {line}", file=sys.stderr)
     return 1 if missed else 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"])
     parser.add_argument("--rtt", action="append", type=float, choices=RTTS_MS, metavar="MS")
     parser.add_argument("--table", action="append", choices=TABLES, help="[default: all]")
-    parser.add_argument("--lobs", type=int, default=LOB_COUNT, metavar="COUNT", help="0 leaves them out")
-    parser.add_argument("--onetrip", type=Path, default=REPOSITORY / "target/release/onetrip", metavar="PATH")
+    parser.add_argument("--lobs", type=int, default=BENCH["lobs"]["count"], metavar="COUNT", help="0 leaves them out")
+    parser.add_argument("--onetrip", type=Path, default=records.ONETRIP, metavar="PATH")
     parser.add_argument("--measure", type=Path, metavar="PATH", help="a built example `measure` [default: build it]")
     parser.add_argument("--priority", action="store_true", help="run before everything else (root)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/results")
     options = parser.parse_args()
     options.rtt = options.rtt or list(RTTS_MS)
     options.table = options.table or list(TABLES)
@@ -194,6 +183,8 @@ class Bench:
         self.environment = os.environ | server.env()
         self.server = server
         self.missed: list[str] = []
+        self.rtt = 0.0
+        """How far the server is now, in milliseconds."""
         self.memory_mib = 0.0
         """Most that a process of Rust has used in its last run, where it told."""
 
@@ -211,7 +202,7 @@ class Bench:
         return row("pipeline", rtt, rust, libpq, ratios, bar, self.judge(is_kept, f"pipeline at {rtt} ms"))
 
     def select(self) -> str:
-        rust, libpq, ratios = self.compare("select", SELECT_BLOCKS, self.environment, pinned=True)
+        rust, libpq, ratios = self.compare("select", BENCH["select_blocks"], self.environment, pinned=True)
         is_kept = 1 / statistics.median(ratios) >= SELECT_THROUGHPUT_MIN and rust[1] <= SELECT_CPU_MAX * libpq[1]
         bar = f"≤ {1 / SELECT_THROUGHPUT_MIN:.2f}, CPU ≤ libpq's"
         return row("select × 1,000", 0, rust, libpq, ratios, bar, self.judge(is_kept, "select"))
@@ -225,8 +216,8 @@ class Bench:
 
     def large_objects(self) -> str:
         """Every byte of large objects, read in pieces, beside libpq with whole values of bytea."""
-        rounds = min(self.options.rounds, LOB_ROUNDS)
-        rust, libpq, ratios = self.compare("lobs", LOB_BLOCKS, self.environment, pinned=True, rounds=rounds)
+        rounds = min(self.options.rounds, BENCH["lobs"]["rounds"])
+        rust, libpq, ratios = self.compare("lobs", BENCH["lobs"]["blocks"], self.environment, pinned=True, rounds=rounds)
         is_fast = 1 / statistics.median(ratios) >= LOB_THROUGHPUT_MIN
         is_kept = is_fast and self.memory_mib <= LOB_MEMORY_MIB_MAX
         bar = f"≤ {1 / LOB_THROUGHPUT_MIN:.2f}, memory {self.memory_mib:.0f} ≤ {LOB_MEMORY_MIB_MAX} MiB"
@@ -241,15 +232,15 @@ class Bench:
             f"| rows | RTT | {' | '.join(BULK_WAYS.values())} |",
             "|" + "---|" * (2 + len(BULK_WAYS)),
         ]
-        for rtt in BULK_RTTS_MS:
+        for rtt in BENCH["bulk"]["distances_ms"]:
             with self.link(rtt) as environment:
-                for rows in BULK_ROWS:
+                for rows in BENCH["bulk"]["rows"]:
                     rates = [self.rate(f"{way}:{rows}", rows, environment, rtt == 0) for way in BULK_WAYS]
                     lines.append(f"| {rows:,} | {rtt:g} ms | {' | '.join(f'{rate:,.0f}' for rate in rates)} |")
         return "\n".join(lines)
 
     def rate(self, work: str, rows: int, environment: dict[str, str], pinned: bool) -> float:
-        runs = [self.run(self.rust, work, BULK_BLOCKS, environment, pinned) for _ in range(self.options.rounds)]
+        runs = [self.run(self.rust, work, BENCH["bulk"]["blocks"], environment, pinned) for _ in range(self.options.rounds)]
         if any(run[2] != rows for run in runs):
             raise BenchError(f"{work}: the server counted {runs[0][2]} rows")
         return rows / statistics.median(run[0] for run in runs)
@@ -284,11 +275,15 @@ class Bench:
         seconds, cpu = (statistics.median(float(line[part]) for line in lines) for part in (0, 1))
         if program == self.rust and len(lines[0]) > 3:
             self.memory_mib = max(float(line[3]) for line in lines)
+        way, where = "rust" if program == self.rust else "libpq", f"{self.rtt:g} ms"
+        for line in lines:
+            records.keep(work=work, way=way, distance=where, seconds=float(line[0]), cpu_us=float(line[1]), rows=int(line[2]))
         return seconds, cpu, int(lines[0][2])
 
     @contextmanager
     def link(self, rtt: float) -> Iterator[dict[str, str]]:
         """The environment of a program that is this far from the server."""
+        self.rtt = rtt
         if not rtt:
             yield self.environment
             return
@@ -311,7 +306,3 @@ def row(work: str, rtt: float, rust: Medians, libpq: Medians, ratios: list[float
         f"| {work} | {rtt:g} ms | {rust[0] * 1000:.2f} ms | {libpq[0] * 1000:.2f} ms | {ratio}"
         f" | {rust[1]:.2f} µs | {libpq[1]:.2f} µs | {bar} | {kept} |"
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

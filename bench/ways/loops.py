@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """What `--remedies exact` makes of loops: unmodified programs of seven drivers, near their database and far from it.
 
-    scripts/bench-loops                     # everything: about eleven minutes
-    scripts/bench-loops --driver pgx --table story --rounds 1 --rows 1000
+    bench/run loops                     # everything: about eleven minutes
+    bench/run loops --driver pgx --table story --rounds 1 --rows 1000
 
 Nine tables. `story`: one REPEATABLE READ transaction that reads all employees and then the salary of each
 (clients/story). `narrow`: the same over a link of limited bandwidth. `adversaries`: loops that cannot be taken out,
@@ -13,7 +12,7 @@ rows. `lobs`: large objects read one by one. `settings`: sessions that are set o
 What a program reads has to be the same wherever it runs: a checksum that differs ends the bench. Times are medians of
 rounds, trips are the most of any round, and what was removed is the least. The exit code is 1 where a bar is missed.
 
-Tables go to standard output, and with --write into docs/benchmarks.md. Only the standard library is used; `make build`
+Tables go to standard output, and with --write into bench/results. Only the standard library is used; `make build`
 and `scripts/setup test` have to have been run.
 """
 
@@ -30,20 +29,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-import marked  # these are neighbours of this file; no cache is written
 import pgserver
+import records
 from remedied import BenchError, Run, Runner, least_removed, median, most_trips
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = records.REPOSITORY
 STORY = REPOSITORY / "clients/story"
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-LOOPS_MARKS = ("<!-- loops: written by scripts/bench-loops -->", "<!-- end of loops -->")
-CURSORS_MARKS = ("<!-- cursors: written by scripts/bench-loops -->", "<!-- end of cursors -->")
-SETTINGS_MARKS = ("<!-- settings: written by scripts/bench-loops -->", "<!-- end of settings -->")
-LOBS_MARKS = ("<!-- lobs: written by scripts/bench-loops -->", "<!-- end of lobs -->")
-PLACES = {"cursors": CURSORS_MARKS, "lobs": LOBS_MARKS, "settings": SETTINGS_MARKS}
-"""Where tables stand that are not of loops."""
+BENCH = records.case("loops")
+RESULT_OF = {"cursors": "cursors", "lobs": "lobs", "settings": "settings"}
+"""Where tables go that are not of loops."""
 PYTHON = ".venv/bin/python"
 GO_PROGRAM = "GO_PROGRAM"  # stands for what this script builds
 PROGRAMS = {
@@ -58,7 +52,7 @@ ORMS = {
     "SQLAlchemy on psycopg 3": [PYTHON, "clients/story/sqlalchemy_parents.py"],
     "Hibernate on pgjdbc": ["java", "-cp", "clients/java/target/lib/*", "clients/story/Parents.java"],
 }
-PARENTS = 1000
+PARENTS: int = BENCH["orm"]["parents"]
 ADVERSARIES = {
     "breaks": "break after the first row, a new list each time",
     "skips": "rows skipped at random",
@@ -78,7 +72,7 @@ LOBS = {
     "pgjdbc, `Blob.getBytes`": ["java", "-cp", "clients/java/target/lib/*", "clients/story/Lobs.java", "bytes"],
     "pgjdbc, `Blob.getBinaryStream`": ["java", "-cp", "clients/java/target/lib/*", "clients/story/Lobs.java", "stream"],
 }
-LOBS_COUNT, LOBS_RTT_MS = 1000, 1.5
+LOBS_COUNT, LOBS_RTT_MS = BENCH["lobs"]["count"], BENCH["lobs"]["distance_ms"]
 RESULTS = {"narrow": (20_000, 48), "wide": (10_000, 1044)}
 """Tables of clients/story/cursors.sql: rows, and the most bytes of one, as the message that it comes in."""
 SETTINGS = {
@@ -86,30 +80,25 @@ SETTINGS = {
     "psycopg 3, two SETs for each request": ([PYTHON, "clients/story/settings.py", "psycopg3-tenant"], 2),
 }
 """Programs, and the trips of each request that change nothing."""
-SETTINGS_SHARE_MIN = 0.9
-"""Of these trips: the first ones do change something, or are not known to change nothing."""
-PIECE_ROWS, KEPT_BYTES = 10, 1024 * 1024
-CURSORS_RTT_MS = 5.0
-ROWS, ROUNDS = 10_000, 3
-RTT_MS = 12.9
-NARROW_MBIT = 32
-ADVERSARY_RTTS_MS = (1.0, 12.9)
-SLICE = 300
-"""Queries of the story that run far away without remedies: all of them would take two minutes per driver."""
-ADVERSARY_COUNT, READS_COUNT = 200, 50
-LIST_ROWS = 20
-"""Rows of the lists that an adversary breaks off."""
+SETTINGS_SHARE_MIN: float = BENCH["settings"]["share_min"]
+PIECE_ROWS, KEPT_BYTES = BENCH["cursors"]["piece_rows"], BENCH["cursors"]["kept_bytes"]
+CURSORS_RTT_MS: float = BENCH["cursors"]["distance_ms"]
+ROWS: int = BENCH["rows"]
+RTT_MS: float = BENCH["story"]["distance_ms"]
+NARROW_MBIT: int = BENCH["narrow"]["mbit"]
+ADVERSARY_RTTS_MS: list[float] = BENCH["adversaries"]["distances_ms"]
+SLICE: int = BENCH["slice"]
+ADVERSARY_COUNT, READS_COUNT = BENCH["adversaries"]["count"], BENCH["reads"]["count"]
+LIST_ROWS: int = BENCH["adversaries"]["list_rows"]
 # The bars.
-STORY_RATIO_MAX, STORY_TRIPS_MAX = 1.5, 40
-NARROW_RATIO_MAX = 1.2
-ADVERSARY_RATIO_MAX = 1.05
-NEAR_RATIO_MAX = 1.02
-READS_TRIPS_MAX = 1.0
-ORM_TRIPS_MAX = 25
-CURSORS_TRIPS_MAX = 12
-"""Beside one for each MiB that does not fit: the gateway keeps one of a result."""
-LOBS_TRIPS_MAX = 20
-"""In READ COMMITTED beside one for each `lo_open`."""
+STORY_RATIO_MAX, STORY_TRIPS_MAX = BENCH["story"]["ratio_max"], BENCH["story"]["trips_max"]
+NARROW_RATIO_MAX: float = BENCH["narrow"]["ratio_max"]
+ADVERSARY_RATIO_MAX: float = BENCH["adversaries"]["ratio_max"]
+NEAR_RATIO_MAX: float = BENCH["near"]["ratio_max"]
+READS_TRIPS_MAX: float = BENCH["reads"]["trips_max"]
+ORM_TRIPS_MAX: int = BENCH["orm"]["trips_max"]
+CURSORS_TRIPS_MAX: int = BENCH["cursors"]["trips_max"]
+LOBS_TRIPS_MAX: int = BENCH["lobs"]["trips_max"]
 EXACT = ["--remedies", "exact"]
 
 
@@ -120,14 +109,13 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             texts, missed = measure(options, Path(folder))
     except (BenchError, pgserver.ServerError, OSError, subprocess.SubprocessError) as error:
-        print(f"bench-loops: {error}", file=sys.stderr)
+        print(f"bench: loops: {error}", file=sys.stderr)
         return 1
     print("\n\n".join(texts.values()))
-    for marks, text in texts.items():
-        if options.write:
-            marked.put_between(DOCUMENT, marks, text)
+    for name, text in texts.items() if options.write else ():
+        records.write(name, text)
     for line in missed:
-        print(f"bench-loops: missed: {line}", file=sys.stderr)
+        print(f"bench: loops: missed: {line}", file=sys.stderr)
     return 1 if missed else 0
 
 
@@ -135,10 +123,10 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", action="append", choices=PROGRAMS)
     parser.add_argument("--table", action="append", choices=TABLES)
-    parser.add_argument("--rounds", type=positive, default=ROUNDS)
+    parser.add_argument("--rounds", type=positive, default=BENCH["rounds"])
     parser.add_argument("--rows", type=positive, default=ROWS, help="employees, and queries for their salaries")
-    parser.add_argument("--onetrip", type=Path, default=REPOSITORY / "target/release/onetrip", metavar="PATH")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
+    parser.add_argument("--onetrip", type=Path, default=records.ONETRIP, metavar="PATH")
+    parser.add_argument("--write", action="store_true", help="put the tables into bench/results")
     options = parser.parse_args()
     options.onetrip = options.onetrip.resolve()
     if not options.onetrip.exists():
@@ -156,8 +144,8 @@ def positive(text: str) -> int:
     return number
 
 
-def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[tuple[str, str], str], list[str]]:
-    """The tables as text by where they stand in the document, and the bars that were missed."""
+def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[str, str], list[str]]:
+    """The tables as text by the result that they are part of, and the bars that were missed."""
     build_go(folder / "story")
     fewer = folder / "fewer.sql"
     last = 100 + 3 * options.rows
@@ -166,9 +154,9 @@ def measure(options: argparse.Namespace, folder: Path) -> tuple[dict[tuple[str, 
     )
     with pgserver.PgServer(load=[STORY / "schema.sql", STORY / "cursors.sql", STORY / "lobs.sql", fewer]) as server:
         bench = Bench(options, folder, os.environ | server.env())
-        parts: dict[tuple[str, str], list[str]] = {}
+        parts: dict[str, list[str]] = {}
         for name in options.table or TABLES:
-            place = PLACES.get(name, LOOPS_MARKS)
+            place = RESULT_OF.get(name, "loops")
             parts.setdefault(place, [header(options)]).append("\n".join(TABLES[name](bench)))
     return {place: "\n\n".join(texts) for place, texts in parts.items()}, bench.missed
 
@@ -487,7 +475,3 @@ TABLES = {
     "lobs": lobs_table,
     "settings": settings_table,
 }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

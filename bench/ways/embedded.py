@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """What a statement costs on the embedded server: beside bare echo servers, and beside PostgreSQL.
 
-    scripts/bench-embed                     # everything: about three minutes
-    scripts/bench-embed --priority --write  # as root: before everything else on the machine; table into the docs
-    scripts/bench-embed --rounds 3 --part echo
+    bench/run embedded                     # everything: about three minutes
+    bench/run embedded --priority --write  # as root: before everything else on the machine; table into the docs
+    bench/run embedded --rounds 3 --part echo
 
 Three parts:
 
@@ -34,24 +33,22 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-import marked  # these are neighbours of this file; no cache is written
 import pgserver
+import records
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = records.REPOSITORY
 SOURCES = REPOSITORY / "bench/embed"
-ONETRIP = REPOSITORY / "target/release/onetrip"
+ONETRIP = records.ONETRIP
 PYTHON = REPOSITORY / ".venv/bin/python"
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = ("<!-- embedded: written by scripts/bench-embed -->", "<!-- end of embedded -->")
 PARTS = ("echo", "pgbench", "allocated")
-MODES = ("prepared", "extended", "simple")
+BENCH = records.case("embedded")
+MODES: list[str] = BENCH["modes"]
 VALUES = "VALUES (1)"
 COLUMN = "SELECT v FROM t WHERE id = 7"
 TABLE = """CREATE TABLE t (id int PRIMARY KEY, v varchar(100));
 INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 1000) AS n"""
-SCALE = 10
-EXECUTIONS = (1_000, 6_000)
+SCALE: int = BENCH["scale"]
+EXECUTIONS: list[int] = BENCH["executions"]
 """Two runs: their difference leaves out what starting and ending take."""
 CLIENTS = {
     "psycopg2": """import psycopg2
@@ -108,11 +105,11 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except (BenchError, pgserver.ServerError, subprocess.CalledProcessError) as error:
-        print(f"bench-embed: {error}", file=sys.stderr)
+        print(f"bench: embedded: {error}", file=sys.stderr)
         return 1
     print(text)
     if args.write:
-        marked.put_between(DOCUMENT, MARKS, text)
+        records.write("embedded", text)
     return 0
 
 
@@ -120,10 +117,10 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=11, help="samples of each way (default 11)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of one sample (default 1)")
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"], help="samples of each way")
+    parser.add_argument("--seconds", type=float, default=BENCH["seconds"], help="of one sample")
     parser.add_argument("--part", action="append", choices=PARTS, help="default: all")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/results")
     parser.add_argument("--no-build", action="store_true", help="use target/release/onetrip as it is")
     parser.add_argument("--priority", action="store_true", help="run before everything else (root)")
     args = parser.parse_args()
@@ -170,10 +167,11 @@ class Bench:
         return rows + (self.pgbenches() if "pgbench" in self.args.part else [])
 
     def echoes(self) -> list[Line]:
+        echo_min = BENCH["target"]["echo_min"]
         rows = [
-            Line(f"`{VALUES}`, 1 connection", "pinned", "blocking echo", 0.85),
-            Line(f"`{VALUES}`, 8 connections", "pinned", "epoll echo", 0.85),
-            Line(f"`{VALUES}`, 8 connections", "all cores", "epoll echo", 0.85),
+            Line(f"`{VALUES}`, 1 connection", "pinned", "blocking echo", echo_min),
+            Line(f"`{VALUES}`, 8 connections", "pinned", "epoll echo", echo_min),
+            Line(f"`{VALUES}`, 8 connections", "all cores", "epoll echo", echo_min),
         ]
         shapes = [(1, "echo", True), (8, "echo-epoll", True), (8, "echo-epoll", False)]
         seconds = str(self.args.seconds)
@@ -192,7 +190,7 @@ class Bench:
         return rows
 
     def pgbenches(self) -> list[Line]:
-        rows = [Line(f"`pgbench -S`, {mode}", "pinned", "PostgreSQL", 1.0) for mode in MODES]
+        rows = [Line(f"`pgbench -S`, {mode}", "pinned", "PostgreSQL", BENCH["target"]["postgresql_min"]) for mode in MODES]
         on = cores(True)
         settings = {"shared_buffers": "256MB"}
         with self.served(on) as port, pgserver.PgServer(auth="trust", settings=settings) as server:
@@ -221,12 +219,14 @@ class Bench:
             self.run(cores(False), program("psql"), "-qc", TABLE, env=address(port))
             file = self.folder / "embedded.db"
             counts = [self.of_server(file, count) for count in EXECUTIONS]
+            keep_allocations("server", counts)
             rows.append(allocation("the server", counts))
             for name, source in CLIENTS.items():
                 if not PYTHON.exists():
-                    print(f"bench-embed: left out, no .venv: {name}", file=sys.stderr)
+                    print(f"bench: embedded: left out, no .venv: {name}", file=sys.stderr)
                     continue
                 counts = [self.of_client(port, source, count) for count in EXECUTIONS]
+                keep_allocations(name, counts)
                 rows.append(allocation(f"the client {name}", counts))
         return rows
 
@@ -349,8 +349,15 @@ def allocation(name: str, counts: list[tuple[int, int]]) -> str:
 
 
 def progress(number: int, row: Line) -> None:
+    for way, rates in (("embedded", row.ours), (row.peer, row.theirs)):
+        records.keep(statement=row.name, place=row.place, way=way, round=number, per_second=rates[-1])
     text = f"{number + 1} {row.name} {row.place}: {row.ours[-1]:.0f} to {row.theirs[-1]:.0f}"
     print(f"{text}, {row.ratios()[-1]:.2f}", file=sys.stderr, flush=True)
+
+
+def keep_allocations(who: str, counts: list[tuple[int, int]]) -> None:
+    for executions, (calls, taken) in zip(EXECUTIONS, counts, strict=True):
+        records.keep(way=who, after=f"{executions} executions", malloc_calls=calls, malloc_bytes=taken)
 
 
 def spread(values: list[float], form: str) -> str:
@@ -372,7 +379,3 @@ def conditions(args: argparse.Namespace) -> str:
         f"{len(os.sched_getaffinity(0))} cores of {cpu[1] if cpu else platform.machine()}, kernel {platform.release()}."
         f" {versions[0].strip()}; {versions[1].strip().replace('pgbench (PostgreSQL)', 'PostgreSQL')}."
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

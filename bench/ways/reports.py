@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """What a report on a large trace costs: time, memory, and the size of its page.
 
-    scripts/bench-report                  # ten million exchanges, some minutes with building
-    scripts/bench-report --write          # puts the table into docs/benchmarks.md
-    scripts/bench-report --exchanges 1000000 --runs 1
+    bench/run reports                  # ten million exchanges, some minutes with building
+    bench/run reports --write          # puts the table into bench/results
+    bench/run reports --exchanges 1000000 --rounds 1
 
 The trace is made up (core/ledger/examples/made_up_trace.rs) and the same each time. Every run reads it anew with
 `onetrip report --html`. Only the standard library is used.
@@ -23,15 +22,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-import marked  # a neighbour of this file; no cache is written
+import records
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = records.REPOSITORY
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = ("<!-- reports: written by scripts/bench-report -->", "<!-- end of reports -->")
 MEBIBYTE = 1 << 20
-SECONDS_MAX, MEMORY_MAX, PAGE_MAX = 10.0, 1024 * MEBIBYTE, 3_000_000
+BENCH = records.case("reports")
+SECONDS_MAX, PAGE_MAX = BENCH["target"]["seconds_max"], BENCH["target"]["page_bytes_max"]
+MEMORY_MAX: int = BENCH["target"]["memory_mib_max"] * MEBIBYTE
 """Bars."""
 
 
@@ -49,10 +47,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--exchanges", type=int, default=10_000_000)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--exchanges", type=int, default=BENCH["exchanges"])
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"])
     parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/benchmarks.md"
+        "--write", action="store_true", help="put the table into bench/results"
     )
     options = parser.parse_args()
     build()
@@ -61,11 +59,15 @@ def main() -> int:
         subprocess.run(
             [TARGET / "examples/made_up_trace", str(options.exchanges), trace], check=True
         )
-        runs = [report(trace) for _ in range(options.runs)]
+        runs = [report(trace) for _ in range(options.rounds)]
+        for run in runs:
+            records.keep(
+                way="onetrip report", seconds=run.seconds, cpu_seconds=run.cpu_seconds, memory_bytes=run.memory, page_bytes=run.page
+            )
         text = table(options.exchanges, trace.stat().st_size, runs)
     print(text)
     if options.write:
-        marked.put_between(DOCUMENT, MARKS, text)
+        records.write("reports", text)
     kept = [
         statistics.median(run.seconds for run in runs) <= SECONDS_MAX,
         max(run.memory for run in runs) <= MEMORY_MAX,
@@ -90,7 +92,7 @@ def report(trace: Path) -> Run:
     seconds = time.monotonic() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        sys.exit(f"bench-report: onetrip report ended with {process.returncode}")
+        sys.exit(f"bench: reports: onetrip report ended with {process.returncode}")
     cpu_seconds = usage.ru_utime + usage.ru_stime
     return Run(seconds, cpu_seconds, usage.ru_maxrss * 1024, page.stat().st_size)
 
@@ -122,7 +124,3 @@ def table(exchanges: int, trace_bytes: int, runs: list[Run]) -> str:
         line("page", [run.page / 1e6 for run in runs], "MB", 2, PAGE_MAX / 1e6),
     ]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """What the gateway costs: `pgbench -S` direct, through onetrip, PgBouncer and HAProxy.
 
-    scripts/bench                       # everything: about eight minutes
-    scripts/bench --rounds 3 --seconds 2 --case pinned-1
+    bench/run gateway                       # everything: about eight minutes
+    bench/run gateway --rounds 3 --seconds 2 --case pinned-1
 
 Two cases, each with prepared and with simple statements:
 
@@ -12,7 +11,7 @@ Two cases, each with prepared and with simple statements:
 and, when asked for by --case: free-1, 1 client on all cores. In every round each way is measured once, in an
 order that rotates, so that what else the machine does hits all of them; ratios are taken between medians of the
 same run. The server is thrown away afterwards and not durable on purpose. Raw samples go to --out as JSON; the
-table goes to standard output, and with --write into docs/benchmarks.md.
+table goes to standard output, and with --write into bench/results.
 
 Only the standard library is used. PostgreSQL's programs, PgBouncer and HAProxy are installed if they are missing
 and we are root on Debian; otherwise one line says what to install.
@@ -24,7 +23,6 @@ import argparse
 import contextlib
 import dataclasses
 import datetime
-import json
 import os
 import platform
 import re
@@ -39,29 +37,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-import marked  # these are neighbours of this file; no cache is written
 import pgserver
+import records
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-ONETRIP = REPOSITORY / "target/release/onetrip"
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = ("<!-- latest run: written by scripts/bench -->", "<!-- end of latest run -->")
+REPOSITORY = records.REPOSITORY
+ONETRIP = records.ONETRIP
 PACKAGES = {
     "pgbench": "postgresql-15",
     "pgbouncer": "pgbouncer",
     "haproxy": "haproxy",
     "taskset": "util-linux",
 }
-MODES = ("prepared", "simple")
 DIRECT, PEER = "direct", "pgbouncer"
-WAYS = (DIRECT, "onetrip", PEER, "haproxy")
-MORE_WAYS = ("onetrip-no-spin", "onetrip-no-trace")
+BENCH = records.case("gateway")
+MODES, WAYS, MORE_WAYS = BENCH["modes"], BENCH["ways"], BENCH["more_ways"]
 START_SECONDS_MAX = 10
-ADDED_MAX = 1.3
-"""Bar: added time of a query on one core, as a multiple of PgBouncer's."""
-THROUGHPUT_MIN = 0.95
-"""Bar: throughput of 8 clients, as a multiple of PgBouncer's."""
+ADDED_MAX: float = BENCH["target"]["added_max"]
+THROUGHPUT_MIN: float = BENCH["target"]["throughput_min"]
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -72,12 +64,7 @@ class Case:
     is_pinned: bool
 
 
-CASES = {
-    "pinned-1": Case(clients=1, threads=1, is_pinned=True),
-    "free-8": Case(clients=8, threads=2, is_pinned=False),
-    "free-1": Case(clients=1, threads=1, is_pinned=False),
-}
-DEFAULT_CASES = ("pinned-1", "free-8")
+CASES = {name: Case(**shape) for name, shape in BENCH["case"].items()}
 
 
 @dataclasses.dataclass
@@ -129,15 +116,11 @@ def main() -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     run = {"versions": asked, "machine": machine(), "conditions": conditions(args)}
-    run["samples"] = [dataclasses.asdict(sample) for sample in samples]
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "samples.json").write_text(json.dumps(run, indent=1) + "\n")
+    records.note(**run)
     text = report(samples, run)
-    (args.out / "table.md").write_text(text)
     print(text)
-    print(f"bench: raw samples in {args.out}/samples.json", file=sys.stderr)
     if args.write:
-        marked.put_between(DOCUMENT, MARKS, text)
+        records.write("gateway", text)
     return 0
 
 
@@ -145,24 +128,21 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Measure what the gateway costs beside PgBouncer and HAProxy."
     )
-    parser.add_argument("--rounds", type=int, default=7, help="samples of each way (default 7)")
-    parser.add_argument("--seconds", type=int, default=3, help="of one sample (default 3)")
-    parser.add_argument("--scale", type=int, default=10, help="of pgbench's tables (default 10)")
-    parser.add_argument("--case", action="append", choices=CASES, help="default: pinned-1, free-8")
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"], help="samples of each way")
+    parser.add_argument("--seconds", type=int, default=BENCH["seconds"], help="of one sample")
+    parser.add_argument("--scale", type=int, default=BENCH["scale"], help="of pgbench's tables")
+    parser.add_argument("--case", action="append", choices=CASES, help=f"default: {', '.join(BENCH['default_cases'])}")
     parser.add_argument("--mode", action="append", choices=MODES, help="default: both")
     parser.add_argument(
         "--way", action="append", choices=WAYS + MORE_WAYS, help=f"default: {', '.join(WAYS)}"
     )
-    parser.add_argument("--out", type=Path, help="folder (default target/bench/DATE)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/results")
     parser.add_argument("--no-build", action="store_true", help="use target/release/onetrip as it is")
     parser.add_argument("--priority", action="store_true", help="run before everything else (root)")
     args = parser.parse_args()
-    args.case = args.case or list(DEFAULT_CASES)
+    args.case = args.case or BENCH["default_cases"]
     args.mode = args.mode or list(MODES)
     args.way = args.way or list(WAYS)
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    args.out = args.out or REPOSITORY / "target/bench" / stamp
     return args
 
 
@@ -226,6 +206,7 @@ def measure(args: argparse.Namespace) -> list[Sample]:
                     for way in args.way[shift:] + args.way[:shift]:
                         samples.append(measure_one(server, case, mode, way, number, args.seconds))
                         last = samples[-1]
+                        records.keep(**dataclasses.asdict(last))
                         place = f"{len(samples)}/{total} {case} {mode} {way}"
                         print(f"{place}: {last.tps:.0f} tps", file=sys.stderr, flush=True)
     return samples
@@ -569,7 +550,3 @@ def bars(groups: dict[tuple[str, str, str], list[Sample]]) -> list[str]:
             continue
         lines.append(table_line(cells))
     return lines if len(lines) > 2 else []
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,11 @@
-#!/usr/bin/env python3
 """What a value costs in Python: CPU of the client process, against psycopg (with its C core) and asyncpg.
 
-    scripts/bench-values [--rounds N] [--case NAME ...] [--keep]
+    bench/run values [--rounds N] [--case NAME ...] [--write]
 
-The cases are in bench/python/values.toml. One throw-away PostgreSQL 15, one run, the drivers in turn within each round;
+The cases are in bench/cases/values.toml. One throw-away PostgreSQL 15, one run, the drivers in turn within each round;
 each driver in a process of its own, its CPU read from the operating system. Before times are taken, all drivers have to
 give the same rows, and the server has to hold the same after each way of writing. Needs the packages onetrip,
-psycopg[binary] and asyncpg in the Python that runs it. With --keep the table goes into docs/benchmarks.md.
+psycopg[binary] and asyncpg in the Python that runs it. With --write the table goes into bench/results.
 """
 
 from __future__ import annotations
@@ -20,18 +19,14 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-import tomllib
+import records
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-CASES = REPOSITORY / "bench/python/values.toml"
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = ("<!-- values: written by scripts/bench-values -->", "<!-- end of values -->")
+BENCH = records.case("values")
 
-READ_ROWS = 50_000
-WRITE_ROWS = 20_000
+READ_ROWS: int = BENCH["read_rows"]
+WRITE_ROWS: int = BENCH["write_rows"]
 WAYS = ("onetrip", "psycopg", "asyncpg")
 # Work: its heading, and who can do it.
 WORKS = {
@@ -41,11 +36,11 @@ WORKS = {
     "binary": ("COPY, binary", WAYS),
     "copied": ("COPY read, binary", ("onetrip", "psycopg")),
 }
-RATIO_MAX = 0.9
+RATIO_MAX: float = BENCH["target"]["ratio_max"]
 
 
 def cases() -> dict[str, Any]:
-    return tomllib.loads(CASES.read_text())["case"]
+    return BENCH["case"]
 
 
 def prepared() -> str:
@@ -197,6 +192,7 @@ def measure(names: list[str], rounds: int, environment: dict[str, str]) -> dict[
                         checked(f"case_{name.replace('-', '_')}", environment)
                     if round:  # the first prepares and warms up
                         samples.setdefault((name, work, way), []).append(float(taken))
+                        records.keep(row=name, work=work, way=way, cpu_ns=float(taken))
         for process in children.values():
             process.stdin.close()
             process.wait()
@@ -235,17 +231,16 @@ def table(names: list[str], samples: dict[tuple[str, str, str], list[float]], ro
     return "\n".join(lines)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"])
     parser.add_argument("--case", action="append", help="only this case, and others that are named so")
-    parser.add_argument("--keep", action="store_true", help="write the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/results")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child)
-        return
-    from marked import put_between
+        return 0
     from pgserver import PgServer
 
     names = options.case or list(cases())
@@ -254,9 +249,10 @@ def main() -> None:
         subprocess.run(["psql", "-qc", prepared()], env=os.environ | environment, check=True)
         written = table(names, measure(names, options.rounds, environment), options.rounds)
     print(written)
-    if options.keep:
-        put_between(DOCUMENT, MARKS, written)
+    if options.write:
+        records.write("values", written)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,15 +1,14 @@
-#!/usr/bin/env python3
 """How near forecasts come: real programs at five distances, foretold from local runs.
 
-    scripts/bench-forecast                # all programs and distances: about eight minutes
-    scripts/bench-forecast --program loop --rtt 13 --write
+    bench/run forecasts                # all programs and distances: about eight minutes
+    bench/run forecasts --program loop --rtt 13 --write
 
 Each program of clients/forecast runs three times next to its database and is traced; the run of median length is
 the one that the forecast is made from (`onetrip forecast`). It has seen no simulated link. Then the program runs
 over a simulated link at each distance, and what the trace says it took is compared with the forecast. Short runs
 are measured three times, and the median is taken.
 
-Only the standard library is used. The table goes to standard output, and with --write into docs/benchmarks.md.
+Only the standard library is used. The table goes to standard output, and with --write into bench/results.
 """
 
 from __future__ import annotations
@@ -24,17 +23,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-import marked  # these are neighbours of this file; no cache is written
 import pgserver
+import records
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-ONETRIP = REPOSITORY / "target/release/onetrip"
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = (
-    "<!-- forecasts: written by scripts/bench-forecast -->",
-    "<!-- end of forecasts -->",
-)
+REPOSITORY = records.REPOSITORY
+ONETRIP = records.ONETRIP
 PYTHON = ".venv/bin/python"
 JAVA_PATH = "clients/java/target/clients-1.jar:clients/java/target/lib/*"
 PROGRAMS = {
@@ -47,17 +40,18 @@ PROGRAMS = {
         ["java", "-cp", JAVA_PATH, "onetrip.CursorWalk"],
     ),
 }
-RTTS_MS = (0.4, 1.0, 5.0, 13.0, 70.0)
-SHORT_RUN_SECONDS = 5
-RUNS = 3
-MEDIAN_MAX, WORST_MAX = 0.05, 0.15
+BENCH = records.case("forecasts")
+RTTS_MS: list[float] = BENCH["distances_ms"]
+SHORT_RUN_SECONDS: float = BENCH["short_run_seconds"]
+RUNS: int = BENCH["rounds"]
+MEDIAN_MAX, WORST_MAX = BENCH["target"]["median_error_max"], BENCH["target"]["worst_error_max"]
 """Bars: median and largest error of all forecasts."""
 
 
 def main() -> int:
     options = parse()
     if not ONETRIP.exists():
-        print(f"bench-forecast: {ONETRIP} is missing; run `make build`", file=sys.stderr)
+        print(f"bench: forecasts: {ONETRIP} is missing; run `make build`", file=sys.stderr)
         return 1
     build_go()
     rows: list[tuple[str, float, float, float]] = []
@@ -65,13 +59,14 @@ def main() -> int:
         pgserver.PgServer(load=[REPOSITORY / "clients/forecast/schema.sql"]) as server,
         tempfile.TemporaryDirectory() as folder,
     ):
-        bench = Bench(os.environ | server.env(), Path(folder))
+        bench = Bench(os.environ | server.env(), Path(folder), options.rounds)
         for program in options.program or PROGRAMS:
             near = bench.near(program)
             for rtt in options.rtt or RTTS_MS:
                 foretold = bench.forecast(near, rtt)
                 measured = bench.measure(program, rtt)
                 rows.append((program, rtt, foretold, measured))
+                records.keep(program=program, distance=f"{rtt:g} ms", way="forecast", seconds=foretold)
                 name = PROGRAMS[program][0]
                 error = foretold / measured - 1
                 progress = f"{name} {rtt} ms: {foretold:.3f} s, took {measured:.3f} s, {error:+.1%}"
@@ -79,7 +74,7 @@ def main() -> int:
     text = table(rows)
     print(text)
     if options.write:
-        marked.put_between(DOCUMENT, MARKS, text)
+        records.write("forecasts", text)
     errors = [abs(foretold / measured - 1) for _, _, foretold, measured in rows]
     return 0 if statistics.median(errors) <= MEDIAN_MAX and max(errors) <= WORST_MAX else 1
 
@@ -88,9 +83,10 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--rounds", type=int, default=RUNS, help="runs beside the database, and of short ones at each distance")
     parser.add_argument("--program", action="append", choices=PROGRAMS)
     parser.add_argument("--rtt", action="append", type=float, metavar="MS")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/results")
     return parser.parse_args()
 
 
@@ -106,23 +102,28 @@ def build_go() -> None:
 class Bench:
     """Runs programs against one server."""
 
-    def __init__(self, environment: dict[str, str], folder: Path) -> None:
+    def __init__(self, environment: dict[str, str], folder: Path, rounds: int) -> None:
         self.environment = environment
+        self.rounds = rounds
         self.folder = folder
 
     def near(self, program: str) -> Path:
         """Traces of local runs: the one of median length, after one that warms up."""
         self.run(program, "warm", [])
-        runs = [self.run(program, f"near{number}", []) for number in range(RUNS)]
-        return sorted(runs, key=self.seconds)[RUNS // 2]
+        runs = [self.run(program, f"near{number}", []) for number in range(self.rounds)]
+        return sorted(runs, key=self.seconds)[self.rounds // 2]
 
     def measure(self, program: str, rtt_ms: float) -> float:
         """Seconds that the program takes at a distance."""
         link = ["--rtt", f"{rtt_ms}ms"]
+        where = f"{rtt_ms:g} ms"
         first = self.seconds(self.run(program, "far", link))
+        records.keep(program=program, distance=where, seconds=first)
         if first > SHORT_RUN_SECONDS:
             return first
-        more = [self.seconds(self.run(program, "far", link)) for _ in range(RUNS - 1)]
+        more = [self.seconds(self.run(program, "far", link)) for _ in range(self.rounds - 1)]
+        for seconds in more:
+            records.keep(program=program, distance=where, seconds=seconds)
         return statistics.median([first, *more])
 
     def run(self, program: str, name: str, link: list[str]) -> Path:
@@ -173,7 +174,3 @@ def table(rows: list[tuple[str, float, float, float]]) -> str:
         f" {subprocess.run([ONETRIP, '--version'], text=True, stdout=subprocess.PIPE, check=True).stdout.strip()}."
     )
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """What remedies are worth at each distance: transactions per second of pgbench with and without them.
 
-    scripts/bench-remedies             # about three minutes
-    scripts/bench-remedies --rounds 9 --rtt 13 --write
+    bench/run remedies             # about three minutes
+    bench/run remedies --rounds 9 --rtt 13 --write
 
 One client runs BEGIN, a SELECT by key, COMMIT, through a gateway that observes and through one with `--remedies exact`,
 in turns. Ratios are between medians of one run. The table goes to standard output, and with --write into
@@ -19,19 +18,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-sys.dont_write_bytecode = True
-import marked  # these are neighbours of this file; no cache is written
 import pgserver
+import records
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-ONETRIP = REPOSITORY / "target/release/onetrip"
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = ("<!-- remedies: written by scripts/bench-remedies -->", "<!-- end of remedies -->")
-RTTS_MS = (0.0, 0.25, 0.4, 1.0, 13.0)
-ROUNDS = 5
-SECONDS = 2
+REPOSITORY = records.REPOSITORY
+ONETRIP = records.ONETRIP
+BENCH = records.case("remedies")
+RTTS_MS: list[float] = BENCH["distances_ms"]
+SECONDS: int = BENCH["seconds"]
 TRANSACTION = "\\set id random(1, 1000)\nBEGIN;\nSELECT * FROM t WHERE id = :id;\nCOMMIT;\n"
 LISTENING = re.compile(r"listening at 127\.0\.0\.1:(\d+)")
 
@@ -39,11 +34,11 @@ LISTENING = re.compile(r"listening at 127\.0\.0\.1:(\d+)")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rtt", action="append", type=float, metavar="MS")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"])
+    parser.add_argument("--write", action="store_true", help="put the table into bench/results")
     options = parser.parse_args()
     if not ONETRIP.exists():
-        print(f"bench-remedies: {ONETRIP} is missing; run `make build`", file=sys.stderr)
+        print(f"bench: remedies: {ONETRIP} is missing; run `make build`", file=sys.stderr)
         return 1
     lines = [
         "| round trip | observing, transactions/s | `--remedies exact` | ratio |",
@@ -61,12 +56,13 @@ def main() -> int:
             for _ in range(options.rounds):
                 for remedies, found in rates.items():
                     found.append(measure(environment, script.name, remedies, rtt))
+                    records.keep(distance=f"{rtt:g} ms", remedies=remedies, transactions_per_second=found[-1])
             lines.append(row(rtt, rates))
             print(lines[-1], file=sys.stderr, flush=True)
     table = "\n".join(lines)
     print(table)
     if options.write:
-        marked.put_between(DOCUMENT, MARKS, table)
+        records.write("remedies", table)
     return 0
 
 
@@ -93,7 +89,3 @@ def row(rtt_ms: float, rates: dict[str, list[float]]) -> str:
     ]
     ratio = statistics.median(rates["exact"]) / statistics.median(rates["none"])
     return f"| {rtt_ms:g} ms | {shown[0]} | {shown[1]} | {ratio:.2f} |"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
 """What a statement costs in Python: CPU of the client process, against psycopg (with its C core) and asyncpg.
 
-    scripts/bench-python [--rounds N] [--keep]
+    bench/run python [--rounds N] [--write]
 
 One throw-away PostgreSQL 15, one run, the drivers in turn within each round; each driver in a process of its own, its
 CPU read from the operating system. Needs the packages onetrip, psycopg[binary] and asyncpg in the Python that runs it.
-With --keep the table goes into docs/benchmarks.md.
+With --write the table goes into bench/results.
 """
 
 from __future__ import annotations
@@ -17,27 +16,24 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-DOCUMENT = REPOSITORY / "docs/benchmarks.md"
-MARKS = ("<!-- python: written by scripts/bench-python -->", "<!-- end of python -->")
+import records
 
 INSERT = "INSERT INTO measured (id, a, b) VALUES ({}, {}, {})"
 UPDATE = "UPDATE measured SET a = a + {} WHERE id = {}"
 SELECT = "SELECT b FROM known WHERE id = {}"
 TEXT = "forty characters of text, more or less...."
-SELECTS = 1000
-MANY = 5000
-WAYS = {
-    "select": ("onetrip", "psycopg", "onetrip.aio", "asyncpg"),
-    "pipeline": ("onetrip", "psycopg"),
-    "executemany": ("onetrip", "psycopg", "asyncpg"),
-}
+BENCH = records.case("python")
+SELECTS: int = BENCH["selects"]
+MANY: int = BENCH["many"]
+WAYS: dict[str, list[str]] = BENCH["ways"]
 # Work, the peer, and the largest ratio to it; the pipeline's bar is in microseconds.
-BARS = (("select", "psycopg", 0.7), ("executemany", "asyncpg", 1.0))
-PIPELINE_MICROS_MAX = 5.0
+BARS = (
+    ("select", "psycopg", BENCH["target"]["select_cpu_max"]),
+    ("executemany", "asyncpg", BENCH["target"]["executemany_cpu_max"]),
+)
+PIPELINE_MICROS_MAX: float = BENCH["target"]["pipeline_us_max"]
 
 
 def marks(statement: str, dollar: bool) -> str:
@@ -156,6 +152,7 @@ def measure(rounds: int, environment: dict[str, str]) -> dict[tuple[str, str], l
                     sys.exit(f"{way} {work}: {rows} rows, not {expected[work]}")
                 if round >= 2:  # connecting, preparing and waking up are not measured
                     samples.setdefault((work, way), []).append((float(cpu), float(wall)))
+                    records.keep(work=work, way=way, cpu_us=float(cpu), wall_us=float(wall))
         for process in children.values():
             process.stdin.close()
             process.wait()
@@ -189,16 +186,15 @@ def table(samples: dict[tuple[str, str], list[tuple[float, float]]], rounds: int
     return "\n".join(lines)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--keep", action="store_true", help="write the table into docs/benchmarks.md")
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"])
+    parser.add_argument("--write", action="store_true", help="put the table into bench/results")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child)
-        return
-    from marked import put_between
+        return 0
     from pgserver import PgServer
 
     with PgServer(auth="trust") as at:
@@ -210,9 +206,10 @@ def main() -> None:
         subprocess.run(["psql", "-qc", prepare], env=os.environ | environment, check=True)
         written = table(measure(options.rounds, environment), options.rounds)
     print(written)
-    if options.keep:
-        put_between(DOCUMENT, MARKS, written)
+    if options.write:
+        records.write("python", written)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
