@@ -20,9 +20,10 @@ use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend, fronte
 use super::arrived::Arrived;
 use super::flights::{Calls, Proposes};
 use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Remedy, Said, Texts, Told};
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
-use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
 
 /// How many know their texts.

@@ -6,9 +6,10 @@ use onetrip_wire::pg::{Bind, FrameHeader, Parse, StatementOrPortal, frame, front
 
 use super::Rule;
 use super::arrived::Arrived;
+use crate::contract::{LENGTH_MAX, Verdict};
 use crate::events::Event;
 use crate::reply_queue::{Due, Expect, Service};
-use crate::session::{Core, LENGTH_MAX, Verdict};
+use crate::session::core::Core;
 
 /// What the server has not seen of the unnamed objects.
 #[derive(Debug, Default)]

@@ -31,10 +31,12 @@ use self::shield::InFlight;
 pub(crate) use self::shield::{name_of_example, put_close, put_parse, put_sync};
 use super::Rule;
 use super::remedy::{Cx, Need, Said};
+use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Facts;
+use crate::remedies::{Session, SessionConfig};
 use crate::reply_queue::{Due, Expect};
-use crate::session::{Core, Session, SessionConfig, SessionError};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// The server is shown a sign of the program after so long without one, if the program asked for something.

@@ -16,13 +16,15 @@ use super::call::{Call, Whence, int4, int8, only_reads, place_bytes};
 use super::descriptor::{At, Descriptor};
 use super::settle::wrong_number;
 use super::{Lobs, OPEN_MAX, Running};
+use crate::contract::{SessionError, Verdict};
 use crate::reading::Effect;
 use crate::remedies::Rule;
+use crate::remedies::Session;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::flights::{Flights, Request};
 use crate::remedies::remedy::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Core, Session, SessionError, Verdict};
+use crate::session::core::Core;
 
 /// The type of an oid.
 const OID: Oid = 26;

@@ -26,10 +26,11 @@ use super::Rule;
 use super::arrived::Arrived;
 use super::flights::since_start;
 use super::remedy::{Cx, Own, Said};
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Isolation;
+use crate::remedies::Session;
 use crate::reply_queue::Service;
-use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
 
 /// How one session's program writes its statements; what it will ask for is guessed by the flights.

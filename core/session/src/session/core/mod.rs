@@ -3,20 +3,21 @@
 //! It knows no remedy. Its fields are for the session alone ([`super`]), which books messages; remedies ask and act by its
 //! methods.
 
+use std::io::Write;
 use std::sync::Arc;
 
-use onetrip_ledger::{Exchange, Moment, Remedy, StreamEncoder, TransactionStatus, UnitKind};
+use onetrip_ledger::{Exchange, Moment, Remedy, StreamEncoder, TransactionStatus, UnitKind, ValueHasher};
 use onetrip_sql::{Lifted, Lifter};
-use onetrip_wire::pg::{ErrorFields, Severity, encode_error};
+use onetrip_wire::pg::{ErrorFields, Oid, Severity, encode_error};
 
-use super::functions::put_call;
-use super::{BackendKey, SessionConfig};
 use crate::canonical::Values;
+use crate::contract::BackendKey;
 use crate::names::{Layout, Names};
 use crate::parameters::Parameters;
 use crate::reply_queue::{Due, ReplyQueue, Taker};
 use crate::scopes::Scopes;
 use crate::statements::{Learned, Lessons, Named, Portal, Prepared, ResultFormats};
+use crate::texts::Texts;
 use crate::units::Units;
 
 /// Longest text of the server that is kept of a refused session, in bytes.
@@ -126,13 +127,13 @@ pub(super) struct Capture {
 }
 
 impl Core {
-    pub(super) fn new(config: &SessionConfig) -> Self {
+    pub(crate) fn new(hasher: ValueHasher, texts: Arc<Texts>) -> Self {
         Self {
-            values: Values::new(config.hasher.clone()),
+            values: Values::new(hasher),
             phase: Phase::Opening,
             queue: ReplyQueue::default(),
             units: Units::default(),
-            names: Names::new(Arc::clone(&config.texts)),
+            names: Names::new(texts),
             scopes: Scopes::default(),
             lifter: Lifter::new(),
             scratch: Vec::new(),
@@ -406,4 +407,32 @@ impl Core {
     pub(crate) fn clear_portals(&mut self) {
         self.portals.clear();
     }
+}
+
+/// Writes a call as SQL would. The large-object functions have fixed ids (`pg_proc.dat` of PostgreSQL).
+fn put_call(function: Oid, arguments: usize, out: &mut Vec<u8>) {
+    let name = match function {
+        715 => "lo_create",
+        764 => "lo_import",
+        765 => "lo_export",
+        952 => "lo_open",
+        953 => "lo_close",
+        954 => "loread",
+        955 => "lowrite",
+        956 => "lo_lseek",
+        957 => "lo_creat",
+        958 => "lo_tell",
+        964 => "lo_unlink",
+        1004 => "lo_truncate",
+        3170 => "lo_lseek64",
+        3171 => "lo_tell64",
+        3172 => "lo_truncate64",
+        _ => "",
+    };
+    // Writing to memory does not fail.
+    let _ = if name.is_empty() { write!(out, "function {function}(") } else { write!(out, "{name}(") };
+    for number in 1..=arguments {
+        let _ = write!(out, "{}${number}", if number == 1 { "" } else { ", " });
+    }
+    out.push(b')');
 }
