@@ -139,7 +139,7 @@ pub(crate) fn tied(text: &str) -> String {
 
 /// Text for an element or an attribute of XML or SVG. Lines stay lines; what XML forbids is written as its code
 /// point.
-pub(crate) fn markup(text: &str) -> String {
+pub fn markup(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
