@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use onetrip_model::random::Random;
-use onetrip_model::script::{Script, interleave};
-use onetrip_model::step::Program;
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Script, interleave};
+use onetrip_testkit::step::Program;
 
 use super::families;
 

@@ -1,8 +1,8 @@
 //! N+1 loops: a result, then statements by the values of its rows.
 
-use onetrip_model::random::Random;
-use onetrip_model::script::{Manner, Script, Statement, Value};
-use onetrip_model::step::{Aside, Step};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Manner, Script, Statement, Value};
+use onetrip_testkit::step::{Aside, Step};
 
 use super::super::simulation::PRIVATE;
 use super::common::{PARENTS, begin, interruption, writer};
