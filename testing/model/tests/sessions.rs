@@ -131,6 +131,8 @@ fn programs_see_the_same_through_sessions() {
                     match compared(&family.program(seed), seed, &wanted.remedies) {
                         Ok(seen) => counts.lock().expect("no panic")[place].add(&seen),
                         Err(found) => {
+                            // Before the program is cut down, which may take long.
+                            println!("DIFFERENT: ONETRIP_FAMILY={} ONETRIP_SEED={seed}", family.name);
                             failure.lock().expect("no panic").get_or_insert((family, seed, found));
                         }
                     }

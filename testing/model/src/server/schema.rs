@@ -58,6 +58,9 @@ pub const TABLES: [TableOf; 6] = [
 /// What the function `side` writes to.
 pub(crate) const LOG: &str = "log";
 
+/// The table and the column that ALTER TABLE knows: `w.v`.
+pub(crate) const WIDENED: (Table, usize) = (3, 1);
+
 /// The relation's number, in the model.
 pub(crate) fn oid(table: Table) -> u32 {
     20_001 + table as u32
