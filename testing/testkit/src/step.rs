@@ -30,6 +30,22 @@ pub enum Aside {
     Configures(&'static str, &'static str),
     /// It cannot roll back to the next savepoint whose name begins so.
     Refuses(&'static str),
+    /// The same, and sessions are told with whatever comes next.
+    ConfiguresAtOnce(&'static str, &'static str),
+    /// The session hears of a notification right ahead of whatever comes next.
+    Notifies,
+    /// The next statement of the session that begins so fails for want of memory.
+    RefusesNext(&'static str),
+    /// Somebody else gives the column `v` of `w` another type.
+    Widens,
+    /// From now on nobody may read or write this table.
+    Revokes(&'static str),
+    /// It has followed another server from its start on, and writes nothing.
+    StandsBy,
+    /// The session was opened with the parameter replication.
+    Replicates,
+    /// A pooler stands in front of it from its start on, and gives all clients one session.
+    Shares,
     /// The session's client asks for whatever runs to be cancelled; the model's never do.
     Cancels,
 }

@@ -8,7 +8,7 @@ use x509_cert::der::oid::db::{rfc5912, rfc8410};
 
 /// The hash, by the algorithm that the certificate is signed with; MD5 and SHA-1 give way to SHA-256. `None` for
 /// signatures whose hash the RFC does not tell.
-pub(super) fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     let algorithm = Certificate::from_der(certificate).ok()?.signature_algorithm.oid;
     let is = |list: &[ObjectIdentifier]| list.contains(&algorithm);
     if is(&[rfc8410::ID_ED_25519, rfc5912::ID_RSASSA_PSS]) {

@@ -1,5 +1,6 @@
 //! Times on a logarithmic axis.
 
+use super::log_scale::LogScale;
 use crate::number::duration;
 
 const MINUTE: u64 = 60_000_000_000;
@@ -7,11 +8,10 @@ const HOUR: u64 = 60 * MINUTE;
 
 /// Times in nanoseconds to pixels.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LogScale {
+pub(super) struct TimeScale {
     from: u64,
     to: u64,
-    start: f64,
-    end: f64,
+    scale: LogScale,
 }
 
 /// A value that an axis names.
@@ -21,11 +21,12 @@ pub(super) struct Tick {
     pub(super) label: String,
 }
 
-impl LogScale {
+impl TimeScale {
     /// `from` and `to` are at least one nanosecond apart and from zero.
-    pub(super) fn new(from: u64, to: u64, (start, end): (f64, f64)) -> Self {
+    pub(super) fn new(from: u64, to: u64, pixels: (f64, f64)) -> Self {
         let from = from.max(1);
-        Self { from, to: to.max(from + 1), start, end }
+        let to = to.max(from.saturating_add(1));
+        Self { from, to, scale: LogScale::new((from as f64, to as f64), pixels) }
     }
 
     pub(super) fn range(&self) -> (u64, u64) {
@@ -34,9 +35,7 @@ impl LogScale {
 
     /// Where a time lies; times outside lie at the end.
     pub(super) fn at(&self, value: u64) -> f64 {
-        let (from, to) = ((self.from as f64).ln(), (self.to as f64).ln());
-        let part = ((value.clamp(self.from, self.to) as f64).ln() - from) / (to - from);
-        self.start + part * (self.end - self.start)
+        self.scale.at(value as f64)
     }
 
     /// Times at equal distances on the axis, both ends included.
@@ -67,7 +66,7 @@ impl LogScale {
     }
 }
 
-impl LogScale {
+impl TimeScale {
     /// Round times at equal steps, for ranges that are too narrow for powers of ten.
     fn linear_ticks(&self, most: usize) -> Vec<Tick> {
         let range = self.to - self.from;
@@ -113,7 +112,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         let labels = |from, to, most| -> Vec<String> {
-            LogScale::new(from, to, (0.0, 1.0)).ticks(most).into_iter().map(|tick| tick.label).collect()
+            TimeScale::new(from, to, (0.0, 1.0)).ticks(most).into_iter().map(|tick| tick.label).collect()
         };
         assert_eq!(labels(40_000, 80_000_000, 6), ["100 µs", "1 ms", "10 ms"]);
         assert_eq!(
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn samples_reach_both_ends() {
-        let scale = LogScale::new(50_000, 70_000_000, (10.0, 110.0));
+        let scale = TimeScale::new(50_000, 70_000_000, (10.0, 110.0));
         let samples: Vec<u64> = scale.samples(60).collect();
         assert_eq!((samples.len(), samples[0], samples[59]), (60, 50_000, 70_000_000));
         assert_eq!((scale.at(50_000), scale.at(70_000_000), scale.at(0)), (10.0, 110.0, 10.0));
