@@ -22,8 +22,9 @@ from onetrip import aio, connection, copying, cursor, lob, pipeline, pool, serve
 PACKAGE = Path(__file__).parents[1] / "onetrip"
 # What is made; the other files of the two are what waits.
 FILES = ("adding.py", "calls.py", "cursor.py", "lob.py", "server_cursor.py", "transaction.py")
-# A line that blocking programs do not need.
+# A line that blocking programs do not need, and one that only they do.
 AWAITING_ONLY = "# Awaiting only"
+BLOCKING_ONLY = "# Blocking only: "
 # What is written otherwise, in this order.
 WORDS = (
     (r", for asyncio\.\"\"\"", '."""'),
@@ -41,6 +42,7 @@ MODULES = (connection, copying, cursor, lob, pipeline, pool, server_cursor, tran
 def blocking_of(name: str, source: str) -> str:
     """The blocking file that a file for asyncio makes."""
     text = "".join(line for line in source.splitlines(keepends=True) if AWAITING_ONLY not in line)
+    text = text.replace(BLOCKING_ONLY, "")
     for pattern, words in WORDS:
         text = re.sub(pattern, words, text)
     return f"# Made from aio/{name} by tests/test_twins.py: change that one.\n{text}"
@@ -75,6 +77,7 @@ from onetrip.aio.cursor import AsyncCursor
 class AsyncThing:
     async def __anext__(self) -> AsyncIterator[Row]:
         # Awaiting only: a task may be cancelled.
+        # Blocking only: self.check()
         rows = (await self._some(1)).many(2)
         async with self.lock() as lock:
             raise StopAsyncIteration
@@ -86,6 +89,7 @@ from onetrip.cursor import Cursor
 
 class Thing:
     def __next__(self) -> Iterator[Row]:
+        self.check()
         rows = self._some(1).many(2)
         with self.lock() as lock:
             raise StopIteration

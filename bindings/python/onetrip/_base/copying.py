@@ -45,7 +45,7 @@ def _shape(statement: str) -> tuple[bool | None, bool]:
 
 
 def _says_binary(options: list[str]) -> bool:
-    """Whether the options of a COPY say that data is binary: within brackets by FORMAT, or the old way by a word alone."""
+    """Whether the options of a COPY say that data is binary: in brackets by FORMAT, or the old way by a word alone."""
     depth = 0
     for at, word in enumerate(options):
         depth += (word == "(") - (word == ")")

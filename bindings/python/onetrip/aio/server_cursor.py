@@ -117,6 +117,10 @@ class AsyncServerCursor(Moves, AsyncCursor):
             parts.append(arrays.columns(self._rows()))
         return arrays.joined(parts)
 
+    async def __aiter__(self) -> AsyncIterator[Row]:  # Awaiting only
+        while rows := await self._some(1):  # Awaiting only
+            yield rows[0]  # Awaiting only
+
     async def __anext__(self) -> Row:
         rows = await self._some(1)
         if not rows:
