@@ -89,8 +89,6 @@ class Cursor(BaseCursor):
         is_over = False
         try:
             while not is_over:
-                if connection.closed:
-                    raise OperationalError("the connection is closed")
                 try:
                     answer, is_over = connection._next_rows()
                 except Error:
@@ -101,6 +99,8 @@ class Cursor(BaseCursor):
                     raise ProgrammingError("the statement returned no rows: execute() is for such")
                 while (row := answer.one()) is not None:
                     yield row if self._factory is None else self._make(row)
+                    if connection._is_closed:
+                        raise OperationalError("the connection is closed")
         finally:
             connection._end_rows(is_over)
 

@@ -103,7 +103,6 @@ class BaseCursor(MakesRows):
 
     def nextset(self) -> bool | None:
         """Steps to the result of the next statement; None where there is none."""
-        self._check()
         self._look()
         if self._at + 1 >= len(self._answers):
             return None

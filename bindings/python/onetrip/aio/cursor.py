@@ -90,8 +90,6 @@ class AsyncCursor(BaseCursor):
         is_over = False
         try:
             while not is_over:
-                if connection.closed:
-                    raise OperationalError("the connection is closed")
                 try:
                     answer, is_over = await connection._next_rows()
                 except Error:
@@ -102,6 +100,8 @@ class AsyncCursor(BaseCursor):
                     raise ProgrammingError("the statement returned no rows: execute() is for such")
                 while (row := answer.one()) is not None:
                     yield row if self._factory is None else self._make(row)
+                    if connection._is_closed:
+                        raise OperationalError("the connection is closed")
         finally:
             await connection._end_rows(is_over)
 
