@@ -18,6 +18,8 @@ use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::explain::ExplainOptions;
 #[cfg(feature = "lab")]
 use crate::lab::LabOptions;
+#[cfg(not(all(feature = "capture", feature = "embed", feature = "lab")))]
+use crate::lacking::Lacking;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
 use crate::pages::{CompletionsOptions, ManOptions};
@@ -40,6 +42,10 @@ pub(crate) enum Command {
     /// Report on packet captures: what tcpdump wrote, or writes
     #[cfg(feature = "capture")]
     Analyze(AnalyzeOptions),
+    /// Not in this build
+    #[cfg(not(feature = "capture"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Analyze(Lacking),
     /// Report on a trace
     Report(ReportOptions),
     /// Say what a traced run will cost at another distance
@@ -49,7 +55,12 @@ pub(crate) enum Command {
     /// Write a trace's exchanges for other tools
     Export(ExportOptions),
     /// Serve an SQLite file to PostgreSQL's drivers
+    #[cfg(feature = "embed")]
     Serve(ServeCommandOptions),
+    /// Not in this build
+    #[cfg(not(feature = "embed"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Serve(Lacking),
     /// Show what a loop of statements costs from afar: a program, its database and the report on it
     Demo(DemoOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
@@ -61,6 +72,10 @@ pub(crate) enum Command {
     /// Measure what round trips cost, and draw it: workloads with known answers and known trips
     #[cfg(feature = "lab")]
     Lab(LabOptions),
+    /// Not in this build
+    #[cfg(not(feature = "lab"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Lab(Lacking),
     /// Print a shell's completions of this command
     Completions(CompletionsOptions),
     /// Write the manual's pages into a directory
@@ -285,6 +300,7 @@ impl LinkOptions {
     }
 }
 
+#[cfg(feature = "embed")]
 #[derive(Debug, Args)]
 pub(crate) struct ServeCommandOptions {
     /// The file; made if it is not there
