@@ -87,8 +87,8 @@ pub(crate) enum Command {
 #[command(after_help = "\
 The program is pointed at the gateway by its environment: libpq's PG* variables, DATABASE_URL, every
 variable named with --env, and all others that name the database's host and port: URLs, also those of
-JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, and pairs such as DB_HOST and DB_PORT.
-What was changed is printed.
+JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, pairs such as DB_HOST and DB_PORT, and
+URLs inside longer values, such as JAVA_TOOL_OPTIONS or JSON. What was changed is printed.
 
 The report goes to standard error, because standard output is the program's; --output writes it to
 a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on

@@ -39,7 +39,8 @@ const RTT_MAX: Duration = Duration::from_secs(1);
 const STORY: &str = "\
 A program lists all employees and then asks for the salaries of each, one statement each. It runs beside its database, \
 at 0.389 ms and at 12.9 ms, and so do two programs that get the same answer with one statement. From afar the loop runs \
-over the first employees only, unless --full; nothing is scaled without saying so.";
+over the first employees only, unless --full; nothing is scaled without saying so. At last the loop runs over all \
+employees from afar, in a transaction, with its round trips removed by --remedies exact.";
 /// Where the tables are.
 #[cfg(feature = "embed")]
 const PLACE: &str = "\
@@ -106,6 +107,8 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode> {
 /// Makes the tables, runs everything and tells about it.
 fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) -> Result<()> {
     let staff = Staff::generate(options.employees);
+    let plan = Plan::new(options.employees as usize, options.rtt, options.full);
+    eprintln!("{}", plan.announcement());
     eprintln!(
         "onetrip: {} employees with {} salaries in {}",
         count(staff.employee_count() as u64),
@@ -115,7 +118,6 @@ fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) ->
     let progress = Progress::start("filling the tables", staff.employee_count() + staff.salary_count());
     database.fill(&staff, work, |lines| progress.step(lines))?;
     drop(progress);
-    let plan = Plan::new(options.employees as usize, options.rtt, options.full);
     let lines = plan.run(database, &staff, work, |analysis| {
         let forecast = Forecast::new(&analysis.summary, &analysis.timeline);
         let prices = forecast.prices(&plan.distances[1..], None);
