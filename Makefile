@@ -47,7 +47,7 @@ prove:
 faults:
 	@scripts/setup test
 	$(CARGO) test --locked -p onetrip-session --test bounds
-	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure --test kinds
+	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure --test kinds --test idle
 	$(CARGO) test --locked -p onetrip-ledger --test trace
 	$(CARGO) test --locked -p onetrip --test run verdicts
 
