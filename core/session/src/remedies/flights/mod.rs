@@ -361,6 +361,7 @@ impl Flights {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone => {}
         }
     }
@@ -412,7 +413,7 @@ impl Session {
 
     /// Whether all reads see one snapshot, and it was taken (rule P1): the server has told the level, and a
     /// statement of the transaction has succeeded.
-    pub(super) fn is_in_snapshot(&self) -> bool {
+    pub(crate) fn is_in_snapshot(&self) -> bool {
         let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
         self.core.status() == TransactionStatus::Active && Rule::Snapshot.requires(is_told)
     }
