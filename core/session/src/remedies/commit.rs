@@ -90,6 +90,7 @@ impl super::remedy::Remedy for Commit {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

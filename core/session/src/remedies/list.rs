@@ -370,7 +370,7 @@ impl Session {
         // needs none of them.
         let answered = self
             .answer_loops(now, header, input)
-            .or_else(|| self.unseen.show(&mut self.core, header.tag, input));
+            .or_else(|| self.unseen.show(&mut self.core, &self.own_names, header.tag, input));
         if answered.is_some() {
             return Ok(answered);
         }

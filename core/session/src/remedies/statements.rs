@@ -71,6 +71,7 @@ impl super::remedy::Remedy for Statements {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

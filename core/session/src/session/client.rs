@@ -216,7 +216,8 @@ impl Session {
         };
         self.core.prepared.change(name, set, Prepared::extra_bytes);
         if name.is_empty() && self.core.taker != Taker::Nobody {
-            self.tell(&Event::UnnamedStatementGone);
+            let parse = if is_whole && self.is_in_snapshot() { body } else { b"" };
+            self.tell(&Event::UnnamedStatementMade { parse });
         }
         self.owe(unit, Expect::Parse, statement);
     }

@@ -166,6 +166,7 @@ impl super::remedy::Remedy for Chatter {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::Disproved => {}
         }

@@ -425,6 +425,7 @@ impl crate::remedies::remedy::Remedy for Cursors {
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

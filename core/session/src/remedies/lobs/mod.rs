@@ -270,6 +270,7 @@ impl super::remedy::Remedy for Lobs {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. } => {}
         }

@@ -70,6 +70,7 @@ impl super::remedy::Remedy for Loops {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}
@@ -134,7 +135,7 @@ impl Session {
             }
             _ => {
                 self.flights.forget_hold();
-                let verdict = self.unseen.show(&mut self.core, header.tag, input);
+                let verdict = self.unseen.show(&mut self.core, &self.own_names, header.tag, input);
                 if verdict.is_none() {
                     let plans = self.is_in_snapshot() && self.may_plan();
                     self.flights.watch(&self.core, now, &request, is_pure, plans);
