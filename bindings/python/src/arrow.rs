@@ -7,8 +7,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::adapters::bytes_of;
 use crate::binary;
+use crate::bytea::bytes_of;
 
 /// What a column's values are in Arrow. Types that are not here come as Python's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

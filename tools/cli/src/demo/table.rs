@@ -94,18 +94,20 @@ impl Table<'_> {
                 of(late)
             ));
         }
-        notes.extend(self.removed());
         notes.extend(self.story());
+        notes.extend(self.removed());
         notes
     }
 
-    /// What the gateway takes out of the loop while the program stays as it is.
+    /// The end of the story: the loop without its trips, in two lines.
     fn removed(&self) -> Option<String> {
         let line = self.lines.iter().find(|line| line.way == Way::Exact)?;
         let summary = &line.analysis.summary;
         let removed: u64 = summary.removed.values().sum();
         Some(format!(
-            "With exact: the loop prepared, in REPEATABLE READ; the gateway has removed {} of its {} trips.",
+            "With --remedies exact, inside a REPEATABLE READ transaction, the same loop takes {} there:\n\
+             the gateway has removed {} of its {} trips.",
+            of(line.cells.last()?.measured?),
             count(removed),
             count(removed + summary.trips.work()),
         ))
