@@ -1,45 +1,14 @@
 //! What a statement that is foreseen costs in the gateway: no allocation, and a bounded time.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Duration;
 
+use onetrip_heap::ALLOCATIONS;
 use onetrip_loops::{
     Answer, Arrival, Asking, Buffer, Column, Edges, Flight, Form, Format, Origin, Outcome, Predictor,
     Template, Ticket, Value,
 };
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of this thread that needs no
-// allocation and no destructor.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer comes from `System.alloc` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the pointer comes from `System.alloc` with this layout, the caller answers for the size.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const PARENTS: Template = Template { id: 1, key: 11, kin: 11 };
 const CHILDREN: Template = Template { id: 2, key: 22, kin: 22 };

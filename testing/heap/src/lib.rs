@@ -1,5 +1,5 @@
-//! Counts what a thread takes from the heap, for the tests that bound it.
-#![allow(dead_code)] // each test reads some of it
+//! Counts what a thread takes from the heap, for the tests that bound it. A program that names this crate has its allocator:
+//! the system's, with counters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,12 +7,12 @@ use std::cell::Cell;
 struct Counting;
 
 thread_local! {
-    /// How often it took some.
-    pub(crate) static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that it has.
-    pub(crate) static LIVE: Cell<isize> = const { Cell::new(0) };
-    /// The most that it had.
-    pub(crate) static PEAK: Cell<isize> = const { Cell::new(0) };
+    /// How often this thread took some.
+    pub static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that it has taken and not given back; negative where it gives back what another thread took.
+    pub static LIVE: Cell<isize> = const { Cell::new(0) };
+    /// The most that [`LIVE`] was; a test sets it to what it counts from.
+    pub static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
