@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from onetrip import _native
 
 FAILED = 125
 
@@ -32,6 +33,12 @@ def test_what_the_wheel_lacks_says_so_in_a_line_and_where_it_is(
 def test_a_chart_as_png_is_refused_with_the_way_out(command: Path) -> None:
     code, text = said(command, "report", "run.trace", "--chart", "cost.png")
     assert code == FAILED and "must end in .svg" in text
+
+
+def test_the_package_holds_no_database_no_renderer_and_no_lab() -> None:
+    module = Path(_native.__file__).read_bytes()
+    assert b"PostgreSQL" in module, "it is read"
+    assert not [part for part in (b"SQLite format 3", b"tiny-skia", b"onetrip_lab") if part in module]
 
 
 def test_the_rest_is_there(command: Path) -> None:
