@@ -15,11 +15,11 @@ use std::thread;
 use std::time::Duration;
 
 use onetrip_ledger::Remedy;
-use onetrip_model::asked::Outcome;
-use onetrip_model::messages::query;
-use onetrip_model::shrink::cut_down;
-use onetrip_model::step::{Program, Step, Wait};
 use onetrip_session::Remedies;
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::messages::query;
+use onetrip_testkit::shrink::cut_down;
+use onetrip_testkit::step::{Program, Step, Wait};
 use rig::compare::{difference, is_own_end};
 use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
 
@@ -131,6 +131,8 @@ fn programs_see_the_same_through_sessions() {
                     match compared(&family.program(seed), seed, &wanted.remedies) {
                         Ok(seen) => counts.lock().expect("no panic")[place].add(&seen),
                         Err(found) => {
+                            // Before the program is cut down, which may take long.
+                            println!("DIFFERENT: ONETRIP_FAMILY={} ONETRIP_SEED={seed}", family.name);
                             failure.lock().expect("no panic").get_or_insert((family, seed, found));
                         }
                     }

@@ -17,6 +17,17 @@ pub(crate) struct Described {
     origin: Option<(Table, usize)>,
 }
 
+impl Analyzed {
+    /// The same once `w.v` is a bigint, or an integer again.
+    pub(crate) fn widened(mut self, is_wide: bool) -> Self {
+        let of_column = |column: &&mut Described| column.origin == Some(schema::WIDENED);
+        for column in self.columns.iter_mut().flatten().filter(of_column) {
+            column.kind = if is_wide { Type::Int8 } else { Type::Int4 };
+        }
+        self
+    }
+}
+
 /// What is known of a statement before it is run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Analyzed {
@@ -194,7 +205,9 @@ impl Types {
                 }
                 Some(Type::Boolean)
             }
-            Expression::SetConfig(..) | Expression::CurrentSetting(_) => Some(Type::Text),
+            Expression::SetConfig(..) | Expression::CurrentSetting(_) | Expression::UnlockAll => {
+                Some(Type::Text)
+            }
             Expression::Binary(operator, both) => self.binary(*operator, &both.0, &both.1)?,
         })
     }

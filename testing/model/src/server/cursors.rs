@@ -88,6 +88,7 @@ impl Backend {
     fn fetch(&mut self, name: &str, rows: Rows, is_move: bool) -> Result<Output, Failure> {
         let portal = self.portals.get_mut(name.as_bytes()).ok_or_else(|| no_cursor(name))?;
         let columns = portal.prepared.analyzed.columns.as_deref().map(Arc::from);
+        let table = portal.prepared.statement.as_ref().and_then(Statement::read_from);
         let goes_back = portal.goes_back;
         let PortalState::Rows { output, at, at_end } = &mut portal.state else {
             return Err(Failure::new("55000", format!("portal \"{name}\" cannot be run")));
@@ -137,6 +138,10 @@ impl Backend {
                     .collect()
             }
         };
+        let reached = *at;
+        if let (Some(table), Some(transaction)) = (table, &mut self.transaction) {
+            transaction.fetched(table, reached);
+        }
         if is_move {
             return Ok(tagged(&format!("MOVE {}", taken.len())));
         }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use onetrip_ledger::{Analyzer, Moment, Mutes, Remedy, ValueHasher};
 use onetrip_model::Server;
-use onetrip_model::asked::Outcome;
-use onetrip_model::messages::{query, startup_with, sync};
-use onetrip_model::random::Random;
-use onetrip_model::step::{Aside, Patience, Program, Step, Wait};
 use onetrip_session::{Common, Opening, Remedies, Session, SessionConfig, SessionError, Verdict};
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::messages::{query, startup_with, sync};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::step::{Aside, Patience, Program, Step, Wait};
 
 use super::lane::{Lane, Taken};
 
@@ -54,7 +54,7 @@ pub(crate) struct Seen {
 
 /// Runs a program; a seed gives the same run.
 pub(crate) fn run(program: &Program, way: &Way) -> Seen {
-    let mut run = Simulation::open(program.sessions, way);
+    let mut run = Simulation::open(program, way);
     for step in &program.steps {
         if let Some(aside) = step.aside {
             run.happens_aside(step, aside);
@@ -100,7 +100,9 @@ struct Gate {
 }
 
 impl Simulation {
-    fn open(sessions: usize, way: &Way) -> Self {
+    fn open(program: &Program, way: &Way) -> Self {
+        let sessions = program.sessions;
+        let is = |aside: Aside| program.steps.iter().any(|step| step.aside == Some(aside));
         let (remedies, one_way, random) = match way {
             Way::Direct | Way::DirectTo(_) => (None, 0, None),
             Way::Through { remedies, rtt, shaken_by } => {
@@ -139,11 +141,22 @@ impl Simulation {
             starts: Vec::new(),
             rows: (u64::MAX, 0),
         };
+        if is(Aside::StandsBy) {
+            run.server.stand_by();
+        }
+        if is(Aside::Shares) {
+            run.server.share_one_session();
+        }
         for _ in 0..sessions {
             run.server.connect();
         }
         for number in 0..sessions {
-            run.client_sends(number, &startup_with(&[("user", "onetrip"), ("database", "model")]));
+            let replicates = |step: &Step| step.session == number && step.aside == Some(Aside::Replicates);
+            let mut parameters = vec![("user", "onetrip"), ("database", "model")];
+            if program.steps.iter().any(replicates) {
+                parameters.push(("replication", "database"));
+            }
+            run.client_sends(number, &startup_with(&parameters));
             if let Some(gate) = &mut run.gates[number] {
                 let rtt_us = (2 * one_way / 1000) as u32;
                 gate.session.path_measured(Moment(0), rtt_us, rtt_us);
@@ -225,7 +238,7 @@ impl Simulation {
         self.lanes[number].receive(&for_client);
         self.lanes[number].has_ended |= has_ended;
         if has_ended {
-            for_server = onetrip_model::messages::terminate();
+            for_server = onetrip_testkit::messages::terminate();
         }
         self.send(true, number, for_server, 0);
         has_moved
@@ -295,11 +308,19 @@ impl Simulation {
     }
 
     fn happens_aside(&mut self, step: &Step, aside: Aside) {
-        self.rest(REST);
+        if !matches!(aside, Aside::ConfiguresAtOnce(..) | Aside::Notifies) {
+            self.rest(REST);
+        }
         match aside {
-            Aside::Configures(name, value) => self.server.configure(name, value),
+            Aside::Configures(name, value) | Aside::ConfiguresAtOnce(name, value) => {
+                self.server.configure(name, value);
+            }
             Aside::Refuses(beginning) => self.server.refuse_rollback_to(beginning),
-            Aside::Cancels => {}
+            Aside::RefusesNext(beginning) => self.server.refuse(step.session, beginning),
+            Aside::Widens => self.server.widen(),
+            Aside::Notifies => self.server.notify(step.session),
+            Aside::Revokes(table) => self.server.revoke(table),
+            Aside::StandsBy | Aside::Shares | Aside::Replicates | Aside::Cancels => {}
         }
         self.note(step, Outcome::Done, None);
         // Sessions are told of their configuration with the end of the next thing that their server does.
@@ -357,8 +378,9 @@ impl Simulation {
 
     fn state(&self) -> Vec<String> {
         let of = |number: usize| {
+            let told = format!("session {number}: told {}", char::from(self.lanes[number].status));
             let lines = self.server.state(number, PRIVATE).into_iter();
-            lines.map(move |line| format!("session {number}: {line}"))
+            lines.map(move |line| format!("session {number}: {line}")).chain([told])
         };
         (0..self.lanes.len()).flat_map(of).collect()
     }

@@ -1,0 +1,59 @@
+//! What a server does that no program asks it for.
+
+use super::failure::Failure;
+use super::schema::{self, TABLES, Table};
+use super::settings::Settings;
+use super::syntax::Statement;
+
+/// What goes wrong, and what the server is.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// What the names of savepoints begin with of which the next one cannot be rolled back to.
+    pub(crate) back_to: Option<&'static str>,
+    /// A session, and the beginning of the next statement of it that fails.
+    refuses: Option<(usize, &'static str)>,
+    /// It follows another server, and writes nothing.
+    pub(crate) stands_by: bool,
+    /// A pooler gives all sessions one session of the server, with these settings.
+    pub(crate) shared: Option<Settings>,
+    /// What nobody may read or write any more.
+    revoked: Vec<Table>,
+}
+
+impl Faults {
+    pub(crate) fn refuse(&mut self, session: usize, beginning: &'static str) {
+        self.refuses = Some((session, beginning));
+    }
+
+    pub(crate) fn revoke(&mut self, table: &str) {
+        self.revoked.extend(schema::table_named(table));
+    }
+
+    /// Fails where it is this session's statement that is to fail.
+    pub(crate) fn admits(&mut self, session: usize, statement: &Statement) -> Result<(), Failure> {
+        let is_meant = |(whose, beginning)| whose == session && is_beginning(beginning, statement);
+        match self.refuses.take_if(|refused| is_meant(*refused)) {
+            Some(_) => Err(Failure::new("53200", "out of memory")),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails where nobody may use the table.
+    pub(crate) fn allows(&self, table: Table) -> Result<(), Failure> {
+        if !self.revoked.contains(&table) {
+            return Ok(());
+        }
+        Err(Failure::new("42501", format!("permission denied for table {}", TABLES[table].name)))
+    }
+}
+
+/// Sessions of onetrip begin their own transactions with BEGIN, so that START is surely a program's.
+fn is_beginning(text: &str, statement: &Statement) -> bool {
+    match statement {
+        Statement::Begin { starts, .. } => *starts && text == "START",
+        Statement::Commit { .. } => text == "COMMIT",
+        Statement::DiscardAll => text == "DISCARD",
+        Statement::ResetAll => text == "RESET",
+        _ => false,
+    }
+}
