@@ -90,20 +90,26 @@ impl Plan {
         self.distances.last().copied().unwrap_or_default()
     }
 
-    /// What will be run and how long that takes, for people.
+    /// What will be run and how long that takes, for people; no line wider than 100 columns.
     pub(super) fn announcement(&self) -> String {
-        let farthest = milliseconds(self.farthest());
-        let sample = self.sample.map_or_else(String::new, |sample| {
-            format!(" ({} of them where the database is {farthest} away)", count(sample as u64))
-        });
-        format!(
-            "onetrip: a program lists {} employees, then asks for the salaries of each{sample}.\n\
-             onetrip: It runs at {} distances, next to programs that need one or two statements for the same answer.\n\
-             onetrip: At last --remedies exact removes the loop's round trips. All this takes about {} s on two idle cores.",
+        let mut lines = vec![format!(
+            "a program lists {} employees, then asks for the salaries of each, at {} distances.",
             count(self.employees as u64),
-            self.distances.len(),
-            self.duration_s(),
-        )
+            self.distances.len()
+        )];
+        lines.extend(self.sample.map(|sample| {
+            let farthest = milliseconds(self.farthest());
+            format!(
+                "At {farthest} it asks for those of the first {} only; --full asks for all.",
+                count(sample as u64)
+            )
+        }));
+        lines.push("Two more programs get the same answer with one or two statements.".to_owned());
+        lines.push(format!(
+            "At last --remedies exact removes the loop's round trips. About {} s on two idle cores.",
+            self.duration_s()
+        ));
+        lines.iter().map(|line| format!("onetrip: {line}")).collect::<Vec<_>>().join("\n")
     }
 
     /// How long all loops take: that of `exact` runs beside the database, nearly.
@@ -323,12 +329,12 @@ mod tests {
     #[test]
     fn the_announcement_says_what_is_run_and_how_long_it_takes() {
         let short = Plan::new(10_000, FAR, false).announcement();
-        for said in ["10,000 employees", "500 of them", "12.9 ms", "3 distances", "exact", "about 25 s"] {
+        for said in ["10,000 employees", "first 500 only", "12.9 ms", "3 distances", "exact", "About 25 s"] {
             assert!(short.contains(said), "{said}: {short}");
         }
-        assert!(short.lines().all(|line| line.chars().count() <= 120), "{short}");
+        assert!(short.lines().all(|line| line.chars().count() <= 100), "{short}");
         let full = Plan::new(10_000, FAR, true).announcement();
-        assert!(full.contains("about 150 s") && !full.contains("of them where"), "{full}");
+        assert!(full.contains("About 150 s") && !full.contains("--full"), "{full}");
     }
 
     #[test]
