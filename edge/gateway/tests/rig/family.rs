@@ -149,7 +149,7 @@ pub(crate) fn script(family: Family, random: &mut Random, mut script: Script, se
         Family::Statements => statements::write(&mut script, random, sessions),
         Family::Timeouts => timeouts::write(&mut script, random, sessions),
         Family::Storms => (0..12).for_each(|_| common::ddl(&mut script, random)),
-        Family::Lobs => lobs::write(&mut script, random),
+        Family::Lobs => lobs::write(&mut script, random, sessions),
         Family::Commits => commits::write(&mut script, random, sessions),
         Family::Settings => settings::write(&mut script, random),
         Family::Meanings => meanings::write(&mut script, random),

@@ -210,11 +210,15 @@ pub(crate) fn prove_of(server: &Server, source: &Source<'_>, programs: u64) {
                         println!("{name}:\n{}", program.shown());
                     }
                     let _alone = Turn::take(serializable, reloads, &program);
-                    match bench.try_program(&program, &endpoints[place]) {
+                    match bench.try_program(
+                        &program,
+                        &endpoints[place],
+                        &format!("ONETRIP_FAMILY={name} ONETRIP_SEED={seed}"),
+                    ) {
                         Ok(count) => counts.lock().expect("no panic")[place].add(count),
                         Err(found) => {
                             let named = format!("ONETRIP_FAMILY={name} ONETRIP_SEED={seed}: {found}");
-                            println!("DIFFERENT: {named}");
+                            println!("CUT DOWN: {named}");
                             failures.lock().expect("no panic").push(named);
                         }
                     }
@@ -368,11 +372,13 @@ impl<'a> Bench<'a> {
     }
 
     /// What was counted, or how the gateway differs from the server.
-    fn try_program(&self, program: &Program, gateway: &Endpoint) -> Result<Count, String> {
+    fn try_program(&self, program: &Program, gateway: &Endpoint, name: &str) -> Result<Count, String> {
         let (found, count) = self.difference(program, gateway);
         if found.is_none() {
             return Ok(count);
         }
+        // Before the program is cut down, which takes long.
+        println!("DIFFERENT: {name}");
         // The first run may have met a moment that does not come back; it counts all the same.
         let fails = |program: &Program| (0..2).any(|_| self.difference(program, gateway).0.is_some());
         if !fails(program) {

@@ -12,6 +12,12 @@ pub(crate) struct Faults {
     pub(crate) back_to: Option<&'static str>,
     /// A session, and the beginning of the next statement of it that fails.
     refuses: Option<(usize, &'static str)>,
+    /// What the name of a savepoint begins with behind which the next piece of a result fails.
+    pub(crate) ahead: Option<&'static str>,
+    /// Pieces that have failed so.
+    pub(crate) failed_ahead: u64,
+    /// The session whose next statement meets a cancel request.
+    pub(crate) cancelled: Option<usize>,
     /// It follows another server, and writes nothing.
     pub(crate) stands_by: bool,
     /// A pooler gives all sessions one session of the server, with these settings.
@@ -31,11 +37,24 @@ impl Faults {
 
     /// Fails where it is this session's statement that is to fail.
     pub(crate) fn admits(&mut self, session: usize, statement: &Statement) -> Result<(), Failure> {
+        if self.cancelled.take_if(|number| *number == session).is_some() {
+            return Err(Failure::new("57014", "canceling statement due to user request"));
+        }
         let is_meant = |(whose, beginning)| whose == session && is_beginning(beginning, statement);
         match self.refuses.take_if(|refused| is_meant(*refused)) {
             Some(_) => Err(Failure::new("53200", "out of memory")),
             None => Ok(()),
         }
+    }
+
+    /// Fails where a piece of a result is to fail behind this savepoint, the innermost one.
+    pub(crate) fn admits_piece(&mut self, savepoint: Option<&str>) -> Result<(), Failure> {
+        let is_behind = |beginning: &str| savepoint.is_some_and(|name| name.starts_with(beginning));
+        if self.ahead.take_if(|beginning| is_behind(beginning)).is_none() {
+            return Ok(());
+        }
+        self.failed_ahead += 1;
+        Err(Failure::new("53200", "out of memory"))
     }
 
     /// Fails where nobody may use the table.

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use onetrip_ledger::{Analyzer, Moment, Mutes, Remedy, ValueHasher};
+use onetrip_ledger::{Analyzer, Moment, Mutes, Remedy, Summary, ValueHasher};
 use onetrip_model::Server;
 use onetrip_model::asked::Outcome;
 use onetrip_model::messages::{query, startup_with, sync};
@@ -50,6 +50,10 @@ pub(crate) struct Seen {
     pub(crate) taken: Vec<Taken>,
     /// Trips that each remedy has removed.
     pub(crate) removed: BTreeMap<Remedy, u64>,
+    /// Pieces that were read ahead and failed.
+    pub(crate) failed_ahead: u64,
+    /// Of each session, the steps that its client took, and the trips that were counted, the removed ones among them.
+    pub(crate) counted: Vec<(u64, u64)>,
 }
 
 /// Runs a program; a seed gives the same run.
@@ -88,6 +92,8 @@ struct Simulation {
     arrivals: BTreeMap<(bool, usize), u64>,
     taken: Vec<Taken>,
     starts: Vec<Option<(usize, usize)>>,
+    /// Whose next step is followed by a cancel request.
+    cancels: Option<usize>,
     /// How many commits there were, and what the rows came to then.
     rows: (u64, u64),
 }
@@ -139,10 +145,14 @@ impl Simulation {
             arrivals: BTreeMap::new(),
             taken: Vec::new(),
             starts: Vec::new(),
+            cancels: None,
             rows: (u64::MAX, 0),
         };
         if is(Aside::StandsBy) {
             run.server.stand_by();
+        }
+        if is(Aside::Moves) {
+            run.server.have_moves();
         }
         if is(Aside::Shares) {
             run.server.share_one_session();
@@ -308,7 +318,7 @@ impl Simulation {
     }
 
     fn happens_aside(&mut self, step: &Step, aside: Aside) {
-        if !matches!(aside, Aside::ConfiguresAtOnce(..) | Aside::Notifies) {
+        if !matches!(aside, Aside::ConfiguresAtOnce(..) | Aside::Notifies | Aside::CancelsNext) {
             self.rest(REST);
         }
         match aside {
@@ -320,7 +330,9 @@ impl Simulation {
             Aside::Widens => self.server.widen(),
             Aside::Notifies => self.server.notify(step.session),
             Aside::Revokes(table) => self.server.revoke(table),
-            Aside::StandsBy | Aside::Shares | Aside::Replicates | Aside::Cancels => {}
+            Aside::FailsAhead(beginning) => self.server.fail_ahead(beginning),
+            Aside::CancelsNext => self.cancels = Some(step.session),
+            Aside::StandsBy | Aside::Moves | Aside::Shares | Aside::Replicates | Aside::Cancels => {}
         }
         self.note(step, Outcome::Done, None);
         // Sessions are told of their configuration with the end of the next thing that their server does.
@@ -347,6 +359,9 @@ impl Simulation {
         let bytes = self.lanes[number].send(step);
         let start = self.lanes[number].start();
         self.client_sends(number, &bytes);
+        if self.cancels.take_if(|whose| *whose == number).is_some() {
+            self.cancel(number);
+        }
         let is_done = self.run_until_done(number);
         let outcome = match () {
             () if is_done => Outcome::Done,
@@ -358,6 +373,17 @@ impl Simulation {
         lane.failed = if lane.status == b'E' { lane.failed + 1 } else { 0 };
         self.rest(step.pause.as_nanos() as u64);
         self.note(step, outcome, Some((number, start)));
+    }
+
+    /// A cancel request is at the server as soon as the session lets it pass, unless there is nothing left to cancel.
+    fn cancel(&mut self, number: usize) {
+        let waits = |gate: &Option<Gate>| gate.as_ref().is_some_and(|gate| !gate.session.may_cancel());
+        while waits(&self.gates[number]) && !self.lanes[number].is_done() && self.happens() {}
+        if !self.lanes[number].is_done() {
+            self.server.cancel(number);
+            self.run_until_done(number);
+        }
+        self.server.forget_cancel();
     }
 
     fn note(&mut self, step: &Step, outcome: Outcome, start: Option<(usize, usize)>) {
@@ -411,13 +437,20 @@ impl Simulation {
             self.taken[place].messages =
                 messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
         }
-        let mut removed = BTreeMap::new();
+        let (mut removed, mut counted) = (BTreeMap::new(), Vec::new());
         for gate in self.gates.into_iter().flatten() {
-            for (remedy, trips) in books(gate.session, Moment(self.now)) {
+            let summary = books(gate.session, Moment(self.now));
+            counted.push((0, summary.trips.work() + summary.removed.values().sum::<u64>()));
+            for (remedy, trips) in summary.removed {
                 *removed.entry(remedy).or_default() += trips;
             }
         }
-        Seen { taken: self.taken, removed }
+        for (session, _) in self.starts.iter().flatten() {
+            if let Some((steps, _)) = counted.get_mut(*session) {
+                *steps += 1;
+            }
+        }
+        Seen { taken: self.taken, removed, failed_ahead: self.server.failed_ahead(), counted }
     }
 }
 
@@ -431,11 +464,11 @@ fn open(session: &mut Session, now: Moment, input: &[u8]) -> Result<Verdict, Ses
     })
 }
 
-/// Trips that a session's remedies have removed.
-fn books(mut session: Session, now: Moment) -> Vec<(Remedy, u64)> {
+/// What was counted of a session.
+fn books(mut session: Session, now: Moment) -> Summary {
     session.close(now);
     let block = session.stream().take_block();
     let mut analyzer = Analyzer::new();
     analyzer.block(1, &block).expect("own records read back");
-    analyzer.finish(&Mutes::default()).summary.removed.into_iter().collect()
+    analyzer.finish(&Mutes::default()).summary
 }
