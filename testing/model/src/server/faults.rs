@@ -1,9 +1,11 @@
 //! What a server does that no program asks it for.
 
-use super::failure::Failure;
+use super::failure::{Failure, Warning};
+use super::rows::Row;
 use super::schema::{self, TABLES, Table};
 use super::settings::Settings;
 use super::syntax::Statement;
+use super::value::Value;
 
 /// What goes wrong, and what the server is.
 #[derive(Debug, Default)]
@@ -12,6 +14,8 @@ pub(crate) struct Faults {
     pub(crate) back_to: Option<&'static str>,
     /// A session, and the beginning of the next statement of it that fails.
     refuses: Option<(usize, &'static str)>,
+    /// The key of a row of `p` of which the server warns.
+    pub(crate) warns: Option<i64>,
     /// What the name of a savepoint begins with behind which the next piece of a result fails.
     pub(crate) ahead: Option<&'static str>,
     /// Pieces that have failed so.
@@ -55,6 +59,15 @@ impl Faults {
         }
         self.failed_ahead += 1;
         Err(Failure::new("53200", "out of memory"))
+    }
+
+    /// What is said of an answer of one row.
+    pub(crate) fn warning(&self, table: Option<Table>, rows: &[Row]) -> Option<Warning> {
+        let key = self.warns.filter(|_| table == schema::table_named("p"))?;
+        match rows {
+            [row] if row[0] == Value::Integer(key) => Some(("01000", "this row is odd")),
+            _ => None,
+        }
     }
 
     /// Fails where nobody may use the table.

@@ -134,6 +134,11 @@ impl Server {
         self.world.faults.failed_ahead
     }
 
+    /// It warns of each answer that has nothing but the row of `p` with this key.
+    pub fn warn_of(&mut self, key: i64) {
+        self.world.faults.warns = Some(key);
+    }
+
     /// A cancel request meets the next statement of a session.
     pub fn cancel(&mut self, number: BackendNumber) {
         self.world.faults.cancelled = Some(number);

@@ -515,7 +515,7 @@ impl Connection {
             return Err(failure);
         }
         *at_end = true;
-        let output = Output { tag: output.tag.clone(), ..Output::default() };
+        let output = Output { tag: output.tag.clone(), warning: output.warning, ..Output::default() };
         self.put_end(&output, count);
         Ok(())
     }

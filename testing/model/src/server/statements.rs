@@ -149,6 +149,7 @@ impl Backend {
                     }
                 }
                 sort(&mut found, select);
+                output.warning = world.faults.warning(select.table, &found);
             }
         }
         if select.is_aggregate() {

@@ -27,7 +27,7 @@ const FAMILY: Family =
     Family { name: "", write: |_, _, _| (), weight: 2, removed_min: &[], ended_min: 0.0, is_of_model: false };
 
 /// All of them; in the last one, every session is of another.
-pub(crate) const FAMILIES: [Family; 29] = [
+pub(crate) const FAMILIES: [Family; 30] = [
     Family {
         name: "loops",
         write: |script, random, _| families::loops::loops(script, random),
@@ -237,6 +237,14 @@ pub(crate) const FAMILIES: [Family; 29] = [
         write: |script, random, _| families::faults::failing_pieces(script, random),
         weight: 1,
         removed_min: &[("cursors", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "warnings",
+        write: |script, random, _| families::faults::warnings(script, random),
+        weight: 1,
+        removed_min: &[("loops", 3.0)],
         is_of_model: true,
         ..FAMILY
     },

@@ -151,6 +151,11 @@ impl Simulation {
         if is(Aside::StandsBy) {
             run.server.stand_by();
         }
+        for aside in program.steps.iter().filter_map(|step| step.aside) {
+            if let Aside::Warns(key) = aside {
+                run.server.warn_of(key);
+            }
+        }
         if is(Aside::Moves) {
             run.server.have_moves();
         }
@@ -332,7 +337,12 @@ impl Simulation {
             Aside::Revokes(table) => self.server.revoke(table),
             Aside::FailsAhead(beginning) => self.server.fail_ahead(beginning),
             Aside::CancelsNext => self.cancels = Some(step.session),
-            Aside::StandsBy | Aside::Moves | Aside::Shares | Aside::Replicates | Aside::Cancels => {}
+            Aside::StandsBy
+            | Aside::Warns(_)
+            | Aside::Moves
+            | Aside::Shares
+            | Aside::Replicates
+            | Aside::Cancels => {}
         }
         self.note(step, Outcome::Done, None);
         // Sessions are told of their configuration with the end of the next thing that their server does.

@@ -80,8 +80,8 @@ pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
     }
     let (way, manner) = (random.pick(&WAYS), Manner::any(random));
     let interrupts = random.pick(&[0, 0, 0, 12, 25]);
-    // A neighbour who meets the objects of a program amid its calls, or does not.
-    let other = (script.session() + 1 + random.below(sessions - 1)) % sessions;
+    // The neighbour, who is in no transaction, meets the objects of a program amid its calls, or does not.
+    let other = sessions;
     let meets = random.pick(&[0, 4, 8]);
     for _ in 0..random.within(1..4) {
         if random.one_in(4) {

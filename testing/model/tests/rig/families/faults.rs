@@ -146,6 +146,21 @@ pub(crate) fn cancels(script: &mut Script, random: &mut Random) {
     });
 }
 
+/// A loop over rows of which the server warns of one.
+pub(crate) fn warnings(script: &mut Script, random: &mut Random) {
+    aside(script, Aside::Warns(PARENTS[6]));
+    let manner = Manner::any(random);
+    for _ in 0..random.within(1..4) {
+        script.simple(SNAPSHOTS[0]);
+        script.run(&Statement::new(PARENTS_READ, &[]), manner);
+        for id in PARENTS.into_iter().take(12) {
+            script
+                .run(&Statement::new("SELECT id, grp, ref FROM p WHERE id = $1", &[Value::Int(id)]), manner);
+        }
+        script.simple("COMMIT");
+    }
+}
+
 /// A piece that is read ahead fails, once the program is known to read in pieces.
 pub(crate) fn failing_pieces(script: &mut Script, random: &mut Random) {
     if script.session() > 0 {
