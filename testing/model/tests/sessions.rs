@@ -119,11 +119,16 @@ fn compared(program: &Program, seed: u64, remedies: &Remedies) -> Result<Seen, S
     found.or_else(|| miscounted(&through)).map_or(Ok(through), Err)
 }
 
-/// A session whose trips are not as many as the steps that its client has taken, whether they were removed or not.
+/// A session whose trips are not as many as the steps that its client has taken, whether they were removed or not. One that
+/// had to end has not answered its last.
 fn miscounted(through: &Seen) -> Option<String> {
-    let wrong = through.counted.iter().position(|(steps, trips)| steps != trips)?;
-    let (steps, trips) = through.counted[wrong];
-    Some(format!("session {wrong} has taken {steps} steps, and {trips} trips are counted"))
+    let has_ended = |session: usize| {
+        let is_its = |taken: &&rig::lane::Taken| taken.shown.starts_with(&format!("{session}:"));
+        through.taken.iter().filter(is_its).any(|taken| taken.messages.iter().any(is_own_end))
+    };
+    let is_wrong = |(session, (steps, trips)): &(usize, &(u64, u64))| steps != trips && !has_ended(*session);
+    let (session, (steps, trips)) = through.counted.iter().enumerate().find(is_wrong)?;
+    Some(format!("session {session} has taken {steps} steps, and {trips} trips are counted"))
 }
 
 fn is_cancelled(program: &Program) -> bool {

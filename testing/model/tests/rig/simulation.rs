@@ -83,6 +83,8 @@ struct Simulation {
     server: Server,
     lanes: Vec<Lane>,
     gates: Vec<Option<Gate>>,
+    /// What was counted of sessions that are over.
+    closed: BTreeMap<usize, Summary>,
     events: BinaryHeap<Reverse<Event>>,
     serial: u64,
     now: u64,
@@ -137,6 +139,7 @@ impl Simulation {
             server: Server::new(if let Way::DirectTo(version) = way { *version } else { VERSION }),
             lanes: (0..sessions).map(|_| Lane::new()).collect(),
             gates: (0..sessions).map(gate).collect(),
+            closed: BTreeMap::new(),
             events: BinaryHeap::new(),
             serial: 0,
             now: 0,
@@ -254,6 +257,9 @@ impl Simulation {
         self.lanes[number].has_ended |= has_ended;
         if has_ended {
             for_server = onetrip_model::messages::terminate();
+            if let Some(gate) = self.gates[number].take() {
+                self.closed.insert(number, books(gate.session, now));
+            }
         }
         self.send(true, number, for_server, 0);
         has_moved
@@ -282,7 +288,7 @@ impl Simulation {
             gate.down.extend_from_slice(&bytes);
             // What one session learns may be what another waits for.
             while (0..self.lanes.len()).fold(false, |moved, number| self.pump(number) | moved) {}
-        } else {
+        } else if !self.closed.contains_key(&number) {
             self.lanes[number].receive(&bytes);
         }
         true
@@ -448,8 +454,12 @@ impl Simulation {
                 messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
         }
         let (mut removed, mut counted) = (BTreeMap::new(), Vec::new());
-        for gate in self.gates.into_iter().flatten() {
-            let summary = books(gate.session, Moment(self.now));
+        for (number, gate) in self.gates.into_iter().enumerate() {
+            if let Some(gate) = gate {
+                self.closed.insert(number, books(gate.session, Moment(self.now)));
+            }
+        }
+        for summary in self.closed.into_values() {
             counted.push((0, summary.trips.work() + summary.removed.values().sum::<u64>()));
             for (remedy, trips) in summary.removed {
                 *removed.entry(remedy).or_default() += trips;
