@@ -131,6 +131,8 @@ pub(crate) struct Source<'a> {
     pub(crate) template: Option<&'a str>,
     /// Of all steps, how many two direct runs may disagree on.
     pub(crate) masked_max: f64,
+    /// Trips that must have been removed per program, on average, for it to have tested anything.
+    pub(crate) removed_min: f64,
     /// Whether its shapes are those of the table of minima.
     pub(crate) has_minima: bool,
     /// The port of a pooler that all runs go through, the direct ones, too.
@@ -150,6 +152,7 @@ impl Source<'_> {
             program: Box::new(program),
             template: None,
             masked_max: MASKED_SHARE_MAX,
+            removed_min: 2.0,
             has_minima: true,
             pooler: None,
         }
@@ -320,7 +323,7 @@ fn judge(
     }
     let (programs, removed) =
         (counts.iter().map(|count| count.programs).sum::<u64>(), totals.values().sum::<u64>());
-    if removed < 2 * programs && !is_special {
+    if (removed as f64) < source.removed_min * programs as f64 && !is_special {
         short.push(format!("{removed} trips were removed from {programs} programs"));
     }
     if source.has_minima {
