@@ -15,11 +15,11 @@ use std::thread;
 use std::time::Duration;
 
 use onetrip_ledger::Remedy;
-use onetrip_model::asked::Outcome;
-use onetrip_model::messages::query;
-use onetrip_model::shrink::cut_down;
-use onetrip_model::step::{Aside, Program, Step, Wait};
 use onetrip_session::Remedies;
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::messages::query;
+use onetrip_testkit::shrink::cut_down;
+use onetrip_testkit::step::{Aside, Program, Step, Wait};
 use rig::compare::{difference, is_own_end};
 use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
 

@@ -12,7 +12,7 @@ use super::inquiry::{Asked, Question, Way};
 use crate::facts::ActsAsked;
 use crate::facts::Known;
 use crate::facts::{Backends, Stamp};
-use crate::session::Session;
+use crate::remedies::Session;
 
 /// Questions take one part in so many of a session's time on the server, at most, beside a burst.
 pub(super) const PARTS_OF_TIME: u32 = 20;

@@ -11,8 +11,8 @@ use onetrip_wire::pg::{
 };
 
 use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
+use crate::contract::SessionError;
 use crate::events::Event;
-use crate::session::SessionError;
 use crate::slots::Slot;
 
 /// What it answers.
@@ -51,6 +51,7 @@ impl super::remedy::Remedy for Example {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}
@@ -95,7 +96,8 @@ mod tests {
     use onetrip_ledger::{Moment, ValueHasher};
     use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup};
 
-    use crate::session::{Opening, Session, SessionConfig, Verdict};
+    use crate::contract::{Opening, Verdict};
+    use crate::remedies::{Session, SessionConfig};
 
     /// A session whose client has been let in.
     fn serving() -> Session {

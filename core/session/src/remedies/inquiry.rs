@@ -21,8 +21,9 @@ use onetrip_wire::pg::{DataRow, Values, backend, frame, frontend};
 use super::Rule;
 use super::asking::{PARTS_OF_TIME, Surveying};
 use super::remedy::Said;
+use crate::contract::SessionError;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Session, SessionError};
 use crate::slots::{Slot, Slots};
 
 /// Takes no snapshot.

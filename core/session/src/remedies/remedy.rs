@@ -11,11 +11,13 @@ use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
 use super::arrived::Arrived;
 use super::flights::Flights;
 use super::shadow::Shadow;
+use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
+use crate::remedies::SessionConfig;
 use crate::reply_queue::{Reply, Taker};
-use crate::session::{Core, SessionConfig, SessionError};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// What takes round trips out of a program: private state, and what it makes of what happens. None knows another.

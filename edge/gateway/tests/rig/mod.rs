@@ -16,7 +16,7 @@
 //! | `prove.rs` | running many |
 //! | `minima.rs` | which shapes of queries were served, and which must have been |
 //!
-//! Chance, steps, scripts and the cutting down of a program are those of the crate `onetrip-model`.
+//! Chance, steps, scripts and the cutting down of a program are those of the crate `onetrip-testkit`.
 //!
 //! `ONETRIP_PROGRAMS=5000` runs more, `ONETRIP_FROM=5000` others, `ONETRIP_SEED=N` the one program that a failure names, `ONETRIP_FAMILY=loops` only
 //! programs of one family, `ONETRIP_REMEDIES=exact,-begin` other remedies (without minima for what they remove). Each second answer from
@@ -38,4 +38,4 @@ pub(crate) mod schema;
 pub(crate) mod smith;
 pub(crate) mod state;
 
-pub(crate) use onetrip_model::{asked, random, script, shrink, step};
+pub(crate) use onetrip_testkit::{asked, random, script, shrink, step};

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use onetrip_testkit::tables::PARENTS;
+
 use super::value::{self, Type, Value};
 
 /// Where a table is in [`TABLES`].
@@ -77,10 +79,6 @@ impl TableOf {
         self.columns[0].0 == "id"
     }
 }
-
-/// Parents, in the order of their keys; neither consecutive nor equal to a row number.
-pub(crate) const PARENTS: [i64; 20] =
-    [3, 7, 11, 19, 20, 26, 33, 41, 52, 64, 77, 90, 91, 104, 112, 119, 127, 133, 140, 158];
 
 /// The rows that a table begins with.
 pub(crate) fn rows(table: Table) -> Vec<Vec<Value>> {

@@ -1,7 +1,7 @@
 //! Where two runs of a program differ.
 
-use onetrip_model::asked::Outcome;
-use onetrip_model::step::{Aside, Program};
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::step::{Aside, Program};
 use onetrip_wire::pg::{ErrorResponse, backend};
 
 use super::lane::{Message, Taken};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use onetrip_model::random::Random;
-use onetrip_model::script::{Script, interleave};
-use onetrip_model::step::Program;
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Script, interleave};
+use onetrip_testkit::step::Program;
 
 use super::families;
 
@@ -147,7 +147,7 @@ pub(crate) const FAMILIES: [Family; 30] = [
     },
     Family {
         name: "revocations",
-        write: |script, _, _| families::faults::revocations(script),
+        write: |script, random, _| families::faults::revocations(script, random),
         weight: 1,
         removed_min: &[("loops", 1.0)],
         is_of_model: true,

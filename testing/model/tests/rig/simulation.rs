@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use onetrip_ledger::{Analyzer, Moment, Mutes, Remedy, Summary, ValueHasher};
 use onetrip_model::Server;
-use onetrip_model::asked::Outcome;
-use onetrip_model::messages::{query, startup_with, sync};
-use onetrip_model::random::Random;
-use onetrip_model::step::{Aside, Patience, Program, Step, Wait};
 use onetrip_session::{Common, Opening, Remedies, Session, SessionConfig, SessionError, Verdict};
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::messages::{query, startup_with, sync};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::step::{Aside, Patience, Program, Step, Wait};
 
 use super::lane::{Lane, Taken};
 
@@ -256,7 +256,7 @@ impl Simulation {
         self.lanes[number].receive(&for_client);
         self.lanes[number].has_ended |= has_ended;
         if has_ended {
-            for_server = onetrip_model::messages::terminate();
+            for_server = onetrip_testkit::messages::terminate();
             if let Some(gate) = self.gates[number].take() {
                 self.closed.insert(number, books(gate.session, now));
             }

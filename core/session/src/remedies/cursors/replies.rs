@@ -8,10 +8,12 @@ use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, backend};
 use super::Cursors;
 use super::buffer::{End, Stop};
 use super::request::put_end;
+use crate::contract::{LENGTH_MAX, SessionError};
 use crate::remedies::Rule;
+use crate::remedies::SessionConfig;
 use crate::remedies::remedy::{Cx, Own, Said};
 use crate::reply_queue::{Due, Expect, Reply, Taker};
-use crate::session::{Core, LENGTH_MAX, SessionConfig, SessionError};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// Pieces are not taken to be faster than this when times are compared, in nanoseconds.

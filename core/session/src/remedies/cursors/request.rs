@@ -12,13 +12,14 @@ use onetrip_wire::pg::{
 use super::buffer::{End, Stop};
 use super::replies::cannot_keep;
 use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader};
+use crate::contract::{LENGTH_MAX, SessionError, Verdict};
 use crate::facts::Isolation;
 use crate::facts::Verdict as Proof;
 use crate::reading;
 use crate::reading::Effect;
 use crate::remedies::Rule;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect};
-use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::Portal;
 
 /// Bytes of an answer from memory that go to the client at once, before it is seen whether it takes them.

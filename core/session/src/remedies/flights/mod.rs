@@ -31,10 +31,12 @@ use self::shield::InFlight;
 pub(crate) use self::shield::{name_of_example, put_close, put_parse, put_sync};
 use super::Rule;
 use super::remedy::{Cx, Need, Said};
+use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Facts;
+use crate::remedies::{Session, SessionConfig};
 use crate::reply_queue::{Due, Expect};
-use crate::session::{Core, Session, SessionConfig, SessionError};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// The server is shown a sign of the program after so long without one, if the program asked for something.
@@ -359,6 +361,7 @@ impl Flights {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone => {}
         }
     }
@@ -410,7 +413,7 @@ impl Session {
 
     /// Whether all reads see one snapshot, and it was taken (rule P1): the server has told the level, and a
     /// statement of the transaction has succeeded.
-    pub(super) fn is_in_snapshot(&self) -> bool {
+    pub(crate) fn is_in_snapshot(&self) -> bool {
         let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
         self.core.status() == TransactionStatus::Active && Rule::Snapshot.requires(is_told)
     }

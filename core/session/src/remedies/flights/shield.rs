@@ -16,12 +16,14 @@ use onetrip_loops::{Flight, Guess, Origin, Outcome, Ticket};
 use onetrip_wire::pg::{Parse, StatementOrPortal, backend, frame, frontend};
 
 use super::{Flights, feed_row, since_start};
+use crate::contract::SessionError;
 use crate::own_names::OwnNames;
 use crate::remedies::Rule;
+use crate::remedies::Session;
 use crate::remedies::inquiry::NO_LIMIT;
 use crate::remedies::remedy::{Cx, Said};
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Core, Session, SessionError};
+use crate::session::core::Core;
 use crate::slots::{Slot, Slots};
 
 /// No guess waits longer for a lock, and none runs longer: what the program sends next is behind it (rule P11). Going

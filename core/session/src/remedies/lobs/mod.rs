@@ -54,8 +54,8 @@ use self::policy::{Delivered, Setting};
 use self::verify::Check;
 use super::Rule;
 use super::remedy::{Cx, Own, Said};
+use crate::contract::SessionError;
 use crate::events::Event;
-use crate::session::SessionError;
 use crate::slots::{Slot, Slots};
 
 /// Descriptors that are followed.
@@ -269,6 +269,7 @@ impl super::remedy::Remedy for Lobs {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. } => {}
         }

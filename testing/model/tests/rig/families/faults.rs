@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use onetrip_model::messages::{query, run_unnamed, sync};
-use onetrip_model::random::Random;
-use onetrip_model::script::{Form, INT8, Manner, Script, Statement, Value};
-use onetrip_model::step::{Aside, Step, Wait};
+use onetrip_testkit::messages::{query, run_unnamed, sync};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Form, INT8, Manner, Script, Statement, Value};
+use onetrip_testkit::step::{Aside, Step, Wait};
 
 use super::super::simulation::PRIVATE;
 use super::common::PARENTS;
@@ -327,13 +327,11 @@ pub(crate) fn told(script: &mut Script, random: &mut Random) {
 }
 
 /// A right is taken away while a snapshot lasts.
-pub(crate) fn revocations(script: &mut Script) {
+pub(crate) fn revocations(script: &mut Script, random: &mut Random) {
     if script.session() > 0 {
         return;
     }
-    // What memory has answered is run again where an unnamed portal is to be there, and then it fails (docs/safety.md, "What may
-    // differ"): simple queries leave none.
-    let manner = Manner::SIMPLE;
+    let manner = Manner::any(random);
     for is_known in [false, true] {
         script.simple(SNAPSHOTS[0]);
         script.run(&Statement::new(PARENTS_READ, &[]), manner);

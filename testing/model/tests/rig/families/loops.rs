@@ -1,9 +1,9 @@
 //! N+1 loops: a result, then statements by the values of its rows.
 
-use onetrip_model::messages::{describe_portal, execute, parse, sync};
-use onetrip_model::random::Random;
-use onetrip_model::script::{Manner, Script, Statement, Value, bind_all};
-use onetrip_model::step::{Aside, Step, Wait};
+use onetrip_testkit::messages::{describe_portal, execute, parse, sync};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Manner, Script, Statement, Value, bind_all};
+use onetrip_testkit::step::{Aside, Step, Wait};
 
 use super::super::simulation::PRIVATE;
 use super::common::{PARENTS, begin, interruption, writer};
