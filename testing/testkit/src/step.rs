@@ -46,6 +46,15 @@ pub enum Aside {
     Replicates,
     /// A pooler stands in front of it from its start on, and gives all clients one session.
     Shares,
+    /// The next piece of a result that is read behind a savepoint whose name begins so fails for want of memory.
+    FailsAhead(&'static str),
+    /// From the start on, the server warns of each answer that has nothing but the row of `p` with this key.
+    Warns(i64),
+    /// There is a function, from the start on, that moves the cursor `c1`.
+    Moves,
+    /// With its next step, the session's client asks for whatever runs to be cancelled; the model's server is slow enough to be
+    /// hit amid its next statement.
+    CancelsNext,
     /// The session's client asks for whatever runs to be cancelled; the model's never do.
     Cancels,
 }

@@ -8,6 +8,7 @@
 //! | `perturb.rs` | what no program expects between two of its steps |
 //! | `smith.rs` | random queries over the server's own catalogue |
 //! | `regress.rs` | programs of PostgreSQL's regression files |
+//! | `recorded.rs` | what drivers' own tests and applications have sent |
 //! | `family.rs` | the table of families: weights, links, and how much must have been removed |
 //! | `run.rs`, `lane.rs` | the schedule; a step that waits for another session is seen to wait, and the rest goes on |
 //! | `state.rs` | tables, sequences, locks, statements, cursors and settings afterwards |
@@ -30,6 +31,7 @@ pub(crate) mod lane;
 pub(crate) mod minima;
 pub(crate) mod perturb;
 pub(crate) mod prove;
+pub(crate) mod recorded;
 pub(crate) mod regress;
 pub(crate) mod run;
 pub(crate) mod schema;

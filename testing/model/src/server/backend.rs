@@ -24,6 +24,8 @@ pub(crate) struct World {
     /// Keys that sessions have locked until they end, or discard all.
     pub(crate) advisory: BTreeMap<i64, usize>,
     pub(crate) faults: Faults,
+    /// Whether there is the function `moves`.
+    pub(crate) has_moves: bool,
     /// Whether [`WIDENED`] is a bigint.
     pub(crate) is_wide: bool,
     /// Calls of the function of a user's that is named as one of the server's.
@@ -55,7 +57,9 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Fails where its result has other types than when it was parsed (`RevalidateCachedQuery`).
     pub(crate) fn is_as_parsed(&self, is_wide: bool) -> Result<(), Failure> {
-        match self.analyzed.clone().widened(is_wide) == self.analyzed {
+        let Some(statement) = &self.statement else { return Ok(()) };
+        let declared: Vec<u32> = self.analyzed.parameters.iter().map(|kind| kind.oid()).collect();
+        match super::analysis::analyze(statement, &declared, is_wide)?.columns == self.analyzed.columns {
             true => Ok(()),
             false => Err(Failure::new("0A000", "cached plan must not change result type")),
         }

@@ -65,11 +65,13 @@ fn database(world: &World) -> SmallDatabase {
         .iter()
         .enumerate()
         .map(|(number, table)| (schema::oid(number), columns(number, table, world.is_wide)));
+    let functions = ["side", "moves"].into_iter().take(1 + usize::from(world.has_moves));
+    let functions = functions.map(|name| ("public".into(), name.into(), Some(Type::Int4.oid())));
     SmallDatabase {
         version: 150_000,
         tables: tables.collect(),
-        functions: vec![("public".into(), "side".into(), Some(Type::Int4.oid()))],
-        moves_cursors: false,
+        functions: functions.collect(),
+        moves_cursors: world.has_moves,
         acts: Acts::default(),
     }
 }

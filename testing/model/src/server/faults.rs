@@ -1,9 +1,11 @@
 //! What a server does that no program asks it for.
 
-use super::failure::Failure;
+use super::failure::{Failure, Warning};
+use super::rows::Row;
 use super::schema::{self, TABLES, Table};
 use super::settings::Settings;
 use super::syntax::Statement;
+use super::value::Value;
 
 /// What goes wrong, and what the server is.
 #[derive(Debug, Default)]
@@ -12,6 +14,14 @@ pub(crate) struct Faults {
     pub(crate) back_to: Option<&'static str>,
     /// A session, and the beginning of the next statement of it that fails.
     refuses: Option<(usize, &'static str)>,
+    /// The key of a row of `p` of which the server warns.
+    pub(crate) warns: Option<i64>,
+    /// What the name of a savepoint begins with behind which the next piece of a result fails.
+    pub(crate) ahead: Option<&'static str>,
+    /// Pieces that have failed so.
+    pub(crate) failed_ahead: u64,
+    /// The session whose next statement meets a cancel request.
+    pub(crate) cancelled: Option<usize>,
     /// It follows another server, and writes nothing.
     pub(crate) stands_by: bool,
     /// A pooler gives all sessions one session of the server, with these settings.
@@ -31,10 +41,32 @@ impl Faults {
 
     /// Fails where it is this session's statement that is to fail.
     pub(crate) fn admits(&mut self, session: usize, statement: &Statement) -> Result<(), Failure> {
+        if self.cancelled.take_if(|number| *number == session).is_some() {
+            return Err(Failure::new("57014", "canceling statement due to user request"));
+        }
         let is_meant = |(whose, beginning)| whose == session && is_beginning(beginning, statement);
         match self.refuses.take_if(|refused| is_meant(*refused)) {
             Some(_) => Err(Failure::new("53200", "out of memory")),
             None => Ok(()),
+        }
+    }
+
+    /// Fails where a piece of a result is to fail behind this savepoint, the innermost one.
+    pub(crate) fn admits_piece(&mut self, savepoint: Option<&str>) -> Result<(), Failure> {
+        let is_behind = |beginning: &str| savepoint.is_some_and(|name| name.starts_with(beginning));
+        if self.ahead.take_if(|beginning| is_behind(beginning)).is_none() {
+            return Ok(());
+        }
+        self.failed_ahead += 1;
+        Err(Failure::new("53200", "out of memory"))
+    }
+
+    /// What is said of an answer of one row.
+    pub(crate) fn warning(&self, table: Option<Table>, rows: &[Row]) -> Option<Warning> {
+        let key = self.warns.filter(|_| table == schema::table_named("p"))?;
+        match rows {
+            [row] if row[0] == Value::Integer(key) => Some(("01000", "this row is odd")),
+            _ => None,
         }
     }
 

@@ -124,6 +124,31 @@ impl Server {
         self.connections[number].is_notified = true;
     }
 
+    /// The next piece of a result that is read behind a savepoint whose name begins so fails for want of memory.
+    pub fn fail_ahead(&mut self, beginning: &'static str) {
+        self.world.faults.ahead = Some(beginning);
+    }
+
+    /// Pieces that have failed so.
+    pub fn failed_ahead(&self) -> u64 {
+        self.world.faults.failed_ahead
+    }
+
+    /// It warns of each answer that has nothing but the row of `p` with this key.
+    pub fn warn_of(&mut self, key: i64) {
+        self.world.faults.warns = Some(key);
+    }
+
+    /// A cancel request meets the next statement of a session.
+    pub fn cancel(&mut self, number: BackendNumber) {
+        self.world.faults.cancelled = Some(number);
+    }
+
+    /// No more does it: the session has nothing to do.
+    pub fn forget_cancel(&mut self) {
+        self.world.faults.cancelled = None;
+    }
+
     /// The next statement of a session that begins so fails for want of memory: START TRANSACTION, COMMIT, DISCARD ALL or
     /// RESET ALL.
     pub fn refuse(&mut self, number: BackendNumber, beginning: &'static str) {
@@ -138,6 +163,11 @@ impl Server {
     /// The column `v` of `w` has the type bigint.
     pub fn widen(&mut self) {
         self.world.is_wide = true;
+    }
+
+    /// It has the function `moves`, which moves the cursor `c1`.
+    pub fn have_moves(&mut self) {
+        self.world.has_moves = true;
     }
 
     /// It follows another server from its start on, and writes nothing.

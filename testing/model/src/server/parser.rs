@@ -342,7 +342,8 @@ impl Parser {
                 | Expression::TryLock(_)
                 | Expression::SetConfig(..)
                 | Expression::CurrentSetting(_)
-                | Expression::UnlockAll,
+                | Expression::UnlockAll
+                | Expression::Moves,
                 Token::Word(name),
             ) => match &self.tokens[self.at - 2..self.at] {
                 _ if name == "pg_catalog" => "set_config".to_owned(),
@@ -526,6 +527,7 @@ impl Parser {
             "side" => Expression::Side(Box::new(self.expression()?)),
             "pg_try_advisory_lock" => Expression::TryLock(Box::new(self.expression()?)),
             "pg_advisory_unlock_all" => Expression::UnlockAll,
+            "moves" => Expression::Moves,
             "current_setting" => Expression::CurrentSetting(self.text()?),
             "set_config" => {
                 let name = self.text()?;

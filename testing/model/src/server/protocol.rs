@@ -14,7 +14,7 @@ use super::replies::{parameters, put_rows};
 use super::settings::Settings;
 use super::statements::{done, ends_transaction};
 use super::syntax::Statement;
-use super::transaction::Block;
+use super::transaction::{Block, Transaction};
 
 /// A client's connection.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl Connection {
             let Some(statement) = statements.get(*at).and_then(|prepared| prepared.statement.clone()) else {
                 return;
             };
-            let analyzed = analyze(&statement, &[]).unwrap_or_default();
+            let analyzed = analyze(&statement, &[], false).unwrap_or_default();
             let prepared = Prepared { statement: Some(statement), analyzed };
             if locks(&prepared) {
                 let columns = prepared.analyzed.columns.as_deref();
@@ -326,7 +326,7 @@ impl Connection {
         }
         let declared: Vec<u32> = message.parameter_oids().collect();
         let analyzed = match &statement {
-            Some(statement) => analyze(statement, &declared)?.widened(world.is_wide),
+            Some(statement) => analyze(statement, &declared, world.is_wide)?,
             None => Default::default(),
         };
         if !message.statement.is_empty() && self.backend.prepared.contains_key(message.statement) {
@@ -457,8 +457,16 @@ impl Connection {
         if self.backend.has_failed() && !ends_transaction(prepared.statement.as_ref()) {
             return Err(Failure::aborted());
         }
-        let Some(portal) = self.backend.portals.get(execute.portal) else { return Ok(Turn::Done(())) };
+        let savepoint = self.backend.transaction.as_ref().and_then(Transaction::innermost);
+        let Some(portal) = self.backend.portals.get_mut(execute.portal) else { return Ok(Turn::Done(())) };
         match &portal.state {
+            // A piece is behind the first one.
+            PortalState::Rows { at: 1.., .. } => {
+                if let Err(failure) = world.faults.admits_piece(savepoint) {
+                    portal.state = PortalState::Failed;
+                    return Err(failure);
+                }
+            }
             PortalState::Rows { .. } => {}
             PortalState::Ready => {
                 let parameters = portal.parameters.clone();
@@ -507,7 +515,7 @@ impl Connection {
             return Err(failure);
         }
         *at_end = true;
-        let output = Output { tag: output.tag.clone(), ..Output::default() };
+        let output = Output { tag: output.tag.clone(), warning: output.warning, ..Output::default() };
         self.put_end(&output, count);
         Ok(())
     }
@@ -576,7 +584,7 @@ impl Connection {
         if transaction.block == Block::Single && !is_one {
             transaction.block = Block::Implicit;
         }
-        let analyzed = analyze(statement, &[])?.widened(world.is_wide);
+        let analyzed = analyze(statement, &[], world.is_wide)?;
         let columns = match fetched(&self.backend, prepared) {
             Some(cursor) => cursor.analyzed.columns.clone(),
             None => analyzed.columns.clone(),

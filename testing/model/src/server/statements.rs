@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::locks::Mode;
 use super::rows::Row;
 use super::schema::{self, LOG, TABLES, Table};
-use super::syntax::{Expression, Item, Level, Select, Statement};
+use super::syntax::{Expression, Item, Level, Rows, Select, Statement};
 use super::transaction::Block;
 use super::value::{Type, Value};
 
@@ -149,6 +149,7 @@ impl Backend {
                     }
                 }
                 sort(&mut found, select);
+                output.warning = world.faults.warning(select.table, &found);
             }
         }
         if select.is_aggregate() {
@@ -191,6 +192,10 @@ impl Backend {
                 Expression::SetConfig(name, value, is_local) => {
                     self.set(name, Some(value), *is_local)?;
                     Value::Text(value.as_str().into())
+                }
+                Expression::Moves => {
+                    self.fetch("c1", Rows::Forward(3), true)?;
+                    Value::Integer(3)
                 }
                 Expression::UnlockAll => self.unlock_all(world)?,
                 Expression::CurrentSetting(name) => Value::Text(self.show(name)?.into()),

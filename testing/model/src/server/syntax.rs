@@ -176,6 +176,8 @@ pub(crate) enum Expression {
     CurrentSetting(String),
     /// `pg_advisory_unlock_all()`.
     UnlockAll,
+    /// A function of a user's that moves the cursor `c1`.
+    Moves,
 }
 
 impl Expression {
@@ -185,7 +187,8 @@ impl Expression {
             | Self::TryLock(_)
             | Self::SetConfig(..)
             | Self::CurrentSetting(_)
-            | Self::UnlockAll => true,
+            | Self::UnlockAll
+            | Self::Moves => true,
             Self::Binary(_, both) => both.0.acts() || both.1.acts(),
             Self::Cast(_, inner) | Self::IsNull(_, inner) => inner.acts(),
             _ => false,

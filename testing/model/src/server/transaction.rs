@@ -107,6 +107,11 @@ impl Transaction {
         self.deeds.push((table, at, deed));
     }
 
+    /// The name of the innermost savepoint.
+    pub(crate) fn innermost(&self) -> Option<&str> {
+        self.savepoints.last().map(|savepoint| savepoint.name.as_str())
+    }
+
     pub(crate) fn depth(&self) -> usize {
         self.savepoints.len()
     }

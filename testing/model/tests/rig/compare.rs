@@ -26,6 +26,11 @@ pub(crate) fn difference(program: &Program, direct: &Seen, through: &Seen) -> Op
             return found.err();
         }
     }
+    if has(|aside| matches!(aside, Aside::FailsAhead(_))) {
+        if let Some(found) = failed_piece(direct, through) {
+            return found.err();
+        }
+    }
     if has(|aside| *aside == Aside::Shares) {
         // What there is of a session is nobody's, and settings that another one has left are told with the next message.
         return difference_of(&untold(direct), &untold(through), may_end);
@@ -74,6 +79,9 @@ fn described_late(direct: &Seen, through: &Seen) -> Option<Result<(), String>> {
             && ErrorResponse::decode(&message.body).is_ok_and(|error| error.sqlstate() == Some(*b"0A000"))
     };
     let is_late = |taken: &Taken| taken.messages.iter().any(is_late_message);
+    if let Some(found) = parameter_told_before(direct, through) {
+        return Some(found);
+    }
     let mut pairs = direct.taken.iter().zip(&through.taken);
     let at = pairs.position(|(one, two)| is_late(two) && !is_late(one))?;
     let aside = through.taken.iter().position(|taken| taken.shown.contains("Widens"))?;
@@ -85,12 +93,52 @@ fn described_late(direct: &Seen, through: &Seen) -> Option<Result<(), String>> {
     if through.taken[at].rows != through.taken[at - 1].rows {
         return Some(Err("a statement that has failed has written".to_owned()));
     }
+    let is_ready = |message: &&Message| message.tag == backend::READY_FOR_QUERY;
+    if through.taken[at].messages.iter().find(is_ready).is_some_and(|ready| ready.body == b"T") {
+        return Some(Err("a transaction goes on in which a statement has failed".to_owned()));
+    }
     let is_untrue = |line: &String| {
         let told = line.replace("told", "status");
         line.contains(": told ") && !through.taken[at].state.iter().flatten().any(|other| *other == told)
     };
     let untrue = through.taken[at].state.iter().flatten().find(|line| is_untrue(line));
     Some(untrue.map_or(Ok(()), |line| Err(format!("the server's transaction is another: {line}"))))
+}
+
+/// Where a piece that was read ahead has failed, the program meets the error when it comes to it, and its transaction has failed.
+/// `None` where no step differs.
+fn failed_piece(direct: &Seen, through: &Seen) -> Option<Result<(), String>> {
+    let mut pairs = direct.taken.iter().zip(&through.taken);
+    let at = pairs.position(|(one, two)| one.messages != two.messages)?;
+    let (one, two) = (&direct.taken[at], &through.taken[at]);
+    let has = |tag: u8| move |message: &Message| message.tag == tag;
+    let (fails, ready) = (two.messages.iter().any(has(backend::ERROR_RESPONSE)), backend::READY_FOR_QUERY);
+    let is_failed =
+        two.messages.iter().find(|message| message.tag == ready).is_some_and(|ready| ready.body == b"E");
+    let is_fetch = two.shown.contains("fetch") || two.shown.contains("FETCH");
+    Some(match is_fetch && fails && is_failed {
+        true => Ok(()),
+        false => Err(format!("{}: {:?} against {:?}", one.shown, one.messages, two.messages)),
+    })
+}
+
+/// Where a parameter was described as it was before, the program may send one of that type. `None` where none was.
+fn parameter_told_before(direct: &Seen, through: &Seen) -> Option<Result<(), String>> {
+    let told = |taken: &Taken| {
+        let mut messages = taken.messages.iter();
+        messages.find(|message| message.tag == backend::PARAMETER_DESCRIPTION).cloned()
+    };
+    let mut pairs = direct.taken.iter().zip(&through.taken);
+    let at = pairs.position(|(one, two)| {
+        one.shown.contains("WHERE v = $1") && told(two).is_some() && told(one) != told(two)
+    })?;
+    let session = &through.taken[at].shown[..1];
+    let bound = through.taken[at + 1..].iter().find(|taken| taken.shown.starts_with(session))?;
+    let has_failed = bound.messages.iter().any(|message| message.tag == backend::ERROR_RESPONSE);
+    Some(match has_failed {
+        true => Err(format!("{}: a parameter is not what was told: {:?}", bound.shown, bound.messages)),
+        false => Ok(()),
+    })
 }
 
 /// A parameter that is not told right before a server is ready, or a notification that is told in a transaction.
@@ -141,7 +189,12 @@ fn untold(seen: &Seen) -> Seen {
         taken.state = None;
         taken
     };
-    Seen { taken: seen.taken.iter().map(untold).collect(), removed: seen.removed.clone() }
+    Seen {
+        taken: seen.taken.iter().map(untold).collect(),
+        removed: seen.removed.clone(),
+        failed_ahead: seen.failed_ahead,
+        counted: seen.counted.clone(),
+    }
 }
 
 /// Whether a step shows what it shows directly up to the session's own end.

@@ -27,7 +27,7 @@ const FAMILY: Family =
     Family { name: "", write: |_, _, _| (), weight: 2, removed_min: &[], ended_min: 0.0, is_of_model: false };
 
 /// All of them; in the last one, every session is of another.
-pub(crate) const FAMILIES: [Family; 26] = [
+pub(crate) const FAMILIES: [Family; 30] = [
     Family {
         name: "loops",
         write: |script, random, _| families::loops::loops(script, random),
@@ -146,7 +146,7 @@ pub(crate) const FAMILIES: [Family; 26] = [
     },
     Family {
         name: "revocations",
-        write: |script, _, _| families::faults::revocations(script),
+        write: |script, random, _| families::faults::revocations(script, random),
         weight: 1,
         removed_min: &[("loops", 1.0)],
         is_of_model: true,
@@ -212,6 +212,38 @@ pub(crate) const FAMILIES: [Family; 26] = [
         write: |script, random, _| families::faults::neighbours(script, random),
         weight: 1,
         removed_min: &[("statements", 0.5)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "cancels",
+        write: |script, random, _| families::faults::cancels(script, random),
+        weight: 1,
+        removed_min: &[("begin", 2.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "moves",
+        write: |script, random, _| families::faults::moves(script, random),
+        weight: 1,
+        removed_min: &[("begin", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "failing_pieces",
+        write: |script, random, _| families::faults::failing_pieces(script, random),
+        weight: 1,
+        removed_min: &[("cursors", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "warnings",
+        write: |script, random, _| families::faults::warnings(script, random),
+        weight: 1,
+        removed_min: &[("loops", 3.0)],
         is_of_model: true,
         ..FAMILY
     },

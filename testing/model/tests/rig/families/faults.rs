@@ -8,6 +8,7 @@ use onetrip_testkit::random::Random;
 use onetrip_testkit::script::{Form, INT8, Manner, Script, Statement, Value};
 use onetrip_testkit::step::{Aside, Step, Wait};
 
+use super::super::simulation::PRIVATE;
 use super::common::PARENTS;
 use super::loops::{CHILDREN, NOTES, SNAPSHOTS, pieces};
 
@@ -127,6 +128,84 @@ pub(crate) fn leases(script: &mut Script, random: &mut Random) {
     }
 }
 
+/// Cancel requests that come right behind a statement, before which something was answered early.
+pub(crate) fn cancels(script: &mut Script, random: &mut Random) {
+    if script.session() > 0 {
+        return;
+    }
+    for _ in 0..random.within(2..5) {
+        ["BEGIN", "SELECT id, v FROM w ORDER BY id", "COMMIT"].iter().for_each(|text| script.simple(text));
+    }
+    script.block(|script| {
+        script.simple(random.pick(&["BEGIN", "BEGIN READ ONLY", "BEGIN ISOLATION LEVEL REPEATABLE READ"]));
+        aside(script, Aside::CancelsNext);
+        script
+            .simple(random.pick(&["SELECT id, v FROM w ORDER BY id", "SELECT id, name FROM p WHERE id = 7"]));
+        script.simple("SELECT 1");
+        script.simple("ROLLBACK");
+    });
+}
+
+/// A loop over rows of which the server warns of one.
+pub(crate) fn warnings(script: &mut Script, random: &mut Random) {
+    aside(script, Aside::Warns(PARENTS[6]));
+    let manner = Manner::any(random);
+    for _ in 0..random.within(1..4) {
+        script.simple(SNAPSHOTS[0]);
+        script.run(&Statement::new(PARENTS_READ, &[]), manner);
+        for id in PARENTS.into_iter().take(12) {
+            script
+                .run(&Statement::new("SELECT id, grp, ref FROM p WHERE id = $1", &[Value::Int(id)]), manner);
+        }
+        script.simple("COMMIT");
+    }
+}
+
+/// A piece that is read ahead fails, once the program is known to read in pieces.
+pub(crate) fn failing_pieces(script: &mut Script, random: &mut Random) {
+    if script.session() > 0 {
+        return;
+    }
+    let (at, is_cursor) = (random.within(2..8), random.one_in(2));
+    for turn in 0..3 {
+        let between = |script: &mut Script, piece: usize| {
+            if piece == at && turn == 2 {
+                aside(script, Aside::FailsAhead(PRIVATE));
+            }
+        };
+        script.simple("BEGIN");
+        if is_cursor {
+            walk_c1(script, 10, between);
+        } else {
+            pieces(script, 2, 10, between);
+        }
+        script.simple("ROLLBACK");
+    }
+}
+
+/// A cursor of forty rows, two at a time; `between` comes before each piece.
+fn walk_c1(script: &mut Script, count: usize, mut between: impl FnMut(&mut Script, usize)) {
+    script.simple("DECLARE c1 CURSOR FOR SELECT id, v FROM n ORDER BY id");
+    for piece in 0..count {
+        between(script, piece);
+        script.simple("FETCH 2 FROM c1");
+    }
+}
+
+/// Cursors in a database with a function that moves them.
+pub(crate) fn moves(script: &mut Script, random: &mut Random) {
+    aside(script, Aside::Moves);
+    for _ in 0..random.within(2..5) {
+        script.simple("BEGIN");
+        walk_c1(script, random.within(5..9), |script, _| {
+            if random.one_in(5) {
+                script.simple("SELECT moves()");
+            }
+        });
+        script.simple("COMMIT");
+    }
+}
+
 /// A function that is the server's own, or a user's that comes first in the search path and says something now and then.
 pub(crate) fn builtins(script: &mut Script, random: &mut Random) {
     for turn in 0..random.within(6..12) {
@@ -170,13 +249,17 @@ pub(crate) fn neighbours(script: &mut Script, random: &mut Random) {
     let manner = Manner { form: Form::Split, declared: Some(INT8), is_binary: false };
     if script.session() > 0 {
         let value = Value::Int(4 + script.session() as i64 % 3);
+        script.run(&by_value(4), Manner { declared: None, is_binary: true, ..manner });
         return OF_THE_COLUMN.iter().for_each(|text| {
             script.run(&Statement::new(text, std::slice::from_ref(&value)), manner);
         });
     }
     let read = Statement::new("SELECT id, name FROM p WHERE id = $1", &[Value::Int(7)]);
     (0..6).for_each(|_| script.run(&read, manner));
-    let statement = Statement::new(random.pick(&OF_THE_COLUMN), &[Value::Int(3)]);
+    let (statement, manner) = match random.below(3) {
+        0 => (by_value(3), Manner { declared: None, is_binary: true, ..manner }),
+        _ => (Statement::new(random.pick(&OF_THE_COLUMN), &[Value::Int(3)]), manner),
+    };
     let is_transaction = random.one_in(2);
     script.block(|script| {
         if is_transaction {
@@ -191,6 +274,11 @@ pub(crate) fn neighbours(script: &mut Script, random: &mut Random) {
             script.simple("ROLLBACK");
         }
     });
+}
+
+/// Its parameter is described otherwise once the column has another type; a program sends four bytes where it was told integer.
+fn by_value(value: i64) -> Statement {
+    Statement::new("SELECT id FROM w WHERE v = $1", &[Value::Int(value)])
 }
 
 /// What is described otherwise once the column has another type.
@@ -239,13 +327,11 @@ pub(crate) fn told(script: &mut Script, random: &mut Random) {
 }
 
 /// A right is taken away while a snapshot lasts.
-pub(crate) fn revocations(script: &mut Script) {
+pub(crate) fn revocations(script: &mut Script, random: &mut Random) {
     if script.session() > 0 {
         return;
     }
-    // What memory has answered is run again where an unnamed portal is to be there, and then it fails (docs/safety.md, "What may
-    // differ"): simple queries leave none.
-    let manner = Manner::SIMPLE;
+    let manner = Manner::any(random);
     for is_known in [false, true] {
         script.simple(SNAPSHOTS[0]);
         script.run(&Statement::new(PARENTS_READ, &[]), manner);
