@@ -1,9 +1,10 @@
 # `make demo` and `make test` are all a newcomer needs; both install what is missing (as root) or say what to install.
+# `make check` is what a change needs before it is committed. What the tiers run: `cargo xtask test --list`.
 
 export CARGO ?= $(CURDIR)/scripts/cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo test test-dist lint bench lab prove faults soak fuzz build dist clean
+.PHONY: demo check test nightly test-dist bench lab prove faults soak fuzz build dist clean
 
 build:
 	@scripts/setup build
@@ -12,26 +13,25 @@ build:
 demo:
 	@scripts/demo
 
+# Format, lints, licences, types, links of documents, and the tests that need no server.
+check:
+	@scripts/setup check
+	@$(CARGO) xtask check
+
+# What CI runs, in steps with a budget each. Some of them: `cargo xtask test build rust`.
 test:
 	@scripts/setup test
-	$(CARGO) test --locked --workspace --no-fail-fast
-	@scripts/test-python
-	@scripts/drivers
+	@$(CARGO) xtask test
 
-lint:
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked -p onetrip --no-default-features -- -D warnings
-	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml
+# What takes hours: long generated programs, faults, the soak, fuzzing, and packages on a bare Debian (as root).
+nightly:
+	@scripts/setup test
+	@$(CARGO) xtask nightly
 
+# Everything of docs/benchmarks.md but Python, whose benches run in an environment that has the packages (bench/README.md).
 bench: build
 	@scripts/setup test
-	scripts/bench
-	scripts/bench-forecast
-	scripts/bench-report
-	scripts/bench-embed
-	scripts/bench-remedies
-	scripts/bench-loops
+	bench/run gateway forecasts reports embedded remedies loops client
 
 # Every workload of the lab with its page in docs/lab: up to half an hour.
 lab: build
@@ -41,13 +41,13 @@ lab: build
 # stopped, and goes on where it was.
 prove:
 	@scripts/setup test
-	scripts/prove
+	@$(CARGO) xtask prove
 
 # What happens when something around the gateway fails: the tests that docs/operations.md lists, and those of budgets.
 faults:
 	@scripts/setup test
 	$(CARGO) test --locked -p onetrip-session --test bounds
-	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure --test kinds
+	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure --test kinds --test idle
 	$(CARGO) test --locked -p onetrip-ledger --test trace
 	$(CARGO) test --locked -p onetrip --test run verdicts
 
@@ -66,9 +66,10 @@ dist:
 test-dist:
 	scripts/test-dist
 
-# Each target for a minute; needs the nightly toolchain and cargo-fuzz.
+# Each target for a minute.
 fuzz:
-	scripts/fuzz 60
+	@scripts/setup build
+	@$(CARGO) xtask fuzz --seconds 60
 
 clean:
 	$(CARGO) clean

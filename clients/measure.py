@@ -19,8 +19,9 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 CLIENTS = Path(__file__).resolve().parent
 REPOSITORY = CLIENTS.parent

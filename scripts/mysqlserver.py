@@ -30,8 +30,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from pgserver import PORT_TRIES, START_SECONDS_MAX, STOP_SECONDS_MAX, ServerError
-from pgserver import free_port, identity, raise_stop, unprivileged_account
+from pgserver import (
+    PORT_TRIES,
+    START_SECONDS_MAX,
+    STOP_SECONDS_MAX,
+    ServerError,
+    free_port,
+    identity,
+    raise_stop,
+    unprivileged_account,
+)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 KINDS = ("mariadb", "mysql-5.6")

@@ -1,5 +1,5 @@
 /*
- * The same work as edge/client/examples/measure.rs, by libpq. scripts/bench-client builds and runs it.
+ * The same work as edge/client/examples/measure.rs, by libpq. bench/run client builds and runs it.
  *
  *   libpq pipeline ROUNDS    100 x {insert, 4 updates} and COMMIT in one pipeline
  *   libpq select ROUNDS      1,000 selects of one row, one after the other

@@ -1,7 +1,7 @@
 /*
  * Counts what a program takes from malloc: LD_PRELOAD=allocated.so ALLOCATED=FILE PROGRAM. At its end FILE holds the
  * number of calls and of bytes asked for. A realloc counts with its whole new size. The program must end by itself or
- * by a signal that it handles. scripts/bench-embed builds and runs it; it knows glibc only.
+ * by a signal that it handles. bench/run embedded builds and runs it; it knows glibc only.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * Trips over loopback TCP, as cheap as a client and a server can make them. scripts/bench-embed builds and runs it.
+ * Trips over loopback TCP, as cheap as a client and a server can make them. bench/run embedded builds and runs it.
  *
  *   trips prepare PORT TEXT                 prints the bytes of one execution of a prepared statement: sent, received
  *   trips echo SENT RECEIVED                blocking echo server; prints its port, serves one connection after another

@@ -1,4 +1,4 @@
--- Tables of the programs that scripts/bench-forecast runs at several distances.
+-- Tables of the programs that bench/run forecasts runs at several distances.
 
 CREATE TABLE people AS
     SELECT id * 7 AS id, 'person ' || id AS name, id % 20 AS team

@@ -1,4 +1,4 @@
--- Results that are read in pieces (scripts/bench-loops): 20,000 rows of less than 60 bytes, and 10,000 rows of 1 KiB.
+-- Results that are read in pieces (bench/run loops): 20,000 rows of less than 60 bytes, and 10,000 rows of 1 KiB.
 
 CREATE TABLE narrow AS
     SELECT number AS id, 'the row with the number ' || number AS text

@@ -1,4 +1,4 @@
--- Tables of the story loop (scripts/bench-loops): 10,000 employees, and what each of them earns.
+-- Tables of the story loop (bench/run loops): 10,000 employees, and what each of them earns.
 
 CREATE TABLE emp AS
     SELECT 100 + number * 3 AS id, 'employee ' || number AS name

@@ -1,5 +1,7 @@
 """The build backend of pyproject.toml: maturin, with a libclang from PyPI where the system has none.
 
+It says in one line what else is missing, before anything is fetched or compiled.
+
 pg_query's build script reads a C header by bindgen, and that needs libclang. Debian has it as libclang-dev; who
 installs the sdist by pip has perhaps no right to install packages.
 """
@@ -7,7 +9,9 @@ installs the sdist by pip has perhaps no right to install packages.
 import glob
 import importlib.util
 import os
+import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,8 @@ prepare_metadata_for_build_wheel = maturin.prepare_metadata_for_build_wheel
 prepare_metadata_for_build_editable = maturin.prepare_metadata_for_build_editable
 
 REQUIREMENT = "libclang==18.1.1"
+# As in Cargo.toml.
+RUST_MIN = (1, 85)
 # Where bindgen looks by itself, besides LIBCLANG_PATH and what llvm-config says.
 DIRECTORIES = [
     "/usr/local/llvm*/lib*",
@@ -45,10 +51,12 @@ NAMES = ["libclang.so", "libclang-[0-9]*.so", "libclang.so.*", "libclang-[0-9]*.
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    _check_compilers()
     return maturin.get_requires_for_build_wheel(config_settings) + _requirements()
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
+    _check_compilers()
     return maturin.get_requires_for_build_editable(config_settings) + _requirements()
 
 
@@ -64,6 +72,42 @@ def build_editable(wheel_directory: str, config_settings: Any = None, metadata_d
 
 def _requirements() -> list[str]:
     return [] if _has_libclang() else [REQUIREMENT]
+
+
+def _check_compilers() -> None:
+    """Ends the build where one is missing. Maturin would download Rust, and miss the C compiler minutes later."""
+    version = _rust_version()
+    if version is None or version < RUST_MIN:
+        found = "there is no Rust" if version is None else f"Rust is {version[0]}.{version[1]}"
+        raise SystemExit(
+            f"onetrip cannot be built: {found}. Install Rust {RUST_MIN[0]}.{RUST_MIN[1]} or later "
+            "(Debian 12: cargo-web rustc-web; elsewhere: rustup), with cargo on the PATH."
+        )
+    if not _compiles_c():
+        raise SystemExit(
+            "onetrip cannot be built: there is no C compiler with the C library's headers. Install one "
+            "(Debian: gcc libc6-dev), or name it by CC."
+        )
+
+
+def _rust_version() -> tuple[int, int] | None:
+    if shutil.which("cargo") is None:
+        return None
+    said = subprocess.run(["cargo", "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _c_compiler() -> list[str]:
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
+def _compiles_c() -> bool:
+    command = [*_c_compiler(), "-x", "c", "-fsyntax-only", "-"]
+    try:
+        return subprocess.run(command, input=b"#include <stdio.h>\n", capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def _has_libclang() -> bool:
@@ -96,13 +140,6 @@ def _find_libclang() -> None:
         )
     os.environ["LIBCLANG_PATH"] = str(native)
     # The wheel has no headers of its own; the compiler's do.
-    compiler = shlex.split(os.environ.get("CC", "cc"))
-    try:
-        said = subprocess.run([*compiler, "-print-file-name=include"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise SystemExit(
-            f"onetrip cannot be built: there is no C compiler ({error}). Install one (Debian: gcc libc6-dev), "
-            "or name it by CC."
-        ) from error
+    said = subprocess.run([*_c_compiler(), "-print-file-name=include"], capture_output=True, text=True, check=True)
     arguments = [f"-I{shlex.quote(said.stdout.strip())}", os.environ.get("BINDGEN_EXTRA_CLANG_ARGS", "")]
     os.environ["BINDGEN_EXTRA_CLANG_ARGS"] = " ".join(argument for argument in arguments if argument)

@@ -54,7 +54,7 @@ from onetrip.pool import Pool  # noqa: E402
 from onetrip.server_cursor import RawServerCursor, ServerCursor  # noqa: E402
 from onetrip.session import IsolationLevel, Notify, TransactionStatus  # noqa: E402
 from onetrip.tpc import Xid  # noqa: E402
-from onetrip.transaction import AsyncTransaction, Rollback, Transaction  # noqa: E402
+from onetrip.transaction import Rollback, Transaction  # noqa: E402
 
 from onetrip.aio import (  # noqa: E402 # isort: skip (it needs all of the above)
     AsyncClientCursor,
@@ -63,6 +63,7 @@ from onetrip.aio import (  # noqa: E402 # isort: skip (it needs all of the above
     AsyncRawCursor,
     AsyncRawServerCursor,
     AsyncServerCursor,
+    AsyncTransaction,
 )
 
 for _name in ("composite", "enum", "hstore", "multirange", "range"):

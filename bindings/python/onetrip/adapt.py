@@ -23,7 +23,7 @@ from onetrip import _native
 from onetrip.errors import DataError, ProgrammingError
 
 if TYPE_CHECKING:
-    from onetrip.types.info import TypeInfo
+    from onetrip.typeinfo import TypeInfo
 
 loaded = _native.loaded
 
@@ -176,7 +176,7 @@ class TypesRegistry:
         oid = OIDS.get(name or "")
         if oid is None or name is None:
             return None
-        from onetrip.types.info import TypeInfo
+        from onetrip.typeinfo import TypeInfo
 
         return TypeInfo(name, oid, ARRAY_OF.get(oid, 0), regtype=_REGTYPES.get(name, name))
 

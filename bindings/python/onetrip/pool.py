@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native, errors
+from onetrip._base.connection import pairs
 from onetrip.connection import Connection
 from onetrip.errors import InterfaceError
 
@@ -29,8 +30,8 @@ class Pool:
         row_factory: RowFactory | None = None,
         **keywords: Any,
     ) -> None:
-        pairs = [(name, str(value)) for name, value in keywords.items() if value is not None]
-        self._native: _native.ConnectionPool | None = _native.ConnectionPool(conninfo, pairs, max_size, max_idle)
+        native = _native.ConnectionPool(conninfo, pairs(keywords), max_size, max_idle)
+        self._native: _native.ConnectionPool | None = native
         self._autocommit = autocommit
         self._row_factory = row_factory
 
@@ -47,7 +48,7 @@ class Pool:
                     connection.rollback()
             raise
         else:
-            if connection._native is not None:
+            if not connection._is_closed:
                 connection.commit()
         finally:
             connection.close()

@@ -81,7 +81,8 @@ def dict_row(cursor: Described) -> RowMaker:
 def namedtuple_row(cursor: Described) -> RowMaker:
     """Rows are named tuples; what cannot be a field's name in Python is made into one."""
     fields = [_field(name) for name in _names(cursor)]
-    kind: Any = namedtuple("Row", fields, rename=True)
+    # Mypy wants the names of the fields to be written out.
+    kind: Any = namedtuple("Row", fields, rename=True)  # type: ignore[misc]
     return lambda values: kind(*values)
 
 

@@ -1,13 +1,16 @@
+# Made from aio/server_cursor.py by tests/test_twins.py: change that one.
 """Cursors that the server keeps, for results that are not to be fetched whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
 from onetrip import numpy as arrays
-from onetrip.cursor import RAW, By, Cursor, Params, Row, Statement, wanted
+from onetrip._base.cursor import RAW, By, Params, Row, Statement, wanted
+from onetrip._base.server_cursor import ROWS_AHEAD, Declaration, Moves
+from onetrip.cursor import Cursor
 from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
 from onetrip.sql import text_of
 
@@ -16,58 +19,11 @@ if TYPE_CHECKING:
     import pyarrow
     from typing_extensions import Self
 
+    from onetrip._native import Answer
     from onetrip.connection import Connection
     from onetrip.rows import RowFactory
 
-ROWS_AHEAD = 1000
-
-
-class Declaration:
-    """The statements of a named cursor: the same for both kinds of connections."""
-
-    def __init__(self, name: str, scrollable: bool | None, withhold: bool) -> None:
-        self.name = name
-        self.quoted = '"' + name.replace('"', '""') + '"'
-        scroll = {None: "", True: " SCROLL", False: " NO SCROLL"}[scrollable]
-        self.options = f"{scroll} CURSOR{' WITH HOLD' if withhold else ''}"
-
-    def declare(self, statement: str) -> str:
-        """Makes the cursor."""
-        return f"DECLARE {self.quoted}{self.options} FOR {statement}"
-
-    def fetch(self, rows: int | None, number: int) -> str:
-        """Fetches rows; None for all. The number keeps cursors apart that have had the same name: a prepared FETCH
-        knows the columns of one."""
-        count = "ALL" if rows is None else str(max(rows, 0))
-        return f"FETCH FORWARD {count} FROM {self.quoted}" + (f" -- {number}" if number else "")
-
-    def move(self, value: int, mode: str, unread: int, is_at_end: bool) -> str:
-        """Moves the cursor, from where the program believes that it stands. At its end, the server's stands after the
-        last row, which is one further than on it."""
-        if mode == "relative":
-            return f"MOVE RELATIVE {value - unread - is_at_end} FROM {self.quoted}"
-        if mode == "absolute":
-            return f"MOVE ABSOLUTE {value} FROM {self.quoted}"
-        raise ValueError(f"mode has to be 'relative' or 'absolute', not {mode!r}")
-
-
-class Moves:
-    """What both kinds of named cursors know of where they stand."""
-
-    _position: int | None
-
-    def _seeks(self, value: int, mode: str) -> bool:
-        """Moves within the rows that are here, if the target is among them."""
-        cursor: Any = self
-        if self._position is None or mode not in ("relative", "absolute"):
-            return False
-        rows = cursor._rows()
-        target = rows.at + value if mode == "relative" else rows.at + value - self._position
-        if not 0 <= target <= len(rows):
-            return False
-        self._position += target - rows.at
-        rows.seek(target)
-        return True
+__all__ = ["ROWS_AHEAD", "Declaration", "Moves", "RawServerCursor", "ServerCursor"]
 
 
 class ServerCursor(Moves, Cursor):
@@ -103,25 +59,26 @@ class ServerCursor(Moves, Cursor):
         if self._closed:
             raise InterfaceError("the cursor is closed")
         self._give_back()
+        if binary is not None:
+            self._how = wanted(self._how, None, binary)
+        own = self._adapters or self.connection._adapters
+        if own is not None:
+            params = own._params(params)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
-        fetch = declaration.fetch(self.itersize, self._number)
-        if binary is not None:
-            self._how = wanted(self._how, None, binary)
-        own = self._adapters or connection._adapters
-        if own is not None:
-            params = own._params(params)
         with connection.pipeline() as pipeline:
             # The statement's parameters are written as those of any other.
             pipeline._add(declaration.declare(text_of(statement, self)), params, self._how)
-            fetched = pipeline._add(fetch, None, self._how)
+            fetched = pipeline._add(declaration.fetch(self.itersize, self._number), None, self._how)
         self._is_declared = True
         self._position = 0
         self._came(fetched._done(), self.itersize)
         return self
 
-    def executemany(self, statement: Statement, rows: Any, *, by: By = "auto", returning: bool = False) -> None:
+    def executemany(
+        self, statement: Statement, rows: Iterable[Any], *, by: By = "auto", returning: bool = False
+    ) -> None:
         """Not for named cursors."""
         raise NotSupportedError("a named cursor runs one query: use a cursor without a name")
 
@@ -170,8 +127,7 @@ class ServerCursor(Moves, Cursor):
         """Moves the server's cursor; backwards only if it is scrollable."""
         if self._seeks(value, mode):
             return
-        move = self._declaration.move(value, mode, self._unread(), self._is_at_end)
-        self._session().run(move, None, False)
+        self._run(self._declaration.move(value, mode, self._unread(), self._is_at_end))
         self._is_at_end = False
         self._rows().seek(len(self._rows()))
         if self._position is not None:
@@ -210,11 +166,15 @@ class ServerCursor(Moves, Cursor):
         return rows
 
     def _fetch(self, rows: int | None) -> None:
-        session = self._session()
-        (answer,) = session.run(self._declaration.fetch(rows, self._number), None, False, self._how)
-        self._came(answer, rows)
+        self._came(self._run(self._declaration.fetch(rows, self._number)), rows)
 
-    def _came(self, answer: Any, asked: int | None) -> None:
+    def _run(self, statement: str) -> Answer:
+        if not self._is_declared:
+            raise ProgrammingError("there are no rows: no query was run")
+        (answer,) = self.connection._run(statement, None, False, self._how)
+        return answer
+
+    def _came(self, answer: Answer, asked: int | None) -> None:
         self._take([answer])
         self._is_at_end = asked is None or len(answer) < asked
 
@@ -222,14 +182,9 @@ class ServerCursor(Moves, Cursor):
         rows = self._rows()
         return len(rows) - rows.at
 
-    def _session(self) -> Any:
-        if not self._is_declared:
-            raise ProgrammingError("there are no rows: no query was run")
-        return self.connection._session()
-
     def _give_back(self) -> None:
         if self._is_declared and not self.connection.closed:
-            self.connection._session().close_portal(self.name)
+            self.connection._close_portal(self.name)
         self._is_declared = False
         self._take([])
 

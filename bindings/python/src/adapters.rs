@@ -1,15 +1,12 @@
-//! Which Python values stand for which values of the server.
+//! What the program has said about its own values: which Python values stand for which values of the server.
 
 use onetrip_client::Oid;
-use onetrip_client::types::{Kind, Type};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use crate::loading::{Loader, Session};
 use crate::query::Form;
-use crate::{arrays, binary};
 
 static DUMP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static LOADERS: PyOnceLock<(Py<PyDict>, Py<PyDict>)> = PyOnceLock::new();
@@ -73,98 +70,4 @@ pub(crate) fn registered(py: Python<'_>, oid: Oid) -> PyResult<Option<Py<PyAny>>
 pub(crate) fn registered_binary(py: Python<'_>, oid: Oid) -> PyResult<Option<Py<PyAny>>> {
     let Some((_, binaries)) = LOADERS.get(py) else { return Ok(None) };
     Ok(binaries.bind(py).get_item(oid)?.map(Bound::unbind))
-}
-
-/// The bytes that `bytea` text stands for: hexadecimal, or the older form with octal escapes.
-pub(crate) fn bytes_of(written: &[u8]) -> PyResult<Vec<u8>> {
-    let wrong = || PyValueError::new_err("bytea that is written in neither of its forms");
-    if let Some(digits) = written.strip_prefix(b"\\x") {
-        let digit = |sign: u8| char::from(sign).to_digit(16).map(|digit| digit as u8);
-        let byte = |pair: &[u8]| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?);
-        return digits.chunks(2).map(byte).collect::<Option<_>>().ok_or_else(wrong);
-    }
-    let mut bytes = Vec::with_capacity(written.len());
-    let mut rest = written;
-    while let Some((sign, after)) = rest.split_first() {
-        (rest, _) = match (*sign, after) {
-            (b'\\', [b'\\', after @ ..]) => (after, bytes.push(b'\\')),
-            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
-                (after, bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')))
-            }
-            (b'\\', _) => return Err(wrong()),
-            (sign, after) => (after, bytes.push(sign)),
-        };
-    }
-    Ok(bytes)
-}
-
-/// The types that every server has: the type of arrays by that of their elements, and the type by its name.
-#[pyfunction]
-pub(crate) fn known_types(py: Python<'_>) -> PyResult<(Bound<'_, PyDict>, Bound<'_, PyDict>)> {
-    let (arrays, names) = (PyDict::new(py), PyDict::new(py));
-    for ty in (1..FIRST_OWN_OID).filter_map(Type::from_oid) {
-        names.set_item(ty.name(), ty.oid())?;
-        if let Some(element) = binary::element_of(&ty) {
-            arrays.set_item(element.oid(), ty.oid())?;
-        }
-    }
-    Ok((arrays, names))
-}
-
-/// Ids from here on are given to what is made in a database; `FirstGenbkiObjectId` in PostgreSQL's `transam.h`.
-const FIRST_OWN_OID: Oid = 10_000;
-
-/// A value of a type, of its text; by a connection's own loaders, if they are given.
-///
-/// # Errors
-/// Text that is not of the type.
-#[pyfunction]
-#[pyo3(signature = (oid, text, own = None))]
-pub(crate) fn loaded<'py>(
-    py: Python<'py>,
-    oid: Oid,
-    text: Option<&str>,
-    own: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let Some(text) = text else { return Ok(py.None().into_bound(py)) };
-    let ty =
-        Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
-    let none = PyDict::new(py);
-    Loader::of(py, &ty, own.unwrap_or(&none), &Session::default())?.load(py, text.as_bytes())
-}
-
-/// A value of a type, of its binary form; by a connection's own loaders, if they are given.
-///
-/// # Errors
-/// Bytes that are not of the type.
-#[pyfunction]
-#[pyo3(signature = (oid, data, texts = None, binaries = None))]
-pub(crate) fn loaded_binary<'py>(
-    py: Python<'py>,
-    oid: Oid,
-    data: Option<&[u8]>,
-    texts: Option<&Bound<'py, PyDict>>,
-    binaries: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let Some(data) = data else { return Ok(py.None().into_bound(py)) };
-    let ty =
-        Type::from_oid(oid).unwrap_or_else(|| Type::new(String::new(), oid, Kind::Simple, String::new()));
-    let none = PyDict::new(py);
-    let functions = Functions { texts: texts.unwrap_or(&none), binaries: binaries.unwrap_or(&none) };
-    Loader::of_binary(py, &ty, &functions, &Session::default())?.load_binary(py, &ty, data)
-}
-
-/// The list of an array's text, whose elements are what a function makes of theirs.
-///
-/// # Errors
-/// Text that is no array, and what the function raises.
-#[pyfunction]
-pub(crate) fn loaded_array<'py>(
-    py: Python<'py>,
-    text: &str,
-    delimiter: &str,
-    element: Py<PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let sign = delimiter.bytes().next().unwrap_or(b',');
-    arrays::load(py, &Loader::Call(element), sign, text.as_bytes())
 }

@@ -4,9 +4,6 @@ use std::borrow::Cow;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
-
-use crate::loading::{Loaded, Loader};
 
 /// Deepest nesting: PostgreSQL's MAXDIM.
 pub(crate) const DEPTH_MAX: usize = 6;
@@ -33,87 +30,6 @@ pub(crate) fn read(bytes: &[u8], sign: u8, sink: &mut dyn Sink) -> PyResult<()> 
     let mut reader = Reader { rest: body.unwrap_or_default().trim_ascii(), sign };
     reader.list(1, sink)?;
     if reader.rest.is_empty() { Ok(()) } else { Err(wrong()) }
-}
-
-/// The list, of lists for more than one dimension.
-///
-/// # Errors
-/// Text that is no array, or elements that are not of the type.
-pub(crate) fn load<'py>(
-    py: Python<'py>,
-    element: &Loader,
-    sign: u8,
-    bytes: &[u8],
-) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(list) = load_flat(py, element, sign, bytes)? {
-        return Ok(list.into_any());
-    }
-    let mut lists = Lists { py, element, open: Vec::new(), whole: None };
-    read(bytes, sign, &mut lists)?;
-    lists.whole.map(Bound::into_any).ok_or_else(wrong)
-}
-
-/// The list of an array of one dimension whose elements need no quotes: most are. `None` for others.
-fn load_flat<'py>(
-    py: Python<'py>,
-    element: &Loader,
-    sign: u8,
-    bytes: &[u8],
-) -> PyResult<Option<Bound<'py, PyList>>> {
-    let Some(body) = bytes.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")) else {
-        return Ok(None);
-    };
-    if body.is_empty() {
-        return Ok(Some(PyList::empty(py)));
-    }
-    let mut count = 1;
-    for byte in body {
-        match byte {
-            b'"' | b'{' | b'\\' | b' ' | b'\t'..=b'\r' => return Ok(None),
-            byte if *byte == sign => count += 1,
-            _ => {}
-        }
-    }
-    let mut parts = body.split(|byte| *byte == sign);
-    if parts.clone().any(<[u8]>::is_empty) {
-        return Ok(None);
-    }
-    let elements = (0..count).map(|_| {
-        let part = parts.next().filter(|part| *part != b"NULL");
-        Loaded(element, part)
-    });
-    PyList::new(py, elements).map(Some)
-}
-
-/// Makes Python's lists.
-struct Lists<'py, 'l> {
-    py: Python<'py>,
-    element: &'l Loader,
-    open: Vec<Bound<'py, PyList>>,
-    whole: Option<Bound<'py, PyList>>,
-}
-
-impl Sink for Lists<'_, '_> {
-    fn open(&mut self) -> PyResult<()> {
-        self.open.push(PyList::empty(self.py));
-        Ok(())
-    }
-
-    fn close(&mut self) -> PyResult<()> {
-        let list = self.open.pop();
-        match (self.open.last(), list) {
-            (Some(outer), Some(list)) => outer.append(list),
-            (_, list) => {
-                self.whole = list;
-                Ok(())
-            }
-        }
-    }
-
-    fn value(&mut self, text: Option<&[u8]>) -> PyResult<()> {
-        let Some(list) = self.open.last() else { return Err(wrong()) };
-        list.append(Loaded(self.element, text))
-    }
 }
 
 struct Reader<'a> {
@@ -198,6 +114,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn wrong() -> PyErr {
+/// What is said of text that is no array.
+pub(crate) fn wrong() -> PyErr {
     PyValueError::new_err("an array that does not end, or is nested too deeply")
 }

@@ -2,12 +2,13 @@
 
 use onetrip_client::types::Type;
 use onetrip_client::{Format, Place, ResultSet};
+use onetrip_wire::calendar;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::adapters::bytes_of;
 use crate::binary;
+use crate::bytea::bytes_of;
 
 /// What a column's values are in Arrow. Types that are not here come as Python's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,12 +158,7 @@ fn parsed<T: std::str::FromStr>(value: &[u8]) -> PyResult<T> {
 fn days(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, '-').map(str::parse::<i64>);
     let (year, month, day) = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
-    // Years that begin in March, so that the leap day is the last.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+    Some(calendar::days_of(year, month, day))
 }
 
 /// Microseconds since 1970 of `2001-02-03 04:05:06.789+01`, without offset as if it were UTC.

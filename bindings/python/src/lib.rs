@@ -8,6 +8,7 @@ mod arrays;
 mod arrow;
 mod binary;
 mod block;
+mod bytea;
 mod candidate;
 mod collected;
 mod command;
@@ -16,6 +17,7 @@ mod dumping;
 mod errors;
 mod held;
 mod literals;
+mod loaded;
 mod loading;
 mod lob;
 mod many;
@@ -38,7 +40,7 @@ mod _native {
     }
 
     #[pymodule_export]
-    use super::adapters::{known_types, loaded, loaded_array, loaded_binary, set_adapters};
+    use super::adapters::set_adapters;
     #[pymodule_export]
     use super::answer::Answer;
     #[pymodule_export]
@@ -53,6 +55,8 @@ mod _native {
     use super::held::ConnectionPool;
     #[pymodule_export]
     use super::literals::composed;
+    #[pymodule_export]
+    use super::loaded::{known_types, loaded, loaded_array, loaded_binary};
     #[pymodule_export]
     use super::lob::{Lob, LobFetch};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,3 +39,11 @@ def connection(server: dict[str, object]) -> Iterator[onetrip.Connection]:
 def command() -> Path:
     """The `onetrip` command that the wheel installs."""
     return Path(sys.executable).with_name("onetrip")
+
+
+@pytest.fixture(scope="session")
+def whole_command() -> Path:
+    """The `onetrip` command with all features: `scripts/test-python` builds it and names it by ONETRIP."""
+    named = os.environ.get("ONETRIP")
+    assert named, "ONETRIP has to name an onetrip that can serve"
+    return Path(named)

@@ -85,3 +85,45 @@ def test_those_who_wait_for_a_pool_get_what_comes_back(server: dict[str, Any]) -
             assert pool.size[1] == 0 and pool.size[0] <= 3
 
     asyncio.run(main())
+
+
+def test_a_block_whose_connection_was_lost_does_not_end_as_if_it_had_committed(server: dict[str, Any]) -> None:
+    end = "SELECT pg_terminate_backend(%s)"
+
+    async def main() -> None:
+        with pytest.raises(onetrip.OperationalError):
+            async with await aio.connect(**server) as connection:
+                await connection.execute("CREATE TEMP TABLE kept (a int)")
+                other = await aio.connect(**server)
+                await other.execute(end, (connection.backend_pid,))
+                await other.close()
+                while not connection.closed:
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    with pytest.raises(onetrip.OperationalError), onetrip.connect(**server) as connection:
+        connection.execute("CREATE TEMP TABLE kept (a int)")
+        with onetrip.connect(**server) as other:
+            other.execute(end, (connection.backend_pid,))
+
+
+def test_calls_of_the_blocking_twin_are_here(server: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with await aio.connect(**server) as connection:
+            await connection.execute("CREATE TEMP TABLE item (id int)")
+            cursor = await connection.executemany("INSERT INTO item VALUES (%s)", [(id,) for id in range(5)])
+            assert cursor.rowcount == 5
+            await cursor.executemany("INSERT INTO item VALUES (%s) RETURNING id", [(5,), (6,)], returning=True)
+            assert [await one.fetchone() async for one in cursor.results()] == [(5,), (6,)]
+            assert await cursor.callproc("abs", (-3,)) == (-3,) and await anext(cursor) == (3,)
+            with pytest.raises(StopAsyncIteration):
+                await anext(cursor)
+            (large,) = await connection.large_objects([await connection.create_large_object(b"small")])
+            into = bytearray(8)
+            assert (await large.readinto(into), bytes(into)) == (5, b"small\0\0\0")
+            async with connection.pipeline() as pipeline:
+                counted = await pipeline.execute("SELECT count(*) FROM item")
+            assert (counted.statusmessage, counted.fetchone()) == ("SELECT 1", (7,))
+            await connection.rollback()
+
+    asyncio.run(main())

@@ -321,7 +321,8 @@ def test_what_is_no_safe_literal_is_refused(connection: onetrip.Connection) -> N
     for statement in (
         "COPY (SELECT '%s') TO STDOUT", "COPY (SELECT \"%s\") TO STDOUT", "COPY (SELECT E'\\'%s') TO STDOUT",
         "COPY (SELECT 1 /* %s */) TO STDOUT", "COPY (SELECT 1) TO STDOUT -- %s", "COPY (SELECT $$%s$$) TO STDOUT",
-        "COPY (SELECT '%s', $1) TO STDOUT", "COPY (SELECT a%s) TO STDOUT", "COPY (SELECT '\\', %s, '\\') TO STDOUT", "COPY (SELECT U&\"%s\") TO STDOUT",
+        "COPY (SELECT '%s', $1) TO STDOUT", "COPY (SELECT a%s) TO STDOUT",
+        "COPY (SELECT '\\', %s, '\\') TO STDOUT", "COPY (SELECT U&\"%s\") TO STDOUT",
     ):  # fmt: skip
         with pytest.raises(onetrip.ProgrammingError, match="placeholder"):
             cursor.copy(statement, ("x",))

@@ -66,7 +66,9 @@ def bouncer(stack: ExitStack, server: dict[str, Any], mode: str) -> dict[str, An
 
 
 @pytest.fixture(scope="module", params=PATHS)
-def path(request: pytest.FixtureRequest, server: dict[str, Any], command: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def path(
+    request: pytest.FixtureRequest, server: dict[str, Any], command: Path, whole_command: Path
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """A way to a database, and its keywords."""
     with ExitStack() as stack:
         if request.param == "postgresql-18":
@@ -85,7 +87,7 @@ def path(request: pytest.FixtureRequest, server: dict[str, Any], command: Path) 
         else:
             port = free_port()
             file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "data.sqlite"
-            stack.enter_context(running([command, "serve", file, "--listen", f"127.0.0.1:{port}"], port))
+            stack.enter_context(running([whole_command, "serve", file, "--listen", f"127.0.0.1:{port}"], port))
             where = {"host": "127.0.0.1", "port": port, "user": "ann", "dbname": "data"}
         yield request.param, where
 

@@ -1,41 +1,9 @@
 //! The analyzer's memory does not grow with the number of exchanges.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use onetrip_heap::LIVE;
 use onetrip_ledger::{
     Analyzer, Exchange, Moment, Mutes, Statement, Steps, StreamEncoder, TransactionStatus, UnitKind,
 };
-
-struct Counting;
-
-thread_local! {
-    static BYTES: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count(change: impl FnOnce(usize) -> usize) {
-    BYTES.with(|bytes| bytes.set(change(bytes.get())));
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of this thread that
-// needs no allocation and no destructor.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(|bytes| bytes.wrapping_add(layout.size()));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(|bytes| bytes.wrapping_sub(layout.size()));
-        // SAFETY: the pointer comes from `System.alloc` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Connections open at once; each is closed and opened anew after so many rounds.
 const CONNECTIONS: u32 = 16;
@@ -118,10 +86,10 @@ fn three_times_as_many_exchanges_take_no_more_memory() {
     for number in 0..ROUNDS {
         exchanges += round(&mut analyzer, &mut streams, number);
         if number == ROUNDS / 3 {
-            early = BYTES.get();
+            early = LIVE.get();
         }
     }
-    let late = BYTES.get();
+    let late = LIVE.get();
     assert!(exchanges > 700_000, "{exchanges}");
     // By then all that is bounded is nearly full.
     assert!(late <= early + early / 4, "{early} bytes, then {late}");

@@ -49,10 +49,9 @@ fn loops_that_break_off_early_are_learnt() {
 fn ids_in_random_order_waste_next_to_nothing() {
     let mut sim = sim(1000);
     let employees = sim.query(PARENTS, &[]);
-    let mut state = 12_345_u64;
+    let mut random = fastrand::Rng::with_seed(12_345);
     for _ in 0..1000 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let n = (state >> 33) as usize % employees.len();
+        let n = random.usize(..employees.len());
         sim.query(SALARIES, &[text(employees.integer(n, 0))]);
     }
     sim.commit();
@@ -64,10 +63,9 @@ fn ids_in_random_order_waste_next_to_nothing() {
 fn random_skips_stay_within_the_law() {
     let mut sim = sim(5000);
     let employees = sim.query(PARENTS, &[]);
-    let mut state = 99_u64;
+    let mut random = fastrand::Rng::with_seed(99);
     for n in 0..employees.len() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if state >> 63 == 0 {
+        if random.bool() {
             sim.query(SALARIES, &[text(employees.integer(n, 0))]);
         }
     }
@@ -80,10 +78,9 @@ fn random_skips_stay_within_the_law() {
 fn ids_that_are_in_no_result_are_not_guessed() {
     let mut sim = sim(100);
     sim.query(PARENTS, &[]);
-    let mut state = 5_u64;
+    let mut random = fastrand::Rng::with_seed(5);
     for _ in 0..500 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        sim.query(SALARIES, &[text(1_000_000 + (state >> 40))]);
+        sim.query(SALARIES, &[text(random.u64(1_000_000..17_000_000))]);
     }
     sim.commit();
     assert!(sim.counters().guesses <= 2, "{:?}", sim.counters());
@@ -154,12 +151,6 @@ fn neighbours_that_change_places_are_still_served() {
     assert!(sim.counters().hits >= 950 && sim.counters().wasted <= 1, "{:?}", sim.counters());
 }
 
-/// Numbers that look random.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *state >> 33
-}
-
 fn break_after_first(sim: &mut Sim) {
     for _ in 0..20 {
         let employees = sim.query(PARENTS, &[]);
@@ -169,10 +160,10 @@ fn break_after_first(sim: &mut Sim) {
 }
 
 fn skip_at_random(sim: &mut Sim) {
-    let mut state = 7;
+    let mut random = fastrand::Rng::with_seed(7);
     let employees = sim.query(PARENTS, &[]);
     for n in 0..employees.len() {
-        if random(&mut state) % 2 == 0 {
+        if random.bool() {
             sim.query(SALARIES, &[text(employees.integer(n, 0))]);
         }
     }
@@ -180,11 +171,11 @@ fn skip_at_random(sim: &mut Sim) {
 }
 
 fn shuffle(sim: &mut Sim) {
-    let mut state = 11;
+    let mut random = fastrand::Rng::with_seed(11);
     let employees = sim.query(PARENTS, &[]);
     let mut order: Vec<usize> = (0..employees.len()).collect();
     for n in (1..order.len()).rev() {
-        order.swap(n, random(&mut state) as usize % (n + 1));
+        order.swap(n, random.usize(..=n));
     }
     for n in order {
         sim.query(SALARIES, &[text(employees.integer(n, 0))]);
@@ -202,10 +193,10 @@ fn write_in_each_iteration(sim: &mut Sim) {
 }
 
 fn ids_of_no_result(sim: &mut Sim) {
-    let mut state = 13;
+    let mut random = fastrand::Rng::with_seed(13);
     sim.query(PARENTS, &[]);
     for _ in 0..500 {
-        sim.query(SALARIES, &[text(5_000_000 + random(&mut state) % 1_000_000)]);
+        sim.query(SALARIES, &[text(random.u64(5_000_000..6_000_000))]);
     }
     sim.commit();
 }

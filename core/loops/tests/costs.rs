@@ -1,45 +1,14 @@
 //! What a statement that is foreseen costs in the gateway: no allocation, and a bounded time.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Duration;
 
+use onetrip_heap::ALLOCATIONS;
 use onetrip_loops::{
     Answer, Arrival, Asking, Buffer, Column, Edges, Flight, Form, Format, Origin, Outcome, Predictor,
     Template, Ticket, Value,
 };
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of this thread that needs no
-// allocation and no destructor.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer comes from `System.alloc` with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the pointer comes from `System.alloc` with this layout, the caller answers for the size.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const PARENTS: Template = Template { id: 1, key: 11, kin: 11 };
 const CHILDREN: Template = Template { id: 2, key: 22, kin: 22 };
@@ -189,12 +158,11 @@ fn what_a_statement_costs() {
         let (mut best, mut allocations) = (f64::MAX, 0);
         for _ in 0..7 {
             let mut run = Run::new(Duration::from_millis(10));
-            let mut state = 1_u64;
+            let mut random = fastrand::Rng::with_seed(1);
             let (started, before) = (processor_time(), ALLOCATIONS.with(Cell::get));
             for row in 0..ROWS {
                 let mut digits = [0; 10];
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let number = if step == 0 { (state >> 33) as u32 } else { row.wrapping_mul(step) };
+                let number = if step == 0 { random.u32(..) } else { row.wrapping_mul(step) };
                 let id = decimal(number % ROWS + first, &mut digits);
                 let values = [Value { bytes: Some(id), form: Form::Text }];
                 let ticket =

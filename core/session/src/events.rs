@@ -54,7 +54,9 @@ pub(crate) enum Event<'a> {
     UnnamedPortalEnds,
     /// The program's unnamed portal is made anew.
     UnnamedPortalMade,
-    /// The program's unnamed statement is made anew, or ended.
+    /// The program's unnamed statement is made anew. `parse` is the body of the message inside a snapshot, and empty elsewhere.
+    UnnamedStatementMade { parse: &'a [u8] },
+    /// A simple query ends the program's unnamed statement and portal, or has done so.
     UnnamedStatementGone,
     /// The server says something unasked; `is_parameter` where it is a parameter that changed.
     CameUnasked { is_parameter: bool },

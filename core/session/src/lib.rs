@@ -44,6 +44,7 @@
 //!     facts     what is known: transaction, settings, path, names; what only reads; the catalogue's changes
 //!     events    what happens: one list, for all who have to know
 //!     reading   what a statement's text tells by itself
+//!     contract  what a session says to its driver, and the limits of messages
 //!     remedies  private state behind one trait; `list` has their order; services that several need beside them
 //! ```
 //!
@@ -54,6 +55,7 @@
 //! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
 
 mod canonical;
+mod contract;
 mod events;
 mod facts;
 mod names;
@@ -71,17 +73,16 @@ mod tally;
 mod texts;
 mod units;
 
-pub use facts::Knowledge;
+pub use contract::{BackendKey, INSPECT_BYTES_MAX, Opening, SessionError, Verdict};
+pub use facts::{Common, Fence, Knowledge};
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use remedies::{
-    BadLobPrefetch, BadRemedies, BadVerify, Common, Endless, Fence, IsolationLevel, LobPolicy, LobPrefetch,
-    Overflow, Remedies, Spill, Spilled, UnknownIsolation, Verify,
+    BadLobPrefetch, BadRemedies, BadVerify, Endless, IsolationLevel, LobPolicy, LobPrefetch, Overflow,
+    Remedies, Session, SessionConfig, Spill, Spilled, UnknownIsolation, Verify,
 };
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
 pub use rules::Rule;
-pub use session::{
-    BackendKey, INSPECT_BYTES_MAX, Observed, Opening, Session, SessionConfig, SessionError, Verdict,
-};
+pub use session::Observed;
 pub use slots::{Lesson, Slot};
 pub use tally::{Counts, Tally};
 pub use texts::Texts;

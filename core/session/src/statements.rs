@@ -10,7 +10,6 @@ use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::facts::Mark;
 use crate::reading::{Change, CursorUse, Effect};
 
 /// Named statements or portals of one connection that are followed.
@@ -449,6 +448,13 @@ pub(crate) fn row_limit(lifted: &Lifted<'_>) -> u32 {
         }
         _ => 0,
     }
+}
+
+/// A moment of a catalogue, as the facts count them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mark {
+    pub(crate) epoch: u64,
+    pub(crate) texts: u64,
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! A warm session does not allocate per message; only the block of records grows, until it is taken.
 
 mod common;
-mod heap;
 
 use std::cell::Cell;
 
 use common::{Pair, bind, complete, execute, message, parse, query, ready, row, sync};
-use heap::{ALLOCATIONS, LIVE};
+use onetrip_heap::{ALLOCATIONS, LIVE};
 use onetrip_ledger::Moment;
 use onetrip_session::{Session, Verdict};
 

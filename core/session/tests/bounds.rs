@@ -1,13 +1,12 @@
 //! What a session keeps is bounded in bytes, whatever its client sends, and what it does not keep is counted.
 
 mod common;
-mod heap;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::{bind, complete, execute, message, parse, query, ready, startup, sync};
-use heap::{LIVE, PEAK};
+use onetrip_heap::{LIVE, PEAK};
 use onetrip_ledger::{Analyzer, Gaps, Moment, Mutes, Summary, ValueHasher};
 use onetrip_session::{Session, SessionConfig, SessionError, Texts, Verdict};
 

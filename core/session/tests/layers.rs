@@ -30,13 +30,13 @@ const REMEDIES: [&[&str]; 7] = [
     &["begin"],
     &["commit"],
     &["chatter"],
-    &["statements", "refusal", "watching", "descriptions"],
+    &["statements", "refusal", "watching"],
     &["cursors"],
     &["loops"],
     &["lobs"],
 ];
 /// What several remedies need, and that knows none of them.
-const SERVICES: [&str; 5] = ["flights", "shadow", "unseen", "fence", "own"];
+const SERVICES: [&str; 4] = ["flights", "shadow", "unseen", "own"];
 
 #[test]
 fn no_remedy_can_name_fields_that_are_not_its_own() {
@@ -147,7 +147,8 @@ fn what_a_second_protocol_will_use_knows_no_message_of_postgresql() {
         "facts/path",
         "facts/settings",
         "facts/transaction",
-        "remedies/fence",
+        "facts/common/fence",
+        "contract",
         "reading",
         "rules",
         "remedies/isolation",
@@ -159,23 +160,66 @@ fn what_a_second_protocol_will_use_knows_no_message_of_postgresql() {
     }
 }
 
+/// The folders, from the bottom: the modules that lie beside them belong to the first.
+const LAYERS: [&str; 4] = ["session/core", "facts", "remedies", "session"];
+
+/// Which layer a file belongs to, by its path below `src`; none for the table of contents.
+fn layer_of(file: &str) -> Option<usize> {
+    // The core lies within the session's folder, because its fields are for the session alone.
+    match LAYERS.iter().position(|layer| file.starts_with(&format!("{layer}/"))) {
+        None if file == "lib.rs" => None,
+        found => Some(found.unwrap_or(0)),
+    }
+}
+
+/// The layers that a line of code names, by its path from the crate's root.
+fn layers_named(line: &str) -> impl Iterator<Item = usize> {
+    line.match_indices("crate::").map(|(at, found)| {
+        let path = &line[at + found.len()..];
+        if path.starts_with(|first: char| first.is_ascii_uppercase() || first == '{') {
+            return LAYERS.len(); // by the table of contents, which is above all
+        }
+        let place = path.split(|next: char| !(next.is_alphanumeric() || "_:".contains(next))).next();
+        let place = format!("{}/", place.unwrap_or_default().replace("::", "/"));
+        layer_of(&place).unwrap_or(0)
+    })
+}
+
+/// How far a line of code climbs out of its own module.
+fn climbs(line: &str) -> usize {
+    line.match_indices("super::").count()
+}
+
 #[test]
-fn the_core_knows_no_remedy() {
-    for module in [
-        "session/core",
-        "reply_queue",
-        "units",
-        "statements",
-        "slots",
-        "names",
-        "scopes",
-        "parameters",
-        "canonical",
-        "reading",
-    ] {
-        for (path, text) in files(module) {
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            assert!(!code.contains("crate::remedies"), "{}", path.display());
+fn no_file_names_a_folder_above_its_own() {
+    let mut looked_at = [0; LAYERS.len()];
+    for (path, text) in files("") {
+        let file = path.strip_prefix(sources()).expect("it is below").to_string_lossy().into_owned();
+        let Some(own) = layer_of(&file) else { continue };
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for named in layers_named(line) {
+                assert!(named <= own, "{file}: {line}");
+                looked_at[own] += 1;
+            }
+            // What is beside a folder of a layer is reached from the crate's root, and so is seen above.
+            let depth = file.matches('/').count() + usize::from(!file.ends_with("mod.rs"));
+            let folders = LAYERS[own].matches('/').count() + 1;
+            let is_inside = file.starts_with(LAYERS[own]);
+            assert!(!is_inside || climbs(line) <= depth.saturating_sub(folders), "{file}: {line}");
         }
     }
+    assert!(looked_at.iter().all(|count| *count > 5), "{looked_at:?}");
+}
+
+#[test]
+fn a_name_from_above_is_seen() {
+    let named = |line: &str| layers_named(line).collect::<Vec<_>>();
+    assert_eq!(named("use crate::remedies::{Remedy, Session};"), [2]);
+    assert_eq!(named("    state: crate::session::core::Core, other: crate::facts::Facts,"), [0, 1]);
+    assert_eq!(named("use crate::session::Observed;"), [3]);
+    assert_eq!(named("fn of(session: &crate::Session, other: crate::units::Units)"), [4, 0]);
+    assert_eq!(layer_of("session/core/mod.rs"), Some(0));
+    assert_eq!(layer_of("session/client.rs"), Some(3));
+    assert_eq!(layer_of("units.rs"), Some(0));
 }

@@ -329,6 +329,47 @@ fn unnamed_objects_are_what_the_program_believes() {
     assert!(told.ends_with(&pay(3, 0)), "{}", told.escape_ascii());
 }
 
+#[test]
+fn what_was_answered_is_not_run_for_a_unit_that_does_not_use_it() {
+    for first in [group, bound] {
+        let mut wire = looping(repeatable());
+        wire.turn(&[parse("", &format!("{CHILD}$1")), sync()].concat());
+        (1..=40).for_each(|number| drop(wire.turn(&group(number))));
+        wire.turn(&first(41));
+        for other in [
+            [parse("", PARENTS), sync()].concat(),
+            [message(b'C', b"P\0"), sync()].concat(),
+            [parse("other", PARENTS), sync()].concat(),
+        ] {
+            let sent = wire.pair.client(&other).expect("good messages");
+            assert_eq!(sent, other, "{}", sent.escape_ascii());
+            let told = wire.server.takes(&sent);
+            wire.pair.server(&told).expect("good messages");
+        }
+    }
+}
+
+/// A run of the statement that is there.
+fn bound(number: u32) -> Vec<u8> {
+    [bind("", "", &[&(3 * number).to_string()]), message(b'D', b"P\0"), execute(""), sync()].concat()
+}
+
+#[test]
+fn a_portal_outlives_its_statement_also_where_it_was_answered_from_memory() {
+    let mut wire = looping(repeatable());
+    (1..=46).for_each(|number| drop(wire.turn(&group(number))));
+    wire.turn(&[parse("", PARENTS), sync()].concat());
+    let asked = [message(b'D', b"P\0"), sync()].concat();
+    let sent = wire.pair.client(&asked).expect("good messages");
+    let tags: Vec<u8> = messages(&sent).map(|(tag, _)| tag).collect();
+    assert_eq!(tags, b"PBDECDS", "{}", sent.escape_ascii());
+    let text = format!("{CHILD}$1");
+    assert!(sent.windows(text.len()).any(|part| part == text.as_bytes()), "{}", sent.escape_ascii());
+    let told = wire.pair.server(&wire.server.takes(&sent)).expect("good messages");
+    let tags: Vec<u8> = messages(&told).map(|(tag, _)| tag).collect();
+    assert_eq!(tags, b"TZ", "{}", told.escape_ascii());
+}
+
 /// P24.
 #[test]
 fn the_shield_has_a_name_that_no_program_can_guess() {

@@ -22,7 +22,9 @@
 //!
 //! No byte of a literal ever gets into a template, not even of an unterminated one.
 //!
-//! Apart from that pass, [`purity`] parses with PostgreSQL's own grammar and tells which SELECTs only read.
+//! [`scan`] tells where a token ends, for readers that need no more.
+//!
+//! Apart from that pass, `purity` (a feature that is on by default) parses with PostgreSQL's own grammar and tells which SELECTs only read.
 //!
 //! [`Lifter::lift_mysql`] does the same with MySQL's and MariaDB's lexical rules. There is no `purity` for their statements.
 
@@ -34,8 +36,9 @@ mod literal;
 mod mysql_scan;
 mod number;
 mod pass;
+#[cfg(feature = "purity")]
 pub mod purity;
-mod scan;
+pub mod scan;
 mod shape;
 pub mod sqlcommenter;
 mod template;

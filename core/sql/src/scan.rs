@@ -59,11 +59,13 @@ pub(crate) fn is_word_byte(byte: u8) -> bool {
     class(byte) as u8 <= Class::Dollar as u8
 }
 
-fn is_operator_byte(byte: u8) -> bool {
+/// Whether operators are made of it.
+pub fn is_operator_byte(byte: u8) -> bool {
     class(byte) == Class::Operator
 }
 
-pub(crate) fn word_end(text: &[u8], start: usize) -> usize {
+/// A word whose first byte is at `start`.
+pub fn word_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while text.get(at).is_some_and(|&byte| is_word_byte(byte)) {
         at += 1;
@@ -73,7 +75,7 @@ pub(crate) fn word_end(text: &[u8], start: usize) -> usize {
 
 /// A number without its sign. Letters glued to it ("trailing junk", an error in PostgreSQL) count as part of it,
 /// so that no half of a mistyped value is taken for an identifier.
-pub(crate) fn number_end(text: &[u8], start: usize) -> usize {
+pub fn number_end(text: &[u8], start: usize) -> usize {
     let radix_prefix = text.get(start) == Some(&b'0')
         && matches!(text.get(start + 1), Some(b'x' | b'X' | b'o' | b'O' | b'b' | b'B'));
     if radix_prefix {
@@ -117,7 +119,7 @@ pub(crate) fn string_end(text: &[u8], quote: usize, backslash_escapes: bool) -> 
 }
 
 /// One segment, from behind its opening quote to behind its closing one.
-pub(crate) fn segment_end(text: &[u8], start: usize, backslash_escapes: bool) -> (usize, bool) {
+pub fn segment_end(text: &[u8], start: usize, backslash_escapes: bool) -> (usize, bool) {
     let mut at = start;
     loop {
         let rest = text.get(at..).unwrap_or_default();
@@ -167,7 +169,8 @@ pub(crate) fn blanks_end(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-pub(crate) fn quoted_identifier_end(text: &[u8], quote: usize) -> (usize, bool) {
+/// A quoted name; the flag tells whether its closing quote was found.
+pub fn quoted_identifier_end(text: &[u8], quote: usize) -> (usize, bool) {
     let mut at = quote + 1;
     while let Some(offset) = memchr(b'"', text.get(at..).unwrap_or_default()) {
         at += offset + 1;
@@ -180,7 +183,7 @@ pub(crate) fn quoted_identifier_end(text: &[u8], quote: usize) -> (usize, bool) 
 }
 
 /// The length of an opening dollar quote (`$$`, `$tag$`) at `start`, if there is one.
-pub(crate) fn dollar_tag_len(text: &[u8], start: usize) -> Option<usize> {
+pub fn dollar_tag_len(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         match *text.get(at)? {
@@ -192,7 +195,7 @@ pub(crate) fn dollar_tag_len(text: &[u8], start: usize) -> Option<usize> {
 }
 
 /// A dollar-quoted string whose opening tag has `tag_len` bytes; the flag tells whether it was closed.
-pub(crate) fn dollar_quote_end(text: &[u8], start: usize, tag_len: usize) -> (usize, bool) {
+pub fn dollar_quote_end(text: &[u8], start: usize, tag_len: usize) -> (usize, bool) {
     let tag = &text[start..start + tag_len];
     let mut at = start + tag_len;
     while let Some(offset) = memchr(b'$', &text[at..]) {
@@ -236,7 +239,7 @@ pub(crate) fn block_comment_end(text: &[u8], start: usize) -> (usize, bool) {
 
 /// An operator: the longest run of operator bytes, less a comment's start and less a trailing sign that
 /// PostgreSQL gives to the next token (`=-5` is `=` and `-5`).
-pub(crate) fn operator_end(text: &[u8], start: usize) -> usize {
+pub fn operator_end(text: &[u8], start: usize) -> usize {
     let mut end = start + 1;
     while text.get(end).is_some_and(|&byte| is_operator_byte(byte)) && !is_comment_start(text, end) {
         end += 1;
@@ -252,15 +255,43 @@ pub(crate) fn operator_end(text: &[u8], start: usize) -> usize {
     end
 }
 
+/// What no token is made of, from `at` on: blanks and comments. The flag tells whether the last comment was closed.
+pub fn gap_end(text: &[u8], mut at: usize) -> (usize, bool) {
+    loop {
+        at = blanks_end(text, at);
+        match text.get(at..at + 2) {
+            Some(b"--") => at = line_comment_end(text, at),
+            Some(b"/*") => match block_comment_end(text, at) {
+                (end, true) => at = end,
+                unclosed => return unclosed,
+            },
+            _ => return (at, true),
+        }
+    }
+}
+
 pub(crate) fn is_comment_start(text: &[u8], at: usize) -> bool {
     matches!((text.get(at), text.get(at + 1)), (Some(b'-'), Some(b'-')) | (Some(b'/'), Some(b'*')))
 }
 
 /// Whether a bare number starts here: a digit, or a dot with a digit behind it.
-pub(crate) fn is_number_start(text: &[u8], at: usize) -> bool {
+pub fn is_number_start(text: &[u8], at: usize) -> bool {
     match text.get(at) {
         Some(b'0'..=b'9') => true,
         Some(b'.') => text.get(at + 1).is_some_and(u8::is_ascii_digit),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_blanks_and_comments_of_both_kinds() {
+        assert_eq!(gap_end(b" /* a /* b */ */ -- c\n\tx", 0), (23, true));
+        assert_eq!(gap_end(b"x -- c", 1), (6, true));
+        assert_eq!(gap_end(b"/ -", 0), (0, true));
+        assert_eq!(gap_end(b" /* a /* b */", 0), (13, false));
     }
 }

@@ -4,11 +4,13 @@
 //! only where a decision needs them. Every decoder takes exactly one body, cannot panic and treats left-over
 //! bytes as an error; what decodes encodes back to the same bytes.
 //!
-//! Beside the messages there is [`Prefetch`], the setting that clients and gateways have in common.
+//! Besides the messages there are [`Prefetch`], the setting that clients and gateways have in common, and the [`calendar`]
+//! that binary dates are counted by.
 //!
 //! Non-scope: values inside rows (their types belong to `sql` and to the drivers), and any state but that of
 //! [`mysql::dialogue`]: of MySQL's protocol, what a packet is depends on the packets before it.
 
+pub mod calendar;
 pub mod mysql;
 pub mod pg;
 

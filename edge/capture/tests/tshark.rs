@@ -88,12 +88,6 @@ fn is_handshake(packet: &[u8]) -> bool {
     packet.get(16 + 14 + 20 + 13).is_some_and(|flags| flags & 2 != 0)
 }
 
-/// Deterministic numbers.
-fn dice(seed: &mut u64, below: u64) -> u64 {
-    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*seed >> 33) % below
-}
-
 /// What a reader says of a file.
 #[derive(Debug, Default, PartialEq)]
 struct Said {
@@ -273,9 +267,10 @@ fn of_duplicates_and_swapped_neighbours_tshark_says_the_same() {
 fn of_frames_that_the_capture_missed_tshark_says_the_same() {
     let Some((port, file)) = real() else { return };
     let (header, packets) = split(file);
-    for mut seed in 0..SEEDS {
+    for seed in 0..SEEDS {
+        let mut random = fastrand::Rng::with_seed(seed);
         let mut kept = packets.clone();
-        kept.retain(|_| dice(&mut seed, 30) != 0);
+        kept.retain(|_| random.u8(..30) != 0);
         compare(&join(&header, &kept), *port, false);
     }
 }
@@ -297,9 +292,10 @@ fn after_gaps_in_copy_data_every_statement_is_known_that_tshark_knows() {
         .filter(|place| is_copy(&packets[*place]) && is_sent_once(&packets[*place]))
         .collect();
     assert!(places.len() > 10, "pgbench -i copies its rows");
-    for mut seed in 0..2 * SEEDS {
-        let first = places[dice(&mut seed, places.len() as u64 - 4) as usize];
-        let count = 1 + dice(&mut seed, 3) as usize;
+    for seed in 0..2 * SEEDS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let first = places[random.usize(..places.len() - 4)];
+        let count = random.usize(1..=3);
         let kept = [&packets[..first], &packets[first + count..]].concat();
         let edited = join(&header, &kept);
         let directory = tempfile::tempdir().expect("a directory");
@@ -335,7 +331,8 @@ fn overlap(
 }
 
 /// Packets twice, and packets after later ones.
-fn disordered(packets: &[Vec<u8>], mut seed: u64) -> Vec<Vec<u8>> {
+fn disordered(packets: &[Vec<u8>], seed: u64) -> Vec<Vec<u8>> {
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut packets = packets.to_vec();
     let mut place = 1;
     while place + 40 < packets.len() {
@@ -344,15 +341,15 @@ fn disordered(packets: &[Vec<u8>], mut seed: u64) -> Vec<Vec<u8>> {
             place += 1; // nobody sends before the answer to a SYN
             continue;
         }
-        match dice(&mut seed, 2) {
+        match random.u8(..2) {
             0 => packets.insert(place + 1, packet),
             _ => {
                 packets.remove(place);
-                let later = place + 3 + dice(&mut seed, 20) as usize;
+                let later = place + 3 + random.usize(..20);
                 packets.insert(later, packet);
             }
         }
-        place += 25 + dice(&mut seed, 40) as usize;
+        place += 25 + random.usize(..40);
     }
     // Their times stay in order, as if the network had done it.
     let mut times: Vec<[u8; 8]> = packets.iter().filter_map(|packet| packet.first_chunk().copied()).collect();

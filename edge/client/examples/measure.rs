@@ -1,4 +1,4 @@
-//! What a statement costs: `measure WORK ROUNDS`, for scripts/bench-client. PG* variables say where the server is.
+//! What a statement costs: `measure WORK ROUNDS`, for bench/run client. PG* variables say where the server is.
 //!
 //! WORK is `pipeline` (100 × {insert, 4 updates} and COMMIT in one block), `continue` (the same, each operation apart)
 //! or `select` (1,000 selects of one row, one after the other), or a way of execute_many with how many rows, such as

@@ -1,5 +1,6 @@
 use std::str::FromStr;
 
+use onetrip_login::ChannelBinding;
 use onetrip_target::{Conninfo, Environment, Host, RequireAuth, Secret, passfile};
 use onetrip_wire::pg::{PROTOCOL_3_0, ProtocolVersion};
 
@@ -152,11 +153,11 @@ impl Config {
             password,
             parameters: named.chain(self.settings.iter().cloned()).collect(),
             versions: (oldest, newest.unwrap_or(PROTOCOL_3_0).max(oldest)),
-            required: RequireAuth::parse(extra("require_auth").unwrap_or_default()),
-            binding: match extra("channel_binding") {
-                None | Some("prefer") => crate::core::Binding::Prefer,
-                Some("disable") => crate::core::Binding::Disable,
-                Some("require") => crate::core::Binding::Require,
+            require_auth: RequireAuth::parse(extra("require_auth").unwrap_or_default()),
+            channel_binding: match extra("channel_binding") {
+                None | Some("prefer") => ChannelBinding::Prefer,
+                Some("disable") => ChannelBinding::Disable,
+                Some("require") => ChannelBinding::Require,
                 Some(_) => {
                     let expected = "disable, prefer or require";
                     return Err(ConnectError::Value { keyword: "channel_binding", expected });

@@ -2,6 +2,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use onetrip_login::LoginError;
 use onetrip_target::address::AddressError;
 use onetrip_target::passfile::PassfileError;
 use onetrip_target::tls::TlsError;
@@ -347,6 +348,24 @@ impl ConnectError {
     /// A failure at `host` to reach it.
     pub(crate) fn unreachable(host: &Host, source: io::Error) -> Self {
         Self::Unreachable { host: host.to_string(), source }
+    }
+
+    /// A failure at `host` to log in.
+    pub(crate) fn login(host: &Host, error: LoginError) -> Self {
+        let host = host.to_string();
+        match error {
+            LoginError::Refused { body } => match ServerError::new(&body) {
+                Ok(said) => Self::Refused { host, source: Box::new(said) },
+                Err(error) => Self::Protocol { host, what: error.to_string() },
+            },
+            LoginError::NoPassword { method } => Self::NoPassword { host, method },
+            LoginError::Forbidden { method, setting } => {
+                Self::Forbidden { host, method: method.to_owned(), setting }
+            }
+            LoginError::Unsupported { method } => Self::Unsupported { host, method },
+            LoginError::Impostor => Self::Impostor { host },
+            LoginError::Protocol(what) => Self::Protocol { host, what },
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_link::LinkSpec;
+use onetrip_login::TlsAnswer;
 use onetrip_target::address::{Address, AddressError, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
 use onetrip_target::{Conninfo, Host, HostName};
@@ -259,13 +260,12 @@ async fn secure(
         let started = tokio::time::Instant::now();
         let answer = ask_for_tls(&mut socket).await.map_err(failed)?;
         times.request = Some(started.elapsed());
-        match answer {
-            b'S' => {}
-            b'N' if plan.may_be_plain() => return Err(Secured::Plain(socket)),
-            b'N' => return Err(Secured::Failed(plan.refused_by_server(host).to_string())),
-            // Servers too old for the request answer with an error.
-            b'E' if plan.may_be_plain() => return Ok(None),
-            _ => {
+        match TlsAnswer::of(answer) {
+            Some(TlsAnswer::Yes) => {}
+            Some(TlsAnswer::No) if plan.may_be_plain() => return Err(Secured::Plain(socket)),
+            Some(TlsAnswer::No) => return Err(Secured::Failed(plan.refused_by_server(host).to_string())),
+            Some(TlsAnswer::Error) if plan.may_be_plain() => return Ok(None),
+            Some(TlsAnswer::Error) | None => {
                 let what = "it answers the request for TLS with something else; is it a PostgreSQL server?";
                 return Err(Secured::Failed(format!("connection to server at {host} failed: {what}")));
             }

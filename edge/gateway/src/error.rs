@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::io;
 
 use onetrip_ledger::TraceError;
@@ -91,4 +92,35 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
     )
+}
+
+/// An error with its causes on one line, none told twice.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            text.push_str(&format!("{separator}{words}"));
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Told(&'static str, #[source] Option<Box<Told>>);
+
+    #[test]
+    fn causes_follow_on_the_same_line_and_none_is_told_twice() {
+        let cause = |words, of| Some(Box::new(Told(words, of)));
+        let error = Told("cannot start: no such file", cause("no such file", cause("really", None)));
+        assert_eq!(with_causes(&error), "cannot start: no such file: really");
+    }
 }

@@ -25,6 +25,7 @@ use crate::address::ListenAddress;
 use crate::cancel::Cancels;
 use crate::connection::serve;
 use crate::dial::Dialer;
+use crate::error::with_causes;
 use crate::links::LinkOutcome;
 use crate::notice::{Kind, Peer, notice, tell_left_out};
 use crate::opening::Client;
@@ -382,7 +383,7 @@ impl Worker {
             match serve(Client { socket, peer }, shared, recorder, stop).await {
                 // A client that vanishes is its own affair.
                 Ok(()) | Err(GatewayError::Socket { side: "client", .. }) => {}
-                Err(error) => notice(kind_of(&error), Some(peer), &explain(&error)),
+                Err(error) => notice(kind_of(&error), Some(peer), &with_causes(&error)),
             }
         });
     }
@@ -434,21 +435,6 @@ fn kind_of(error: &GatewayError) -> Kind {
         GatewayError::Dial(_) | GatewayError::Tls(_) => Kind::Dial,
         _ => Kind::Server,
     }
-}
-
-/// An error with its causes, on one line.
-fn explain(error: &GatewayError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        let words = next.to_string();
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        cause = next.source();
-    }
-    text
 }
 
 /// A listening socket of either kind.

@@ -29,7 +29,7 @@ mod socket;
 mod spin;
 
 pub use address::{ListenAddress, ListenAddressError};
-pub use error::GatewayError;
+pub use error::{GatewayError, with_causes};
 pub use gateway::{Gateway, GatewayConfig, Leader, Outcome};
 pub use links::LinkOutcome;
 pub use onetrip_session::{

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use onetrip_wire::calendar;
+
 /// Lines of one kind that are printed in a period: a broken network, or a port scan, must not fill a disk, nor hide
 /// what is of another kind.
 const LINES_MAX: u32 = 10;
@@ -108,23 +110,10 @@ fn line(now: SystemTime, peer: Option<Peer>, text: &str, left_out: u64) -> Strin
 fn put_time(out: &mut String, time: SystemTime) {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, millis) = (since.as_secs(), since.subsec_millis());
-    let (year, month, day) = date_of((seconds / 86_400) as i64);
+    let (year, month, day) = calendar::date_of((seconds / 86_400) as i64);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     // Writing to a string does not fail.
     let _ = write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z");
-}
-
-/// The date of a day since 1970, in the Gregorian calendar: years are counted from March, so that leap days end them.
-fn date_of(day: i64) -> (i64, i64, i64) {
-    const DAYS_PER_ERA: i64 = 146_097;
-    let shifted = day + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(DAYS_PER_ERA), shifted.rem_euclid(DAYS_PER_ERA));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]
@@ -143,10 +132,6 @@ mod tests {
             line(at(951_782_400), None, "full", 3),
             "onetrip: 2000-02-29T00:00:00.007Z full (3 lines like it were left out before)\n"
         );
-        let dates = [0, 59, 60, 11_016, 19_782, 47_540].map(date_of);
-        let expected =
-            [(1970, 1, 1), (1970, 3, 1), (1970, 3, 2), (2000, 2, 29), (2024, 2, 29), (2100, 2, 28)];
-        assert_eq!(dates, expected);
     }
 
     #[test]

@@ -159,6 +159,41 @@ fn what_comes_along_with_a_request_for_encryption_is_refused_as_postgresql_refus
 }
 
 #[test]
+fn requests_for_encryption_in_turn_are_answered_once_each_as_postgresql_18_answers_them() {
+    // Its build has no GSSAPI, as the gateway has none. PostgreSQL 15 takes them in turn without end.
+    let server = Server::start(&["--version", "18", "--auth", "trust"]);
+    let gateway = server.gateway();
+    let gssenc_request = || packet(8, [0x04, 0xd2, 0x16, 0x30], &[]);
+    for (what, requests) in [
+        ("the first again", [ssl_request(), gssenc_request(), ssl_request()]),
+        ("the second again", [ssl_request(), gssenc_request(), gssenc_request()]),
+        ("the other order", [gssenc_request(), ssl_request(), gssenc_request()]),
+    ] {
+        let answer = |endpoint: &Endpoint| {
+            let mut stream = endpoint.connect();
+            stream.set_timeouts(PATIENCE);
+            let [first, second, third] = &requests;
+            for request in [first, second] {
+                stream.write_all(request).expect("it is taken");
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a byte");
+                assert_eq!(&byte, b"N", "{what}");
+            }
+            stream.write_all(third).expect("it is taken");
+            let (mut transcript, mut rest) = (Transcript::default(), Vec::new());
+            stream.read_to_end(&mut rest).expect("it hangs up");
+            transcript.push(&rest);
+            let error = errors(&transcript).remove(0);
+            // The newest version that it names is its own: the gateway speaks 3.0 alone.
+            (error.1, error.2.split(':').next().map(str::to_owned))
+        };
+        let direct = answer(&server.direct());
+        assert_eq!(direct.0, "0A000", "{what}");
+        assert_eq!(direct, answer(&gateway.endpoint()), "{what}");
+    }
+}
+
+#[test]
 fn broken_framing_inside_a_session_is_answered_as_postgresql_answers_it() {
     let server = Server::shared();
     let gateway = server.gateway();

@@ -16,12 +16,12 @@ use onetrip_wire::pg::backend;
 use rig::compare::{Masked, difference};
 use rig::family::{self, FAMILIES};
 use rig::prove::{Source, prove, prove_behind, prove_of};
-use rig::regress;
 use rig::run::{DEADLOCK_TIMEOUT, Outcome, Seen, Taken};
 use rig::schema;
 use rig::shrink::cut_down;
 use rig::smith::Smith;
 use rig::step::Program;
+use rig::{recorded, regress};
 
 /// Programs of the short form.
 const PROGRAMS: u64 = 70;
@@ -70,6 +70,7 @@ fn queries_over_the_catalogue(version: &str) {
         program: Box::new(program),
         template: None,
         masked_max: 0.02,
+        removed_min: 2.0,
         has_minima: false,
         pooler: None,
     };
@@ -107,6 +108,7 @@ fn regression_files(version: &str) {
         program: Box::new(program),
         template,
         masked_max: 0.02,
+        removed_min: 2.0,
         has_minima: false,
         pooler: None,
     };
@@ -123,6 +125,45 @@ fn regression_files_see_the_same_on_postgresql_15() {
 #[ignore = "needs PostgreSQL's regression files: ONETRIP_REGRESS"]
 fn regression_files_see_the_same_on_postgresql_18() {
     regression_files("18");
+}
+
+/// What drivers' own tests and applications have sent, each connection by itself.
+fn recorded_traffic(version: &str) {
+    let directory = std::env::var(recorded::DIRECTORY)
+        .unwrap_or_else(|_| panic!("{} names a directory", recorded::DIRECTORY));
+    let directory = std::path::Path::new(&directory);
+    let recordings = recorded::read(directory);
+    assert!(!recordings.is_empty(), "{}: no recordings", directory.display());
+    let server = rig_server(version);
+    server.psql("postgres", &schema::create_role());
+    server.psql("postgres", "CREATE DATABASE rig_template");
+    if let Ok(schema) = std::fs::read_to_string(directory.join(recorded::SCHEMA)) {
+        server.psql("rig_template", &schema);
+    }
+    println!("{} connections", recordings.len());
+    let program = |seed: u64| (0, recorded::program(seed, &recordings[seed as usize % recordings.len()]));
+    let source = Source {
+        rows: &[family::RECORDED],
+        program: Box::new(program),
+        template: Some("rig_template"),
+        masked_max: 0.02,
+        removed_min: 0.2,
+        has_minima: false,
+        pooler: None,
+    };
+    prove_of(&server, &source, recordings.len() as u64);
+}
+
+#[test]
+#[ignore = "needs what scripts/record has recorded: ONETRIP_RECORDINGS"]
+fn recorded_traffic_sees_the_same_on_postgresql_15() {
+    recorded_traffic("15");
+}
+
+#[test]
+#[ignore = "needs what scripts/record has recorded: ONETRIP_RECORDINGS"]
+fn recorded_traffic_sees_the_same_on_postgresql_18() {
+    recorded_traffic("18");
 }
 
 /// What a session gets that goes on after its backend was ended between BEGIN and the first statement.

@@ -1,35 +1,22 @@
 use std::time::Duration;
 
-/// A replayable stream of extra delays, uniform between zero and a maximum (SplitMix64, as public domain code by
-/// Sebastiano Vigna).
+/// A replayable stream of extra delays, uniform between zero and a maximum.
 #[derive(Debug, Clone)]
 pub(crate) struct Jitter {
     max: Duration,
-    state: u64,
+    random: fastrand::Rng,
 }
 
 impl Jitter {
     /// Delays up to `max`; `stream` tells apart the lanes of one link, which share its `seed`.
     pub(crate) fn new(max: Duration, seed: u64, stream: u64) -> Self {
-        let mut start = Self { max, state: stream };
-        let state = seed ^ start.next();
-        Self { max, state }
+        let own = fastrand::Rng::with_seed(stream).u64(..);
+        Self { max, random: fastrand::Rng::with_seed(seed ^ own) }
     }
 
     pub(crate) fn delay(&mut self) -> Duration {
-        if self.max.is_zero() {
-            return Duration::ZERO;
-        }
-        let span = u64::try_from(self.max.as_nanos()).unwrap_or(u64::MAX - 1).min(u64::MAX - 1);
-        let scaled = (u128::from(self.next()) * u128::from(span + 1)) >> 64;
-        Duration::from_nanos(scaled as u64)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let max = u64::try_from(self.max.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.random.u64(..=max))
     }
 }
 

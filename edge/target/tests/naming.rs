@@ -74,6 +74,47 @@ fn every_notation_that_names_the_database_is_pointed_at_the_gateway() {
 }
 
 #[test]
+fn urls_within_longer_values_are_pointed_at_the_gateway_and_nothing_around_them_changes() {
+    for (before, after) in [
+        (
+            "-Xmx1g -Durl=jdbc:postgresql://db.example:5433/shop?user=u&ssl=true -Dhost=db.example",
+            "-Xmx1g -Durl=jdbc:postgresql://127.0.0.1:6432/shop?user=u&sslmode=disable -Dhost=db.example",
+        ),
+        (
+            r#"{"postgres":[{"password":"p","uri":"postgres://u:p@db.example:5433/shop"}],"n":1}"#,
+            r#"{"postgres":[{"password":"p","uri":"postgres://u:p@127.0.0.1:6432/shop"}],"n":1}"#,
+        ),
+        (
+            "postgres://db.example:5433/a,postgres://other.example/b postgres://db.example:5433/c",
+            "postgres://127.0.0.1:6432/a,postgres://other.example/b postgres://127.0.0.1:6432/c",
+        ),
+    ] {
+        assert_eq!(value(before).as_deref(), Some(after), "{before}");
+    }
+    assert_eq!(value("--dsn postgres://other.example:5433/shop"), None);
+    assert_eq!(value("see https://db.example:5433/ and mysql://db.example:5433/shop"), None);
+
+    let options = "-Dpassword=s3cret -Durl=postgresql://u:s3cret@db.example:5433/shop?sslmode=verify-full";
+    let (address, redirect) = turned(&[("JAVA_TOOL_OPTIONS", options)], None);
+    assert_eq!(address, "db.example:5433", "it is all that names a database");
+    assert_eq!(
+        redirect.notes[0].to_string(),
+        "JAVA_TOOL_OPTIONS=…postgresql://u:***@127.0.0.1:6432/shop?sslmode=disable… \
+         (was …postgresql://u:***@db.example:5433/shop?sslmode=verify-full…)"
+    );
+    let environment = Environment::with_variables([("JAVA_TOOL_OPTIONS", options)]);
+    let upstream = Upstream::find_for_program(None, &[], &environment).unwrap();
+    assert_eq!(upstream.conninfo.sslmode, SslMode::VerifyFull, "the gateway insists where the program did");
+
+    let (address, redirect) = turned(&[("OTHER", options), ("SHOP", "postgres://here.example/shop")], None);
+    assert_eq!(address, "here.example:5432", "a value of its own names it rather");
+    assert_eq!(
+        redirect.untouched[0].to_string(),
+        "a URL within OTHER left as it is: it leads to db.example:5433, not to here.example:5432"
+    );
+}
+
+#[test]
 fn what_names_something_else_stays() {
     for other in [
         "https://db.example:5433/",

@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use onetrip_model::asked::Outcome;
-use onetrip_model::shrink::cut_down;
-use onetrip_model::step::Program;
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::shrink::cut_down;
+use onetrip_testkit::step::Program;
 use rig::family::{FAMILIES, Family, of_seed_on_postgresql};
 use rig::lane::{Message, Taken};
 use rig::postgres::{Bench, comparable, start};

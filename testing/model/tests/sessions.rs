@@ -15,11 +15,11 @@ use std::thread;
 use std::time::Duration;
 
 use onetrip_ledger::Remedy;
-use onetrip_model::asked::Outcome;
-use onetrip_model::messages::query;
-use onetrip_model::shrink::cut_down;
-use onetrip_model::step::{Program, Step, Wait};
 use onetrip_session::Remedies;
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::messages::query;
+use onetrip_testkit::shrink::cut_down;
+use onetrip_testkit::step::{Aside, Program, Step, Wait};
 use rig::compare::{difference, is_own_end};
 use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
 
@@ -72,6 +72,8 @@ struct Count {
     at_rest: u64,
     /// Sessions that could not go on, and said so.
     ended: u64,
+    /// Pieces that were read ahead and failed.
+    failed_ahead: u64,
     removed: BTreeMap<Remedy, u64>,
 }
 
@@ -85,6 +87,7 @@ impl Count {
         self.blocked += count(&|taken| taken.outcome == Outcome::Blocked);
         self.failed += count(&|taken| taken.messages.iter().any(|message| message.tag == b'E'));
         self.at_rest += count(&|taken| taken.state.is_some());
+        self.failed_ahead += seen.failed_ahead;
         self.ended += count(&|taken| taken.messages.iter().any(is_own_end));
         for (remedy, trips) in &seen.removed {
             *self.removed.entry(*remedy).or_default() += trips;
@@ -104,10 +107,32 @@ fn through(seed: u64, remedies: &Remedies) -> Way {
 fn compared(program: &Program, seed: u64, remedies: &Remedies) -> Result<Seen, String> {
     let direct = run(program, &Way::Direct);
     let through = run(program, &through(seed, remedies));
-    match difference(program, &direct, &through) {
-        Some(found) => Err(found),
-        None => Ok(through),
+    let found = difference(program, &direct, &through);
+    if found.is_some() && is_cancelled(program) {
+        // A cancel request may come too late for what it is meant for.
+        let mut late = program.clone();
+        late.steps.retain(|step| step.aside != Some(Aside::CancelsNext));
+        let (mut through, direct) = (through, run(&late, &Way::Direct));
+        through.taken.retain(|taken| !taken.shown.ends_with("CancelsNext"));
+        return difference(&late, &direct, &through).map_or(Ok(through), Err);
     }
+    found.or_else(|| miscounted(&through)).map_or(Ok(through), Err)
+}
+
+/// A session whose trips are not as many as the steps that its client has taken, whether they were removed or not. One that
+/// had to end has not answered its last.
+fn miscounted(through: &Seen) -> Option<String> {
+    let has_ended = |session: usize| {
+        let is_its = |taken: &&rig::lane::Taken| taken.shown.starts_with(&format!("{session}:"));
+        through.taken.iter().filter(is_its).any(|taken| taken.messages.iter().any(is_own_end))
+    };
+    let is_wrong = |(session, (steps, trips)): &(usize, &(u64, u64))| steps != trips && !has_ended(*session);
+    let (session, (steps, trips)) = through.counted.iter().enumerate().find(is_wrong)?;
+    Some(format!("session {session} has taken {steps} steps, and {trips} trips are counted"))
+}
+
+fn is_cancelled(program: &Program) -> bool {
+    program.steps.iter().any(|step| step.aside == Some(Aside::CancelsNext))
 }
 
 #[test]
@@ -131,6 +156,8 @@ fn programs_see_the_same_through_sessions() {
                     match compared(&family.program(seed), seed, &wanted.remedies) {
                         Ok(seen) => counts.lock().expect("no panic")[place].add(&seen),
                         Err(found) => {
+                            // Before the program is cut down, which may take long.
+                            println!("DIFFERENT: ONETRIP_FAMILY={} ONETRIP_SEED={seed}", family.name);
                             failure.lock().expect("no panic").get_or_insert((family, seed, found));
                         }
                     }
@@ -152,10 +179,10 @@ fn judge(counts: &[Count], is_special: bool) {
     let mut shown = String::new();
     let mut missing = Vec::new();
     for (family, count) in FAMILIES.iter().zip(counts) {
-        let Count { programs, steps, blocked, failed, at_rest, ended, removed } = count;
+        let Count { programs, steps, blocked, failed, at_rest, ended, failed_ahead, removed } = count;
         let _ = write!(
             shown,
-            "{}: {programs} programs, {steps} steps, {failed} failed, {blocked} blocked, {at_rest} at rest, {ended} ended",
+            "{}: {programs} programs, {steps} steps, {failed} failed, {blocked} blocked, {at_rest} at rest, {ended} ended, {failed_ahead} errors ahead",
             family.name
         );
         for (remedy, trips) in removed {
@@ -164,6 +191,9 @@ fn judge(counts: &[Count], is_special: bool) {
         shown.push('\n');
         if (*ended as f64) < family.ended_min * *programs as f64 {
             missing.push(format!("{}: {ended} sessions of {programs} programs had to end", family.name));
+        }
+        if family.name == "failing_pieces" && *programs > 20 && *failed_ahead == 0 {
+            missing.push(format!("{}: no error has met a piece that was read ahead", family.name));
         }
         for (name, least) in family.removed_min {
             let trips: u64 =

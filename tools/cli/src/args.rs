@@ -18,6 +18,8 @@ use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::explain::ExplainOptions;
 #[cfg(feature = "lab")]
 use crate::lab::LabOptions;
+#[cfg(not(all(feature = "capture", feature = "embed", feature = "lab")))]
+use crate::lacking::Lacking;
 use crate::link::FarEnd;
 use crate::output::OutputOptions;
 use crate::pages::{CompletionsOptions, ManOptions};
@@ -40,6 +42,10 @@ pub(crate) enum Command {
     /// Report on packet captures: what tcpdump wrote, or writes
     #[cfg(feature = "capture")]
     Analyze(AnalyzeOptions),
+    /// Not in this build
+    #[cfg(not(feature = "capture"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Analyze(Lacking),
     /// Report on a trace
     Report(ReportOptions),
     /// Say what a traced run will cost at another distance
@@ -49,7 +55,12 @@ pub(crate) enum Command {
     /// Write a trace's exchanges for other tools
     Export(ExportOptions),
     /// Serve an SQLite file to PostgreSQL's drivers
+    #[cfg(feature = "embed")]
     Serve(ServeCommandOptions),
+    /// Not in this build
+    #[cfg(not(feature = "embed"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Serve(Lacking),
     /// Show what a loop of statements costs from afar: a program, its database and the report on it
     Demo(DemoOptions),
     /// Measure what opening a session and each round trip to a PostgreSQL server cost
@@ -61,6 +72,10 @@ pub(crate) enum Command {
     /// Measure what round trips cost, and draw it: workloads with known answers and known trips
     #[cfg(feature = "lab")]
     Lab(LabOptions),
+    /// Not in this build
+    #[cfg(not(feature = "lab"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Lab(Lacking),
     /// Print a shell's completions of this command
     Completions(CompletionsOptions),
     /// Write the manual's pages into a directory
@@ -72,8 +87,8 @@ pub(crate) enum Command {
 #[command(after_help = "\
 The program is pointed at the gateway by its environment: libpq's PG* variables, DATABASE_URL, every
 variable named with --env, and all others that name the database's host and port: URLs, also those of
-JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, and pairs such as DB_HOST and DB_PORT.
-What was changed is printed.
+JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, pairs such as DB_HOST and DB_PORT, and
+URLs inside longer values, such as JAVA_TOOL_OPTIONS or JSON. What was changed is printed.
 
 The report goes to standard error, because standard output is the program's; --output writes it to
 a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
@@ -285,6 +300,7 @@ impl LinkOptions {
     }
 }
 
+#[cfg(feature = "embed")]
 #[derive(Debug, Args)]
 pub(crate) struct ServeCommandOptions {
     /// The file; made if it is not there

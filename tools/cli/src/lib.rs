@@ -15,6 +15,8 @@ mod gateway;
 mod judge;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(not(all(feature = "capture", feature = "embed", feature = "lab")))]
+mod lacking;
 mod learned;
 mod link;
 mod masked;
@@ -26,6 +28,7 @@ mod ready;
 mod report;
 mod run;
 mod say;
+#[cfg(feature = "embed")]
 mod serve;
 mod stop;
 mod trace;
@@ -64,17 +67,24 @@ fn run(command: Command) -> ExitCode {
         Command::Gateway(options) => gateway::gateway(&options),
         #[cfg(feature = "capture")]
         Command::Analyze(options) => analyze::analyze(&options),
+        #[cfg(not(feature = "capture"))]
+        Command::Analyze(_) => lacking::refuse("analyze", "capture"),
         Command::Report(options) => report::report(&options),
         Command::Forecast(options) => distance::forecast(&options),
         Command::Explain(options) => explain::explain(&options),
         Command::Export(options) => export::export(&options),
+        #[cfg(feature = "embed")]
         Command::Serve(options) => serve::serve(&options),
+        #[cfg(not(feature = "embed"))]
+        Command::Serve(_) => lacking::refuse("serve", "embed"),
         Command::Demo(options) => demo::demo(&options),
         Command::Ping(options) => ping::ping(&options),
         Command::Ready(options) => ready::ready(&options),
         Command::Link(options) => link::link(&options),
         #[cfg(feature = "lab")]
         Command::Lab(options) => lab::lab(&options),
+        #[cfg(not(feature = "lab"))]
+        Command::Lab(_) => lacking::refuse("lab", "lab"),
         Command::Completions(options) => pages::completions(&options),
         Command::Man(options) => pages::man(&options),
     };

@@ -10,13 +10,5 @@ pub(crate) fn say(line: impl Display) {
 
 /// An error with its causes on one line, none told twice.
 pub(crate) fn explained(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let words = cause.to_string();
-        if !text.contains(&words) {
-            let separator = if text.is_empty() { "" } else { ": " };
-            text.push_str(&format!("{separator}{words}"));
-        }
-    }
-    text
+    onetrip_gateway::with_causes(&**error)
 }

@@ -69,7 +69,12 @@ fn the_loop_spends_a_trip_for_each_employee_and_the_others_spend_one_or_two() {
     assert_eq!(line(&output, "as is")[0], "51");
     assert_eq!(line(&output, "with ANY")[0], "2");
     assert_eq!(line(&output, "with JOIN")[0], "1");
-    assert!(said.contains("the gateway has removed"), "{said}");
+    assert!(
+        text(&output.stderr).starts_with("onetrip: a program lists 50 employees"),
+        "what it will do comes first"
+    );
+    let end = said.lines().last().unwrap();
+    assert!(end.starts_with("the gateway has removed") && end.ends_with("trips."), "{said}");
     let left: u32 = line(&output, "as is, with exact")[0].parse().unwrap();
     assert!(left <= 27, "exact removes the half of 50 statements at least: {said}");
     assert!(!said.contains("--full"), "all of it was run: {said}");

@@ -159,11 +159,8 @@ mod tests {
 
     /// Threads that think for two to six milliseconds between trips of a pool: `(thread, connection, start)`.
     fn pooled(threads: usize, trips_each: usize, last_back: bool) -> Vec<(usize, u32, u64)> {
-        let mut seed = 7_u64;
-        let mut think = || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            2_000_000 + (seed >> 33) % 4_000_000
-        };
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut think = || random.u64(2_000_000..6_000_000);
         let mut next: Vec<(u64, usize, usize)> =
             (0..threads).map(|thread| (1000 * thread as u64, thread, 0)).collect();
         let mut free_at: Vec<(u64, u32)> = Vec::new();

@@ -4,6 +4,7 @@ use std::io;
 
 use onetrip_gateway::GatewayError;
 use onetrip_ledger::trace::TraceError;
+use onetrip_login::LoginError;
 use onetrip_wire::WireError;
 
 /// Why a run ended without its result.
@@ -55,9 +56,9 @@ pub enum LabError {
     /// The database sent what the protocol does not allow here.
     #[error("the database broke the protocol")]
     Protocol(#[from] WireError),
-    /// The database wants a proof of identity that the lab's client does not know.
-    #[error("cannot log in: {0}")]
-    Login(String),
+    /// The database does not let the lab in, or the lab does not want to.
+    #[error("cannot log in to the database")]
+    Login(#[source] LoginError),
     /// A session of onetrip's client library failed.
     #[error("the client library")]
     Client(#[from] onetrip_client::Error),

@@ -4,8 +4,11 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use onetrip_report::markup;
+use onetrip_wire::calendar;
+
 use crate::LabError;
-use crate::chart::{Theme, markup, png, svg};
+use crate::chart::{Theme, png, svg};
 use crate::samples::Samples;
 use crate::table::Table;
 use crate::workload::{Extent, Workload};
@@ -157,23 +160,8 @@ fn conditions(samples: &Samples) -> String {
 
 /// The day of a time as `2026-11-21`, by the Gregorian calendar in UTC.
 fn date(seconds: u64) -> String {
-    let mut days = seconds / 86_400;
-    let mut year = 1970;
-    let is_leap = |year: u64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year}-{month:02}-{:02}", days + 1)
+    let (year, month, day) = calendar::date_of((seconds / 86_400) as i64);
+    format!("{year}-{month:02}-{day:02}")
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {

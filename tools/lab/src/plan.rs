@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use minijinja::value::Value;
+use onetrip_gateway::with_causes;
 
 use crate::formula::{Formulas, Variables};
 use crate::workload::{FetchStep, Formula, NamedSteps, RepeatStep, RunStep, Step, Sum};
@@ -99,20 +100,20 @@ impl Planner<'_> {
         match formula {
             Formula::Number(number) => Ok(*number),
             Formula::Expression(text) => {
-                self.formulas.number(text, &self.variables).map_err(|error| told(&error))
+                self.formulas.number(text, &self.variables).map_err(|error| with_causes(&error))
             }
         }
     }
 
     /// A template's text.
     pub(crate) fn fill(&self, template: &str) -> Result<String, String> {
-        self.formulas.fill(template, &self.variables).map_err(|error| told(&error))
+        self.formulas.fill(template, &self.variables).map_err(|error| with_causes(&error))
     }
 
     /// Whether a condition holds; one that is not there does.
     pub(crate) fn holds(&self, condition: Option<&String>) -> Result<bool, String> {
         let Some(condition) = condition else { return Ok(true) };
-        Ok(self.formulas.number(condition, &self.variables).map_err(|error| told(&error))? != 0)
+        Ok(self.formulas.number(condition, &self.variables).map_err(|error| with_causes(&error))? != 0)
     }
 
     fn add_all(&mut self, plan: &mut Plan, steps: &[Step]) -> Result<(), String> {
@@ -225,7 +226,7 @@ impl Planner<'_> {
                 return column.parse().map(parameter).map_err(|_| format!("{with:?} names no column"));
             }
         }
-        let text = self.formulas.text_of(with, &self.variables).map_err(|error| told(&error))?;
+        let text = self.formulas.text_of(with, &self.variables).map_err(|error| with_causes(&error))?;
         Ok(Parameter::Fixed(text.into()))
     }
 
@@ -319,17 +320,6 @@ impl Plan {
 /// A statement by the simple protocol.
 pub(crate) fn query(text: String) -> Request {
     Request { kind: Kind::Query(text), keep: false, sum: None }
-}
-
-/// A template engine's error with its cause, on one line.
-pub(crate) fn told(error: &minijinja::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }
 
 #[cfg(test)]

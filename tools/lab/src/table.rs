@@ -1,6 +1,6 @@
 //! Samples as tables: for a terminal, and as Markdown.
 
-use onetrip_report::{count, duration};
+use onetrip_report::{Align, Columns, count, duration};
 
 use crate::measure::{Measure, bytes};
 use crate::samples::{Cell, Samples};
@@ -60,22 +60,14 @@ impl Table {
         OF_SESSIONS.iter().all(|(name, _)| self.head.iter().any(|head| head == name))
     }
 
-    fn widths(&self) -> Vec<usize> {
-        let width = |column: usize| {
-            let cells = self.rows.iter().chain([&self.head]);
-            cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
-        };
-        (0..self.head.len()).map(width).collect()
-    }
-
     /// Names on the left, numbers on the right.
-    fn line(&self, row: &[String], widths: &[usize]) -> String {
-        let pad = |(column, cell): (usize, &String)| {
-            let blanks = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
-            if column < self.names { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
-        };
-        let cells: Vec<String> = row.iter().enumerate().map(pad).collect();
-        cells.join("  ").trim_end().to_owned()
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let aligns =
+            (0..self.head.len()).map(|column| if column < self.names { Align::Left } else { Align::Right });
+        let mut columns = aligns.fold(Columns::new("  "), |columns, align| columns.column(align, 0));
+        columns.row(self.head.iter().map(String::as_str));
+        self.rows.iter().for_each(|row| columns.row(row.iter().map(String::as_str)));
+        columns.lines().into_iter().map(|line| line.trim_end().to_owned())
     }
 
     /// The table as Markdown.
@@ -92,11 +84,9 @@ impl Table {
 
 /// The samples for a terminal: table, what was left out, and the verdict.
 pub fn text(samples: &Samples) -> String {
-    let table = Table::of(samples);
-    let widths = table.widths();
-    let mut out = format!("{}\n\n{}\n", samples.title, table.line(&table.head, &widths));
-    for row in &table.rows {
-        out.push_str(&table.line(row, &widths));
+    let mut out = format!("{}\n\n", samples.title);
+    for line in Table::of(samples).lines() {
+        out.push_str(&line);
         out.push('\n');
     }
     for left_out in &samples.left_out {

@@ -9,10 +9,10 @@
 
 use minijinja::value::{Kwargs, Value};
 use minijinja::{Error, ErrorKind};
+use onetrip_gateway::with_causes;
 
 use crate::formula::{Formulas, Variables};
 use crate::measure::{Measure, bytes, digits};
-use crate::plan::told;
 use crate::samples::{Cell, Samples};
 
 const MEASURES: [(&str, Measure); 11] = [
@@ -59,7 +59,7 @@ pub(crate) fn verdict(template: &str, samples: &Samples) -> Result<String, Strin
     environment.add_filter("times", digits);
     environment.add_filter("percent", |ratio: f64| format!("{:.0} %", (ratio - 1.0) * 100.0));
     environment.add_filter("share", |part: f64| Measure::ServerIdle.show(part));
-    let filled = formulas.fill(template, &Variables::new()).map_err(|error| told(&error))?;
+    let filled = formulas.fill(template, &Variables::new()).map_err(|error| with_causes(&error))?;
     Ok(filled.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 

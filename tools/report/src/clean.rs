@@ -137,22 +137,23 @@ pub(crate) fn tied(text: &str) -> String {
     tied
 }
 
-/// Text for an element or an attribute of XML or SVG. Lines stay lines; what XML forbids is written as its code
-/// point.
-pub(crate) fn markup(text: &str) -> String {
+/// Lines of text that no terminal acts upon: what would steer one is written as its code point.
+pub(crate) fn clean_lines(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
             '\n' => safe.push('\n'),
             character if is_unsafe(character) => push_escaped(&mut safe, character),
             character => safe.push(character),
         }
     }
     safe
+}
+
+/// Text for an element or an attribute of XML or SVG. Lines stay lines; what XML forbids is written as its code
+/// point.
+pub fn markup(text: &str) -> String {
+    clean_lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn push_escaped(text: &mut String, character: char) {

@@ -75,7 +75,7 @@ pub(crate) fn sentence(report: &Report<'_>) -> String {
 fn no_session(summary: &Summary) -> String {
     if let Some(Refusal { sqlstate, message, .. }) = summary.refusals.first() {
         let words = cut(message, REASON_MAX);
-        let way = way_in(sqlstate).map_or(String::new(), |way| format!(" {way}"));
+        let way = way_in(sqlstate, message).map_or(String::new(), |way| format!(" {way}"));
         return format!("No session was opened: {} ({}).{way}", words.trim_end_matches('.'), clean(sqlstate));
     }
     match (summary.connections, summary.trips.total) {
@@ -258,6 +258,13 @@ mod tests {
             "No session was opened: password authentication failed for user \"shop\" (28P01). Check the user and the \
              password that the program has."
         );
+        let unknown = said(&refused("role \"shop\" does not exist", "28000"));
+        assert!(
+            unknown.ends_with("(28000). Check the user that the program names, and its right to log in."),
+            "{unknown}"
+        );
+        let kept_out = said(&refused("no pg_hba.conf entry for host \"10.0.0.7\"", "28000"));
+        assert!(kept_out.contains("has to let this user in"), "{kept_out}");
         assert_eq!(said(&refused("no\u{1b}[31m way.", "X")), "No session was opened: no\\u{1b}[31m way (X).");
         let trips = TripTotals { total: 1, connect: 1, may_share: 0 };
         let encrypted = Summary { trips, ..Summary::default() };

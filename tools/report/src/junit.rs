@@ -2,12 +2,14 @@
 //! is an error.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use onetrip_ledger::Code;
 use onetrip_ledger::judge::{Ruling, Verdict};
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use crate::Report;
-use crate::clean::{clean, cut, markup};
+use crate::clean::{clean, clean_lines, cut};
 use crate::number::counted;
 use crate::proof::proof;
 use crate::text::doubts;
@@ -19,23 +21,18 @@ const FINDINGS_MAX: usize = 3;
 const STATEMENT_MAX: usize = 1000;
 
 pub(crate) fn render(report: &Report<'_>) -> String {
-    let verdicts = report.verdicts();
-    let of = |ruling| verdicts.iter().filter(|verdict| verdict.ruling == ruling).count();
-    let (failures, errors) = (of(Ruling::Broken), of(Ruling::Unjudged));
-    let seconds = report.summary.elapsed_ns as f64 / 1e9;
-    let tests = verdicts.len();
-    let suite =
-        format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{seconds:.3}\"");
-    let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {suite}>\n");
-    let _ = writeln!(xml, "  <testsuite name=\"onetrip\" {suite} skipped=\"0\">");
-    for verdict in verdicts {
-        write_case(&mut xml, report, verdict);
-    }
+    let time = Duration::from_nanos(report.summary.elapsed_ns);
+    let mut suite = TestSuite::new("onetrip");
+    suite.set_time(time);
+    suite.add_test_cases(report.verdicts().iter().map(|verdict| case(report, verdict)));
     let mut said = vec![report.headline()];
     said.extend(doubts(report));
-    let _ = writeln!(xml, "    <system-out>{}</system-out>", markup(&said.join("\n")));
-    xml.push_str("  </testsuite>\n</testsuites>\n");
-    xml
+    suite.set_system_out(clean_lines(&said.join("\n")));
+    let mut suites = quick_junit::Report::unnamed();
+    suites.set_time(time);
+    suites.add_test_suite(suite);
+    // Writing to memory does not fail, and what is written is text.
+    suites.to_string().unwrap_or_default()
 }
 
 /// The findings of `code`, or all, a few lines each.
@@ -53,16 +50,22 @@ fn details(report: &Report<'_>, code: Option<Code>) -> String {
     text
 }
 
-fn write_case(xml: &mut String, report: &Report<'_>, verdict: &Verdict) {
-    let (class, name) = (class(&verdict.rule), markup(&name(&verdict.rule)));
-    let _ = write!(xml, "    <testcase classname=\"{class}\" name=\"{name}\" time=\"0\"");
-    let element = match verdict.ruling {
-        Ruling::Kept => return xml.push_str("/>\n"),
-        Ruling::Broken => "failure",
-        Ruling::Unjudged => "error",
+fn case(report: &Report<'_>, verdict: &Verdict) -> TestCase {
+    let class = class(&verdict.rule);
+    let failed = |kind| {
+        let mut status = TestCaseStatus::non_success(kind);
+        status.set_message(clean_lines(&sentence(verdict)));
+        status.set_type(class);
+        status.set_description(clean_lines(&details(report, code(&verdict.rule))));
+        status
     };
-    let sentence = markup(&sentence(verdict));
-    let _ = write!(xml, ">\n      <{element} message=\"{sentence}\" type=\"{class}\">");
-    xml.push_str(&markup(&details(report, code(&verdict.rule))));
-    let _ = writeln!(xml, "</{element}>\n    </testcase>");
+    let status = match verdict.ruling {
+        Ruling::Kept => TestCaseStatus::success(),
+        Ruling::Broken => failed(NonSuccessKind::Failure),
+        Ruling::Unjudged => failed(NonSuccessKind::Error),
+    };
+    let mut case = TestCase::new(clean_lines(&name(&verdict.rule)), status);
+    case.set_classname(class);
+    case.set_time(Duration::ZERO);
+    case
 }

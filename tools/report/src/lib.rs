@@ -9,6 +9,7 @@
 mod baseline;
 mod chart;
 mod clean;
+mod columns;
 mod headline;
 mod html;
 mod json;
@@ -30,6 +31,9 @@ use onetrip_ledger::timeline::Timeline;
 pub use baseline::{BadReport, baseline};
 #[cfg(feature = "png")]
 pub use chart::PngError;
+pub use chart::{LogScale, names_apart};
+pub use clean::markup;
+pub use columns::{Align, Columns};
 pub use number::{count, duration};
 pub use text::Style;
 

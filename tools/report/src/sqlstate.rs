@@ -51,14 +51,17 @@ pub(crate) fn condition(sqlstate: &str) -> Option<&'static str> {
     })
 }
 
-/// What opens a session that was refused so.
-pub(crate) fn way_in(sqlstate: &str) -> Option<&'static str> {
+/// What opens a session that was refused so; servers have more than one reason for a code, and `message` tells them apart.
+pub(crate) fn way_in(sqlstate: &str, message: &str) -> Option<&'static str> {
     Some(match sqlstate {
         "08001" | "08006" => {
             "Is the database running, and is this its address? Set --upstream, or PGHOST and PGPORT."
         }
         "28P01" => "Check the user and the password that the program has.",
-        "28000" => "The server's pg_hba.conf has to let this user in from the gateway's address.",
+        "28000" if message.contains("pg_hba.conf") => {
+            "The server's pg_hba.conf has to let this user in from the gateway's address."
+        }
+        "28000" => "Check the user that the program names, and its right to log in.",
         "3D000" => "Create the database, or name another one.",
         "42501" => "Grant the user CONNECT on the database.",
         "53300" => "Close some connections, or raise the server's max_connections.",

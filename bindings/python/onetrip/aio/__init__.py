@@ -13,9 +13,10 @@ from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
 from onetrip.aio.pipeline import AsyncOperation, AsyncPipeline
 from onetrip.aio.pool import AsyncPool
 from onetrip.aio.server_cursor import AsyncRawServerCursor, AsyncServerCursor
+from onetrip.aio.transaction import AsyncTransaction
 
 __all__ = [
     "AsyncClientCursor", "AsyncConnection", "AsyncCopy", "AsyncCursor", "AsyncLobReader", "AsyncLobWriter",
     "AsyncOperation", "AsyncPipeline", "AsyncPool", "AsyncRawCursor", "AsyncRawServerCursor", "AsyncServerCursor",
-    "connect",
+    "AsyncTransaction", "connect",
 ]  # fmt: skip

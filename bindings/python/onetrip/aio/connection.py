@@ -7,41 +7,28 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from onetrip import _native, errors, tpc
-from onetrip.adapt import Format
-from onetrip.aio.cursor import AsyncCursor
-from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
-from onetrip.aio.pipeline import AsyncPipeline
-from onetrip.aio.server_cursor import AsyncServerCursor
+from onetrip import _native, errors
+from onetrip._base.connection import OutputSource, pairs
+from onetrip._base.lob import word
+from onetrip.aio.calls import AsyncCalls
+from onetrip.aio.cursor import AsyncCursor, By, Params
+from onetrip.aio.pipeline import AsyncPipeline, OnError
 from onetrip.aio.transport import Transport
-from onetrip.aio.turns import WITHIN, Block, to_its_end
-from onetrip.connection import OutputSource, _pairs
-from onetrip.cursor import By, Params, Statement
-from onetrip.errors import (
-    CancellationTimeout,
-    ConnectionClosed,
-    NotSupportedError,
-    OperationalError,
-    ProgrammingError,
-)
-from onetrip.info import ConnectionInfo
-from onetrip.lob import _PIECE_BYTES as _FIRST_BYTES
-from onetrip.lob import OBJECTS, LobColumn, Prefetch, Writing, _word
-from onetrip.pipeline import _GOES_ON, OnError
-from onetrip.session import IsolationLevel, Notify, SessionState, TransactionStatus
-from onetrip.tpc import Xid
-from onetrip.transaction import AsyncTransaction
+from onetrip.aio.turns import WITHIN, to_its_end
+from onetrip.errors import CancellationTimeout, ConnectionClosed, OperationalError, ProgrammingError
+from onetrip.session import Notify, TransactionStatus
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from onetrip._base.lob import Prefetch
     from onetrip.rows import RowFactory
 
 # What a statement whose task was cancelled may take to end. Beyond it the connection is closed.
 _ABANDON_SECONDS = 10.0
 
 
-class AsyncConnection(SessionState):
+class AsyncConnection(AsyncCalls):
     """A session with a server. Tasks may share it: each call waits for those before it, and for the end of a block that
     has the connection for itself. What runs within such a block, in tasks that it has started too, is a part of it."""
 
@@ -52,20 +39,12 @@ class AsyncConnection(SessionState):
         autocommit: bool,
         row_factory: RowFactory | None = None,
     ) -> None:
-        super().__init__(autocommit)
-        self.cursor_factory: type[AsyncCursor] = AsyncCursor
-        self.server_cursor_factory: type[AsyncServerCursor] = AsyncServerCursor
+        super().__init__(autocommit, (), row_factory)
         # The task that takes the rows of a stream.
         self._stream: asyncio.Task[Any] | None = None
         self._transport = transport
         self._address = address
-        self._target: dict[str, str] = {}
-        # The block that has the connection for itself.
-        self._block: Block | None = None
         self._lock = asyncio.Lock()
-        self._is_closed = False
-        self._declared = 0
-        self.row_factory = row_factory
 
     @classmethod
     async def connect(
@@ -84,152 +63,30 @@ class AsyncConnection(SessionState):
         connection._set_up(prepare_threshold, context, cursor_factory)
         return connection
 
-    def cursor(
-        self,
-        name: str = "",
-        *,
-        binary: bool = False,
-        row_factory: RowFactory | None = None,
-        scrollable: bool | None = None,
-        withhold: bool = False,
-    ) -> AsyncCursor:
-        """A new cursor, as `onetrip.Connection.cursor`."""
-        self._wire()
-        factory = row_factory or self.row_factory
-        made: AsyncCursor
-        if name:
-            make = self.server_cursor_factory
-            made = make(self, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
-        else:
-            made = self.cursor_factory(self, row_factory=factory)
-        if binary:
-            made.format = Format.BINARY
-        return made
-
-    async def execute(
-        self, statement: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
-    ) -> AsyncCursor:
-        """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
-        cursor = self.cursor_factory(self, row_factory=self.row_factory)
-        return await cursor.execute(statement, params, prepare=prepare, binary=binary or None)
-
     def pipeline(self, on_error: OnError = "abort") -> AsyncPipeline:
-        """A block of operations that travel together, as `onetrip.Connection.pipeline`."""
-        if on_error not in _GOES_ON:
-            raise ValueError(f"on_error has to be 'abort' or 'continue', not {on_error!r}")
+        """A block of operations that travel together. After an error, with "abort" those behind it do not run; with
+        "continue" they do, and those before it hold."""
+        self._usable()
         return AsyncPipeline(self, on_error)
-
-    async def commit(self) -> None:
-        """Commits the transaction, if there is one. In a pipeline's block it waits for what was added before."""
-        self._check_no_tpc("commit()")
-        await self._end_transaction("COMMIT")
-
-    async def rollback(self) -> None:
-        """Rolls the transaction back, if there is one."""
-        self._check_no_tpc("rollback()")
-        await self._end_transaction("ROLLBACK")
-
-    async def tpc_begin(self, xid: Xid | str) -> None:
-        """Begins a transaction in two phases, as `onetrip.Connection.tpc_begin`."""
-        self._wire()
-        await self._run(self._tpc_begins(xid), None, False)
-
-    async def tpc_prepare(self) -> None:
-        """Ends its first phase."""
-        self._wire()
-        try:
-            await self._run(self._tpc_prepares(), None, False)
-        except errors.Error as error:
-            self._tpc = None
-            if error.sqlstate == "55000":
-                raise NotSupportedError(str(error)) from error
-            raise
-
-    async def tpc_commit(self, xid: Xid | str | None = None) -> None:
-        """Commits it, or another one that was prepared, by its name."""
-        await self._end_tpc("COMMIT", xid)
-
-    async def tpc_rollback(self, xid: Xid | str | None = None) -> None:
-        """Rolls it back, or another one that was prepared, by its name."""
-        await self._end_tpc("ROLLBACK", xid)
-
-    async def tpc_recover(self) -> list[Xid]:
-        """The transactions that are prepared and have not ended, of all databases."""
-        (answer,) = await self._run(tpc.RECOVER, None, False)
-        return [Xid.of_row(row) for row in answer.many(len(answer))]
-
-    async def _end_tpc(self, word: str, xid: Xid | str | None) -> None:
-        self._wire()
-        statement = self._tpc_ends(word, xid)
-        self._tpc = None
-        if statement is None:
-            await self._end_transaction(word)
-        else:
-            await self._run(statement, None, False)
-
-    def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> AsyncTransaction:
-        """A block that is a transaction, or a savepoint within one, as `onetrip.Connection.transaction`. Tasks that
-        share the connection share the transaction."""
-        self._wire()
-        return AsyncTransaction(self, savepoint_name, force_rollback)
-
-    async def large_objects(self, oids: Iterable[int], prefetch: Prefetch | None = None) -> list[AsyncLobReader[bytes]]:
-        """Large objects to read, all by one trip, as `onetrip.Connection.large_objects`."""
-        return await self._readers([OBJECTS._native(oid) for oid in oids], prefetch)
-
-    async def large_values(
-        self, column: LobColumn, keys: Iterable[Any], prefetch: Prefetch | None = None
-    ) -> list[AsyncLobReader[Any]]:
-        """Values of a column, to read in parts, as `onetrip.Connection.large_values`."""
-        return await self._readers([column._native(key) for key in keys], prefetch)
-
-    async def create_large_object(self, data: bytes = b"") -> int:
-        """Makes a large object of bytes; its id."""
-        (answer,) = await self._run("SELECT lo_from_bytea(0, %s)", (data[:_FIRST_BYTES],), self._begins)
-        oid: int = (answer.one() or ())[0]
-        await self.write_large_object(oid, data[_FIRST_BYTES:], _FIRST_BYTES)
-        return oid
-
-    async def write_large_object(self, oid: int, data: bytes, position: int = 0) -> None:
-        """Writes into a large object, from a position on."""
-        if data:
-            async with self.large_object_writer(oid, position) as writer:
-                await writer.write(data)
-
-    def large_object_writer(self, oid: int, position: int = 0) -> AsyncLobWriter:
-        """Writes a large object in parts, from a position on."""
-        return AsyncLobWriter(self, Writing(oid, None, None, position))
-
-    def large_value_writer(self, column: LobColumn, key: Any) -> AsyncLobWriter:
-        """Writes a value in parts, as `onetrip.Connection.large_value_writer`."""
-        return AsyncLobWriter(self, Writing(None, column, key, 0))
-
-    async def _readers(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> list[AsyncLobReader[Any]]:
-        await self._prefetch(natives, prefetch)
-        return [AsyncLobReader(self, native) for native in natives]
 
     async def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
         self._check_alone()
         async with self._lock:
-            await self._fetched(self._wire().ask_lobs(natives, _word(prefetch), self._begins))
+            await self._fetched(self._wire().ask_lobs(natives, word(prefetch), self._begins))
 
-    async def _fetch_lob(self, native: _native.Lob, most: int) -> None:
-        """Fetches parts until so many bytes or characters are here, or all."""
+    async def _read_lob(self, native: _native.Lob, most: int) -> Any:
+        """So many bytes or characters of a large value, or all that are left."""
         self._check_alone()
         async with self._lock:
             while await self._fetched(self._wire().ask_lob(native, most, self._begins)):
                 pass
+        return native.take(most)
 
     async def _fetched(self, fetch: _native.LobFetch | None) -> bool:
         if fetch is not None:
             await self._settled()
             self._wire().take_lobs(fetch)
         return fetch is not None
-
-    def forget_statements(self) -> None:
-        """Prepares all statements anew when they are next used: for programs that know that another connection has
-        changed tables. It takes no trip. What this connection changes itself, it knows."""
-        self._wire().forget_statements()
 
     async def cancel(self) -> None:
         """Asks the server to interrupt what another task runs on this connection."""
@@ -267,10 +124,6 @@ class AsyncConnection(SessionState):
         self._wire().collect_output(source)
         return True
 
-    def lines(self) -> list[str]:
-        """What statements have printed since the last call, as `onetrip.Connection.lines`."""
-        return self._wire().lines()
-
     async def notifies(self, timeout: float | None = None, *, stop_after: int | None = None) -> AsyncIterator[Notify]:
         """The notifications that have come, and those that come until `timeout` seconds have passed, as
         `onetrip.Connection.notifies`. Statements may run meanwhile."""
@@ -307,37 +160,6 @@ class AsyncConnection(SessionState):
         return Notify(*heard)
 
     @property
-    def backend_pid(self) -> int | None:
-        """Process id of the server's side."""
-        return self._wire().backend
-
-    @property
-    def info(self) -> ConnectionInfo:
-        """Where the connection leads and how it stands."""
-        return ConnectionInfo(self, self._target)
-
-    @property
-    def trips(self) -> int:
-        """Round trips since the session was open."""
-        return self._wire().trips
-
-    async def set_autocommit(self, value: bool) -> None:
-        """As `autocommit`."""
-        self.autocommit = value
-
-    async def set_isolation_level(self, value: int | IsolationLevel | None) -> None:
-        """As `isolation_level`."""
-        self.isolation_level = value
-
-    async def set_read_only(self, value: bool | None) -> None:
-        """As `read_only`."""
-        self.read_only = value
-
-    async def set_deferrable(self, value: bool | None) -> None:
-        """As `deferrable`."""
-        self.deferrable = value
-
-    @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""
         return not self._is_closed and self._transport.is_lost
@@ -363,25 +185,13 @@ class AsyncConnection(SessionState):
         if self._transport.transport is not None:
             self._transport.transport.abort()
 
-    async def __aenter__(self) -> AsyncConnection:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commits, or rolls back after an exception; and closes."""
-        try:
-            if kind is None:
-                if not self.closed:
-                    await self.commit()
-            elif not self.closed:
-                with contextlib.suppress(errors.Error):  # the exception on its way tells more
-                    await self.rollback()
-        finally:
-            await self.close()
-
     def _wire(self) -> _native.Wire:
         if self._is_closed:
             raise ConnectionClosed("the connection is closed")
         return self._transport.wire
+
+    def _usable(self) -> _native.Wire:
+        return self._wire()
 
     def _own_block(self) -> AsyncPipeline | None:
         """The pipeline's block that the caller is a part of."""
@@ -410,41 +220,6 @@ class AsyncConnection(SessionState):
     def _in_pipeline(self) -> bool:
         return isinstance(self._block, AsyncPipeline)
 
-    def _is_outside(self) -> bool:
-        """Whether the next statement will be outside of a transaction."""
-        if self._own_block() is not None:
-            return not self._wire().block_in_transaction
-        return self._wire().status == TransactionStatus.IDLE
-
-    async def _command(self, statement: str) -> None:
-        """Runs a statement of our own, in a pipeline's block too."""
-        block = self._own_block()
-        if block is not None:
-            await block._run(statement)
-        else:
-            await self._run(statement, None, self._begins)
-
-    async def _undo(self, statements: list[str]) -> None:
-        """Runs what undoes a transaction or a part of it, as the blocking connection does."""
-        block = self._own_block()
-        if block is None:
-            await self._run("; ".join(statements), None, False)
-        else:
-            await block._interrupted("; ".join(statements))
-
-    async def _end_transaction(self, statement: str) -> None:
-        wire = self._wire()
-        if self._transactions:
-            word = statement.lower()
-            raise ProgrammingError(f"{word}() is not for a block of transaction(), which ends by itself or by Rollback")
-        block = self._own_block()
-        if block is not None:
-            operation = await (block.commit() if statement == "COMMIT" else block.rollback())
-            await block.process(operation)
-            operation.result()
-        elif wire.status != TransactionStatus.IDLE:
-            await self._run(statement, None, False)
-
     async def _run(self, statement: str, params: Params, begins: bool, how: int = 0) -> list[_native.Answer]:
         if self._block is not None:
             self._check_alone()
@@ -453,6 +228,38 @@ class AsyncConnection(SessionState):
         async with self._lock:
             self._wire().ask(statement, params, begins, how)
             return await self._answers()
+
+    async def _begin_rows(self, statement: str, params: Params, how: int) -> None:
+        """Runs a statement whose rows `_next_rows` takes by the piece. The connection is theirs until `_end_rows`."""
+        self._check_alone()
+        await self._lock.acquire()
+        try:
+            self._wire().ask(statement, params, self._begins, how, True)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._stream = asyncio.current_task()
+
+    async def _next_rows(self) -> tuple[_native.Answer, bool]:
+        """The next of them, and whether they are the last."""
+        rows = await self._transport.rows()
+        if rows is not None:
+            return rows, False
+        (answer,) = self._wire().answers()
+        return answer, True
+
+    async def _end_rows(self, is_over: bool) -> None:
+        """No more of them are wanted."""
+        self._stream = None
+        try:
+            if not is_over and not self.closed:
+                self._wire().drop_copied()
+                self._transport.go_on_reading()
+                await to_its_end(self._abandon())
+            if self._is_heard and not self.closed:
+                self._tell()
+        finally:
+            self._lock.release()
 
     async def _answers(self) -> list[_native.Answer]:
         await self._settled()
@@ -468,7 +275,21 @@ class AsyncConnection(SessionState):
             await to_its_end(self._abandon())
             raise
 
-    async def _run_many(self, statement: str, rows: Iterable[Any], by: By, how: int) -> int:
+    async def _run_many(
+        self, statement: str, rows: Iterable[Any], by: By, how: int, returning: bool
+    ) -> tuple[int, list[_native.Answer]]:
+        """Runs a statement once for each of the rows: how many they changed, and the results where they are wanted.
+        Their parameters are written before the first leaves."""
+        if not returning:
+            return await self._count_many(statement, rows, by, how), []
+        if by in ("unnest", "copy"):
+            raise ProgrammingError(f"rows whose results are wanted go by 'pipeline', not by {by!r}")
+        async with self.pipeline() as pipeline:
+            operations = [await pipeline._add(statement, row, how) for row in rows]
+        answers = [operation._done() for operation in operations]
+        return sum(answer.count for answer in answers), answers
+
+    async def _count_many(self, statement: str, rows: Iterable[Any], by: By, how: int) -> int:
         self._check_alone()
         async with self._lock:
             wire, transport = self._wire(), self._transport
@@ -531,9 +352,9 @@ Made = TypeVar("Made", bound=AsyncConnection)
 async def _connected(
     cls: type[Made], conninfo: str, autocommit: bool, row_factory: RowFactory | None, keywords: dict[str, Any]
 ) -> Made:
-    pairs = _pairs(keywords)
+    given = pairs(keywords)
     loop = asyncio.get_running_loop()
-    candidates = await loop.run_in_executor(None, _native.addresses, conninfo, pairs)
+    candidates = await loop.run_in_executor(None, _native.addresses, conninfo, given)
     failed: Exception | None = None
     for any_will_do in (False, True):
         for candidate in candidates:

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onetrip import errors
+from onetrip._base.copying import BaseCopy, parts, reason
 from onetrip.aio.turns import entered, left, to_its_end
-from onetrip.copying import CopyState, parts, reason
-from onetrip.errors import ProgrammingError
 
 if TYPE_CHECKING:
     from onetrip.aio.connection import AsyncConnection
     from onetrip.aio.cursor import AsyncCursor
 
 
-class AsyncCopy:
+class AsyncCopy(BaseCopy):
     """A COPY under way, as `onetrip.Copy`: `async with cursor.copy("COPY ... FROM STDIN") as copy`. The connection is
     this block's alone: other tasks wait for the end of the block."""
 
+    cursor: AsyncCursor
+    _BLOCK = "async with"
+
     def __init__(self, cursor: AsyncCursor, statement: str) -> None:
-        self.cursor = cursor
+        super().__init__(cursor, statement)
         self._connection: AsyncConnection = cursor.connection
-        self._state = CopyState(statement)
-        # What takes rows, as long as they may be written.
-        self._add: Callable[[Sequence[Any]], bool] | None = None
-        self._is_open = False
 
     async def write(self, data: str | bytes | bytearray | memoryview) -> None:
         """Adds data, in the format that the statement asks for; cut anywhere."""
@@ -62,15 +60,9 @@ class AsyncCopy:
     async def read_row(self) -> tuple[Any, ...] | None:
         """The next row, as `rows` gives it; None at the end."""
         while piece := await self.read():
-            if (row := self._state.maker(self._connection._wire().loaders)(piece)) is not None:
+            if (row := self._row_maker()(piece)) is not None:
                 return row
         return None
-
-    def set_types(self, types: Sequence[str | int]) -> None:
-        """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary
-        ones are written as. Values of json and jsonb are written from plain objects then."""
-        self._state.set_types(types)
-        self._add = None
 
     async def __aenter__(self) -> AsyncCopy:
         self._connection._check_alone()
@@ -98,15 +90,6 @@ class AsyncCopy:
             self._add = None
             self._is_open = False
             self._connection._lock.release()
-
-    def _check(self) -> None:
-        if not self._is_open:
-            raise ProgrammingError("a COPY is used within its block: async with cursor.copy(...) as copy")
-
-    def _adder(self) -> Callable[[Sequence[Any]], bool]:
-        self._start(True)
-        self._add = add = self._state.adder()
-        return add
 
     def _start(self, gives: bool) -> None:
         self._check()

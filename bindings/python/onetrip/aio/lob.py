@@ -1,76 +1,54 @@
-"""Large values for asyncio, read and written in parts."""
+"""Large values, read and written in parts: large objects, and values of bytea and text, for asyncio."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 from typing import TYPE_CHECKING, Any, AnyStr, Generic
 
-from onetrip import _native, errors
-from onetrip.lob import _ALL, Writing, _open, _position
+from onetrip import errors
+from onetrip._base.lob import ALL, OBJECTS, BaseLobReader, BaseLobWriter, LobColumn, Prefetch, Writing
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from onetrip.aio.connection import AsyncConnection
 
+__all__ = ["AsyncLobReader", "AsyncLobWriter", "LobColumn", "OBJECTS", "Prefetch", "Writing"]
 
-class AsyncLobReader(Generic[AnyStr]):
-    """A large value, read from its beginning on, as `onetrip.LobReader`."""
 
-    def __init__(self, connection: AsyncConnection, native: _native.Lob) -> None:
-        self._connection = connection
-        self._native: _native.Lob | None = native
+class AsyncLobReader(BaseLobReader, Generic[AnyStr]):
+    """A large value, read from its beginning on, as a file is: bytes, or text where the value is text, of which sizes
+    and positions count characters. NULL and a row that does not exist read as nothing."""
 
-    @property
-    def length(self) -> int | None:
-        """Its length in bytes, or characters of text, where it is known."""
-        return _open(self._native).length
-
-    @property
-    def memory(self) -> int:
-        """Bytes that were fetched ahead and take memory."""
-        return 0 if self._native is None else self._native.memory
+    _connection: AsyncConnection
 
     async def read(self, size: int | None = -1) -> AnyStr:
-        """The next bytes or characters, all that are left unless `size` is given; fewer at the end only."""
-        most = _ALL if size is None or size < 0 else size
-        await self._connection._fetch_lob(_open(self._native), most)
-        part: AnyStr = _open(self._native).take(most)
+        """The next bytes or characters, all that are left unless `size` is given; fewer at the end only. What was
+        fetched ahead is taken from memory and freed; the rest comes in pieces, several to a trip."""
+        most = ALL if size is None or size < 0 else size
+        part: AnyStr = await self._connection._read_lob(self._open(), most)
         return part
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Goes elsewhere, without a trip. From the end only where the length is known."""
-        native = _open(self._native)
-        position = _position(native, offset, whence)
-        native.seek(position)
-        return position
+    async def readinto(self, buffer: Any) -> int:
+        """Reads bytes into a buffer; how many."""
+        view = memoryview(buffer).cast("B")
+        part: Any = await self.read(len(view))
+        view[: len(part)] = part
+        return len(part)
 
-    def tell(self) -> int:
-        """Where reading goes on."""
-        return _open(self._native).position
-
-    def close(self) -> None:
-        """Frees what was fetched ahead."""
-        self._native = None
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._native is None
-
-    async def __aenter__(self) -> AsyncLobReader[AnyStr]:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
 
-class AsyncLobWriter:
-    """Writes a large value in parts, as `onetrip.LobWriter`."""
+class AsyncLobWriter(BaseLobWriter):
+    """Writes a large value, as a file is written. Data is sent by the megabyte, many pieces to a trip. With
+    `autocommit` and outside of a transaction all of it is kept, or nothing after an exception; in a transaction that
+    is the transaction's affair."""
 
-    def __init__(self, connection: AsyncConnection, writing: Writing) -> None:
-        self._connection = connection
-        self._writing: Writing | None = writing
-        self._owns_transaction = False
+    _connection: AsyncConnection
 
     async def write(self, data: Any) -> int:
         """Adds data, bytes or text as the value is; how much. Not all is sent before `close`."""
@@ -79,10 +57,6 @@ class AsyncLobWriter:
             if writing.add(part):
                 await self._send()
         return len(data)
-
-    def tell(self) -> int:
-        """Bytes up to the place that is written next."""
-        return self._open().tell()
 
     async def close(self) -> None:
         """Writes the rest, and waits until the server has all of it."""
@@ -95,12 +69,7 @@ class AsyncLobWriter:
                 await pipeline.commit()
         writing.check([operation.rowcount for operation in operations])
 
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called, or the block ended by an exception."""
-        return self._writing is None
-
-    async def __aenter__(self) -> AsyncLobWriter:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -116,21 +85,16 @@ class AsyncLobWriter:
             if self._owns_transaction:
                 await connection.rollback()
             elif undo is not None and connection.transaction_status == 2:
-                await connection._run(*undo, False)
+                await connection._ask(*undo, False)
 
     async def _send(self) -> None:
         writing, connection = self._open(), self._connection
         if connection.autocommit and connection.transaction_status == 0:
-            await connection._run("BEGIN", None, False)
+            await connection._ask("BEGIN", None, False)
             self._owns_transaction = True
         if writing.oid is None:
-            (answer,) = await connection._run("SELECT lo_create(0)", None, connection._begins)
+            answer = await connection._ask("SELECT lo_create(0)", None, connection._begins)
             (writing.oid,) = answer.one() or ()
         async with connection.pipeline() as pipeline:
             for statement in writing.pieces():
                 await pipeline.execute(*statement)
-
-    def _open(self) -> Writing:
-        if self._writing is None:
-            raise ValueError("the writer is closed")
-        return self._writing

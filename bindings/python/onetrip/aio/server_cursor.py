@@ -1,4 +1,4 @@
-"""Named cursors for asyncio."""
+"""Cursors that the server keeps, for results that are not to be fetched whole."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from onetrip import arrow
 from onetrip import numpy as arrays
+from onetrip._base.cursor import RAW, By, Params, Row, Statement, wanted
+from onetrip._base.server_cursor import ROWS_AHEAD, Declaration, Moves
 from onetrip.aio.cursor import AsyncCursor
-from onetrip.cursor import RAW, By, Params, Row, Statement, wanted
 from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
-from onetrip.server_cursor import ROWS_AHEAD, Declaration, Moves
 from onetrip.sql import text_of
 
 if TYPE_CHECKING:
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from onetrip.aio.connection import AsyncConnection
     from onetrip.rows import RowFactory
 
+__all__ = ["ROWS_AHEAD", "AsyncRawServerCursor", "AsyncServerCursor", "Declaration", "Moves"]
+
 
 class AsyncServerCursor(Moves, AsyncCursor):
-    """A named cursor, as `onetrip.ServerCursor`."""
+    """A named cursor. DECLARE and the first FETCH are one trip; iteration fetches `itersize` rows at a time."""
 
     def __init__(
         self,
@@ -49,7 +51,8 @@ class AsyncServerCursor(Moves, AsyncCursor):
     async def execute(
         self, statement: Statement, params: Params = None, *, binary: bool | None = None, **keywords: Any
     ) -> Self:
-        """Declares the cursor for a query, and fetches its first `itersize` rows."""
+        """Declares the cursor for a query, and fetches its first `itersize` rows: set it to 1 for UPDATE ... WHERE
+        CURRENT OF, which needs the server to stand where the program does."""
         if keywords:
             raise TypeError(f"a named cursor has no argument {', '.join(keywords)}")
         if self._closed:
@@ -64,6 +67,7 @@ class AsyncServerCursor(Moves, AsyncCursor):
         self._number = connection._declared
         connection._declared += 1
         async with connection.pipeline() as pipeline:
+            # The statement's parameters are written as those of any other.
             await pipeline._add(declaration.declare(text_of(statement, self)), params, self._how)
             fetched = await pipeline._add(declaration.fetch(self.itersize, self._number), None, self._how)
         self._is_declared = True
@@ -82,7 +86,7 @@ class AsyncServerCursor(Moves, AsyncCursor):
     ) -> AsyncIterator[Row]:
         """Not for named cursors, which fetch by the piece anyway."""
         raise NotSupportedError("a named cursor fetches by the piece: iterate over it, or stream by one without a name")
-        yield
+        yield  # Awaiting only: without it there would be nothing to iterate over
 
     async def fetchone(self) -> Row | None:
         """The next row; None at the end."""
@@ -113,9 +117,15 @@ class AsyncServerCursor(Moves, AsyncCursor):
             parts.append(arrays.columns(self._rows()))
         return arrays.joined(parts)
 
-    async def __aiter__(self) -> AsyncIterator[Row]:
-        while rows := await self._some(1):
-            yield rows[0]
+    async def __aiter__(self) -> AsyncIterator[Row]:  # Awaiting only
+        while rows := await self._some(1):  # Awaiting only
+            yield rows[0]  # Awaiting only
+
+    async def __anext__(self) -> Row:
+        rows = await self._some(1)
+        if not rows:
+            raise StopAsyncIteration
+        return rows[0]
 
     async def scroll(self, value: int, mode: str = "relative") -> None:
         """Moves the server's cursor; backwards only if it is scrollable."""
@@ -178,7 +188,7 @@ class AsyncServerCursor(Moves, AsyncCursor):
 
     def _give_back(self) -> None:
         if self._is_declared and not self.connection.closed:
-            self.connection._wire().close_portal(self.name)
+            self.connection._close_portal(self.name)
         self._is_declared = False
         self._take([])
 

@@ -4,10 +4,8 @@
 use onetrip_client::types::Type;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::arrays::{DEPTH_MAX, Sink, read};
-use crate::loading::Loader;
 
 /// What is written of an array so far.
 struct Written<'t> {
@@ -105,7 +103,7 @@ pub(super) fn put(element: &Type, text: &str, out: &mut Vec<u8>) -> PyResult<()>
 }
 
 pub(super) fn put_text(element: &Type, bytes: &[u8], out: &mut String) -> PyResult<()> {
-    let mut reader = Reader { rest: bytes };
+    let mut reader = Reader::new(bytes);
     let lengths = reader.lengths()?;
     if lengths.is_empty() {
         out.push_str("{}");
@@ -114,29 +112,16 @@ pub(super) fn put_text(element: &Type, bytes: &[u8], out: &mut String) -> PyResu
     reader.list(element, &lengths, out)
 }
 
-/// The list, of lists for more than one dimension, of an array in binary.
-///
-/// # Errors
-/// Bytes that are no array, or elements that are not of the type.
-pub(crate) fn load<'py>(
-    py: Python<'py>,
-    loader: &Loader,
-    element: &Type,
-    bytes: &[u8],
-) -> PyResult<Bound<'py, PyAny>> {
-    let mut reader = Reader { rest: bytes };
-    let lengths = reader.lengths()?;
-    if lengths.is_empty() {
-        return Ok(PyList::empty(py).into_any());
-    }
-    reader.loaded(py, loader, element, &lengths)
-}
-
-struct Reader<'a> {
+/// Reads an array in binary.
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
     fn number(&mut self) -> PyResult<i32> {
         let (number, rest) = self.rest.split_first_chunk::<4>().ok_or_else(broken)?;
         self.rest = rest;
@@ -144,7 +129,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The length of each dimension.
-    fn lengths(&mut self) -> PyResult<Vec<i32>> {
+    ///
+    /// # Errors
+    /// Bytes that are no array.
+    pub(crate) fn lengths(&mut self) -> PyResult<Vec<i32>> {
         let (depth, _, _) = (self.number()?, self.number()?, self.number()?);
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
         if depth > DEPTH_MAX {
@@ -159,27 +147,11 @@ impl<'a> Reader<'a> {
         Ok(lengths)
     }
 
-    fn loaded<'py>(
-        &mut self,
-        py: Python<'py>,
-        loader: &Loader,
-        element: &Type,
-        lengths: &[i32],
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let Some((length, inner)) = lengths.split_first() else {
-            return match self.value()? {
-                Some(value) => loader.load_binary(py, element, value),
-                None => Ok(py.None().into_bound(py)),
-            };
-        };
-        let list = PyList::empty(py);
-        for _ in 0..*length {
-            list.append(self.loaded(py, loader, element, inner)?)?;
-        }
-        Ok(list.into_any())
-    }
-
-    fn value(&mut self) -> PyResult<Option<&'a [u8]>> {
+    /// The next element; `None` is NULL.
+    ///
+    /// # Errors
+    /// Bytes that end before it does.
+    pub(crate) fn value(&mut self) -> PyResult<Option<&'a [u8]>> {
         let length = self.number()?;
         if length == NULL {
             return Ok(None);

@@ -7,14 +7,14 @@ mod numbers;
 mod ranges;
 mod times;
 
-pub(crate) use arrays::load as load_array;
+pub(crate) use arrays::Reader as ArrayReader;
 pub(crate) use times::{DAY, HOUR, MINUTE, SECOND, date_of, days_of, interval as interval_of};
 
 use onetrip_client::types::{Kind, Type};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::adapters::bytes_of;
+use crate::bytea::bytes_of;
 
 /// Appends the binary form of what some text stands for.
 ///

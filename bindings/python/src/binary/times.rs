@@ -3,14 +3,12 @@
 use std::fmt::Write;
 
 use onetrip_client::types::Type;
+use onetrip_wire::calendar::{self, POSTGRES_EPOCH_DAYS};
 
 pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const MINUTE: i64 = 60 * SECOND;
 pub(crate) const HOUR: i64 = 60 * MINUTE;
 pub(crate) const DAY: i64 = 24 * HOUR;
-
-/// 2000-01-01 in days since 1970-01-01.
-const EPOCH: i64 = 10_957;
 
 pub(super) fn is_time(ty: &Type) -> bool {
     [Type::DATE, Type::TIME, Type::TIMETZ, Type::TIMESTAMP, Type::TIMESTAMPTZ, Type::INTERVAL].contains(ty)
@@ -109,22 +107,13 @@ fn number(digits: &str) -> Option<i64> {
     digits.parse().ok()
 }
 
-/// Days since 2000-01-01 of a day of the Gregorian calendar, by eras of 400 years that begin in March.
+/// Days since 2000-01-01 of a day of the Gregorian calendar.
 pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468 - EPOCH
+    calendar::days_of(year, month, day) - POSTGRES_EPOCH_DAYS
 }
 
 pub(crate) fn date_of(days: i64) -> (i64, i64, i64) {
-    let days = days + EPOCH + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
+    calendar::date_of(days + POSTGRES_EPOCH_DAYS)
 }
 
 /// Microseconds of `HH:MM[:SS[.ffffff]]`, and the seconds to the east of an offset behind it.

@@ -3,6 +3,7 @@
 //! Each type has a loader for its text, and some have one for their binary form too. A Python function is called for each
 //! value only where the program has registered one, or where Python's own class has no faster way.
 
+mod arrays;
 mod numbers;
 mod times;
 mod uuids;
@@ -12,10 +13,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
 
-use crate::adapters::{Functions, bytes_of, registered, registered_binary};
+use crate::adapters::{Functions, registered, registered_binary};
+use crate::binary;
+use crate::bytea::bytes_of;
 use crate::errors::misuse;
-use crate::{arrays, binary};
 
+pub(crate) use arrays::load as load_array;
 pub(crate) use times::{Session, needs_session};
 
 /// How the values of a column become Python's.
@@ -153,7 +156,7 @@ impl Loader {
             (Self::Time(times), _) => times.load_binary(py, bytes)?,
             (Self::Array(element, _), _) => match ty.kind() {
                 Kind::Array(of) if binary::element_of(ty).is_some() => {
-                    Some(binary::load_array(py, element, of, bytes)?)
+                    Some(arrays::load_binary(py, element, of, bytes)?)
                 }
                 _ => None,
             },

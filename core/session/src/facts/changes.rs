@@ -7,6 +7,8 @@ use std::time::Duration;
 use onetrip_ledger::Moment;
 use onetrip_sql::purity::Acts;
 
+use crate::statements::Mark;
+
 /// What functions of users may do is not relied on when it was found out longer ago.
 const FRESH: Duration = Duration::from_secs(60);
 
@@ -67,13 +69,6 @@ pub(crate) struct ActsAsked {
     at: Moment,
     texts: u64,
     doubted: u64,
-}
-
-/// A moment of a catalogue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Mark {
-    epoch: u64,
-    texts: u64,
 }
 
 impl Changes {

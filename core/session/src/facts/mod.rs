@@ -2,6 +2,7 @@
 //! its statements: whether all that was sent only reads, and where names are resolved.
 
 mod changes;
+pub(crate) mod common;
 mod knowledge;
 mod names;
 mod path;
@@ -18,10 +19,10 @@ use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, ObjectName, P
 use onetrip_wire::pg::Oid;
 
 use crate::events::Event;
-use crate::remedies::Common;
-use crate::session::Core;
+use crate::session::core::Core;
 
-pub(crate) use self::changes::{ActsAsked, Changes, Doubt, Mark};
+pub(crate) use self::changes::{ActsAsked, Changes, Doubt};
+pub use self::common::{Common, Fence};
 pub use self::knowledge::Knowledge;
 pub(crate) use self::knowledge::{Backends, Database, Stamp};
 pub(crate) use self::names::Names;
@@ -295,6 +296,7 @@ impl Facts {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

@@ -2,7 +2,7 @@
 
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, frontend};
 
-use crate::session::{INSPECT_BYTES_MAX, LENGTH_MAX};
+use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX};
 
 /// A unit that has come whole, with nothing behind it: its client waits for the answer.
 #[derive(Debug, Clone, Copy)]

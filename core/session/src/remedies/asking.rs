@@ -8,24 +8,10 @@ use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
 use onetrip_wire::pg::Values;
 
 use super::Rule;
-use super::inquiry::{Asked, Question, Way};
-use crate::facts::ActsAsked;
+use super::inquiry::{Asked, PARTS_OF_TIME, Question, Surveying, Way};
 use crate::facts::Known;
 use crate::facts::{Backends, Stamp};
-use crate::session::Session;
-
-/// Questions take one part in so many of a session's time on the server, at most, beside a burst.
-pub(super) const PARTS_OF_TIME: u32 = 20;
-
-/// A survey under way.
-#[derive(Debug)]
-pub(super) struct Surveying {
-    survey: Survey,
-    stamp: Stamp,
-    acts_asked: ActsAsked,
-    /// What is to be asked next; none while that is under way.
-    next: Option<Vec<purity::Question>>,
-}
+use crate::remedies::Session;
 
 impl Session {
     /// The server is ready and owes nothing: there is time for questions.

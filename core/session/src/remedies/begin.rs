@@ -20,11 +20,13 @@ use onetrip_wire::pg::{
 };
 
 use super::Rule;
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
+use super::said::{Own, Said};
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::reading::grammar::{self, Control, Kind};
 use crate::reply_queue::{Due, Expect, Reply};
-use crate::session::{Core, SessionError, Verdict};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// Savepoints of one transaction that are followed.
@@ -152,6 +154,7 @@ impl super::remedy::Remedy for EarlyBegin {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

@@ -16,14 +16,17 @@ use onetrip_wire::pg::{
     Bind, CommandComplete, Execute, Parse, TransactionStatus as WireStatus, backend, frame, frontend,
 };
 
+use super::Rule;
 use super::arrived::Arrived;
-use super::fence::CONFIRMED_WITHIN;
 use super::own::{put_answer, read_only_text};
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
-use super::{Common, Rule};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
+use super::said::{Own, Said};
+use crate::contract::SessionError;
 use crate::events::Event;
+use crate::facts::Common;
+use crate::facts::common::CONFIRMED_WITHIN;
 use crate::reading::{Effect, grammar};
-use crate::session::{Session, SessionError};
+use crate::remedies::Session;
 use crate::slots::Slot;
 use crate::statements::Text;
 
@@ -87,6 +90,7 @@ impl super::remedy::Remedy for Commit {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

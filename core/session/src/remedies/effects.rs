@@ -7,7 +7,7 @@ use super::Rule;
 use crate::events::Event;
 use crate::facts::{Doubt, Isolation, UNPROVEN_MAX, Verdict};
 use crate::reading::Effect;
-use crate::session::Session;
+use crate::remedies::Session;
 use crate::statements::{Span, Text};
 
 impl Session {

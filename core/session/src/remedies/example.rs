@@ -10,9 +10,10 @@ use onetrip_wire::pg::{
     frontend,
 };
 
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
+use super::said::{Own, Said};
+use crate::contract::SessionError;
 use crate::events::Event;
-use crate::session::SessionError;
 use crate::slots::Slot;
 
 /// What it answers.
@@ -51,6 +52,7 @@ impl super::remedy::Remedy for Example {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}
@@ -95,7 +97,8 @@ mod tests {
     use onetrip_ledger::{Moment, ValueHasher};
     use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup};
 
-    use crate::session::{Opening, Session, SessionConfig, Verdict};
+    use crate::contract::{Opening, Verdict};
+    use crate::remedies::{Session, SessionConfig};
 
     /// A session whose client has been let in.
     fn serving() -> Session {

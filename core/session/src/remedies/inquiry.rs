@@ -10,19 +10,21 @@
 //!
 //! The settings of the program's session do not reach a question: it runs at READ COMMITTED, waits for no lock, is not
 //! compiled, and has a time limit. An error ends its group and leaves nothing behind. What is asked, and when, is decided
-//! by [`super::asking`].
+//! by `asking`.
 
 use std::time::Duration;
 
 use onetrip_ledger::Moment;
-use onetrip_sql::purity::{Lookup, SessionQuestion};
+use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey};
 use onetrip_wire::pg::{DataRow, Values, backend, frame, frontend};
 
 use super::Rule;
-use super::asking::{PARTS_OF_TIME, Surveying};
-use super::remedy::Said;
+use super::own::NO_LIMIT;
+use super::said::Said;
+use crate::contract::SessionError;
+use crate::facts::{ActsAsked, Stamp};
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Session, SessionError};
 use crate::slots::{Slot, Slots};
 
 /// Takes no snapshot.
@@ -31,10 +33,21 @@ pub(super) const ISOLATION_QUERY: &str = "SHOW transaction_isolation";
 const OWN_BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
 /// First of all, so that the next statement is not compiled.
 const NO_JIT: &str = "SET LOCAL jit TO off";
-/// Last of all, so that the end is not ended by the limit of the questions; an error takes that back as well.
-pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
+/// Questions take one part in so many of a session's time on the server, at most, beside a burst.
+pub(super) const PARTS_OF_TIME: u32 = 20;
+
 /// Statements of a group.
 const STATEMENTS_MAX: usize = 16;
+
+/// A survey under way.
+#[derive(Debug)]
+pub(super) struct Surveying {
+    pub(super) survey: Survey,
+    pub(super) stamp: Stamp,
+    pub(super) acts_asked: ActsAsked,
+    /// What is to be asked next; none while that is under way.
+    pub(super) next: Option<Vec<purity::Question>>,
+}
 
 /// What the server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,11 +18,13 @@ use onetrip_loops::Guess;
 use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend, frontend};
 
 use super::arrived::Arrived;
-use super::flights::{Calls, Proposes};
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Remedy, Said, Texts, Told};
+use super::proposes::{Calls, Proposes};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Remedy, Texts, Told};
+use super::said::{Own, Said};
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
-use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
 
 /// How many know their texts.
@@ -368,7 +370,7 @@ impl Session {
         // needs none of them.
         let answered = self
             .answer_loops(now, header, input)
-            .or_else(|| self.unseen.show(&mut self.core, header.tag, input));
+            .or_else(|| self.unseen.show(&mut self.core, &self.own_names, header.tag, input));
         if answered.is_some() {
             return Ok(answered);
         }

@@ -5,12 +5,11 @@ mod asking;
 mod begin;
 mod chatter;
 mod commit;
+mod config;
 mod cursors;
-mod descriptions;
 mod effects;
 #[cfg(test)]
 mod example;
-mod fence;
 mod flights;
 mod inquiry;
 mod isolation;
@@ -21,33 +20,33 @@ mod obstacles;
 mod own;
 #[cfg(onetrip_peek)]
 mod peek;
+mod proposes;
 mod raised;
 mod refusal;
 mod remedy;
+mod said;
+mod session;
 mod shadow;
 mod statements;
 mod unseen;
 mod watching;
 
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 
 use onetrip_ledger::{Remedy, UnknownRemedy};
-use onetrip_loops::Edges;
 use smallvec::SmallVec;
 
-use crate::facts::Knowledge;
 pub(crate) use crate::rules::Rule;
 
 pub(crate) use arrived::Arrived;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use chatter::Chatter;
 pub(crate) use commit::Commit;
+pub use config::SessionConfig;
 pub(crate) use cursors::{Cursors, Place};
 pub use cursors::{Overflow, Spill, Spilled};
 #[cfg(test)]
 pub(crate) use example::Example;
-pub use fence::Fence;
 pub(crate) use flights::Flights;
 pub(crate) use inquiry::Inquiries;
 pub use isolation::{IsolationLevel, UnknownIsolation};
@@ -57,37 +56,11 @@ pub(crate) use loops::Loops;
 pub use raised::Endless;
 pub(crate) use raised::Raised;
 pub(crate) use refusal::statement_refused;
+pub use session::Session;
 pub(crate) use shadow::Shadow;
 pub use shadow::{BadVerify, Verify};
 pub(crate) use statements::Statements;
 pub(crate) use unseen::Unseen;
-
-/// What the sessions of one gateway share.
-#[derive(Debug, Default)]
-pub struct Common {
-    /// What is known of its databases.
-    pub knowledge: Knowledge,
-    /// What was answered and is not over.
-    pub fence: Fence,
-    /// What its sessions have spent.
-    pub tally: crate::Tally,
-    /// Which statements take their values from which results.
-    pub(crate) edges: Mutex<Edges>,
-    /// How its servers describe statements.
-    pub(crate) descriptions: descriptions::Descriptions,
-}
-
-impl Common {
-    /// What its sessions have learnt about loops: hints alone, for what a program gets is decided without them.
-    pub fn learned(&self) -> Edges {
-        self.edges.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Takes over what others have learnt, for transactions that begin from now on.
-    pub fn learn(&self, edges: &Edges) {
-        self.edges.lock().unwrap_or_else(PoisonError::into_inner).absorb(edges);
-    }
-}
 
 /// The remedies that are on; none by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use onetrip_ledger::{Moment, Obstacle, Remedy, TransactionStatus};
 use crate::facts::Isolation;
 use crate::facts::Verdict;
 use crate::reading::Effect;
-use crate::session::Session;
+use crate::remedies::Session;
 
 impl Session {
     /// A statement of the client's goes to the server: notes why its unit was not answered.

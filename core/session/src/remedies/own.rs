@@ -9,6 +9,9 @@ use super::arrived::Arrived;
 use super::remedy::Cx;
 use crate::reply_queue::{Due, Expect, Taker};
 
+/// Last of all, so that the end is not ended by the limit of the questions; an error takes that back as well.
+pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
+
 impl Cx<'_> {
     /// Runs a statement of the session's own by its private name, without a Sync.
     pub(super) fn put_own_statement(&mut self, taker: impl Into<Taker>, text: &[u8]) {

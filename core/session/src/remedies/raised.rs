@@ -10,8 +10,8 @@ use std::time::Duration;
 use onetrip_ledger::{Moment, TransactionStatus};
 
 use crate::facts::Isolation;
+use crate::remedies::Session;
 use crate::reply_queue::Due;
-use crate::session::Session;
 
 /// A statement that has collided so often in a row is told; and again each time that ten times as many have.
 const COLLISIONS_TOLD: u64 = 10;

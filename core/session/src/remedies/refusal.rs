@@ -7,13 +7,16 @@ use onetrip_wire::pg::{Bind, Column, Parse, RowDescription, StatementOrPortal, b
 
 use super::Rule;
 use super::arrived::Arrived;
-use super::descriptions::Description;
-use super::remedy::{Cx, Own, Said};
+use super::remedy::Cx;
+use super::said::{Own, Said};
 use super::statements::{Sent, State, Told};
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Place;
+use crate::facts::common::Description;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Taker};
-use crate::session::{Core, Session, SessionError, Verdict};
+use crate::session::core::Core;
 use crate::statements::Prepared;
 
 /// A unit that is to fail.

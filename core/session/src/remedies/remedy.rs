@@ -1,21 +1,24 @@
 //! What a remedy is: the traits, what it is given, and what it may say.
 //!
 //! `Remedy` is for all. `Texts` is for those that answer what they know by its text. Those whose guesses fly implement
-//! `Proposes` and `Calls` of the flights.
+//! `Proposes` and `Calls` (`proposes`).
 
 use std::fmt::Debug;
 
 use onetrip_ledger::Moment;
-use onetrip_wire::pg::{FrameHeader, HEADER_BYTES};
+use onetrip_wire::pg::FrameHeader;
 
 use super::arrived::Arrived;
 use super::flights::Flights;
+use super::said::{Own, Said};
 use super::shadow::Shadow;
+use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
-use crate::reply_queue::{Reply, Taker};
-use crate::session::{Core, SessionConfig, SessionError};
+use crate::remedies::SessionConfig;
+use crate::reply_queue::Taker;
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// What takes round trips out of a program: private state, and what it makes of what happens. None knows another.
@@ -122,43 +125,4 @@ impl Cx<'_> {
     pub(crate) fn may_remedy(&self, remedy: onetrip_ledger::Remedy) -> bool {
         self.config.remedies.has(remedy) && self.facts.path.is_worth_it()
     }
-}
-
-/// A message of the server, as far as it is looked into.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Said<'a> {
-    pub(crate) now: Moment,
-    pub(crate) tag: u8,
-    pub(crate) reply: Reply,
-    pub(crate) message: &'a [u8],
-    /// It is all there.
-    pub(crate) is_whole: bool,
-}
-
-impl<'a> Said<'a> {
-    /// What follows the header.
-    pub(crate) fn body(&self) -> &'a [u8] {
-        &self.message[HEADER_BYTES..]
-    }
-
-    /// Whether it is an error that answers the message.
-    pub(crate) fn is_failure(&self) -> bool {
-        matches!(self.reply, Reply::Failed(_))
-    }
-
-    /// Whether it is all that the message owed.
-    pub(crate) fn is_last(&self) -> bool {
-        matches!(self.reply, Reply::Last(_))
-    }
-}
-
-/// What becomes of a reply to a remedy's own message.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Own {
-    /// It is the remedy's alone.
-    Dropped,
-    /// It goes to the client as it is.
-    PassedOn,
-    /// The client's unit fails with this error; the reply is the ReadyForQuery behind it.
-    Fails { unit: u64, error: Vec<u8> },
 }

@@ -6,9 +6,11 @@ use std::str::FromStr;
 use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
 
 use super::arrived::Arrived;
-use super::remedy::Said;
+use super::said::Said;
+use crate::contract::SessionError;
+use crate::remedies::SessionConfig;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Core, SessionConfig, SessionError};
+use crate::session::core::Core;
 use crate::slots::{Slot, Slots};
 
 /// Answers under way to be verified; with more, the next ones are not.

@@ -26,16 +26,18 @@ use onetrip_wire::pg::{
 
 use super::Rule;
 use super::arrived::Arrived;
-use super::descriptions::{Description, key};
 use super::inquiry::Question;
 use super::refusal::{Broken, Refusal, statement_refused};
-use super::remedy::{Cx, Own, Said};
+use super::remedy::Cx;
+use super::said::{Own, Said};
 use super::watching::Watching;
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
+use crate::facts::common::{Description, key};
 use crate::facts::{Place, Verdict as Proof};
 use crate::reading::Effect;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Taker};
-use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
 
 /// What the session knows of the statements that are told, and learns of all.
@@ -69,6 +71,7 @@ impl super::remedy::Remedy for Statements {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

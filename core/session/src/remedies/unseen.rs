@@ -1,88 +1,145 @@
 //! The program's unnamed statement and portal, where the server has others: it has not run the last unit that was answered
 //! from memory.
 
-use onetrip_ledger::TransactionStatus;
-use onetrip_wire::pg::{Bind, FrameHeader, Parse, StatementOrPortal, frame, frontend};
+use onetrip_wire::pg::{Bind, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frame, frontend};
 
 use super::Rule;
 use super::arrived::Arrived;
+use crate::contract::{LENGTH_MAX, Verdict};
 use crate::events::Event;
+use crate::own_names::OwnNames;
 use crate::reply_queue::{Due, Expect, Service};
-use crate::session::{Core, LENGTH_MAX, Verdict};
+use crate::session::core::Core;
+
+/// Bytes of a Parse that are remembered, in case the program's portal has to be made anew by it.
+const PARSE_BYTES_MAX: usize = 8 << 10;
 
 /// What the server has not seen of the unnamed objects.
 #[derive(Debug, Default)]
 pub(crate) struct Unseen {
-    /// The last unit that was served, as the server would have to be told it.
-    unit: Option<Vec<u8>>,
+    /// The Parse of the program's unnamed statement, where the server has another or none.
+    statement: Option<Vec<u8>>,
+    /// The program's unnamed portal, where the server has another or none.
+    portal: Option<Portal>,
+    /// Body of the Parse that made the server's unnamed statement in this transaction; empty if that is not known.
+    sent: Vec<u8>,
+}
+
+/// A portal that the server has not seen.
+#[derive(Debug)]
+struct Portal {
+    /// Its Bind, and what was asked of it, as the server would have to be told.
+    run: Vec<u8>,
+    statement: Bound,
+}
+
+/// What a portal was bound to.
+#[derive(Debug, PartialEq, Eq)]
+enum Bound {
+    /// A statement with a name.
+    Named,
+    /// The unnamed statement that the program has.
+    Unnamed,
+    /// One that the program has replaced; the body of its Parse.
+    Replaced(Vec<u8>),
 }
 
 impl Unseen {
     /// A unit of the extended protocol was answered from memory; `is_run` where the server runs it as well.
     pub(super) fn served(&mut self, unit: Arrived<'_>, is_run: bool) {
-        self.unit = (!is_run).then(|| without_sync(unit));
+        (self.statement, self.portal) = match is_run {
+            true => (None, None),
+            false => (parse_of(unit).or(self.statement.take()), Portal::of(unit)),
+        };
     }
 
     /// Where the server's unnamed statement or portal is not the one that the program believes in, and the unit at the
-    /// front of `input` may use it, the last unit that was served is run for real first (rule P22).
-    pub(super) fn show(&mut self, core: &mut Core, tag: u8, input: &[u8]) -> Option<Verdict> {
-        let unseen = self.unit.as_ref()?;
-        let has_portal = unseen.len() > parse_len(unseen);
-        let needs = |unit| Unnamed::of(unit).is_none_or(|unnamed| unnamed.needs(has_portal));
-        let is_sure = tag == frontend::QUERY || Arrived::peek(input).is_some_and(|unit| !needs(unit));
-        let has_failed = core.status() == TransactionStatus::Failed;
-        if is_sure
-            || !Rule::Unnamed.is_kept()
-            || has_failed && (self.is_closed(input) || self.is_refused(input))
-        {
+    /// front of `input` uses it, what was answered from memory is told to the server first (rule P22). Of what nobody uses it
+    /// is told nothing: it may have become an error since, and that would be another statement's.
+    pub(super) fn show(
+        &mut self,
+        core: &mut Core,
+        own_names: &OwnNames,
+        tag: u8,
+        input: &[u8],
+    ) -> Option<Verdict> {
+        let is_shown = self.statement.is_none() && self.portal.is_none();
+        // A simple query ends both, and a call of a function knows neither.
+        let is_sure = matches!(tag, frontend::QUERY | frontend::FUNCTION_CALL);
+        if is_shown || is_sure || !Rule::Unnamed.is_kept() {
             return None;
         }
-        put(core, &self.unit.take()?);
-        Some(Verdict::Replace(0))
-    }
-
-    /// A transaction that has failed runs no statement again, and closes what it is asked to.
-    fn is_closed(&mut self, input: &[u8]) -> bool {
-        let Some(unit) = Arrived::peek(input) else { return false };
-        if !unit.messages().all(|(tag, _)| matches!(tag, frontend::CLOSE | frontend::SYNC)) {
-            return false;
+        let uses = Arrived::peek(input).and_then(Unnamed::of).unwrap_or(Unnamed::ALL);
+        let queue_length = core.queue().len();
+        if uses.asks_statement {
+            self.tell_statement(core);
         }
-        let unnamed = StatementOrPortal::Statement(b"");
-        let is_gone = unit.messages().any(|(_, body)| StatementOrPortal::decode(body) == Ok(unnamed));
-        match &mut self.unit {
-            Some(unseen) if !is_gone => keep_parse(unseen),
-            unseen => *unseen = None,
+        if uses.asks_portal || uses.replaces_statement() && !self.may_wait() {
+            self.tell_portal(core, own_names);
         }
-        true
+        if uses.closes_portal {
+            self.portal = None;
+        }
+        if uses.closes_statement {
+            self.statement_leaves();
+        }
+        (core.queue().len() > queue_length).then_some(Verdict::Replace(0))
     }
 
-    /// A transaction that has failed refuses a portal, and says of a statement whether it is there: that is the server's to
-    /// tell, if the last unit that was served has not made it.
-    fn is_refused(&self, input: &[u8]) -> bool {
-        let makes_statement =
-            self.unit.as_ref().is_some_and(|unseen| unseen.first() == Some(&frontend::PARSE));
-        let asks_portal = |unit| Unnamed::of(unit).is_none_or(|unnamed| unnamed.asks_portal);
-        !makes_statement && Arrived::peek(input).is_some_and(|unit| !asks_portal(unit))
+    fn tell_statement(&mut self, core: &mut Core) {
+        if let Some(parse) = self.statement.take() {
+            self.sent = parse[HEADER_BYTES..].to_vec();
+            put(core, &parse);
+        }
     }
 
-    /// The program's unnamed portal is made anew.
-    fn portal_replaced(&mut self) {
-        self.unit = self.unit.take().and_then(|mut unseen| {
-            keep_parse(&mut unseen);
-            (!unseen.is_empty()).then_some(unseen)
-        });
+    fn tell_portal(&mut self, core: &mut Core, own_names: &OwnNames) {
+        let Some(portal) = self.portal.take() else { return };
+        match &portal.statement {
+            Bound::Named => put(core, &portal.run),
+            Bound::Unnamed => {
+                self.tell_statement(core);
+                put(core, &portal.run);
+            }
+            Bound::Replaced(parse) => put(core, &portal.under(own_names.name(), parse)),
+        }
+    }
+
+    /// Whether the portal can be made after its statement has been replaced.
+    fn may_wait(&self) -> bool {
+        let is_known = self.statement.is_some() || !self.sent.is_empty();
+        self.portal.as_ref().is_none_or(|portal| portal.statement != Bound::Unnamed || is_known)
+    }
+
+    /// The program's unnamed statement is another now, or none.
+    fn statement_leaves(&mut self) {
+        let parse = self.statement.take();
+        if let Some(portal) = self.portal.as_mut().filter(|portal| portal.statement == Bound::Unnamed) {
+            let body = parse.map(|parse| parse[HEADER_BYTES..].to_vec());
+            portal.statement = Bound::Replaced(body.unwrap_or_else(|| self.sent.clone()));
+        }
+        self.sent.clear();
     }
 
     #[inline(always)] // see `tell`
     pub(super) fn on_event(&mut self, event: &Event<'_>) {
         match *event {
+            // Portals end with their transaction.
             Event::EndSent { .. } | Event::TransactionOver => {
-                if let Some(unseen) = &mut self.unit {
-                    keep_parse(unseen);
+                self.portal = None;
+                self.sent.clear();
+            }
+            Event::UnnamedStatementMade { parse } => {
+                self.statement_leaves();
+                if parse.len() <= PARSE_BYTES_MAX {
+                    self.sent.extend_from_slice(parse);
                 }
             }
-            Event::UnnamedStatementGone => self.unit = None,
-            Event::UnnamedPortalMade => self.portal_replaced(),
+            Event::UnnamedStatementGone => {
+                (self.statement, self.portal) = (None, None);
+                self.sent.clear();
+            }
+            Event::UnnamedPortalMade => self.portal = None,
             Event::Opened(_)
             | Event::PathMeasured(_)
             | Event::ParameterReported { .. }
@@ -106,40 +163,84 @@ impl Unseen {
     }
 }
 
+impl Portal {
+    /// What a unit that was answered leaves behind.
+    fn of(unit: Arrived<'_>) -> Option<Self> {
+        let mut run = Vec::with_capacity(unit.len());
+        let mut statement = None;
+        for (tag, body) in unit.messages() {
+            match tag {
+                frontend::PARSE | frontend::SYNC => continue,
+                frontend::BIND => {
+                    let is_unnamed = Bind::decode(body).is_ok_and(|bind| bind.statement.is_empty());
+                    statement = Some(if is_unnamed { Bound::Unnamed } else { Bound::Named });
+                }
+                _ => {}
+            }
+            frame(&mut run, tag, |out| out.extend_from_slice(body));
+        }
+        Some(Self { run, statement: statement? })
+    }
+
+    /// The same, of a statement of this name that is there for as long as it takes.
+    fn under(&self, name: &[u8], parse: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.run.len() + parse.len() + 4 * name.len());
+        frame(&mut out, frontend::PARSE, |out| {
+            out.extend_from_slice(name);
+            out.extend_from_slice(parse); // begins with the end of an empty name
+        });
+        for (tag, body) in messages(&self.run) {
+            frame(&mut out, tag, |out| match tag {
+                frontend::BIND => {
+                    // Portal and statement have no name: two ends of names.
+                    out.push(0);
+                    out.extend_from_slice(name);
+                    out.extend_from_slice(&body[1..]);
+                }
+                _ => out.extend_from_slice(body),
+            });
+        }
+        frame(&mut out, frontend::CLOSE, |out| {
+            out.push(b'S');
+            out.extend_from_slice(name);
+            out.push(0);
+        });
+        out
+    }
+}
+
+/// The Parse of a unit that makes the unnamed statement.
+fn parse_of(unit: Arrived<'_>) -> Option<Vec<u8>> {
+    let is_unnamed = |body: &[u8]| body.first() == Some(&0);
+    let (tag, body) = unit.messages().find(|(tag, body)| *tag == frontend::PARSE && is_unnamed(body))?;
+    let mut parse = Vec::with_capacity(HEADER_BYTES + body.len());
+    frame(&mut parse, tag, |out| out.extend_from_slice(body));
+    Some(parse)
+}
+
+/// Tag and body of each message.
+fn messages(mut rest: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = FrameHeader::peek(rest, LENGTH_MAX)?.ok()?;
+        let (message, after) = rest.split_at_checked(header.frame_len())?;
+        rest = after;
+        Some((header.tag, &message[HEADER_BYTES..]))
+    })
+}
+
 /// Runs on the server what was answered from memory.
 fn put(core: &mut Core, unseen: &[u8]) {
-    let mut rest = unseen;
-    while let Some(Ok(header)) = FrameHeader::peek(rest, LENGTH_MAX) {
-        rest = rest.get(header.frame_len()..).unwrap_or_default();
-        let expect = match header.tag {
+    for (tag, _) in messages(unseen) {
+        let expect = match tag {
             frontend::PARSE => Expect::Parse,
             frontend::BIND => Expect::Bind,
             frontend::DESCRIBE => Expect::DescribePortal,
+            frontend::CLOSE => Expect::Close,
             _ => Expect::Execute,
         };
         core.owe_own(Due::own(Service::Unseen, expect));
     }
     core.server_outbox().extend_from_slice(unseen);
-}
-
-/// Leaves the Parse alone: portals end with their transaction.
-fn keep_parse(unseen: &mut Vec<u8>) {
-    unseen.truncate(parse_len(unseen));
-}
-
-/// Length of the Parse that begins a unit, 0 if none does.
-fn parse_len(unit: &[u8]) -> usize {
-    let is_parse = unit.first() == Some(&frontend::PARSE);
-    let header = FrameHeader::peek(unit, LENGTH_MAX).and_then(Result::ok).filter(|_| is_parse);
-    header.map_or(0, |header| header.frame_len())
-}
-
-fn without_sync(unit: Arrived<'_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(unit.len());
-    for (tag, body) in unit.messages().filter(|(tag, _)| *tag != frontend::SYNC) {
-        frame(&mut out, tag, |out| out.extend_from_slice(body));
-    }
-    out
 }
 
 /// What a unit does with the unnamed statement and the unnamed portal.
@@ -149,6 +250,8 @@ struct Unnamed {
     makes_portal: bool,
     /// It uses the statement before it makes one.
     asks_statement: bool,
+    /// It closes the statement before it makes one.
+    closes_statement: bool,
     /// It describes or executes the portal before it makes one.
     asks_portal: bool,
     /// It closes the portal before it makes one.
@@ -156,6 +259,16 @@ struct Unnamed {
 }
 
 impl Unnamed {
+    /// What a unit may do that is not looked into.
+    const ALL: Self = Self {
+        makes_statement: true,
+        makes_portal: false,
+        asks_statement: true,
+        closes_statement: false,
+        asks_portal: true,
+        closes_portal: false,
+    };
+
     /// `None` for a unit with a message that cannot be read.
     fn of(unit: Arrived<'_>) -> Option<Self> {
         let mut unnamed = Self::default();
@@ -175,7 +288,12 @@ impl Unnamed {
             }
             frontend::DESCRIBE | frontend::CLOSE => match StatementOrPortal::decode(body).ok()? {
                 StatementOrPortal::Statement(name) => {
-                    self.asks_statement |= name.is_empty() && !self.makes_statement;
+                    let asks = if tag == frontend::CLOSE {
+                        &mut self.closes_statement
+                    } else {
+                        &mut self.asks_statement
+                    };
+                    *asks |= name.is_empty() && !self.makes_statement;
                 }
                 StatementOrPortal::Portal(name) => {
                     let asks =
@@ -189,12 +307,8 @@ impl Unnamed {
         Some(())
     }
 
-    /// Whether a unit that was served has to be run before this one. Without its portal, which another has taken the place
-    /// of (`has_portal`), only a use of the statement needs it. With it, a unit that makes a statement alone leaves the portal
-    /// to later ones.
-    fn needs(self, has_portal: bool) -> bool {
-        let touches_portal = self.asks_portal || self.closes_portal;
-        let leaves_portal = self.makes_statement && !self.makes_portal;
-        self.asks_statement || has_portal && (touches_portal || leaves_portal)
+    /// Whether it leaves the portal without its statement.
+    fn replaces_statement(self) -> bool {
+        (self.makes_statement || self.closes_statement) && !self.makes_portal
     }
 }

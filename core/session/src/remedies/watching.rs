@@ -7,12 +7,12 @@ use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{Parse, backend};
 
 use super::Rule;
-use super::descriptions::{Asked, Description, Descriptions, Said};
 use crate::facts::Place;
 use crate::facts::Stamp;
+use crate::facts::common::{Asked, Description, Descriptions, Said};
 use crate::reading::Effect;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Reply, Taker};
-use crate::session::Session;
 use crate::slots::{Lesson, Slots};
 use crate::statements::{Prepared, Text};
 

@@ -9,21 +9,20 @@ use onetrip_wire::Reader;
 use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
 
 use super::core::Core;
-use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SOURCE_BYTES_MAX, SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Doubt;
 use crate::reading::{
     Change, Effect, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code, of_comments,
     sets_prefetch_alone,
 };
+use crate::remedies::Session;
 use crate::remedies::{Arrived, Place, statement_refused};
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::rules::Rule;
 use crate::scopes::Scopes;
 use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
 
-/// Longest text that is kept for remedies, in bytes.
-pub(crate) const SOURCE_BYTES_MAX: usize = 16 * 1024;
 /// Prepared statements whose texts are kept.
 const SOURCES_MAX: usize = 4096;
 /// Parameters of one statement whose hashes are kept.
@@ -217,7 +216,8 @@ impl Session {
         };
         self.core.prepared.change(name, set, Prepared::extra_bytes);
         if name.is_empty() && self.core.taker != Taker::Nobody {
-            self.tell(&Event::UnnamedStatementGone);
+            let parse = if is_whole && self.is_in_snapshot() { body } else { b"" };
+            self.tell(&Event::UnnamedStatementMade { parse });
         }
         self.owe(unit, Expect::Parse, statement);
     }

@@ -1,12 +1,10 @@
 //! Calls of server functions outside SQL: booked as statements, so that they are told apart.
 
-use std::io::Write;
-
 use onetrip_ledger::{Moment, Steps, UnitKind};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Format, FunctionCall, FunctionCallResponse, Oid};
 
-use super::Session;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect};
 use crate::statements::{ResultFormats, Text};
 
@@ -78,32 +76,4 @@ fn type_of(value: Option<&[u8]>) -> Oid {
         Some(8) => INT8,
         _ => 0,
     }
-}
-
-/// Writes a call as SQL would. The large-object functions have fixed ids (`pg_proc.dat` of PostgreSQL).
-pub(super) fn put_call(function: Oid, arguments: usize, out: &mut Vec<u8>) {
-    let name = match function {
-        715 => "lo_create",
-        764 => "lo_import",
-        765 => "lo_export",
-        952 => "lo_open",
-        953 => "lo_close",
-        954 => "loread",
-        955 => "lowrite",
-        956 => "lo_lseek",
-        957 => "lo_creat",
-        958 => "lo_tell",
-        964 => "lo_unlink",
-        1004 => "lo_truncate",
-        3170 => "lo_lseek64",
-        3171 => "lo_tell64",
-        3172 => "lo_truncate64",
-        _ => "",
-    };
-    // Writing to memory does not fail.
-    let _ = if name.is_empty() { write!(out, "function {function}(") } else { write!(out, "{name}(") };
-    for number in 1..=arguments {
-        let _ = write!(out, "{}${number}", if number == 1 { "" } else { ", " });
-    }
-    out.push(b')');
 }

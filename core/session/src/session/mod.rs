@@ -1,7 +1,7 @@
-//! The session: its fields, its contract with the driver, and what both sides' messages do to them.
+//! What the driver and both sides' messages do to a session: the top layer, above core, facts and remedies.
 
 mod client;
-mod core;
+pub(crate) mod core;
 mod functions;
 mod observed;
 mod server;
@@ -10,34 +10,25 @@ mod startup;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onetrip_ledger::{Moment, Remedy, StreamEncoder, TransactionStatus, ValueHasher};
+use onetrip_ledger::{Moment, Remedy, StreamEncoder, TransactionStatus};
 use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{FrameHeader, frontend};
-use smallvec::SmallVec;
 
+use crate::contract::{BackendKey, Opening, SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
 use crate::remedies::{
-    Chatter, Commit, Common, Cursors, EarlyBegin, Flights, Inquiries, IsolationLevel, LobPolicy, Lobs, Loops,
-    Overflow, Raised, Remedies, Shadow, Statements, Unseen, Verify,
+    Chatter, Commit, Cursors, EarlyBegin, Flights, Inquiries, Lobs, Loops, Raised, Session, SessionConfig,
+    Shadow, Statements, Unseen,
 };
 use crate::rules::Rule;
-use crate::texts::Texts;
 
-pub(crate) use self::client::SOURCE_BYTES_MAX;
-pub(crate) use self::core::Core;
-use self::core::Phase;
+use self::core::{Core, Phase};
 pub use self::observed::Observed;
 use self::startup::is_taken_when_serving;
 
-/// A message is looked into as far as this, in bytes; what is longer passes by its header.
-pub const INSPECT_BYTES_MAX: usize = 64 * 1024;
-/// Longest message before authentication, in bytes, as in PostgreSQL (`PG_MAX_AUTH_TOKEN_LENGTH`).
-pub(crate) const LENGTH_BEFORE_AUTH_MAX: u32 = 65_535;
-/// Longest message after it, in bytes, as in PostgreSQL (`PQ_LARGE_MESSAGE_LIMIT`).
-pub(crate) const LENGTH_MAX: u32 = 0x3fff_fffe;
 /// Longest message that holds a name and a number at most, in bytes, as in PostgreSQL (`PQ_SMALL_MESSAGE_LIMIT`).
 const SMALL_LENGTH_MAX: u32 = 10_000;
 /// Messages that may be unanswered; a client that sends on without reading waits.
@@ -45,156 +36,11 @@ const DUE_MAX: usize = 65_536;
 /// Packets that may be unanswered before the client is let in.
 const PACKETS_MAX: usize = 64;
 
-/// What a session is told at its start.
-#[derive(Debug, Clone)]
-pub struct SessionConfig {
-    /// Hashes values, with one key for the whole trace.
-    pub hasher: ValueHasher,
-    /// The key that this session's client gets for cancelling.
-    pub cancel_key: [u8; 4],
-    /// Parameters' texts are kept in the trace.
-    pub keep_values: bool,
-    /// What may answer before the server.
-    pub remedies: Remedies,
-    /// Which answers from memory are run for real as well.
-    pub verify: Option<Verify>,
-    /// How much of large objects is read ahead.
-    pub lobs: Arc<LobPolicy>,
-    /// What a BEGIN without a level gets, if the client did not choose in its startup packet.
-    pub isolation: Option<IsolationLevel>,
-    /// Time on the server that the session's own questions may take at once; over time, they take a twentieth of it.
-    pub question_burst: Duration,
-    /// What the sessions of one gateway share.
-    pub common: Arc<Common>,
-    /// Texts that they share.
-    pub texts: Arc<Texts>,
-    /// Random bytes that no program can guess: names of the session's own objects are made of them.
-    pub private: [u8; 8],
-    /// Where results go that are read ahead and do not fit into memory; without, they stay in memory.
-    pub overflow: Option<Arc<dyn Overflow>>,
-}
-
-/// What the backend calls itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackendKey {
-    /// Its process id.
-    pub process_id: u32,
-    /// Its secret.
-    pub key: SmallVec<[u8; 4]>,
-}
-
-/// What to do with the bytes at the front of what came, once there is a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing yet: more bytes must come first.
-    Wait,
-    /// Send this many bytes on as they are.
-    Forward(usize),
-    /// Drop this many bytes; what goes in their place, if anything, is in the session's outboxes.
-    Replace(usize),
-    /// Nothing until the server has said more: the message is there, and must wait.
-    Hold,
-}
-
-/// What to do with the bytes at the front of what came from the client before there is a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    /// Nothing yet: more bytes must come first.
-    Wait,
-    /// Drop this many bytes: they ask for encryption. The answer is in the outbox for the client; where both sides are only
-    /// watched, the server gives it.
-    Answer(usize),
-    /// Drop this many bytes and connect to the database; the startup packet for it is in the outbox.
-    Connect(usize),
-    /// Drop this many bytes: they ask to cancel what another session runs.
-    Cancel {
-        /// Length of the request.
-        bytes: usize,
-        /// Process id that the request names.
-        process_id: u32,
-        /// Key that it shows.
-        key: [u8; 4],
-    },
-}
-
-/// The conversation cannot go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SessionError {
-    /// The client's framing is broken. What PostgreSQL would answer is in the outbox for it.
-    #[error("client broke the protocol")]
-    Client(#[source] WireError),
-    /// The server's framing is broken: it may not be a PostgreSQL server.
-    #[error("the upstream broke the protocol; is it a PostgreSQL server?")]
-    Server(#[source] WireError),
-    /// The client says that it could have bound its login to TLS, had it been offered; the database did offer it.
-    #[error("the client speaks TLS with the gateway, the database too, and the client's SCRAM shows it")]
-    BindingMissed,
-    /// The server offers no way of authentication that works through this gateway. The client has been told.
-    #[error(
-        "the database offers only SCRAM-SHA-256-PLUS, which binds to a TLS connection that ends at the gateway"
-    )]
-    ChannelBindingOnly,
-    /// A BEGIN failed after it was answered. The client has been told, and nothing behind the BEGIN was run.
-    #[error("the server refused a BEGIN that had been answered")]
-    BeginRefused,
-    /// What was read ahead could not be taken back. The client has been told.
-    #[error("the server did not take back what was read ahead")]
-    ShieldBroken,
-    /// The server failed at what had been answered from memory. The client has been told.
-    #[error("the server failed at a statement that had been answered from memory")]
-    VerifyFailed,
-    /// A COMMIT or ROLLBACK failed after it was answered, or the server has not confirmed it for 5 s. The client has been told; the transaction had only read.
-    #[error("the server refused the end of a transaction that had been answered")]
-    CommitRefused,
-    /// The server answered a setting or reset otherwise than before, after it was answered. The client has been told.
-    #[error("the server answered a setting or reset otherwise than it had been answered")]
-    ChatterRefused,
-    /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
-    #[error("the server refused a statement whose Parse had been answered")]
-    StatementRefused,
-    /// The program needs to know where a cursor stands that was read ahead, or the server did not do as expected. The
-    /// client has been told.
-    #[error("a result that was read ahead cannot be gone on with")]
-    CursorsBroke,
-    /// The server did not do with a large object that was read ahead as was expected. The client has been told.
-    #[error("a large object that was read ahead cannot be gone on with")]
-    LobsBroke,
-    /// More came unasked than is kept while a transaction begins. The client has been told.
-    #[error("too many notifications came while a transaction began")]
-    TooMuchKept,
-}
-
-/// One client's conversation: decides what each message becomes and counts its trips.
-///
-/// Contract: call one `handle_*` with the bytes at the front, do what it says, send what the outboxes hold, repeat
-/// until it says [`Verdict::Wait`].
-#[derive(Debug)]
-pub struct Session {
-    pub(crate) core: Core,
-    pub(crate) own_names: OwnNames,
-    pub(crate) config: SessionConfig,
-    pub(crate) begin: EarlyBegin,
-    pub(crate) facts: Facts,
-    pub(crate) inquiries: Inquiries,
-    pub(crate) shadow: Shadow,
-    pub(crate) unseen: Unseen,
-    pub(crate) flights: Flights,
-    pub(crate) loops: Loops,
-    pub(crate) chatter: Chatter,
-    pub(crate) statements: Statements,
-    pub(crate) cursors: Cursors,
-    pub(crate) lobs: Lobs,
-    pub(crate) commit: Commit,
-    #[cfg(test)]
-    pub(crate) example: crate::remedies::Example,
-    pub(crate) raised: Raised,
-}
-
 impl Session {
     /// A session whose client has just connected.
     pub fn new(config: SessionConfig) -> Self {
         Self {
-            core: Core::new(&config),
+            core: Core::new(config.hasher.clone(), Arc::clone(&config.texts)),
             begin: EarlyBegin::default(),
             facts: Facts::default(),
             own_names: OwnNames::new(config.private),

@@ -8,7 +8,8 @@ use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 
 use super::core::{Capture, Phase};
-use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Opening, Session, SessionConfig, SessionError, Verdict};
+use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, Opening, SessionError, Verdict};
+use crate::remedies::{Session, SessionConfig};
 use crate::reply_queue::{Due, Expect};
 
 /// What became of the bytes at the front.

@@ -7,8 +7,9 @@ use onetrip_wire::pg::{
 };
 
 use super::core::{Capture, Core};
-use super::{INSPECT_BYTES_MAX, LENGTH_MAX, Session, SessionError, Verdict};
+use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SessionError, Verdict};
 use crate::events::Event;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
 use crate::statements::ResultFormats;
 

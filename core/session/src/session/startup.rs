@@ -8,9 +8,12 @@ use onetrip_wire::pg::{
 };
 
 use super::core::Phase;
-use super::{BackendKey, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, Session, SessionError, Verdict};
+use crate::contract::{
+    BackendKey, INSPECT_BYTES_MAX, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, SessionError, Verdict,
+};
 use crate::events::Event;
 use crate::remedies::IsolationLevel;
+use crate::remedies::Session;
 
 /// Answers "yes" to SSLRequest.
 const ENCRYPTED: u8 = b'S';
@@ -204,7 +207,7 @@ impl Session {
             Some(Ok(header)) => header,
         };
         let length = header.frame_len();
-        if length > crate::INSPECT_BYTES_MAX {
+        if length > INSPECT_BYTES_MAX {
             self.core.last_reply_unit = unit;
             self.core.server_passing = length;
             return Ok(Verdict::Forward(0));

@@ -9,7 +9,7 @@ const SEEDS: u64 = 200;
 
 fn found(bug: Bug) -> Option<u64> {
     let limits = Limits { acts: 6, dies: false };
-    (0..SEEDS).find(|seed| simulate(Random::Seeded(*seed), limits, Some(bug)).is_err())
+    (0..SEEDS).find(|seed| simulate(Random::seeded(*seed), limits, Some(bug)).is_err())
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_notice_that_counts_as_an_answer_is_found() {
 #[test]
 fn the_same_seeds_find_nothing_without_a_bug() {
     for seed in 0..SEEDS {
-        let sound = simulate(Random::Seeded(seed), Limits { acts: 6, dies: false }, None);
+        let sound = simulate(Random::seeded(seed), Limits { acts: 6, dies: false }, None);
         assert!(sound.is_ok(), "seed {seed}: {sound:?}");
     }
 }

@@ -1,7 +1,7 @@
 /// Where a script's choices come from: a seed, or a list that a property test can shrink.
 #[derive(Debug)]
 pub(crate) enum Random {
-    Seeded(u64),
+    Seeded(fastrand::Rng),
     /// Choices in order; when they have run out, every choice is the simplest.
     Listed {
         choices: Vec<u32>,
@@ -10,6 +10,10 @@ pub(crate) enum Random {
 }
 
 impl Random {
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self::Seeded(fastrand::Rng::with_seed(seed))
+    }
+
     pub(crate) fn listed(choices: Vec<u32>) -> Self {
         Self::Listed { choices, at: 0 }
     }
@@ -30,14 +34,7 @@ impl Random {
 
     fn next(&mut self) -> u64 {
         match self {
-            // SplitMix64.
-            Self::Seeded(state) => {
-                *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mut mixed = *state;
-                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                mixed ^ (mixed >> 31)
-            }
+            Self::Seeded(random) => random.u64(..),
             Self::Listed { choices, at } => {
                 let choice = choices.get(*at).copied().unwrap_or(0);
                 *at += 1;

@@ -119,7 +119,7 @@ proptest! {
 #[test]
 fn long_conversations_keep_the_queue_in_step() {
     for seed in 0..5_000 {
-        let outcome = converse(&mut Random::Seeded(seed));
+        let outcome = converse(&mut Random::seeded(seed));
         assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
     }
 }

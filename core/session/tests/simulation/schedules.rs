@@ -5,7 +5,7 @@ use crate::world::simulate;
 fn run(seeds: std::ops::Range<u64>, limits: Limits) {
     let (mut messages, mut exchanges, mut trips) = (0, 0, 0);
     for seed in seeds.clone() {
-        match simulate(Random::Seeded(seed), limits, None) {
+        match simulate(Random::seeded(seed), limits, None) {
             Ok(outcome) => {
                 messages += outcome.messages;
                 exchanges += outcome.exchanges;

@@ -6,13 +6,13 @@ use crate::core::{Copied, CopyingIn, CopyingOut, Finish, Request};
 /// COPY fails and keeps nothing.
 #[derive(Debug)]
 pub struct CopyIn<'c> {
-    client: &'c mut Client,
-    copying: CopyingIn,
+    pub(super) client: &'c mut Client,
+    pub(super) copying: CopyingIn,
 }
 
 impl CopyIn<'_> {
-    /// Adds data, in the format that the statement asks for. What fails it shows here or at the end. A future of it that
-    /// is dropped may have added a part.
+    /// Adds data, in the format that the statement asks for. What fails it shows here or at the end.
+    /// A future that is dropped may have added a part.
     ///
     /// # Errors
     /// The server has refused the statement or data before.
@@ -40,6 +40,16 @@ impl CopyIn<'_> {
         let done = self.client.finish(Finish::of_copy()).await;
         self.copying.result(done)
     }
+
+    /// Ends it for a reason, which the server repeats in its error: nothing is kept.
+    ///
+    /// # Errors
+    /// That of the server, in any case.
+    pub async fn give_up(mut self, why: &str) -> Result<u64, Error> {
+        self.copying.give_up(&mut self.client.core, why);
+        let done = self.client.finish(Finish::of_copy()).await;
+        self.copying.result(done)
+    }
 }
 
 impl Drop for CopyIn<'_> {
@@ -52,8 +62,8 @@ impl Drop for CopyIn<'_> {
 /// call.
 #[derive(Debug)]
 pub struct CopyOut<'c> {
-    client: &'c mut Client,
-    copying: CopyingOut,
+    pub(super) client: &'c mut Client,
+    pub(super) copying: CopyingOut,
 }
 
 impl CopyOut<'_> {
@@ -62,8 +72,21 @@ impl CopyOut<'_> {
     /// # Errors
     /// The server fails, perhaps after data has come.
     pub async fn next_piece(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.piece(true).await
+    }
+
+    /// The next piece if it has come already, without waiting for it. `None` is the end too.
+    ///
+    /// # Errors
+    /// As [`next_piece`](Self::next_piece).
+    pub async fn piece_here(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.piece(false).await
+    }
+
+    async fn piece(&mut self, waits: bool) -> Result<Option<&[u8]>, Error> {
         while !self.copying.is_over() {
-            let event = self.client.event().await?;
+            let event = if waits { Some(self.client.event().await?) } else { self.client.routed_event()? };
+            let Some(event) = event else { break };
             match self.copying.take(&mut self.client.core, event) {
                 Copied::Data(data) => return Ok(Some(self.client.core.copied(data))),
                 Copied::Failed(error) => {
@@ -88,7 +111,15 @@ impl Client {
     /// # Errors
     /// A statement that is not COPY, or a connection that has ended.
     pub async fn copy_in(&mut self, statement: &str) -> Result<CopyIn<'_>, Error> {
-        self.start_copy(statement).await?;
+        self.run_copy_in(statement, false).await
+    }
+
+    /// The same; with `begins`, BEGIN travels along where no transaction is open.
+    ///
+    /// # Errors
+    /// As [`copy_in`](Self::copy_in).
+    pub async fn run_copy_in(&mut self, statement: &str, begins: bool) -> Result<CopyIn<'_>, Error> {
+        self.start_copy(statement, begins).await?;
         Ok(CopyIn { client: self, copying: CopyingIn::default() })
     }
 
@@ -97,13 +128,21 @@ impl Client {
     /// # Errors
     /// As [`copy_in`](Self::copy_in).
     pub async fn copy_out(&mut self, statement: &str) -> Result<CopyOut<'_>, Error> {
-        self.start_copy(statement).await?;
+        self.run_copy_out(statement, false).await
+    }
+
+    /// The same; with `begins`, BEGIN travels along where no transaction is open.
+    ///
+    /// # Errors
+    /// As [`copy_in`](Self::copy_in).
+    pub async fn run_copy_out(&mut self, statement: &str, begins: bool) -> Result<CopyOut<'_>, Error> {
+        self.start_copy(statement, begins).await?;
         self.core.sync();
         Ok(CopyOut { client: self, copying: CopyingOut::default() })
     }
 
-    async fn start_copy(&mut self, statement: &str) -> Result<(), Error> {
+    async fn start_copy(&mut self, statement: &str, begins: bool) -> Result<(), Error> {
         self.settle().await?;
-        self.core.submit_copy(&Request::new(statement, &[])).map(drop)
+        self.core.submit_copy_in_transaction(&Request::new(statement, &[]), begins).map(drop)
     }
 }

@@ -51,8 +51,8 @@ impl Client {
     }
 }
 
-/// Reads one large value from where it was left. Pieces are read where they arrived, while the next are on their way. A
-/// future of it that is dropped loses nothing.
+/// Reads one large value from where it was left. Pieces are read where they arrived, while the next are on their way.
+/// A future that is dropped loses nothing.
 #[derive(Debug)]
 pub struct LobReader<'c, 'a> {
     client: &'c mut Client,
@@ -96,6 +96,7 @@ impl LobReader<'_, '_> {
         self.reading.seek(&self.client.core, self.lob, to)
     }
 
+    // Awaiting only: std::io::Read has it.
     /// Appends all that is left; returns how many bytes that were. What was read before a failure is kept.
     ///
     /// # Errors
@@ -129,19 +130,26 @@ pub struct LobWriter<'c> {
 }
 
 impl LobWriter<'_> {
+    // Awaiting only: std::io::Write has it.
     /// Adds data. What fails it shows here or at the end. A future of it that is dropped may have added a part.
     ///
     /// # Errors
     /// A connection that is lost.
     pub async fn write(&mut self, mut data: &[u8]) -> Result<(), Error> {
         while !data.is_empty() {
-            let count = self.writing.fill(data);
+            let count = self.add(data).await?;
             data = &data[count..];
-            if self.writing.is_full() {
-                self.send().await?;
-            }
         }
         Ok(())
+    }
+
+    /// Takes as much as one piece has room for, and sends the piece once it is full. Returns how much.
+    pub(super) async fn add(&mut self, data: &[u8]) -> Result<usize, Error> {
+        let count = self.writing.fill(data);
+        if self.writing.is_full() {
+            self.send().await?;
+        }
+        Ok(count)
     }
 
     /// Sends what is left, and waits until the server has all of it. Returns where the writing ended.
@@ -154,7 +162,7 @@ impl LobWriter<'_> {
         Ok(self.writing.position())
     }
 
-    async fn send(&mut self) -> Result<(), Error> {
+    pub(super) async fn send(&mut self) -> Result<(), Error> {
         self.writing.push(&mut self.pipeline.client.core)?;
         self.pipeline.send().await
     }

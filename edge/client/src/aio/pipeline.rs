@@ -4,8 +4,22 @@ use super::{Client, Request, with_request};
 use crate::core::{OnError, Outcome, SendPace, call_of};
 use crate::{Done, Error, OperationId, Outcomes, Param};
 
-/// A block of independent operations that travel together: [`blocking::Pipeline`](crate::blocking::Pipeline) for
-/// programs that await. It ends by [`end`](Self::end); dropped without that, the client's next call ends it.
+/// A block of independent operations that travel together. It ends by [`end`](Self::end); dropped without that, it is
+/// ended by the client's next call, and what was pushed still runs.
+///
+/// ```no_run
+/// # use onetrip_client::{OnError, Error, aio::Client};
+/// # async fn transfer(client: &mut Client) -> Result<(), Error> {
+/// let mut pipeline = client.pipeline(OnError::Abort).await?;
+/// pipeline.begin().await?;
+/// pipeline.execute("UPDATE account SET balance = balance - $1 WHERE id = $2", &[&100, &1]).await?;
+/// pipeline.execute("UPDATE account SET balance = balance + $1 WHERE id = $2", &[&100, &2]).await?;
+/// let commit = pipeline.commit().await?;
+/// let mut outcomes = pipeline.end().await?; // one trip for all four
+/// outcomes.take(commit)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Pipeline<'c> {
     pub(super) client: &'c mut Client,
@@ -105,7 +119,8 @@ impl<'c> Pipeline<'c> {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub async fn begin(&mut self) -> Result<OperationId, Error> {
-        self.execute("BEGIN", &[]).await
+        let begin = self.client.core.begin_statement();
+        self.execute(&begin, &[]).await
     }
 
     /// Adds COMMIT. Its outcome is an error where the transaction was rolled back instead.

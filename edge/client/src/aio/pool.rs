@@ -2,14 +2,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
 use super::Client;
-use crate::core::Cursors;
+use super::permits::{Permit, Permits};
 use crate::{Config, ConnectError, Error};
 
-/// Connections that tasks use in turn: [`blocking::Pool`](crate::blocking::Pool) for programs that await. Neither
-/// check-out nor check-in makes a trip: what has to be put right travels with the next user's first statement.
+/// Connections that are used in turn. Neither check-out nor check-in makes a trip: what has to be put right travels
+/// with the next user's first statement.
 #[derive(Debug, Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -18,11 +16,10 @@ pub struct Pool {
 #[derive(Debug)]
 struct Shared {
     config: Arc<Config>,
-    size_max: usize,
     /// A connection that was idle for longer is closed rather than given out.
     idle_max: Duration,
-    /// A permit for each connection that may be in use. Those who wait get them in the order of their coming.
-    free: Arc<Semaphore>,
+    /// One for each connection that may be in use.
+    permits: Permits,
     /// The last returned is the first given out, so that the rest can grow old.
     idle: Mutex<Vec<(Client, Instant)>>,
 }
@@ -30,9 +27,8 @@ struct Shared {
 impl Pool {
     /// A pool of at most `size_max` connections; it begins empty. Idle ones live for `idle_max`.
     pub fn new(config: impl Into<Arc<Config>>, size_max: usize, idle_max: Duration) -> Self {
-        let size_max = size_max.clamp(1, Semaphore::MAX_PERMITS);
-        let free = Arc::new(Semaphore::new(size_max));
-        let shared = Shared { config: config.into(), size_max, idle_max, free, idle: Mutex::default() };
+        let permits = Permits::new(size_max);
+        let shared = Shared { config: config.into(), idle_max, permits, idle: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -41,9 +37,7 @@ impl Pool {
     /// # Errors
     /// [`Error::Connect`], also where none became free in time.
     pub async fn get(&self, wait: Duration) -> Result<Pooled, Error> {
-        let free = Arc::clone(&self.shared.free).acquire_owned();
-        // Nobody closes the semaphore, so that only time can run out.
-        let Ok(Ok(permit)) = tokio::time::timeout(wait, free).await else {
+        let Some(permit) = self.shared.permits.take(wait).await else {
             return Err(ConnectError::TimedOut { host: "the pool".to_owned() }.into());
         };
         let client = match self.shared.take_idle() {
@@ -55,7 +49,7 @@ impl Pool {
 
     /// Connections that are open: idle, and in use.
     pub fn size(&self) -> (usize, usize) {
-        (self.shared.lock().len(), self.shared.size_max - self.shared.free.available_permits())
+        (self.shared.lock().len(), self.shared.permits.in_use())
     }
 }
 
@@ -81,7 +75,7 @@ pub struct Pooled {
     client: Option<Client>,
     shared: Arc<Shared>,
     /// Given back after the connection, which is dropped before it.
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl Deref for Pooled {
@@ -109,26 +103,5 @@ impl Drop for Pooled {
         if let Some(client) = self.client.take().and_then(|mut client| client.put_back().then_some(client)) {
             self.shared.lock().push((client, Instant::now()));
         }
-    }
-}
-
-impl Client {
-    /// Whether the server has not said goodbye meanwhile. Asks nobody.
-    fn is_usable(&mut self) -> bool {
-        if let Err(error) = self.socket.receive_unseen(&mut self.core) {
-            self.core.lost(Some(error));
-        }
-        self.core.is_usable()
-    }
-
-    /// Makes the session ready for somebody else, without waiting; false where that cannot be.
-    fn put_back(&mut self) -> bool {
-        self.cursors = Cursors::default();
-        self.set_timeout(None);
-        let is_ready = self.core.hand_over().is_ok() && !self.patience.has_request();
-        if self.core.has_output() {
-            self.exchange_now();
-        }
-        is_ready && !self.core.is_lost()
     }
 }

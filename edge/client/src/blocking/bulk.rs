@@ -1,3 +1,4 @@
+// Made from aio/bulk.rs by tests/twins.rs: change that one.
 use super::{Client, Pipeline};
 use crate::core::{Many, ManyStep, SetList, Sets};
 use crate::{Bulk, BulkDone, BulkError, Param};

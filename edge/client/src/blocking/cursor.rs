@@ -1,3 +1,4 @@
+// Made from aio/cursor.rs by tests/twins.rs: change that one.
 use super::Client;
 use crate::core::{Cursor, Fetch, Next};
 use crate::{Error, Param, Row};
@@ -15,7 +16,8 @@ impl Client {
         fetch: Fetch,
     ) -> Result<Cursor, Error> {
         self.settle()?;
-        self.cursors.open(&mut self.core, statement, parameters, fetch)
+        let Self { core, cursors, .. } = self;
+        cursors.open(core, statement, parameters, fetch)
     }
 
     /// The next row of a cursor; `None` is its end. It waits only where no row has been fetched ahead.

@@ -1,6 +1,7 @@
+// Made from aio/lob.rs by tests/twins.rs: change that one.
 //! Large values, read and written in pieces.
 
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, SeekFrom};
 
 use super::{Client, Pipeline};
 use crate::core::{CREATE_OBJECT, FirstParts, Lob, LobReading, LobSource, LobWriting, OnError, Prefetch};
@@ -37,8 +38,8 @@ impl Client {
     /// As [`execute`](Self::execute).
     pub fn create_large_object(&mut self) -> Result<Oid, Error> {
         let mut rows = self.query(CREATE_OBJECT, &[])?;
-        let row = rows.next_row()?.ok_or(Error::Protocol("it returns no row where there must be one"))?;
-        row.get(0)
+        let row = rows.next_row()?;
+        row.ok_or(Error::Protocol("it returns no row where there must be one"))?.get(0)
     }
 
     /// Writes a large object from a position on. Pieces travel without waiting for each other.
@@ -85,22 +86,13 @@ impl LobReader<'_, '_> {
     pub fn consume(&mut self, count: usize) {
         self.reading.consume(self.lob, count);
     }
-}
 
-impl Read for LobReader<'_, '_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.fill().map_err(io::Error::other)?;
-        let count = bytes.len().min(into.len());
-        into[..count].copy_from_slice(&bytes[..count]);
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-/// Goes elsewhere, without a trip. Positions are bytes, of text characters. From the end only where the
-/// [length](Lob::length) is known.
-impl Seek for LobReader<'_, '_> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+    /// Goes elsewhere, without a trip; where that is, counted from zero. Positions are bytes, of text characters. From
+    /// the end only where the [length](Lob::length) is known.
+    ///
+    /// # Errors
+    /// A place before the beginning, and one that is counted from an end that is not known.
+    pub fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.reading.seek(&self.client.core, self.lob, to)
     }
 }
@@ -111,7 +103,8 @@ impl Drop for LobReader<'_, '_> {
     }
 }
 
-/// Writes one large object. Outside of a transaction all of it is kept, or nothing.
+/// Writes one large object. Outside of a transaction all of it is kept, or nothing; dropped without
+/// [`finish`](Self::finish), what was sent is kept.
 #[derive(Debug)]
 pub struct LobWriter<'c> {
     pipeline: Pipeline<'c>,
@@ -119,6 +112,15 @@ pub struct LobWriter<'c> {
 }
 
 impl LobWriter<'_> {
+    /// Takes as much as one piece has room for, and sends the piece once it is full. Returns how much.
+    pub(super) fn add(&mut self, data: &[u8]) -> Result<usize, Error> {
+        let count = self.writing.fill(data);
+        if self.writing.is_full() {
+            self.send()?;
+        }
+        Ok(count)
+    }
+
     /// Sends what is left, and waits until the server has all of it. Returns where the writing ended.
     ///
     /// # Errors
@@ -129,22 +131,8 @@ impl LobWriter<'_> {
         Ok(self.writing.position())
     }
 
-    fn send(&mut self) -> Result<(), Error> {
+    pub(super) fn send(&mut self) -> Result<(), Error> {
         self.writing.push(&mut self.pipeline.client.core)?;
         self.pipeline.send()
-    }
-}
-
-impl Write for LobWriter<'_> {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let count = self.writing.fill(data);
-        if self.writing.is_full() {
-            self.send().map_err(io::Error::other)?;
-        }
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.send().map_err(io::Error::other)
     }
 }

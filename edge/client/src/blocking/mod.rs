@@ -1,15 +1,21 @@
 //! The connection with a socket around it, for programs that wait.
 //!
 //! A [`Client`] reads whenever it writes, so that no depth of a pipeline can block both ends.
+//!
+//! Files that say so are made from those of the shell for programs that await, by `tests/twins.rs`.
 
 mod bulk;
+mod client;
 mod connect;
 mod copy;
 mod cursor;
 mod lob;
+mod paused;
+mod permits;
 mod pipeline;
 mod pool;
 mod portal;
+mod readers;
 mod rows;
 mod run;
 mod socket;
@@ -31,10 +37,8 @@ pub use pipeline::Pipeline;
 pub use pool::{Pool, Pooled};
 pub use rows::Rows;
 
-use crate::core::{
-    CancelKey, Connection, Cursors, Event, Finish, Notification, OnError, OutputSource, Request,
-};
-use crate::{CommandTag, Config, ConnectError, Error, Param, Retry, ServerError, TransactionStatus};
+use crate::core::{CancelKey, Connection, Cursors, Notification, Request};
+use crate::{Config, ConnectError, Error, Retry};
 #[cfg(feature = "aio")]
 pub(crate) use socket::Socket as RawSocket;
 use socket::{Interrupt, Socket};
@@ -69,7 +73,7 @@ pub struct Client {
     is_cancelling: bool,
     interrupt: Interrupt,
     cursors: Cursors,
-    paused: Option<copy::Paused>,
+    paused: Option<paused::Paused>,
 }
 
 impl Client {
@@ -105,106 +109,6 @@ impl Client {
         }
     }
 
-    /// Runs one statement and returns how many rows it returned or changed. Its rows are not kept.
-    ///
-    /// # Errors
-    /// [`Error::Server`] where the server refuses it; see [`Error::retry`] for all.
-    pub fn execute(&mut self, statement: &str, parameters: &[&dyn Param]) -> Result<u64, Error> {
-        self.execute_request(&Request::new(statement, parameters)).map(|tag| tag.rows())
-    }
-
-    /// Runs one statement and returns what it did.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub fn execute_request(&mut self, request: &Request<'_>) -> Result<CommandTag, Error> {
-        let mut may_repeat = true;
-        loop {
-            self.settle()?;
-            let repeats = may_repeat && self.core.transaction_status() == TransactionStatus::Idle;
-            self.core.submit(request)?;
-            self.core.sync();
-            match self.finish(Finish::default()) {
-                Err(error) if repeats && error.is_about_a_stale_statement() => may_repeat = false,
-                done => return done,
-            }
-        }
-    }
-
-    /// Runs one statement; its rows come in binary, as they arrive, without being kept.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub fn query(&mut self, statement: &str, parameters: &[&dyn Param]) -> Result<Rows<'_>, Error> {
-        self.query_request(&Request::new(statement, parameters))
-    }
-
-    /// Runs one statement as the request says.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub fn query_request(&mut self, request: &Request<'_>) -> Result<Rows<'_>, Error> {
-        self.settle()?;
-        let repeats = self.core.transaction_status() == TransactionStatus::Idle;
-        let mut operation = self.core.submit(request)?;
-        self.core.sync();
-        if let Err(error) = self.bound() {
-            if !(repeats && error.is_about_a_stale_statement()) {
-                return Err(error);
-            }
-            self.settle()?;
-            operation = self.core.submit(request)?;
-            self.core.sync();
-            self.bound()?;
-        }
-        Ok(Rows::new(self, operation))
-    }
-
-    /// Runs statements without parameters, separated by semicolons; they are one transaction unless they say
-    /// otherwise. Rows are thrown away.
-    ///
-    /// # Errors
-    /// The first error of a statement.
-    pub fn script(&mut self, statements: &str) -> Result<(), Error> {
-        self.settle()?;
-        self.core.submit_script(statements)?;
-        self.finish(Finish::default()).map(drop)
-    }
-
-    /// Opens a block of operations that travel together.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] on a connection whose option `pipelining` is off.
-    pub fn pipeline(&mut self, on_error: OnError) -> Result<Pipeline<'_>, Error> {
-        self.settle()?;
-        self.core.begin_block(on_error)?;
-        Ok(Pipeline::new(self))
-    }
-
-    /// Begins a transaction. It is a trip of its own; in a pipeline it is none.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub fn begin(&mut self) -> Result<(), Error> {
-        self.execute("BEGIN", &[]).map(drop)
-    }
-
-    /// Commits the transaction.
-    ///
-    /// # Errors
-    /// [`Error::RolledBack`] where a statement in it had failed.
-    pub fn commit(&mut self) -> Result<(), Error> {
-        self.execute("COMMIT", &[]).map(drop)
-    }
-
-    /// Rolls the transaction back.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute).
-    pub fn rollback(&mut self) -> Result<(), Error> {
-        self.execute("ROLLBACK", &[]).map(drop)
-    }
-
     /// Longest wait of one call, from now on. When it has passed, the server is asked to cancel; the call then fails
     /// with the server's error (SQLSTATE 57014), and with [`Error::TimedOut`] if even that does not come.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
@@ -216,81 +120,6 @@ impl Client {
     /// it, signals interrupt no wait.
     pub fn set_interrupt(&mut self, gives_up: fn() -> bool) {
         self.interrupt = Some(gives_up);
-    }
-
-    /// Says what begins a transaction from now on, where one is begun along with something else.
-    pub fn set_begin(&mut self, statement: impl Into<std::borrow::Cow<'static, str>>) {
-        self.core.set_begin(statement);
-    }
-
-    /// Says how often a statement runs before it stays prepared; [`Limits::prepare_after`].
-    pub fn set_prepare_after(&mut self, runs: u32) {
-        self.core.set_prepare_after(runs);
-    }
-
-    /// Where the session stood when the server was last ready.
-    pub fn transaction_status(&self) -> TransactionStatus {
-        self.core.transaction_status()
-    }
-
-    /// A setting that the server reports, such as `server_version`.
-    pub fn setting(&self, name: &str) -> Option<&str> {
-        self.core.setting(name)
-    }
-
-    /// The server of this session.
-    pub fn host(&self) -> &Host {
-        &self.host
-    }
-
-    /// The settings that the connection was made with.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Whether the connection has ended.
-    pub fn is_closed(&self) -> bool {
-        self.core.is_lost()
-    }
-
-    /// The connection without its socket, to look at.
-    pub fn core(&self) -> &Connection {
-        &self.core
-    }
-
-    /// The oldest notice that nobody took.
-    pub fn take_notice(&mut self) -> Option<ServerError> {
-        self.core.take_notice()
-    }
-
-    /// From now on, what statements print into the session's buffer travels with the answer of the call that printed it.
-    /// False where the server has no such buffer. It is one trip.
-    ///
-    /// # Errors
-    /// As [`pipeline`](Self::pipeline).
-    pub fn collect_output(&mut self, source: OutputSource) -> Result<bool, Error> {
-        // In a transaction a server without it fails this operation alone.
-        let mut pipeline = self.pipeline(OnError::Continue)?;
-        let opening = pipeline.execute(source.opening(), &[])?;
-        let found = match pipeline.end()?.take(opening) {
-            Ok(_) => true,
-            // No such function, no such schema.
-            Err(error) if matches!(error.sqlstate(), Some("42883" | "3F000")) => false,
-            Err(error) => return Err(error),
-        };
-        self.core.collect_output(found.then_some(source));
-        Ok(found)
-    }
-
-    /// What statements have printed since the last call, a line each: the texts of all notices and, after
-    /// [`collect_output`](Self::collect_output), the session's output. They came along with the answers, so that this
-    /// takes no trip.
-    ///
-    /// # Errors
-    /// A connection that has ended before what was asked for had come.
-    pub fn lines(&mut self) -> Result<Vec<String>, Error> {
-        self.settle()?;
-        Ok(std::iter::from_fn(|| self.core.take_line()).collect())
     }
 
     /// The next notification; waits for one, at most this long.
@@ -324,90 +153,16 @@ impl Client {
         (self.core, self.socket, self.host)
     }
 
-    /// Ends the session.
-    pub fn close(mut self) {
-        self.core.terminate();
-        // The server notices the end of the stream as well.
-        let _ = self.socket.send(self.core.output());
-    }
-
-    /// Waits for the answers to what was left half done, and throws them away.
-    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+    /// A call begins: nobody goes on with a COPY.
+    fn begin_call(&mut self) {
         self.leave_copy();
         self.start_clock();
-        self.core.finish_requests();
-        while !self.core.is_settled() {
-            if self.routed_event()?.is_none() && !self.core.is_settled() {
-                self.exchange();
-            }
-        }
-        Ok(())
     }
 
     /// A call begins, or goes on with what another has begun.
     fn start_clock(&mut self) {
         self.deadline = self.timeout.map(|timeout| Instant::now() + timeout);
         self.is_cancelling = false;
-    }
-
-    /// Waits until all of one call is answered.
-    fn finish(&mut self, mut finish: Finish) -> Result<CommandTag, Error> {
-        loop {
-            let event = self.event()?;
-            finish.take(&mut self.core, event);
-            if self.core.is_settled() {
-                return finish.result().map_err(Error::or_timed_out);
-            }
-        }
-    }
-
-    /// Waits until the operation's columns are known; on an error, until the server is ready again.
-    fn bound(&mut self) -> Result<(), Error> {
-        match self.event()? {
-            Event::Failed { error, .. } => {
-                while !self.core.is_settled() && !self.core.is_lost() {
-                    self.event()?;
-                }
-                Err(error.or_timed_out())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The next event; waits for it.
-    pub(crate) fn event(&mut self) -> Result<Event, Error> {
-        loop {
-            if let Some(event) = self.routed_event()? {
-                return Ok(event);
-            }
-            self.exchange();
-        }
-    }
-
-    /// The next event that has come and is of no cursor.
-    fn routed_event(&mut self) -> Result<Option<Event>, Error> {
-        while let Some(event) = self.core.next_event()? {
-            if let Some(event) = self.cursors.route(&self.core, event) {
-                return Ok(Some(event));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Sends what can be sent and waits until something has come, or until there is room to send. A connection that
-    /// breaks is told to the core.
-    pub(crate) fn exchange(&mut self) {
-        if let Err(error) = self.try_exchange(true) {
-            self.core.lost(Some(error));
-        }
-    }
-
-    /// Sends what can be sent; where there is no room, waits for some and reads meanwhile. It does not wait for
-    /// answers: the server may keep them back until it is asked for them.
-    pub(crate) fn send_some(&mut self) {
-        if let Err(error) = self.try_exchange(false) {
-            self.core.lost(Some(error));
-        }
     }
 
     fn try_exchange(&mut self, wants_answers: bool) -> io::Result<()> {
@@ -473,14 +228,14 @@ impl Client {
     }
 
     /// Sends what fits now, and takes nothing in.
-    pub(crate) fn send_soon(&mut self) {
+    fn send_soon(&mut self) {
         if let Err(error) = self.try_send() {
             self.core.lost(Some(error));
         }
     }
 
     /// Sends and receives what is possible without waiting.
-    pub(crate) fn exchange_now(&mut self) {
+    fn exchange_now(&mut self) {
         let done = self.try_send().and_then(|_| self.try_receive(false));
         if let Err(error) = done {
             self.core.lost(Some(error));
@@ -498,6 +253,26 @@ impl Client {
             self.core.lost(Some(error));
             Error::Lost { retry: Retry::Safe, cause: None }
         })
+    }
+}
+
+/// What a pool asks and tells.
+impl Client {
+    /// Whether the server has not said goodbye meanwhile. Asks nobody.
+    fn is_usable(&mut self) -> bool {
+        self.exchange_now();
+        self.core.is_usable()
+    }
+
+    /// Makes the session ready for somebody else, without waiting; false where that cannot be.
+    fn put_back(&mut self) -> bool {
+        self.timeout = None;
+        self.cursors = Cursors::default();
+        let is_ready = self.core.hand_over().is_ok();
+        if self.core.has_output() {
+            self.exchange_now();
+        }
+        is_ready && !self.core.is_lost()
     }
 }
 

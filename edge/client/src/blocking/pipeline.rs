@@ -1,7 +1,8 @@
+// Made from aio/pipeline.rs by tests/twins.rs: change that one.
 use std::num::NonZeroU32;
 
-use super::Client;
-use crate::core::{OnError, Outcome, Request, SendPace, call_of};
+use super::{Client, Request};
+use crate::core::{OnError, Outcome, SendPace, call_of};
 use crate::{Done, Error, OperationId, Outcomes, Param};
 
 /// A block of independent operations that travel together. It ends by [`end`](Self::end); dropped without that, it is
@@ -42,6 +43,19 @@ impl<'c> Pipeline<'c> {
 
     /// Adds a statement with what its failure does to those after it, other than the block says.
     ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub fn execute_with(
+        &mut self,
+        statement: &str,
+        parameters: &[&dyn Param],
+        on_error: Option<OnError>,
+    ) -> Result<OperationId, Error> {
+        self.push(&Request::new(statement, parameters), on_error)
+    }
+
+    /// Adds a statement as the request says, with what its failure does to those after it.
+    ///
     /// Outside of a transaction, an operation that goes on after those that do not makes this call wait for their
     /// answers: only then is it known whether it may run.
     ///
@@ -67,7 +81,8 @@ impl<'c> Pipeline<'c> {
         request: &Request<'_>,
         row_limit: Option<NonZeroU32>,
     ) -> Result<OperationId, Error> {
-        let id = self.client.core.push_fetch(request, row_limit, None)?;
+        let core = &mut self.client.core;
+        let id = core.push_fetch(request, row_limit, None)?;
         self.send()?;
         Ok(id)
     }
@@ -144,11 +159,10 @@ impl<'c> Pipeline<'c> {
     ///
     /// # Errors
     /// A connection that is lost; the outcomes are to be had from [`Client::outcomes`] even then.
-    pub fn end(self) -> Result<Outcomes<'c>, Error> {
+    pub fn end(mut self) -> Result<Outcomes<'c>, Error> {
         self.client.core.end_block()?;
-        let mut pipeline = self;
-        pipeline.wait_settled()?;
-        Ok(pipeline.client.outcomes())
+        self.wait_settled()?;
+        Ok(self.client.outcomes())
     }
 
     pub(super) fn wait_settled(&mut self) -> Result<(), Error> {

@@ -1,9 +1,10 @@
+// Made from aio/pool.rs by tests/twins.rs: change that one.
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Client;
-use crate::core::Cursors;
+use super::permits::{Permit, Permits};
 use crate::{Config, ConnectError, Error};
 
 /// Connections that are used in turn. Neither check-out nor check-in makes a trip: what has to be put right travels
@@ -16,27 +17,19 @@ pub struct Pool {
 #[derive(Debug)]
 struct Shared {
     config: Arc<Config>,
-    size_max: usize,
     /// A connection that was idle for longer is closed rather than given out.
     idle_max: Duration,
-    state: Mutex<State>,
-    returned: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
+    /// One for each connection that may be in use.
+    permits: Permits,
     /// The last returned is the first given out, so that the rest can grow old.
-    idle: Vec<(Client, Instant)>,
-    /// Idle ones and those that are in use.
-    size: usize,
+    idle: Mutex<Vec<(Client, Instant)>>,
 }
 
 impl Pool {
     /// A pool of at most `size_max` connections; it begins empty. Idle ones live for `idle_max`.
     pub fn new(config: impl Into<Arc<Config>>, size_max: usize, idle_max: Duration) -> Self {
-        let state = Mutex::new(State::default());
-        let size_max = size_max.max(1);
-        let shared = Shared { config: config.into(), size_max, idle_max, state, returned: Condvar::new() };
+        let permits = Permits::new(size_max);
+        let shared = Shared { config: config.into(), idle_max, permits, idle: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -45,46 +38,35 @@ impl Pool {
     /// # Errors
     /// [`Error::Connect`], also where none became free in time.
     pub fn get(&self, wait: Duration) -> Result<Pooled, Error> {
-        let deadline = Instant::now() + wait;
-        let mut state = self.shared.lock();
-        loop {
-            while let Some((mut client, since)) = state.idle.pop() {
-                if since.elapsed() < self.shared.idle_max && client.is_usable() {
-                    return Ok(Pooled { client: Some(client), shared: Arc::clone(&self.shared) });
-                }
-                state.size -= 1;
-            }
-            if state.size < self.shared.size_max {
-                state.size += 1;
-                break;
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(ConnectError::TimedOut { host: "the pool".to_owned() }.into());
-            }
-            state = self.shared.returned.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        drop(state);
-        match Client::connect_with(Arc::clone(&self.shared.config)) {
-            Ok(client) => Ok(Pooled { client: Some(client), shared: Arc::clone(&self.shared) }),
-            Err(error) => {
-                self.shared.lock().size -= 1;
-                self.shared.returned.notify_one();
-                Err(error)
-            }
-        }
+        let Some(permit) = self.shared.permits.take(wait) else {
+            return Err(ConnectError::TimedOut { host: "the pool".to_owned() }.into());
+        };
+        let client = match self.shared.take_idle() {
+            Some(client) => client,
+            None => Client::connect_with(Arc::clone(&self.shared.config))?,
+        };
+        Ok(Pooled { client: Some(client), shared: Arc::clone(&self.shared), _permit: permit })
     }
 
     /// Connections that are open: idle, and in use.
     pub fn size(&self) -> (usize, usize) {
-        let state = self.shared.lock();
-        (state.idle.len(), state.size - state.idle.len())
+        (self.shared.lock().len(), self.shared.permits.in_use())
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<(Client, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_idle(&self) -> Option<Client> {
+        let mut idle = self.lock();
+        while let Some((mut client, since)) = idle.pop() {
+            if since.elapsed() < self.idle_max && client.is_usable() {
+                return Some(client);
+            }
+        }
+        None
     }
 }
 
@@ -93,6 +75,8 @@ impl Shared {
 pub struct Pooled {
     client: Option<Client>,
     shared: Arc<Shared>,
+    /// Given back after the connection, which is dropped before it.
+    _permit: Permit,
 }
 
 impl Deref for Pooled {
@@ -117,32 +101,8 @@ impl DerefMut for Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        let put_back = self.client.take().and_then(|mut client| client.put_back().then_some(client));
-        match put_back {
-            Some(client) => state.idle.push((client, Instant::now())),
-            None => state.size -= 1,
+        if let Some(client) = self.client.take().and_then(|mut client| client.put_back().then_some(client)) {
+            self.shared.lock().push((client, Instant::now()));
         }
-        drop(state);
-        self.shared.returned.notify_one();
-    }
-}
-
-impl Client {
-    /// Whether the server has not said goodbye meanwhile. Asks nobody.
-    fn is_usable(&mut self) -> bool {
-        self.exchange_now();
-        self.core.is_usable()
-    }
-
-    /// Makes the session ready for somebody else, without waiting; false where that cannot be.
-    fn put_back(&mut self) -> bool {
-        self.timeout = None;
-        self.cursors = Cursors::default();
-        let is_ready = self.core.hand_over().is_ok();
-        if self.core.has_output() {
-            self.exchange_now();
-        }
-        is_ready && !self.core.is_lost()
     }
 }

@@ -1,3 +1,4 @@
+// Made from aio/portal.rs by tests/twins.rs: change that one.
 use super::Client;
 
 impl Client {

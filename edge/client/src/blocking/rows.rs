@@ -1,3 +1,4 @@
+// Made from aio/rows.rs by tests/twins.rs: change that one.
 use super::Client;
 use crate::core::{Read, Reading};
 use crate::{Columns, CommandTag, Error, OperationId, Row};

@@ -1,7 +1,8 @@
+// Made from aio/run.rs by tests/twins.rs: change that one.
 //! Statements whose results are kept whole, with the transaction begun in the same trip.
 
-use super::{Client, Pipeline};
-use crate::core::{Gather, Request};
+use super::{Client, Pipeline, Request};
+use crate::core::Gather;
 use crate::{Done, Error, OperationId, TransactionStatus, Usage};
 
 impl Client {

@@ -1,7 +1,7 @@
 //! Results that are taken by the piece, while they arrive.
 
 use super::Client;
-use super::copy::Paused;
+use super::paused::Paused;
 use crate::core::{Gather, Request};
 use crate::{Done, Error, Usage};
 

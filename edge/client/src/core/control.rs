@@ -1,6 +1,8 @@
 //! What a statement does to the transaction, by its first words. It is used to refuse calls that cannot work and to know
 //! beforehand where a pipeline will stand; what the server says in ReadyForQuery outranks it.
 
+use onetrip_sql::scan;
+
 /// Kinds of statements that a pipeline has to tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Control {
@@ -48,7 +50,7 @@ impl Control {
     }
 }
 
-/// The words of a statement, without the comments before each.
+/// The words of a statement, without what stands between them.
 struct Words<'a> {
     rest: &'a str,
 }
@@ -68,49 +70,19 @@ impl<'a> Words<'a> {
         }
         Some(true)
     }
-
-    fn skip_blanks(&mut self) {
-        loop {
-            self.rest = self.rest.trim_start();
-            if let Some(comment) = self.rest.strip_prefix("--") {
-                self.rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
-            } else if let Some(comment) = self.rest.strip_prefix("/*") {
-                self.rest = after_comment(comment);
-            } else {
-                return;
-            }
-        }
-    }
 }
 
 impl<'a> Iterator for Words<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        self.skip_blanks();
+        let (start, _) = scan::gap_end(self.rest.as_bytes(), 0);
+        self.rest = self.rest.get(start..).unwrap_or_default();
         let end = self.rest.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         (!word.is_empty()).then_some(word)
     }
-}
-
-/// What follows a comment whose opening was read; comments nest.
-fn after_comment(text: &str) -> &str {
-    let mut depth = 1;
-    let mut rest = text;
-    while depth > 0 {
-        let Some(at) = rest.find(['*', '/']) else { return "" };
-        rest = &rest[at..];
-        if let Some(after) = rest.strip_prefix("*/") {
-            (depth, rest) = (depth - 1, after);
-        } else if let Some(after) = rest.strip_prefix("/*") {
-            (depth, rest) = (depth + 1, after);
-        } else {
-            rest = &rest[1..];
-        }
-    }
-    rest
 }
 
 #[cfg(test)]

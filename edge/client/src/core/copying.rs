@@ -105,6 +105,8 @@ impl CopyingIn {
 pub(crate) struct CopyingOut {
     tag: Option<CommandTag>,
     is_over: bool,
+    /// What is left of a piece that was taken in parts.
+    pub(crate) rest: Vec<u8>,
 }
 
 /// What an event means to somebody who reads a COPY's data.

@@ -15,14 +15,12 @@
 //! Nothing here waits, reads a clock or knows a socket: a caller that moves the bytes gets the same conversation on
 //! a virtual clock, blocking, or in any event loop.
 
-mod auth;
 mod block;
 mod bulk;
 mod control;
 mod copying;
 mod cursors;
 mod distance;
-mod end_point;
 mod event;
 mod fetch;
 mod gather;
@@ -57,12 +55,12 @@ pub use fetch::{Fetch, Window};
 pub use gather::Gather;
 pub use lines::OutputSource;
 pub use lobs::{Lob, LobBuffer, LobPart, LobParts, LobSource};
+pub use onetrip_login::Login;
 pub use onetrip_wire::Prefetch;
-pub use opening::{Login, Opening, Security, Step};
+pub use opening::{Opening, Security, Step};
 pub use request::{Limits, Request};
 
 use crate::{Columns, Error, ServerError};
-pub(crate) use auth::Binding;
 use block::Block;
 pub(crate) use copying::{Copied, CopyingIn, CopyingOut};
 pub(crate) use cursors::{Cursors, Next};

@@ -1,33 +1,14 @@
 //! How a connection begins: TLS or not, start-up, authentication, and what the server tells of itself.
 
+use onetrip_login::{Channel, Dialogue, Heard, TlsAnswer};
+use onetrip_target::Host;
 use onetrip_target::tls::TlsPlan;
-use onetrip_target::{Host, RequireAuth, Secret};
-use onetrip_wire::pg::{
-    Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, ProtocolVersion,
-    TransactionStatus, backend, encode_ssl_request, encode_startup,
-};
+use onetrip_wire::pg::encode_ssl_request;
 
-use super::auth::{Authenticator, Binding};
-use super::end_point;
 use super::request::Limits;
 use super::stream::{Frame, Stream};
-use super::{CancelKey, Connection};
+use super::{CancelKey, Connection, Login};
 use crate::{ConnectError, ServerError};
-
-/// Who logs in, and with what.
-#[derive(Debug, Clone)]
-pub struct Login {
-    /// The role.
-    pub user: String,
-    /// Its password, if there is one.
-    pub password: Option<Secret>,
-    /// What else the start-up packet says: `database`, `application_name` and settings.
-    pub parameters: Vec<(String, String)>,
-    /// Oldest and newest protocol that will do.
-    pub versions: (ProtocolVersion, ProtocolVersion),
-    pub(crate) required: RequireAuth,
-    pub(crate) binding: Binding,
-}
 
 /// Whether a connection speaks TLS.
 #[derive(Debug, Clone)]
@@ -43,22 +24,23 @@ pub enum Security {
 pub struct Opening {
     stream: Stream,
     host: Host,
-    login: Login,
     security: Security,
-    authenticator: Authenticator,
     phase: Phase,
     core: Connection,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Phase {
-    /// SSLRequest was sent.
-    AskedForTls,
-    /// The start-up packet was sent.
-    Starting,
-    /// Let in; the server tells of itself.
-    LetIn,
+    /// SSLRequest was sent; this login follows.
+    AskedForTls(Box<Login>),
+    LoggingIn(Box<Dialogue>),
     Ready,
+}
+
+impl Phase {
+    fn start(login: Login, stream: &mut Stream) -> Self {
+        Self::LoggingIn(Box::new(Dialogue::start(login, &mut stream.out)))
+    }
 }
 
 /// Whether more is to come.
@@ -76,19 +58,20 @@ impl Opening {
     /// # Errors
     /// TLS that cannot be begun.
     pub fn new(host: Host, login: Login, security: Security, limits: Limits) -> Result<Self, ConnectError> {
-        let (user, password) = (login.user.clone(), login.password.clone());
-        let required = login.required.clone();
-        let authenticator = Authenticator::new(host.to_string(), user, password, required, login.binding);
-        let stream = Stream::default();
+        let mut stream = Stream::default();
+        let phase = match &security {
+            Security::Tls(plan) if !plan.is_direct() => {
+                encode_ssl_request(&mut stream.out);
+                Phase::AskedForTls(Box::new(login))
+            }
+            Security::Tls(plan) => {
+                stream.start_tls(plan.start(&host)?);
+                Phase::start(login, &mut stream)
+            }
+            Security::Plain => Phase::start(login, &mut stream),
+        };
         let core = Connection::new(Stream::default(), limits);
-        let mut opening =
-            Self { stream, host, login, security, authenticator, phase: Phase::AskedForTls, core };
-        match &opening.security {
-            Security::Tls(plan) if !plan.is_direct() => encode_ssl_request(&mut opening.stream.out),
-            Security::Tls(_) => opening.start_tls()?,
-            Security::Plain => opening.start(),
-        }
-        Ok(opening)
+        Ok(Self { stream, host, security, phase, core })
     }
 
     /// What is to be sent now.
@@ -130,24 +113,17 @@ impl Opening {
     }
 
     fn advance(&mut self) -> Result<Step, ConnectError> {
-        if self.phase == Phase::AskedForTls {
-            match self.stream.take_byte() {
-                None => return Ok(Step::Wait),
-                Some(b'S') if self.stream.has_input() => {
-                    // Whatever came with the answer came before TLS could protect it.
-                    return Err(self.nonsense("it sent data before TLS began"));
+        if let Phase::AskedForTls(login) = &self.phase {
+            let Some(byte) = self.stream.take_byte() else { return Ok(Step::Wait) };
+            let login = (**login).clone();
+            if self.is_tls(byte)? {
+                if let Security::Tls(plan) = &self.security {
+                    self.stream.start_tls(plan.start(&self.host)?);
                 }
-                Some(b'S') => self.start_tls()?,
-                Some(b'N') => match &self.security {
-                    Security::Tls(plan) if !plan.may_be_plain() => {
-                        return Err(plan.refused_by_server(&self.host).into());
-                    }
-                    _ => self.start(),
-                },
-                Some(_) => return Err(self.nonsense("its answer to SSLRequest is neither yes nor no")),
             }
+            self.phase = Phase::start(login, &mut self.stream);
         }
-        while self.phase != Phase::Ready {
+        while !matches!(self.phase, Phase::Ready) {
             let frame = self.stream.next_frame().map_err(|error| self.nonsense(&error.to_string()))?;
             let Some(frame) = frame else { return Ok(Step::Wait) };
             self.handle(frame)?;
@@ -155,76 +131,58 @@ impl Opening {
         Ok(Step::Open)
     }
 
-    fn start_tls(&mut self) -> Result<(), ConnectError> {
-        if let Security::Tls(plan) = &self.security {
-            self.stream.start_tls(plan.start(&self.host)?);
+    /// Whether TLS follows the server's answer to SSLRequest.
+    fn is_tls(&self, answer: u8) -> Result<bool, ConnectError> {
+        match (TlsAnswer::of(answer), &self.security) {
+            (Some(TlsAnswer::Yes), _) if self.stream.has_input() => {
+                // Whatever came with the answer came before TLS could protect it.
+                Err(self.nonsense("it sent data before TLS began"))
+            }
+            (Some(TlsAnswer::Yes), _) => Ok(true),
+            (Some(TlsAnswer::No), Security::Tls(plan)) if !plan.may_be_plain() => {
+                Err(plan.refused_by_server(&self.host).into())
+            }
+            (Some(TlsAnswer::No), _) => Ok(false),
+            (Some(TlsAnswer::Error) | None, _) => {
+                Err(self.nonsense("its answer to SSLRequest is neither yes nor no"))
+            }
         }
-        self.start();
-        Ok(())
-    }
-
-    fn start(&mut self) {
-        let pairs = self.login.parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        let user = [(&b"user"[..], self.login.user.as_bytes())];
-        encode_startup(&mut self.stream.out, self.login.versions.1, user.into_iter().chain(pairs));
-        self.phase = Phase::Starting;
     }
 
     fn handle(&mut self, frame: Frame) -> Result<(), ConnectError> {
-        let body = self.stream.span(frame.body.clone()).to_vec();
-        let broken = |error: onetrip_wire::WireError| ConnectError::Protocol {
-            host: self.host.to_string(),
-            what: error.to_string(),
+        let Phase::LoggingIn(dialogue) = &mut self.phase else { return Ok(()) };
+        let body = self.stream.span(frame.body);
+        let channel = match self.stream.tls() {
+            None => Channel::Plain,
+            Some(tls) => {
+                let certificate = tls.peer_certificates().and_then(|chain| chain.first());
+                Channel::Tls { certificate: certificate.map(|certificate| certificate.as_ref()) }
+            }
         };
-        match frame.tag {
-            backend::AUTHENTICATION if self.phase == Phase::Starting => {
-                self.authenticate(Authentication::decode(&body).map_err(broken)?)?;
-            }
-            backend::NEGOTIATE_PROTOCOL_VERSION if self.phase == Phase::Starting => {
-                let offered = NegotiateProtocolVersion::decode(&body).map_err(broken)?.version;
-                if offered < self.login.versions.0 || offered > self.login.versions.1 {
-                    return Err(self.nonsense("it speaks no version of the protocol that is allowed here"));
-                }
-            }
-            backend::BACKEND_KEY_DATA if self.phase == Phase::LetIn => {
-                let data = BackendKeyData::decode(&body).map_err(broken)?;
+        let mut answer = Vec::new();
+        let heard = dialogue
+            .handle(frame.tag, body, channel, &mut answer)
+            .map_err(|error| ConnectError::login(&self.host, error))?;
+        match heard {
+            Heard::Question | Heard::Proof | Heard::LetIn | Heard::Version(_) => {}
+            Heard::Key(data) => {
                 self.core.key = Some(CancelKey { process_id: data.process_id, key: data.key.to_vec() });
             }
-            backend::PARAMETER_STATUS => {
-                let status = ParameterStatus::decode(&body).map_err(broken)?;
+            Heard::Setting(status) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 self.core.settings.insert(text(status.name), text(status.value));
             }
-            backend::NOTICE_RESPONSE => {
-                let notice = ServerError::new(&body).map_err(broken)?;
+            Heard::Notice(body) => {
+                let notice = ServerError::new(body).map_err(|error| self.nonsense(&error.to_string()))?;
                 self.core.notices.push_back(notice);
                 self.core.notices.truncate(self.core.limits.notices);
             }
-            backend::READY_FOR_QUERY if self.phase == Phase::LetIn => {
-                self.core.status = TransactionStatus::decode(&body).map_err(broken)?;
+            Heard::Ready(status) => {
+                self.core.status = status;
                 self.phase = Phase::Ready;
             }
-            backend::ERROR_RESPONSE => {
-                let source = Box::new(ServerError::new(&body).map_err(broken)?);
-                return Err(ConnectError::Refused { host: self.host.to_string(), source });
-            }
-            _ => return Err(self.nonsense("it sent a message out of turn")),
         }
-        Ok(())
-    }
-
-    fn authenticate(&mut self, request: Authentication<'_>) -> Result<(), ConnectError> {
-        if request == Authentication::Ok {
-            self.authenticator.finish()?;
-            self.phase = Phase::LetIn;
-            return Ok(());
-        }
-        let Self { stream, authenticator, .. } = self;
-        let certificate = stream.tls().and_then(|tls| tls.peer_certificates()?.first().cloned());
-        let mut answer = Vec::new();
-        let hash = || certificate.as_ref().and_then(|certificate| end_point::hash(certificate));
-        authenticator.answer(request, stream.tls().is_some(), hash, &mut answer)?;
-        stream.out.extend_from_slice(&answer);
+        self.stream.out.extend_from_slice(&answer);
         Ok(())
     }
 

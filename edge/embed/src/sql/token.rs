@@ -1,5 +1,7 @@
 //! Tokens by PostgreSQL's lexical rules, as offsets into the text.
 
+use onetrip_sql::scan;
+
 use crate::error::{SqlError, SqlResult};
 
 /// Longest statement that is parsed, in tokens.
@@ -66,207 +68,96 @@ struct Lexer<'a> {
 
 impl Lexer<'_> {
     fn next(&mut self) -> SqlResult<Option<Token>> {
-        self.skip_blanks()?;
-        let start = self.at;
+        let (start, is_closed) = scan::gap_end(self.bytes, self.at);
+        if !is_closed {
+            return Err(SqlError::new("42601", "unterminated /* comment").at(self.last_comment()));
+        }
         let Some(&byte) = self.bytes.get(start) else { return Ok(None) };
-        let kind = match byte {
-            b'\'' => self.quoted(start, b'\'', Kind::Text)?,
-            b'"' => self.quoted(start, b'"', Kind::QuotedName)?,
-            b'e' | b'E' if self.bytes.get(start + 1) == Some(&b'\'') => self.escape_text(start)?,
-            b'n' | b'N' if self.bytes.get(start + 1) == Some(&b'\'') => {
+        let next = self.bytes.get(start + 1);
+        let (kind, end) = match byte {
+            b'\'' => (Kind::Text, self.text_end(start, start, false)?),
+            b'"' => match scan::quoted_identifier_end(self.bytes, start) {
+                (end, true) => (Kind::QuotedName, end),
+                _ => return Err(SqlError::new("42601", "unterminated quoted identifier").at(start)),
+            },
+            b'e' | b'E' if next == Some(&b'\'') => (Kind::EscapeText, self.text_end(start, start + 1, true)?),
+            b'n' | b'N' if next == Some(&b'\'') => {
                 return Err(SqlError::unsupported("national character strings are not supported").at(start));
             }
-            b'b' | b'B' | b'x' | b'X' if self.bytes.get(start + 1) == Some(&b'\'') => {
+            b'b' | b'B' | b'x' | b'X' if next == Some(&b'\'') => {
                 return Err(SqlError::unsupported("bit strings are not supported").at(start));
             }
             b'u' | b'U' if matches!(self.bytes.get(start + 1..start + 3), Some(b"&'" | b"&\"")) => {
                 return Err(SqlError::unsupported("U& strings are not supported").at(start));
             }
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => {
-                self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..));
-                Kind::Word
-            }
-            b'0'..=b'9' => self.number(),
-            b'.' if self.bytes.get(start + 1).is_some_and(u8::is_ascii_digit) => self.number(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => (Kind::Word, scan::word_end(self.bytes, start)),
+            _ if scan::is_number_start(self.bytes, start) => self.number(start)?,
             b'$' => self.dollar(start)?,
-            b':' if self.bytes.get(start + 1) == Some(&b':') => self.skip(2, Kind::Cast),
-            b':' => self.skip(1, Kind::Colon),
-            b'(' => self.skip(1, Kind::Open),
-            b')' => self.skip(1, Kind::Close),
-            b'[' => self.skip(1, Kind::OpenBracket),
-            b']' => self.skip(1, Kind::CloseBracket),
-            b',' => self.skip(1, Kind::Comma),
-            b'.' => self.skip(1, Kind::Dot),
-            b';' => self.skip(1, Kind::Semicolon),
-            _ if is_operator(byte) => self.operator(),
-            _ => {
-                let shown = self.text[start..].chars().next().unwrap_or(' ');
-                let message = format!("syntax error at or near \"{shown}\"");
-                return Err(SqlError::new("42601", message).at(start));
-            }
+            b':' if next == Some(&b':') => (Kind::Cast, start + 2),
+            b':' => (Kind::Colon, start + 1),
+            b'(' => (Kind::Open, start + 1),
+            b')' => (Kind::Close, start + 1),
+            b'[' => (Kind::OpenBracket, start + 1),
+            b']' => (Kind::CloseBracket, start + 1),
+            b',' => (Kind::Comma, start + 1),
+            b'.' => (Kind::Dot, start + 1),
+            b';' => (Kind::Semicolon, start + 1),
+            _ if scan::is_operator_byte(byte) => (Kind::Operator, scan::operator_end(self.bytes, start)),
+            _ => return Err(self.syntax_error(start)),
         };
-        Ok(Some(Token { kind, start: start as u32, end: self.at as u32 }))
+        self.at = end;
+        Ok(Some(Token { kind, start: start as u32, end: end as u32 }))
     }
 
-    fn skip(&mut self, count: usize, kind: Kind) -> Kind {
-        self.at += count;
-        kind
+    /// Where the comment begins that nobody closes.
+    fn last_comment(&self) -> usize {
+        let is_open = |at: &usize| self.bytes[*at..].starts_with(b"/*") && !scan::gap_end(self.bytes, *at).1;
+        (self.at..self.bytes.len()).find(is_open).unwrap_or(self.at)
     }
 
-    fn take_while(&mut self, keep: impl Fn(u8) -> bool) {
-        while self.bytes.get(self.at).is_some_and(|byte| keep(*byte)) {
-            self.at += 1;
-        }
-    }
-
-    fn skip_blanks(&mut self) -> SqlResult<()> {
-        loop {
-            self.take_while(|byte| byte.is_ascii_whitespace() || byte == 0x0b);
-            match self.bytes.get(self.at..self.at + 2) {
-                Some(b"--") => self.take_while(|byte| byte != b'\n' && byte != b'\r'),
-                Some(b"/*") => self.block_comment()?,
-                _ => return Ok(()),
-            }
+    /// A text whose opening quote is at `quote`; its continuation on a later line would be another token.
+    fn text_end(&self, start: usize, quote: usize, has_escapes: bool) -> SqlResult<usize> {
+        match scan::segment_end(self.bytes, quote + 1, has_escapes) {
+            (end, true) => Ok(end),
+            _ => Err(SqlError::new("42601", "unterminated quoted string").at(start)),
         }
     }
 
-    fn block_comment(&mut self) -> SqlResult<()> {
-        let start = self.at;
-        let mut depth = 0u32;
-        loop {
-            match self.bytes.get(self.at..self.at + 2) {
-                Some(b"/*") => {
-                    depth += 1;
-                    self.at += 2;
-                }
-                Some(b"*/") => {
-                    depth -= 1;
-                    self.at += 2;
-                    if depth == 0 {
-                        return Ok(());
-                    }
-                }
-                Some(_) => self.at += 1,
-                None => return Err(SqlError::new("42601", "unterminated /* comment").at(start)),
-            }
+    fn number(&self, start: usize) -> SqlResult<(Kind, usize)> {
+        let end = scan::number_end(self.bytes, start);
+        let text = &self.bytes[start..end];
+        if text.iter().all(u8::is_ascii_digit) {
+            return Ok((Kind::Integer, end));
+        }
+        let is_of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'+' | b'-');
+        let mut exponent = text.splitn(2, |byte| byte.eq_ignore_ascii_case(&b'e'));
+        let is_part = |part: &[u8]| !part.is_empty() && part.iter().all(is_of_number);
+        if exponent.all(is_part) {
+            return Ok((Kind::Decimal, end));
+        }
+        let near = String::from_utf8_lossy(text);
+        let message = format!("trailing junk after numeric literal at or near \"{near}\"");
+        Err(SqlError::new("42601", message).at(start))
+    }
+
+    fn dollar(&self, start: usize) -> SqlResult<(Kind, usize)> {
+        let digits = self.bytes[start + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits > 0 {
+            return Ok((Kind::Parameter, start + 1 + digits));
+        }
+        let Some(tag) = scan::dollar_tag_len(self.bytes, start) else {
+            return Err(self.syntax_error(start));
+        };
+        match scan::dollar_quote_end(self.bytes, start, tag) {
+            (end, true) => Ok((Kind::DollarText, end)),
+            _ => Err(SqlError::new("42601", "unterminated dollar-quoted string").at(start)),
         }
     }
 
-    /// A text or name whose quote is doubled inside.
-    fn quoted(&mut self, start: usize, quote: u8, kind: Kind) -> SqlResult<Kind> {
-        self.at += 1;
-        loop {
-            match self.bytes.get(self.at) {
-                Some(byte) if *byte == quote && self.bytes.get(self.at + 1) == Some(&quote) => self.at += 2,
-                Some(byte) if *byte == quote => {
-                    self.at += 1;
-                    return Ok(kind);
-                }
-                Some(_) => self.at += 1,
-                None => {
-                    let what = if kind == Kind::Text { "string" } else { "identifier" };
-                    return Err(SqlError::new("42601", format!("unterminated quoted {what}")).at(start));
-                }
-            }
-        }
+    fn syntax_error(&self, start: usize) -> SqlError {
+        let shown = self.text[start..].chars().next().unwrap_or(' ');
+        SqlError::new("42601", format!("syntax error at or near \"{shown}\"")).at(start)
     }
-
-    fn escape_text(&mut self, start: usize) -> SqlResult<Kind> {
-        self.at += 2;
-        loop {
-            match (self.bytes.get(self.at), self.bytes.get(self.at + 1)) {
-                (Some(b'\\'), Some(_)) | (Some(b'\''), Some(b'\'')) => self.at += 2,
-                (Some(b'\''), _) => {
-                    self.at += 1;
-                    return Ok(Kind::EscapeText);
-                }
-                (Some(_), _) => self.at += 1,
-                (None, _) => return Err(SqlError::new("42601", "unterminated quoted string").at(start)),
-            }
-        }
-    }
-
-    fn number(&mut self) -> Kind {
-        let mut kind = Kind::Integer;
-        self.take_while(|byte| byte.is_ascii_digit());
-        if self.bytes.get(self.at) == Some(&b'.') && self.bytes.get(self.at + 1) != Some(&b'.') {
-            kind = Kind::Decimal;
-            self.at += 1;
-            self.take_while(|byte| byte.is_ascii_digit());
-        }
-        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
-            let sign = usize::from(matches!(self.bytes.get(self.at + 1), Some(b'+' | b'-')));
-            if self.bytes.get(self.at + 1 + sign).is_some_and(u8::is_ascii_digit) {
-                kind = Kind::Decimal;
-                self.at += 1 + sign;
-                self.take_while(|byte| byte.is_ascii_digit());
-            }
-        }
-        kind
-    }
-
-    fn dollar(&mut self, start: usize) -> SqlResult<Kind> {
-        self.at += 1;
-        if self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.take_while(|byte| byte.is_ascii_digit());
-            return Ok(Kind::Parameter);
-        }
-        self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80);
-        if self.bytes.get(self.at) != Some(&b'$') {
-            return Err(SqlError::new("42601", "syntax error at or near \"$\"").at(start));
-        }
-        self.at += 1;
-        let tag = &self.text[start..self.at];
-        match self.text[self.at..].find(tag) {
-            Some(offset) => {
-                self.at += offset + tag.len();
-                Ok(Kind::DollarText)
-            }
-            None => Err(SqlError::new("42601", "unterminated dollar-quoted string").at(start)),
-        }
-    }
-
-    /// The longest run of operator bytes, less a comment's start and, as in PostgreSQL, less trailing signs that
-    /// belong to the next token.
-    fn operator(&mut self) -> Kind {
-        let start = self.at;
-        while self.bytes.get(self.at).is_some_and(|byte| is_operator(*byte)) {
-            let is_comment = matches!(self.bytes.get(self.at..self.at + 2), Some(b"--" | b"/*"));
-            if is_comment && self.at > start {
-                break;
-            }
-            self.at += 1;
-        }
-        let keeps_signs = self.bytes[start..self.at]
-            .iter()
-            .any(|byte| matches!(byte, b'~' | b'!' | b'@' | b'#' | b'^' | b'&' | b'|' | b'`' | b'?' | b'%'));
-        while !keeps_signs && self.at > start + 1 && matches!(self.bytes[self.at - 1], b'+' | b'-') {
-            self.at -= 1;
-        }
-        Kind::Operator
-    }
-}
-
-fn is_operator(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'~' | b'!'
-            | b'@'
-            | b'#'
-            | b'^'
-            | b'&'
-            | b'|'
-            | b'`'
-            | b'?'
-            | b'+'
-            | b'-'
-            | b'*'
-            | b'/'
-            | b'%'
-            | b'<'
-            | b'>'
-            | b'='
-    )
 }
 
 /// The value of a string token.
@@ -378,6 +269,9 @@ mod tests {
         assert_eq!(texts("/* a /* b */ c */ x /*"[..20].trim()), ["x"]);
         assert_eq!(tokenize("'a").unwrap_err().sqlstate, "42601");
         assert_eq!(tokenize("/* a").unwrap_err().sqlstate, "42601");
+        for junk in ["1a", "0x1F", "1_000", "1e", "1e5e5", "1.5x"] {
+            assert_eq!(tokenize(junk).unwrap_err().sqlstate, "42601", "{junk}");
+        }
     }
 
     #[test]

@@ -1,36 +1,22 @@
 //! Dates and times: SQLite stores them as ISO 8601 text, PostgreSQL's wire counts from 2000-01-01.
 
+use onetrip_wire::calendar::{self, POSTGRES_EPOCH_DAYS};
+
 use crate::error::{SqlError, SqlResult};
 use crate::value::InlineText;
 
 pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Days from 1970-01-01 to 2000-01-01.
-const EPOCH_DAYS: i64 = 10_957;
-
 /// Days since 2000-01-01 of a day of the Gregorian calendar.
 pub(crate) fn days_of(year: i64, month: u32, day: u32) -> i64 {
-    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let month_from_march = (i64::from(month) + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(day) - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468 - EPOCH_DAYS
+    calendar::days_of(year, month.into(), day.into()) - POSTGRES_EPOCH_DAYS
 }
 
 /// Year, month and day of a number of days since 2000-01-01.
 pub(crate) fn civil_of(days: i64) -> (i64, u32, u32) {
-    let days = days + 719_468 + EPOCH_DAYS;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = (day_of_year - (153 * month_from_march + 2) / 5 + 1) as u32;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 } as u32;
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+    let (year, month, day) = calendar::date_of(days + POSTGRES_EPOCH_DAYS);
+    // The calendar gives 1 to 12 and 1 to 31.
+    (year, month as u32, day as u32)
 }
 
 pub(crate) fn month_days(year: i64, month: u32) -> u32 {
@@ -236,7 +222,7 @@ pub(crate) fn now_micros() -> i64 {
     let since_1970 = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |elapsed| elapsed.as_micros() as i64);
-    since_1970 - EPOCH_DAYS * DAY_MICROS
+    since_1970 - POSTGRES_EPOCH_DAYS * DAY_MICROS
 }
 
 #[cfg(test)]

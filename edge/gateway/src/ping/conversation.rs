@@ -3,11 +3,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use onetrip_wire::WireError;
-use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend};
+use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 use tokio::time::Instant;
 
-use super::credentials::Authenticator;
-use super::error::{PingError, ServerMessage, advice, printable};
+use super::error::{PasswordOrigin, PingError, ServerMessage, printable};
 use super::times::PathTimes;
 use crate::dial::write_all;
 use crate::leg::Leg;
@@ -85,15 +84,8 @@ impl Conversation {
     }
 
     /// What an ErrorResponse means, with advice.
-    pub(super) fn refusal(&self, message: &Message, login: Option<&Authenticator>) -> PingError {
-        match ErrorResponse::decode(self.body(message)) {
-            Ok(response) => {
-                let said = ServerMessage::new(&response);
-                let advice = advice(&said, login);
-                PingError::Refused { host: self.host.clone(), said: Box::new(said), advice }
-            }
-            Err(_) => self.unexpected(message.tag),
-        }
+    pub(super) fn refusal(&self, message: &Message) -> PingError {
+        PingError::refused(&self.host, self.body(message), PasswordOrigin::Nowhere)
     }
 
     /// A message that has no place here.

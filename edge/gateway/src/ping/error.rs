@@ -1,10 +1,11 @@
 use std::fmt;
 use std::io;
 
+use onetrip_login::LoginError;
 use onetrip_target::ConninfoError;
+use onetrip_target::passfile::PassfileError;
 use onetrip_wire::pg::ErrorResponse;
 
-use super::credentials::Authenticator;
 use crate::GatewayError;
 
 /// Why there is no session, or no longer. The texts say what to do.
@@ -124,6 +125,66 @@ pub enum PingError {
     },
 }
 
+/// Where the password came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PasswordOrigin {
+    /// There is none.
+    Nowhere,
+    WrittenOut,
+    File,
+}
+
+impl PasswordOrigin {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Nowhere => "nowhere",
+            Self::WrittenOut => "the URL, PGPASSWORD or the service file",
+            Self::File => "the password file",
+        }
+    }
+}
+
+/// Who logs in where, as far as errors speak of it.
+#[derive(Debug)]
+pub(super) struct Applicant {
+    pub(super) host: String,
+    pub(super) user: String,
+    pub(super) password: PasswordOrigin,
+    /// Why the password file cannot be used, if there is one.
+    pub(super) unusable: Option<PassfileError>,
+}
+
+impl PingError {
+    /// A login that failed.
+    pub(super) fn login(applicant: &Applicant, error: LoginError) -> Self {
+        let host = applicant.host.clone();
+        match error {
+            LoginError::Refused { body } => Self::refused(&host, &body, applicant.password),
+            LoginError::NoPassword { method } => {
+                let unusable = applicant.unusable.as_ref().map(ToString::to_string);
+                Self::NoPassword { host, user: applicant.user.clone(), method, unusable }
+            }
+            LoginError::Forbidden { method, .. } => Self::Forbidden { host, method },
+            LoginError::Unsupported { method } => Self::Unsupported { host, method },
+            LoginError::Impostor => Self::Impostor { host },
+            LoginError::Protocol(what) => Self::Protocol { host, what },
+        }
+    }
+
+    /// What an ErrorResponse means, with advice.
+    pub(super) fn refused(host: &str, body: &[u8], password: PasswordOrigin) -> Self {
+        let host = host.to_owned();
+        match ErrorResponse::decode(body) {
+            Ok(response) => {
+                let said = ServerMessage::new(&response);
+                let advice = advice(&said, password);
+                Self::Refused { host, said: Box::new(said), advice }
+            }
+            Err(error) => Self::Protocol { host, what: error.to_string() },
+        }
+    }
+}
+
 /// An error in the server's own words, fit for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerMessage {
@@ -164,11 +225,10 @@ impl fmt::Display for ServerMessage {
 }
 
 /// What to do about an error of the server, by its SQLSTATE.
-pub(super) fn advice(said: &ServerMessage, login: Option<&Authenticator>) -> Option<String> {
+fn advice(said: &ServerMessage, password: PasswordOrigin) -> Option<String> {
     let advice = match said.sqlstate.as_deref()? {
         "28P01" => {
-            let origin = login.and_then(Authenticator::password_origin).unwrap_or("nowhere");
-            return Some(format!("check role and password (this one came from {origin})"));
+            return Some(format!("check role and password (this one came from {})", password.words()));
         }
         "28000" if said.message.contains("no encryption") => {
             "pg_hba.conf has no line for this role, database and address without TLS: try sslmode=require"
@@ -213,10 +273,9 @@ mod tests {
             more: Vec::new(),
         };
         let hba = said("28000", "no pg_hba.conf entry for host \"::1\", no encryption");
-        assert!(advice(&hba, None).unwrap().contains("sslmode=require"));
-        assert!(
-            advice(&said("3D000", "database \"x\" does not exist"), None).unwrap().contains("PGDATABASE")
-        );
-        assert_eq!(advice(&said("XX000", "?"), None), None);
+        let advice = |said: &ServerMessage| advice(said, PasswordOrigin::Nowhere);
+        assert!(advice(&hba).unwrap().contains("sslmode=require"));
+        assert!(advice(&said("3D000", "database \"x\" does not exist")).unwrap().contains("PGDATABASE"));
+        assert_eq!(advice(&said("XX000", "?")), None);
     }
 }

@@ -3,7 +3,6 @@
 //! It speaks the plainest PostgreSQL there is: log in, then one simple query at a time, each of them one trip.
 
 mod conversation;
-mod credentials;
 mod error;
 mod opening;
 mod times;
@@ -11,17 +10,15 @@ mod times;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onetrip_login::{Channel, ChannelBinding, Dialogue, Heard, Login, Method};
 use onetrip_target::address::Address;
-use onetrip_target::{Conninfo, passfile};
-use onetrip_wire::pg::{
-    Authentication, PROTOCOL_3_0, ParameterStatus, TransactionStatus, backend, encode_startup, frame,
-    frontend,
-};
-use tokio::time::timeout;
+use onetrip_target::{Conninfo, RequireAuth, Secret, passfile};
+use onetrip_wire::pg::{PROTOCOL_3_0, backend, frame, frontend};
+use tokio::time::{Instant, timeout};
 
 use crate::dial::{DialTimes, Dialer, Upstream};
 use conversation::Conversation;
-use credentials::Authenticator;
+use error::{Applicant, PasswordOrigin};
 
 pub use error::{PingError, ServerMessage};
 pub use opening::{Opening, OpeningStep, Step};
@@ -74,7 +71,9 @@ impl Ping {
         let user = conninfo.role()?.to_owned();
         let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
         let limit = conninfo.connect_timeout.unwrap_or(ANSWER_TIMEOUT);
-        let startup = startup_packet(&conninfo, &user, &database);
+        if conninfo.extra.get("channel_binding") == Some("require") {
+            return Err(PingError::ChannelBinding);
+        }
         let dialer = Arc::new(Dialer::new(conninfo.clone(), None)?);
         let (leg, upstream, times) = dialer.dial().await?;
         let tls = leg.tls_version();
@@ -98,13 +97,27 @@ impl Ping {
             Ok(password) => (password, None),
             Err(error) => (None, Some(error)),
         };
-        let written_out = conninfo.password.is_some();
-        let mut authenticator = Authenticator::new(user, password, written_out, &conninfo.extra, unusable)?;
-        match timeout(limit, ping.log_in(&startup, &mut authenticator, opening)).await {
+        let origin = match &password {
+            None => PasswordOrigin::Nowhere,
+            Some(_) if conninfo.password.is_some() => PasswordOrigin::WrittenOut,
+            Some(_) => PasswordOrigin::File,
+        };
+        let applicant = Applicant {
+            host: ping.about.host.clone(),
+            user: ping.about.user.clone(),
+            password: origin,
+            unusable,
+        };
+        let login = login(&conninfo, &ping.about, password);
+        let method = match timeout(limit, ping.log_in(login, &applicant, opening)).await {
             Ok(done) => done?,
             Err(_) => return Err(ping.conversation.late(limit)),
-        }
-        ping.about.method = authenticator.method().unwrap_or("trust");
+        };
+        ping.about.method = match method {
+            None => "trust",
+            Some(Method::Cleartext) => "cleartext password",
+            Some(method) => method.name(),
+        };
         Ok(ping)
     }
 
@@ -143,7 +156,7 @@ impl Ping {
             let message = self.conversation.message().await?;
             match message.tag {
                 backend::READY_FOR_QUERY => return Ok(self.conversation.waited()),
-                backend::ERROR_RESPONSE => return Err(self.conversation.refusal(&message, None)),
+                backend::ERROR_RESPONSE => return Err(self.conversation.refusal(&message)),
                 backend::ROW_DESCRIPTION
                 | backend::DATA_ROW
                 | backend::COMMAND_COMPLETE
@@ -155,70 +168,74 @@ impl Ping {
         }
     }
 
+    /// Logs in; by which method, if the server asked for one.
     async fn log_in(
         &mut self,
-        startup: &[u8],
-        authenticator: &mut Authenticator,
+        login: Login,
+        applicant: &Applicant,
         opening: &mut Opening,
-    ) -> Result<(), PingError> {
+    ) -> Result<Option<Method>, PingError> {
         let mut step = Step::Startup;
-        self.conversation.send(startup).await?;
+        let mut output = Vec::new();
+        let mut dialogue = Dialogue::start(login, &mut output);
+        // Ping binds to no TLS connection, so it needs nobody's certificate.
+        let channel = match self.about.tls {
+            Some(_) => Channel::Tls { certificate: None },
+            None => Channel::Plain,
+        };
+        self.conversation.send(&output).await?;
         loop {
             let message = self.conversation.message().await?;
-            match message.tag {
-                backend::AUTHENTICATION => {
-                    let waited = self.conversation.waited();
-                    let body = self.conversation.body(&message);
-                    let request = Authentication::decode(body)
-                        .map_err(|_| self.conversation.unexpected(message.tag))?;
-                    let started = tokio::time::Instant::now();
-                    let Some(answer) = authenticator.answer(request, &self.about.host)? else { continue };
+            let (waited, started) = (self.conversation.waited(), Instant::now());
+            output.clear();
+            let body = self.conversation.body(&message);
+            let heard = dialogue.handle(message.tag, body, channel, &mut output);
+            match heard.map_err(|error| PingError::login(applicant, error))? {
+                Heard::Question => {
                     opening.note(step, 1, waited);
-                    if authenticator.hashes() {
+                    if dialogue.method().is_some_and(Method::hashes) {
                         opening.note(Step::Hashing, 0, started.elapsed());
                     }
                     step = Step::Authentication;
-                    self.conversation.send(&answer).await?;
+                    self.conversation.send(&output).await?;
                 }
-                backend::READY_FOR_QUERY => {
-                    // A body that says nothing sensible is somebody else's protocol.
-                    TransactionStatus::decode(self.conversation.body(&message))
-                        .map_err(|_| self.conversation.unexpected(message.tag))?;
-                    authenticator.finish(&self.about.host)?;
-                    opening.note(step, 1, self.conversation.waited());
-                    return Ok(());
+                Heard::Setting(status) if status.name == b"server_version" => {
+                    self.about.version = Some(error::printable(status.value));
                 }
-                backend::PARAMETER_STATUS => {
-                    if let Ok(status) = ParameterStatus::decode(self.conversation.body(&message)) {
-                        if status.name == b"server_version" {
-                            self.about.version = Some(error::printable(status.value));
-                        }
-                    }
+                Heard::Ready(_) => {
+                    opening.note(step, 1, waited);
+                    return Ok(dialogue.method());
                 }
-                backend::ERROR_RESPONSE => {
-                    return Err(self.conversation.refusal(&message, Some(authenticator)));
-                }
-                backend::BACKEND_KEY_DATA
-                | backend::NOTICE_RESPONSE
-                | backend::NEGOTIATE_PROTOCOL_VERSION => {}
-                tag => return Err(self.conversation.unexpected(tag)),
+                Heard::Proof
+                | Heard::LetIn
+                | Heard::Version(_)
+                | Heard::Key(_)
+                | Heard::Setting(_)
+                | Heard::Notice(_) => {}
             }
         }
     }
 }
 
-fn startup_packet(conninfo: &Conninfo, user: &str, database: &str) -> Vec<u8> {
-    let fallback = conninfo.extra.get_nonempty("fallback_application_name").unwrap_or(APPLICATION_NAME);
+/// Logs in as libpq would, with a name of our own, and without channel binding.
+fn login(conninfo: &Conninfo, about: &PingedServer, password: Option<Secret>) -> Login {
+    let extra = |keyword: &str| conninfo.extra.get_nonempty(keyword);
+    let fallback = extra("fallback_application_name").unwrap_or(APPLICATION_NAME);
     let name = conninfo.application_name.as_deref().filter(|name| !name.is_empty()).unwrap_or(fallback);
-    let mut pairs = vec![("user", user), ("database", database), ("application_name", name)];
-    pairs.extend(conninfo.options.as_deref().map(|options| ("options", options)));
-    let mut packet = Vec::new();
-    encode_startup(
-        &mut packet,
-        PROTOCOL_3_0,
-        pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())),
-    );
-    packet
+    let pairs = [
+        ("database", Some(about.database.as_str())),
+        ("application_name", Some(name)),
+        ("options", conninfo.options.as_deref()),
+    ];
+    let pairs = pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    Login {
+        user: about.user.clone(),
+        password,
+        parameters: pairs.collect(),
+        versions: (PROTOCOL_3_0, PROTOCOL_3_0),
+        require_auth: RequireAuth::parse(extra("require_auth").unwrap_or_default()),
+        channel_binding: ChannelBinding::Disable,
+    }
 }
 
 fn query_message() -> Vec<u8> {

@@ -13,4 +13,4 @@ pub(crate) mod server;
 pub(crate) mod stub;
 pub(crate) mod transcript;
 
-pub(crate) use onetrip_model::messages;
+pub(crate) use onetrip_testkit::messages;

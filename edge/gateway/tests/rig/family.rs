@@ -82,6 +82,10 @@ pub(crate) const SMITH: Row = Row { removed_min: &[("begin", 0.5)], ..row(Family
 /// PostgreSQL's own statements.
 pub(crate) const REGRESS: Row = Row { removed_min: &[("begin", 0.5)], ..row(Family::Mixed, "regress", 1, 1) };
 
+/// What drivers' own tests and applications have sent.
+pub(crate) const RECORDED: Row =
+    Row { removed_min: &[("begin", 0.2)], ..row(Family::Mixed, "recorded", 1, 2) };
+
 const fn row(family: Family, name: &'static str, weight: usize, rtt_ms: u64) -> Row {
     let (rtt, jitter) = (Duration::from_millis(rtt_ms), Duration::ZERO);
     Row { family, name, weight, rtt, jitter, removed_min: &[] }
@@ -149,7 +153,7 @@ pub(crate) fn script(family: Family, random: &mut Random, mut script: Script, se
         Family::Statements => statements::write(&mut script, random, sessions),
         Family::Timeouts => timeouts::write(&mut script, random, sessions),
         Family::Storms => (0..12).for_each(|_| common::ddl(&mut script, random)),
-        Family::Lobs => lobs::write(&mut script, random),
+        Family::Lobs => lobs::write(&mut script, random, sessions),
         Family::Commits => commits::write(&mut script, random, sessions),
         Family::Settings => settings::write(&mut script, random),
         Family::Meanings => meanings::write(&mut script, random),

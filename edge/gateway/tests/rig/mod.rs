@@ -8,6 +8,7 @@
 //! | `perturb.rs` | what no program expects between two of its steps |
 //! | `smith.rs` | random queries over the server's own catalogue |
 //! | `regress.rs` | programs of PostgreSQL's regression files |
+//! | `recorded.rs` | what drivers' own tests and applications have sent |
 //! | `family.rs` | the table of families: weights, links, and how much must have been removed |
 //! | `run.rs`, `lane.rs` | the schedule; a step that waits for another session is seen to wait, and the rest goes on |
 //! | `state.rs` | tables, sequences, locks, statements, cursors and settings afterwards |
@@ -15,7 +16,7 @@
 //! | `prove.rs` | running many |
 //! | `minima.rs` | which shapes of queries were served, and which must have been |
 //!
-//! Chance, steps, scripts and the cutting down of a program are those of the crate `onetrip-model`.
+//! Chance, steps, scripts and the cutting down of a program are those of the crate `onetrip-testkit`.
 //!
 //! `ONETRIP_PROGRAMS=5000` runs more, `ONETRIP_FROM=5000` others, `ONETRIP_SEED=N` the one program that a failure names, `ONETRIP_FAMILY=loops` only
 //! programs of one family, `ONETRIP_REMEDIES=exact,-begin` other remedies (without minima for what they remove). Each second answer from
@@ -30,10 +31,11 @@ pub(crate) mod lane;
 pub(crate) mod minima;
 pub(crate) mod perturb;
 pub(crate) mod prove;
+pub(crate) mod recorded;
 pub(crate) mod regress;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod smith;
 pub(crate) mod state;
 
-pub(crate) use onetrip_model::{asked, random, script, shrink, step};
+pub(crate) use onetrip_testkit::{asked, random, script, shrink, step};

@@ -242,6 +242,10 @@ pub(crate) fn perturb(random: &mut Random, program: Program) -> Program {
         })
         .collect();
     for step in program.steps {
+        if step.session >= sessions {
+            state.steps.push(step); // the neighbour's
+            continue;
+        }
         if step.patience == Patience::Blocks && state.random.one_in(density) {
             state.something(step.session, timed[step.session], defines, reloads);
         }

@@ -1,8 +1,7 @@
 //! The tables that programs use.
 
-/// Parents, in the order of their keys; neither consecutive nor equal to a row number.
-pub(crate) const PARENTS: [i64; 20] =
-    [3, 7, 11, 19, 20, 26, 33, 41, 52, 64, 77, 90, 91, 104, 112, 119, 127, 133, 140, 158];
+pub(crate) use onetrip_testkit::tables::PARENTS;
+
 /// Rows of `n`, the table that cursors walk.
 pub(crate) const NUMBERS: usize = 40;
 /// Groups of parents.

@@ -141,7 +141,8 @@ pub(crate) fn closed(observer: &mut Observer) -> State {
         None => unreachable!("two columns were asked for"),
     };
     let parts: Vec<String> = tables.iter().map(part).collect();
-    let mut state = observer.rows(&format!("{} ORDER BY 1, 2", parts.join(" UNION ALL ")));
+    let all = format!("{} ORDER BY 1, 2", parts.join(" UNION ALL "));
+    let mut state = if parts.is_empty() { State::new() } else { observer.rows(&all) };
     state.extend(observer.rows(
         "SELECT 'advisory', l.mode, l.objid, a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) \
          JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND l.locktype = 'advisory' \

@@ -2,6 +2,7 @@
 //! the program's life as our child.
 
 mod connections;
+mod enclosed;
 mod lead;
 mod naming;
 mod preload;

@@ -3,6 +3,9 @@
 //! Only what spells out both host and port counts, or leaves the port out where nothing else than PostgreSQL can be
 //! meant, or names a service in a URL: a value that names something else must stay as it is.
 
+use std::ops::Range;
+
+use super::enclosed::urls;
 use crate::settings::{is_keyword, is_libpq_variable};
 use crate::written::{Format, Written};
 use crate::{DEFAULT_PORT, Environment, Host};
@@ -29,6 +32,10 @@ pub(super) enum Naming {
 /// What a text names.
 pub(super) fn naming(text: &str) -> Naming {
     if text.len() > VALUE_BYTES_MAX {
+        return Naming::Nothing;
+    }
+    // A list of URLs names several servers, each in its own place.
+    if urls(text).len() > 1 {
         return Naming::Nothing;
     }
     let Ok(written) = Written::parse(text) else {
@@ -118,6 +125,17 @@ fn sharer(environment: &Environment, prefix: &str, server: &Host) -> Option<Stri
 pub(super) fn others(environment: &Environment) -> impl Iterator<Item = (&str, &str)> {
     environment.texts().filter(|(name, value)| {
         !value.is_empty() && value.len() <= VALUE_BYTES_MAX && !is_libpq_variable(name)
+    })
+}
+
+/// URLs of PostgreSQL servers that stand within longer values of variables that libpq does not read, by the variable's name.
+pub(super) fn enclosed(environment: &Environment) -> impl Iterator<Item = (&str, &str, Vec<Range<usize>>)> {
+    let others = environment.texts().filter(|(name, _)| !is_libpq_variable(name));
+    others.filter_map(|(name, text)| {
+        let mut urls = urls(text);
+        let is_whole = naming(text) != Naming::Nothing;
+        urls.retain(|bytes| !is_whole && naming(&text[bytes.clone()]) == Naming::Postgres);
+        (!urls.is_empty()).then_some((name, text, urls))
     })
 }
 

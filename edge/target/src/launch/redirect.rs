@@ -83,7 +83,7 @@ impl fmt::Display for Untouched {
 ///
 /// PG* variables are turned when they lead to the upstream or the upstream was named on the command line;
 /// DATABASE_URL likewise; variables that were named, always. Of all others, those that name the upstream's host and
-/// port, in connection text or as a pair of variables.
+/// port, in connection text, in a URL within longer text, or as a pair of variables.
 ///
 /// # Errors
 /// A named variable that is missing, unreadable or leads elsewhere; a service that does not exist; no place for a
@@ -104,6 +104,7 @@ pub fn redirect(
         work.turn_database_url()?;
     }
     work.turn_other_texts()?;
+    work.turn_enclosed()?;
     work.turn_pairs();
     work.turn_passfile()?;
     Ok(work.result)
@@ -225,6 +226,40 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// URLs within longer values, such as the options of a JVM; what surrounds them stays, and is not shown.
+    fn turn_enclosed(&mut self) -> Result<(), LaunchError> {
+        for (variable, text, urls) in naming::enclosed(self.environment) {
+            if self.options.url_variables.iter().any(|name| name == variable) {
+                continue;
+            }
+            let (mut changed, mut from, mut to) = (text.to_owned(), Vec::new(), Vec::new());
+            for bytes in urls.into_iter().rev() {
+                let url = &text[bytes.clone()];
+                let moved = match Conninfo::parse(url, self.environment) {
+                    Ok(conninfo) if self.upstream.is_meant_by(&conninfo) => {
+                        self.moved(variable, url, &conninfo)?
+                    }
+                    other => {
+                        let reason = other.map_or_else(
+                            |error| error.to_string(),
+                            |conninfo| self.leads_elsewhere(&conninfo),
+                        );
+                        let what = format!("a URL within {variable}");
+                        self.result.untouched.push(Untouched { what, reason });
+                        continue;
+                    }
+                };
+                from.insert(0, format!("…{}…", redact(url)));
+                to.insert(0, format!("…{}…", redact(&moved)));
+                changed.replace_range(bytes, &moved);
+            }
+            if !from.is_empty() {
+                self.record(variable, Some(changed.into()), Some(from.join(" ")), Some(to.join(" ")));
+            }
+        }
+        Ok(())
+    }
+
     fn leads_elsewhere(&self, conninfo: &Conninfo) -> String {
         format!("it leads to {}, not to {}", conninfo.address(), self.upstream.conninfo.address())
     }
@@ -259,6 +294,14 @@ impl Work<'_> {
     }
 
     fn turn_text(&mut self, variable: &str, text: &str, conninfo: &Conninfo) -> Result<(), LaunchError> {
+        let moved = self.moved(variable, text, conninfo)?;
+        let (from, to) = (redact(text), redact(&moved));
+        self.record(variable, Some(moved.into()), Some(from), Some(to));
+        Ok(())
+    }
+
+    /// Connection text, pointed at the gateway.
+    fn moved(&mut self, variable: &str, text: &str, conninfo: &Conninfo) -> Result<String, LaunchError> {
         let failed = |source| LaunchError::Variable { variable: variable.to_owned(), source };
         let settings = self.as_the_program_sees(text).map_err(failed)?;
         let mut overrides = plain_overrides(&settings, self.options.sslmode);
@@ -272,11 +315,7 @@ impl Work<'_> {
             }
         }
         let gateway = self.options.gateway;
-        let moved =
-            rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &overrides).map_err(failed)?;
-        let (from, to) = (redact(text), redact(&moved));
-        self.record(variable, Some(moved.into()), Some(from), Some(to));
-        Ok(())
+        rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &overrides).map_err(failed)
     }
 
     /// libpq fills what a text leaves open from a service and the environment; pgJDBC and Npgsql do not.

@@ -98,8 +98,12 @@ impl Upstream {
                 Self { conninfo, source: Source::Defaults, written: settings },
             ))
         });
-        // Texts first: they know more, such as sslmode.
-        let mut found = Self::of_texts(environment).chain(pairs);
+        // Texts first: they know more, such as sslmode. What stands within other text is asked only where nothing else is.
+        let mut found: Vec<_> = Self::of_texts(environment).chain(pairs).collect();
+        if found.is_empty() {
+            found.extend(Self::of_enclosed(environment));
+        }
+        let mut found = found.into_iter();
         let Some((variable, first)) = found.next() else { return Ok(None) };
         match found.find(|(_, other)| !first.is_meant_by(&other.conninfo)) {
             Some((other, elsewhere)) => Err(LaunchError::Several {
@@ -121,11 +125,22 @@ impl Upstream {
         })
     }
 
+    /// The databases that URLs within longer values name.
+    fn of_enclosed(environment: &Environment) -> impl Iterator<Item = (String, Self)> {
+        naming::enclosed(environment).flat_map(move |(variable, text, urls)| {
+            let found = urls.into_iter().filter_map(move |bytes| {
+                Self::of_text(&text[bytes], Source::Variable(variable.to_owned()), environment).ok()
+            });
+            found.map(move |found| (variable.to_owned(), found))
+        })
+    }
+
     /// The program's own leg will be plain, so that what its settings demand of TLS becomes a demand of ours.
     fn ask_for_tls_as(&mut self, url_variables: &[String], environment: &Environment) {
         let own = Conninfo::from_environment(environment).ok();
         let named = url_variables.iter().filter_map(|variable| Self::of_variable(variable, environment).ok());
-        let texts = named.chain(Self::of_texts(environment).map(|(_, found)| found));
+        let others = Self::of_texts(environment).chain(Self::of_enclosed(environment));
+        let texts = named.chain(others.map(|(_, found)| found));
         for theirs in own.into_iter().chain(texts.map(|found| found.conninfo)) {
             let is_stricter = theirs.sslmode.requires_tls() && theirs.sslmode > self.conninfo.sslmode;
             if !is_stricter || !self.is_meant_by(&theirs) {

@@ -16,12 +16,16 @@ pub(super) fn is_scheme_like(scheme: &str) -> bool {
     !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._:".contains(&byte))
 }
 
-/// Takes a URL apart.
-pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> {
+/// Whether the text before `://` means PostgreSQL.
+pub(crate) fn is_scheme(scheme: &str) -> bool {
     // Another library's name may stand before it: `r2dbc:pool:postgresql://`.
     let own = scheme.rsplit(':').next().unwrap_or(scheme);
-    let base = own.split('+').next().unwrap_or(own);
-    if !SCHEMES.contains(&base) {
+    SCHEMES.contains(&own.split('+').next().unwrap_or(own))
+}
+
+/// Takes a URL apart.
+pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> {
+    if !is_scheme(scheme) {
         return Err(ConninfoError::Scheme { scheme: scheme.to_owned() });
     }
     let mut entries = Vec::new();

@@ -25,9 +25,9 @@ pub(crate) struct Analyzed {
 }
 
 /// Finds the types of a statement's parameters, of which some may be `declared`, and of its result.
-pub(crate) fn analyze(statement: &Statement, declared: &[u32]) -> Result<Analyzed, Failure> {
+pub(crate) fn analyze(statement: &Statement, declared: &[u32], is_wide: bool) -> Result<Analyzed, Failure> {
     let mut types =
-        Types { parameters: declared.iter().map(|oid| Type::of_oid(*oid)).collect(), table: None };
+        Types { parameters: declared.iter().map(|oid| Type::of_oid(*oid)).collect(), table: None, is_wide };
     let columns = match statement {
         Statement::Select(select) | Statement::Declare { select, .. } => {
             types.table = select.table;
@@ -87,6 +87,7 @@ fn question_columns(question: &Question) -> Vec<Described> {
 struct Types {
     parameters: Vec<Option<Type>>,
     table: Option<Table>,
+    is_wide: bool,
 }
 
 impl Types {
@@ -163,7 +164,10 @@ impl Types {
                 self.parameters[*place]
             }
             Expression::Column(column) | Expression::Max(column) => {
-                self.table.map(|table| TABLES[table].columns[*column].1)
+                self.table.map(|table| match (table, *column) == schema::WIDENED && self.is_wide {
+                    true => Type::Int8,
+                    false => TABLES[table].columns[*column].1,
+                })
             }
             Expression::Cast(kind, inner) => {
                 if self.of(inner)?.is_none() {
@@ -194,7 +198,10 @@ impl Types {
                 }
                 Some(Type::Boolean)
             }
-            Expression::SetConfig(..) | Expression::CurrentSetting(_) => Some(Type::Text),
+            Expression::Moves => Some(Type::Int4),
+            Expression::SetConfig(..) | Expression::CurrentSetting(_) | Expression::UnlockAll => {
+                Some(Type::Text)
+            }
             Expression::Binary(operator, both) => self.binary(*operator, &both.0, &both.1)?,
         })
     }
@@ -239,7 +246,8 @@ impl Types {
 
 /// The type of an expression once its parameters are known.
 pub(crate) fn kind_of(expression: &Expression, table: Option<Table>, parameters: &[Type]) -> Type {
-    let mut types = Types { parameters: parameters.iter().map(|kind| Some(*kind)).collect(), table };
+    let mut types =
+        Types { parameters: parameters.iter().map(|kind| Some(*kind)).collect(), table, is_wide: false };
     types.of(expression).ok().flatten().unwrap_or(Type::Text)
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::analysis::{Analyzed, Described};
 use super::failure::{Failure, Warning};
+use super::faults::Faults;
 use super::locks::Locks;
 use super::rows::{Row, Rows};
 use super::settings::Settings;
@@ -22,8 +23,13 @@ pub(crate) struct World {
     pub(crate) version: u32,
     /// Keys that sessions have locked until they end, or discard all.
     pub(crate) advisory: BTreeMap<i64, usize>,
-    /// What the names of savepoints begin with of which the next one cannot be rolled back to.
-    pub(crate) refuses: Option<&'static str>,
+    pub(crate) faults: Faults,
+    /// Whether there is the function `moves`.
+    pub(crate) has_moves: bool,
+    /// Whether [`WIDENED`] is a bigint.
+    pub(crate) is_wide: bool,
+    /// Calls of the function of a user's that is named as one of the server's.
+    pub(crate) calls: u64,
     /// In nanoseconds.
     pub(crate) now: u64,
     turns: u64,
@@ -46,6 +52,18 @@ impl World {
 pub(crate) struct Prepared {
     pub(crate) statement: Option<Statement>,
     pub(crate) analyzed: Analyzed,
+}
+
+impl Prepared {
+    /// Fails where its result has other types than when it was parsed (`RevalidateCachedQuery`).
+    pub(crate) fn is_as_parsed(&self, is_wide: bool) -> Result<(), Failure> {
+        let Some(statement) = &self.statement else { return Ok(()) };
+        let declared: Vec<u32> = self.analyzed.parameters.iter().map(|kind| kind.oid()).collect();
+        match super::analysis::analyze(statement, &declared, is_wide)?.columns == self.analyzed.columns {
+            true => Ok(()),
+            false => Err(Failure::new("0A000", "cached plan must not change result type")),
+        }
+    }
 }
 
 /// What a statement gives.
@@ -107,6 +125,8 @@ pub(crate) struct Backend {
     pub(crate) portals: BTreeMap<Vec<u8>, Portal>,
     /// Of the statement that waits for others.
     pub(crate) progress: Option<Progress>,
+    /// Its server follows another one, and writes nothing.
+    pub(crate) stands_by: bool,
 }
 
 impl Backend {
@@ -118,6 +138,7 @@ impl Backend {
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
             progress: None,
+            stands_by: false,
         }
     }
 
@@ -145,13 +166,13 @@ impl Backend {
 
     /// The transaction that a statement runs in; begins one where there is none.
     pub(crate) fn transaction(&mut self) -> &mut Transaction {
-        let settings = &self.settings;
+        let (settings, stands_by) = (&self.settings, self.stands_by);
         self.transaction.get_or_insert_with(|| {
             let level = match settings.get("default_transaction_isolation") {
                 Ok("repeatable read") => Level::RepeatableRead,
                 _ => Level::ReadCommitted,
             };
-            Transaction::new(Block::Single, level, settings.before())
+            Transaction::new(Block::Single, level, stands_by, settings.before())
         })
     }
 
@@ -164,6 +185,11 @@ impl Backend {
         if let Some(failure) = self.portals.values().find_map(fails) {
             self.roll_back(world);
             return Err(failure);
+        }
+        if self.transaction.as_ref().is_some_and(|transaction| transaction.is_dangerous(&world.rows)) {
+            self.roll_back(world);
+            let text = "could not serialize access due to read/write dependencies among transactions";
+            return Err(Failure::new("40001", text));
         }
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         if let Some(xid) = transaction.xid {
@@ -221,7 +247,7 @@ impl Backend {
     }
 
     pub(crate) fn roll_back_to(&mut self, name: &str, world: &mut World) -> Result<(), Failure> {
-        if world.refuses.take_if(|beginning| name.starts_with(*beginning)).is_some() {
+        if world.faults.back_to.take_if(|beginning| name.starts_with(*beginning)).is_some() {
             return Err(Failure::new("53200", "out of memory"));
         }
         let place = self.savepoint(name, "ROLLBACK TO SAVEPOINT")?;
@@ -261,6 +287,13 @@ impl Backend {
 
     /// Gives the transaction what BEGIN or SET TRANSACTION says.
     pub(crate) fn set_modes(&mut self, modes: Modes) -> Result<(), Failure> {
+        if self.stands_by && modes.read_only == Some(false) {
+            let text = "cannot set transaction read-write mode during recovery";
+            return Err(Failure::new("0A000", text));
+        }
+        if self.stands_by && modes.level == Some(Level::Serializable) {
+            return Err(Failure::new("0A000", "cannot use serializable mode in a hot standby"));
+        }
         let transaction = self.transaction();
         let has_read = transaction.snapshot.is_some();
         if let Some(level) = modes.level.filter(|level| *level != transaction.level) {

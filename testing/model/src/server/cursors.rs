@@ -7,6 +7,7 @@ use super::failure::Failure;
 use super::rows::Row;
 use super::statements::tagged;
 use super::syntax::{Rows, Select, Statement};
+use super::transaction::Transaction;
 
 impl Backend {
     pub(super) fn cursors(&mut self, world: &mut World, statement: &Statement) -> Result<Output, Failure> {
@@ -21,7 +22,15 @@ impl Backend {
                 self.declare(world, name, *holds, *scroll, select)?;
                 Ok(tagged("DECLARE CURSOR"))
             }
-            Statement::Fetch { name, rows, is_move } => self.fetch(name, *rows, *is_move),
+            Statement::Fetch { name, rows, is_move } => {
+                let savepoint = self.transaction.as_ref().and_then(Transaction::innermost);
+                if let Err(failure) = world.faults.admits_piece(savepoint) {
+                    let portal = self.portals.get_mut(name.as_bytes());
+                    portal.into_iter().for_each(|portal| portal.state = PortalState::Failed);
+                    return Err(failure);
+                }
+                self.fetch(name, *rows, *is_move)
+            }
             Statement::Close(None) => {
                 self.portals.retain(|name, _| name.is_empty());
                 Ok(tagged("CLOSE CURSOR ALL"))
@@ -64,7 +73,7 @@ impl Backend {
         select: &Arc<Select>,
     ) -> Result<(), Failure> {
         let statement = Statement::Select(Arc::clone(select));
-        let analyzed = super::analysis::analyze(&statement, &[])?;
+        let analyzed = super::analysis::analyze(&statement, &[], world.is_wide)?;
         let output = match self.select(world, select, &[], &[])? {
             Turn::Done(output) => output,
             Turn::Blocked(_) => return Err(Failure::unknown("a cursor that waits")),
@@ -85,9 +94,10 @@ impl Backend {
         Ok(())
     }
 
-    fn fetch(&mut self, name: &str, rows: Rows, is_move: bool) -> Result<Output, Failure> {
+    pub(super) fn fetch(&mut self, name: &str, rows: Rows, is_move: bool) -> Result<Output, Failure> {
         let portal = self.portals.get_mut(name.as_bytes()).ok_or_else(|| no_cursor(name))?;
         let columns = portal.prepared.analyzed.columns.as_deref().map(Arc::from);
+        let table = portal.prepared.statement.as_ref().and_then(Statement::read_from);
         let goes_back = portal.goes_back;
         let PortalState::Rows { output, at, at_end } = &mut portal.state else {
             return Err(Failure::new("55000", format!("portal \"{name}\" cannot be run")));
@@ -137,6 +147,10 @@ impl Backend {
                     .collect()
             }
         };
+        let reached = *at;
+        if let (Some(table), Some(transaction)) = (table, &mut self.transaction) {
+            transaction.fetched(table, reached);
+        }
         if is_move {
             return Ok(tagged(&format!("MOVE {}", taken.len())));
         }

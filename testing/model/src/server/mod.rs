@@ -6,6 +6,7 @@ mod catalogue;
 mod cursors;
 mod evaluate;
 mod failure;
+mod faults;
 mod lexer;
 mod locks;
 mod parser;
@@ -26,6 +27,7 @@ pub use schema::{TABLES, TableOf, refill, schema};
 use backend::World;
 use failure::Failure;
 use protocol::Connection;
+use settings::Settings;
 
 /// The number of a session.
 pub type BackendNumber = usize;
@@ -85,13 +87,16 @@ impl Server {
 
     /// When a session has waited for too long, in nanoseconds.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.connections.iter().filter_map(deadline).min()
+        self.connections.iter().flat_map(|one| [deadline(one), one.idle_deadline()]).flatten().min()
     }
 
     /// Time has come this far.
     pub fn handle_deadline(&mut self, now: u64) {
         self.world.now = now;
         for number in 0..self.connections.len() {
+            if self.connections[number].idle_deadline().is_some_and(|at| at <= now) {
+                self.connections[number].end_idle(&mut self.world);
+            }
             if deadline(&self.connections[number]).is_some_and(|at| at <= now) {
                 let failure = Failure::new("55P03", "canceling statement due to lock timeout");
                 self.connections[number].fail_blocked(&mut self.world, &failure);
@@ -111,7 +116,68 @@ impl Server {
 
     /// The next ROLLBACK TO a savepoint whose name begins so fails for want of memory.
     pub fn refuse_rollback_to(&mut self, beginning: &'static str) {
-        self.world.refuses = Some(beginning);
+        self.world.faults.back_to = Some(beginning);
+    }
+
+    /// A session hears of a notification right ahead of its next message, or once its transaction is over.
+    pub fn notify(&mut self, number: BackendNumber) {
+        self.connections[number].is_notified = true;
+    }
+
+    /// The next piece of a result that is read behind a savepoint whose name begins so fails for want of memory.
+    pub fn fail_ahead(&mut self, beginning: &'static str) {
+        self.world.faults.ahead = Some(beginning);
+    }
+
+    /// Pieces that have failed so.
+    pub fn failed_ahead(&self) -> u64 {
+        self.world.faults.failed_ahead
+    }
+
+    /// It warns of each answer that has nothing but the row of `p` with this key.
+    pub fn warn_of(&mut self, key: i64) {
+        self.world.faults.warns = Some(key);
+    }
+
+    /// A cancel request meets the next statement of a session.
+    pub fn cancel(&mut self, number: BackendNumber) {
+        self.world.faults.cancelled = Some(number);
+    }
+
+    /// No more does it: the session has nothing to do.
+    pub fn forget_cancel(&mut self) {
+        self.world.faults.cancelled = None;
+    }
+
+    /// The next statement of a session that begins so fails for want of memory: START TRANSACTION, COMMIT, DISCARD ALL or
+    /// RESET ALL.
+    pub fn refuse(&mut self, number: BackendNumber, beginning: &'static str) {
+        self.world.faults.refuse(number, beginning);
+    }
+
+    /// From now on nobody may read or write a table.
+    pub fn revoke(&mut self, table: &str) {
+        self.world.faults.revoke(table);
+    }
+
+    /// The column `v` of `w` has the type bigint.
+    pub fn widen(&mut self) {
+        self.world.is_wide = true;
+    }
+
+    /// It has the function `moves`, which moves the cursor `c1`.
+    pub fn have_moves(&mut self) {
+        self.world.has_moves = true;
+    }
+
+    /// It follows another server from its start on, and writes nothing.
+    pub fn stand_by(&mut self) {
+        self.world.faults.stands_by = true;
+    }
+
+    /// A pooler gives one session of it to all clients, transaction by transaction; no program may begin one of its own.
+    pub fn share_one_session(&mut self) {
+        self.world.faults.shared = Some(Settings::default());
     }
 
     /// How many transactions that wrote have been committed: [`Server::rows`] changes only with it.

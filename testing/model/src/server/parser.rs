@@ -131,6 +131,12 @@ impl Parser {
                 Ok(Statement::Deallocate(if self.word("all") { None } else { Some(self.name()?) }))
             }
             "discard" => self.expect("discard all").map(|()| Statement::DiscardAll),
+            "alter" => {
+                self.expect("alter table w alter column v type")?;
+                let is_wide = self.word("bigint");
+                if is_wide { Ok(()) } else { self.expect("integer") }?;
+                Ok(Statement::Alter { is_wide })
+            }
             "lock" => self.lock(),
             _ => self.transaction(),
         }
@@ -174,6 +180,7 @@ impl Parser {
                 modes.level = Some(match () {
                     () if self.word("read committed") => Level::ReadCommitted,
                     () if self.word("repeatable read") => Level::RepeatableRead,
+                    () if self.word("serializable") => Level::Serializable,
                     () => return Err(Failure::unknown("this isolation level")),
                 });
             } else if self.word("read only") {
@@ -334,7 +341,9 @@ impl Parser {
                 Expression::Side(_)
                 | Expression::TryLock(_)
                 | Expression::SetConfig(..)
-                | Expression::CurrentSetting(_),
+                | Expression::CurrentSetting(_)
+                | Expression::UnlockAll
+                | Expression::Moves,
                 Token::Word(name),
             ) => match &self.tokens[self.at - 2..self.at] {
                 _ if name == "pg_catalog" => "set_config".to_owned(),
@@ -517,6 +526,8 @@ impl Parser {
             "max" => Expression::Max(self.column()?),
             "side" => Expression::Side(Box::new(self.expression()?)),
             "pg_try_advisory_lock" => Expression::TryLock(Box::new(self.expression()?)),
+            "pg_advisory_unlock_all" => Expression::UnlockAll,
+            "moves" => Expression::Moves,
             "current_setting" => Expression::CurrentSetting(self.text()?),
             "set_config" => {
                 let name = self.text()?;

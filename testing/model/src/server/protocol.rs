@@ -11,9 +11,10 @@ use super::backend::{Backend, Output, Portal, PortalState, Prepared, Turn, World
 use super::failure::{Failure, put_warning};
 use super::parser::parse;
 use super::replies::{parameters, put_rows};
+use super::settings::Settings;
 use super::statements::{done, ends_transaction};
 use super::syntax::Statement;
-use super::transaction::Block;
+use super::transaction::{Block, Transaction};
 
 /// A client's connection.
 #[derive(Debug)]
@@ -34,6 +35,14 @@ pub(crate) struct Connection {
     pub(crate) ran: u64,
     /// What the server's configuration says since the last message.
     pub(crate) configured: Option<(&'static str, &'static str)>,
+    /// It is to hear of a notification.
+    pub(crate) is_notified: bool,
+    /// It was opened with the parameter replication.
+    replicates: bool,
+    /// Behind a pooler: what its transaction has begun with.
+    took: Option<Settings>,
+    /// Since when nothing was heard of it in a transaction, in nanoseconds.
+    idle_since: Option<u64>,
 }
 
 /// A message that waits.
@@ -63,6 +72,10 @@ impl Connection {
             blocked: None,
             ran: 0,
             configured: None,
+            is_notified: false,
+            replicates: false,
+            took: None,
+            idle_since: None,
         }
     }
 
@@ -78,7 +91,7 @@ impl Connection {
     /// Takes messages until there is none, or one that waits.
     pub(crate) fn advance(&mut self, world: &mut World) {
         if !self.is_let_in {
-            self.let_in();
+            self.let_in(world);
         }
         while !self.has_ended && self.is_let_in {
             let Some(Ok(header)) = FrameHeader::peek(&self.input, u32::MAX) else { return };
@@ -89,6 +102,13 @@ impl Connection {
             let message: Vec<u8> = self.input[..length].to_vec();
             if let Some((name, value)) = self.configured.take() {
                 self.backend.settings.configure(name, value);
+            }
+            self.idle_since = None;
+            self.hear_notification();
+            if let Some(shared) = world.faults.shared.as_ref().filter(|_| self.backend.transaction.is_none())
+            {
+                self.backend.settings.go_on_as(shared);
+                self.took = Some(shared.clone());
             }
             let was = self.blocked.take();
             match self.handle(world, header.tag, &message[HEADER_BYTES..]) {
@@ -124,7 +144,7 @@ impl Connection {
             let Some(statement) = statements.get(*at).and_then(|prepared| prepared.statement.clone()) else {
                 return;
             };
-            let analyzed = analyze(&statement, &[]).unwrap_or_default();
+            let analyzed = analyze(&statement, &[], false).unwrap_or_default();
             let prepared = Prepared { statement: Some(statement), analyzed };
             if locks(&prepared) {
                 let columns = prepared.analyzed.columns.as_deref();
@@ -151,7 +171,7 @@ impl Connection {
         );
     }
 
-    fn let_in(&mut self) {
+    fn let_in(&mut self, world: &World) {
         let Some(length) = self.input.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes) as usize)
         else {
             return;
@@ -159,11 +179,14 @@ impl Connection {
         if self.input.len() < length {
             return;
         }
-        self.input.drain(..length);
+        let startup: Vec<u8> = self.input.drain(..length).collect();
+        const REPLICATION: &[u8] = b"replication\0database\0";
+        self.replicates = startup.windows(REPLICATION.len()).any(|word| word == REPLICATION);
         self.is_let_in = true;
+        self.backend.stands_by = world.faults.stands_by;
         frame(&mut self.out, backend::AUTHENTICATION, |out| out.extend_from_slice(&[0; 4]));
         for (name, value) in [
-            ("in_hot_standby", "off"),
+            ("in_hot_standby", if world.faults.stands_by { "on" } else { "off" }),
             ("client_encoding", "UTF8"),
             ("server_encoding", "UTF8"),
             ("standard_conforming_strings", "on"),
@@ -177,7 +200,30 @@ impl Connection {
             out.extend_from_slice(&number.to_be_bytes());
             out.extend_from_slice(b"keys");
         });
-        self.get_ready();
+        self.get_ready(world.now);
+    }
+
+    /// Notifications are for sessions without a transaction.
+    fn hear_notification(&mut self) {
+        if self.backend.transaction.is_none() && std::mem::take(&mut self.is_notified) {
+            frame(&mut self.said, backend::NOTIFICATION_RESPONSE, |out| {
+                out.extend_from_slice(&[&0u32.to_be_bytes()[..], b"a\0told\0"].concat());
+            });
+        }
+    }
+
+    /// When it has been idle in a transaction for too long, in nanoseconds.
+    pub(crate) fn idle_deadline(&self) -> Option<u64> {
+        Some(self.idle_since? + self.backend.settings.idle_timeout()?)
+    }
+
+    /// It was idle for too long.
+    pub(crate) fn end_idle(&mut self, world: &mut World) {
+        let text = "terminating connection due to idle-in-transaction timeout";
+        Failure::new("25P03", text).encode(&mut self.out);
+        self.said.append(&mut self.out);
+        self.backend.roll_back(world);
+        (self.has_ended, self.idle_since) = (true, None);
     }
 
     fn put_parameter(&mut self, name: &str, value: &str) {
@@ -186,7 +232,8 @@ impl Connection {
         });
     }
 
-    fn get_ready(&mut self) {
+    fn get_ready(&mut self, now: u64) {
+        self.idle_since = self.backend.is_in_block().then_some(now);
         for (name, value) in self.backend.settings.changes() {
             self.put_parameter(name, &value);
         }
@@ -200,9 +247,12 @@ impl Connection {
         self.backend.fail(world);
         self.query = None;
         if matches!(tag, frontend::QUERY | frontend::SYNC) {
-            self.get_ready();
+            self.share_settings(world);
+            self.get_ready(world.now);
         } else {
             self.skips = true;
+            // What is left of the group is skipped, a Flush as well; errors are flushed by themselves.
+            self.said.append(&mut self.out);
         }
     }
 
@@ -210,13 +260,23 @@ impl Connection {
         if self.skips && !matches!(tag, frontend::SYNC | frontend::TERMINATE) {
             return Ok(Turn::Done(()));
         }
+        let is_extended = matches!(
+            tag,
+            frontend::PARSE | frontend::BIND | frontend::EXECUTE | frontend::DESCRIBE | frontend::CLOSE
+        );
+        if self.replicates && is_extended {
+            let text = "extended query protocol not supported in a replication connection";
+            return Err(Failure::new("08P01", text));
+        }
         let broken = |_| Failure::new("08P01", "invalid message format");
         match tag {
             frontend::QUERY => return self.query(world, &body[..body.len().saturating_sub(1)]),
             frontend::PARSE => return self.parse(world, Parse::decode(body).map_err(broken)?),
             frontend::BIND => return self.bind(world, &Bind::decode(body).map_err(broken)?),
             frontend::EXECUTE => return self.execute(world, &Execute::decode(body).map_err(broken)?),
-            frontend::DESCRIBE => self.describe(StatementOrPortal::decode(body).map_err(broken)?)?,
+            frontend::DESCRIBE => {
+                self.describe(StatementOrPortal::decode(body).map_err(broken)?, world.is_wide)?
+            }
             frontend::CLOSE => {
                 match StatementOrPortal::decode(body).map_err(broken)? {
                     StatementOrPortal::Statement(name) => drop(self.backend.prepared.remove(name)),
@@ -229,7 +289,8 @@ impl Connection {
                 if !self.backend.is_in_block() {
                     self.backend.commit(world)?;
                 }
-                self.get_ready();
+                self.share_settings(world);
+                self.get_ready(world.now);
             }
             frontend::FLUSH => self.said.append(&mut self.out),
             frontend::TERMINATE => {
@@ -265,7 +326,7 @@ impl Connection {
         }
         let declared: Vec<u32> = message.parameter_oids().collect();
         let analyzed = match &statement {
-            Some(statement) => analyze(statement, &declared)?,
+            Some(statement) => analyze(statement, &declared, world.is_wide)?,
             None => Default::default(),
         };
         if !message.statement.is_empty() && self.backend.prepared.contains_key(message.statement) {
@@ -290,6 +351,7 @@ impl Connection {
     fn bind(&mut self, world: &mut World, bind: &Bind<'_>) -> Handled {
         let prepared = self.statement(bind.statement)?;
         self.backend.transaction();
+        prepared.is_as_parsed(world.is_wide)?;
         let kinds = prepared.analyzed.parameters.clone();
         if kinds.len() != bind.parameters.len() {
             let (given, wanted) = (bind.parameters.len(), kinds.len());
@@ -349,12 +411,13 @@ impl Connection {
         self.backend.prepared.get(name).cloned().ok_or_else(missing)
     }
 
-    fn describe(&mut self, what: StatementOrPortal<'_>) -> Result<(), Failure> {
+    fn describe(&mut self, what: StatementOrPortal<'_>, is_wide: bool) -> Result<(), Failure> {
         let has_failed = self.backend.has_failed();
         match what {
             StatementOrPortal::Statement(name) => {
                 let prepared = self.statement(name)?;
                 self.backend.transaction();
+                prepared.is_as_parsed(is_wide)?;
                 if has_failed && prepared.analyzed.columns.is_some() {
                     return Err(Failure::aborted());
                 }
@@ -394,8 +457,16 @@ impl Connection {
         if self.backend.has_failed() && !ends_transaction(prepared.statement.as_ref()) {
             return Err(Failure::aborted());
         }
-        let Some(portal) = self.backend.portals.get(execute.portal) else { return Ok(Turn::Done(())) };
+        let savepoint = self.backend.transaction.as_ref().and_then(Transaction::innermost);
+        let Some(portal) = self.backend.portals.get_mut(execute.portal) else { return Ok(Turn::Done(())) };
         match &portal.state {
+            // A piece is behind the first one.
+            PortalState::Rows { at: 1.., .. } => {
+                if let Err(failure) = world.faults.admits_piece(savepoint) {
+                    portal.state = PortalState::Failed;
+                    return Err(failure);
+                }
+            }
             PortalState::Rows { .. } => {}
             PortalState::Ready => {
                 let parameters = portal.parameters.clone();
@@ -431,6 +502,10 @@ impl Connection {
         let count = limit.min(output.rows.len() - *at);
         put_rows(&mut self.out, &output.clone(), *at..*at + count, &portal.formats, zone);
         *at += count;
+        let table = portal.prepared.statement.as_ref().and_then(Statement::read_from);
+        if let (Some(table), Some(transaction)) = (table, &mut self.backend.transaction) {
+            transaction.fetched(table, *at);
+        }
         if count == limit {
             self.put(backend::PORTAL_SUSPENDED);
             return Ok(());
@@ -440,7 +515,7 @@ impl Connection {
             return Err(failure);
         }
         *at_end = true;
-        let output = Output { tag: output.tag.clone(), ..Output::default() };
+        let output = Output { tag: output.tag.clone(), warning: output.warning, ..Output::default() };
         self.put_end(&output, count);
         Ok(())
     }
@@ -464,7 +539,7 @@ impl Connection {
             let statements = self.read(text)?;
             if statements.is_empty() {
                 self.put(backend::EMPTY_QUERY_RESPONSE);
-                self.get_ready();
+                self.get_ready(world.now);
                 return Ok(Turn::Done(()));
             }
             // Names were resolved when the text was read; types are found out statement by statement.
@@ -479,8 +554,19 @@ impl Connection {
             self.query.as_mut().into_iter().for_each(|(_, at)| *at += 1);
         }
         self.query = None;
-        self.get_ready();
+        self.share_settings(world);
+        self.get_ready(world.now);
         Ok(Turn::Done(()))
+    }
+
+    /// A pooler's next client goes on with these.
+    fn share_settings(&self, world: &mut World) {
+        let is_changed = self.took.as_ref().is_some_and(|took| !took.is_kept_in(&self.backend.settings));
+        if let Some(shared) =
+            world.faults.shared.as_mut().filter(|_| is_changed && !self.backend.is_in_block())
+        {
+            shared.go_on_as(&self.backend.settings);
+        }
     }
 
     fn query_statement(
@@ -498,7 +584,7 @@ impl Connection {
         if transaction.block == Block::Single && !is_one {
             transaction.block = Block::Implicit;
         }
-        let analyzed = analyze(statement, &[])?;
+        let analyzed = analyze(statement, &[], world.is_wide)?;
         let columns = match fetched(&self.backend, prepared) {
             Some(cursor) => cursor.analyzed.columns.clone(),
             None => analyzed.columns.clone(),
@@ -515,6 +601,10 @@ impl Connection {
         };
         self.ran += 1;
         let (count, zone) = (output.rows.len(), self.backend.settings.zone_hours());
+        let table = prepared.statement.as_ref().and_then(Statement::read_from);
+        if let (Some(table), Some(transaction)) = (table, &mut self.backend.transaction) {
+            transaction.fetched(table, count);
+        }
         if let Some(columns) = &columns {
             describe(Some(columns), Formats::default(), &mut self.out);
             let output = Output { columns: Some(columns.as_slice().into()), ..output.clone() };

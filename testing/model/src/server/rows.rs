@@ -120,6 +120,15 @@ impl Rows {
         versions.filter(move |(_, version)| is_seen(version)).map(|(at, version)| (at, &version.row))
     }
 
+    /// Whether somebody else's commit since a snapshot has changed a table.
+    pub(crate) fn is_changed_since(&self, table: Table, snapshot: Snapshot, own: Option<Xid>) -> bool {
+        let is_later =
+            |by: Xid| Some(by) != own && matches!(self.fates[by], Fate::Committed(at) if at > snapshot);
+        let is_touched =
+            |version: &Version| is_later(version.made_by) || version.ended_by.is_some_and(is_later);
+        self.tables[table].iter().any(is_touched)
+    }
+
     pub(crate) fn row(&self, table: Table, at: usize) -> &Row {
         &self.tables[table][at].row
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use onetrip_testkit::tables::PARENTS;
+
 use super::value::{self, Type, Value};
 
 /// Where a table is in [`TABLES`].
@@ -56,6 +58,9 @@ pub const TABLES: [TableOf; 6] = [
 /// What the function `side` writes to.
 pub(crate) const LOG: &str = "log";
 
+/// The table and the column that ALTER TABLE knows: `w.v`.
+pub(crate) const WIDENED: (Table, usize) = (3, 1);
+
 /// The relation's number, in the model.
 pub(crate) fn oid(table: Table) -> u32 {
     20_001 + table as u32
@@ -74,10 +79,6 @@ impl TableOf {
         self.columns[0].0 == "id"
     }
 }
-
-/// Parents, in the order of their keys; neither consecutive nor equal to a row number.
-pub(crate) const PARENTS: [i64; 20] =
-    [3, 7, 11, 19, 20, 26, 33, 41, 52, 64, 77, 90, 91, 104, 112, 119, 127, 133, 140, 158];
 
 /// The rows that a table begins with.
 pub(crate) fn rows(table: Table) -> Vec<Vec<Value>> {

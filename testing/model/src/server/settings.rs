@@ -3,13 +3,15 @@
 use super::failure::Failure;
 
 /// Name, first value, and whether the client is told of changes.
-const SETTINGS: [(&str, &str, bool); 15] = [
+const SETTINGS: [(&str, &str, bool); 17] = [
     ("application_name", "", true),
     ("timezone", "UTC", true),
     ("default_transaction_isolation", "read committed", false),
     ("lock_timeout", "0", false),
+    ("idle_in_transaction_session_timeout", "0", false),
     ("statement_timeout", "0", false),
     ("work_mem", "4MB", false),
+    ("search_path", "public", false),
     ("enable_hashjoin", "on", false),
     ("enable_indexscan", "on", false),
     ("enable_seqscan", "on", false),
@@ -153,7 +155,32 @@ impl Settings {
 
     /// Longest wait for a lock, in nanoseconds.
     pub(crate) fn lock_timeout(&self) -> Option<u64> {
-        let text = self.get("lock_timeout").ok()?.trim_end_matches("ms");
+        self.limit("lock_timeout")
+    }
+
+    /// Longest time between two messages in a transaction, in nanoseconds.
+    pub(crate) fn idle_timeout(&self) -> Option<u64> {
+        self.limit("idle_in_transaction_session_timeout")
+    }
+
+    /// What a pooler's one session has been left with by another client.
+    pub(crate) fn go_on_as(&mut self, other: &Self) {
+        self.values.clone_from(&other.values);
+        self.kept.clone_from(&other.kept);
+    }
+
+    /// Whether the server's own functions hide those of users.
+    pub(crate) fn has_builtins_first(&self) -> bool {
+        !self.get("search_path").is_ok_and(|path| path.starts_with("other"))
+    }
+
+    /// Whether another one has the same values, but for what is local.
+    pub(crate) fn is_kept_in(&self, other: &Self) -> bool {
+        self.kept == other.kept
+    }
+
+    fn limit(&self, name: &str) -> Option<u64> {
+        let text = self.get(name).ok()?.trim_end_matches("ms");
         text.parse::<u64>().ok().filter(|ms| *ms > 0).map(|ms| ms * 1_000_000)
     }
 

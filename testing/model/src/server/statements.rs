@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::locks::Mode;
 use super::rows::Row;
 use super::schema::{self, LOG, TABLES, Table};
-use super::syntax::{Expression, Item, Level, Select, Statement};
+use super::syntax::{Expression, Item, Level, Rows, Select, Statement};
 use super::transaction::Block;
 use super::value::{Type, Value};
 
@@ -83,6 +83,12 @@ impl Backend {
         parameters: &[Value],
     ) -> Worked<Output> {
         let Some(statement) = &prepared.statement else { return Ok(Turn::Done(Output::default())) };
+        if let Err(failure) = world.faults.admits(self.number, statement) {
+            if matches!(statement, Statement::Commit { .. }) {
+                self.roll_back(world);
+            }
+            return Err(failure);
+        }
         done!(self.lock_for(world, statement));
         // Of statements that are not planned, these run with a snapshot (`PlannedStmtRequiresSnapshot`).
         if matches!(statement, Statement::Close(_) | Statement::Deallocate(_) | Statement::DiscardAll) {
@@ -98,7 +104,15 @@ impl Backend {
             Statement::Lock { tables, is_exclusive, nowait } => {
                 done!(self.lock_tables(world, tables, *is_exclusive, *nowait))
             }
-            Statement::Question(question) => catalogue::answer(self, question, parameters),
+            Statement::Alter { is_wide } => {
+                if self.is_in_block() {
+                    return Err(Failure::unknown("ALTER TABLE in a transaction"));
+                }
+                done!(self.lock(world, schema::WIDENED.0, Mode::AccessExclusive));
+                world.is_wide = *is_wide;
+                tagged("ALTER TABLE")
+            }
+            Statement::Question(question) => catalogue::answer(world, self, question, parameters),
             other => self.utility(world, other)?,
         };
         if output.columns.is_none() {
@@ -114,6 +128,9 @@ impl Backend {
         parameters: &[Value],
         kinds: &[Type],
     ) -> Worked<Output> {
+        if let Some(table) = select.table {
+            world.faults.allows(table)?;
+        }
         if select.locks {
             return self.select_for_update(world, select, parameters, kinds);
         }
@@ -132,6 +149,7 @@ impl Backend {
                     }
                 }
                 sort(&mut found, select);
+                output.warning = world.faults.warning(select.table, &found);
             }
         }
         if select.is_aggregate() {
@@ -175,11 +193,29 @@ impl Backend {
                     self.set(name, Some(value), *is_local)?;
                     Value::Text(value.as_str().into())
                 }
+                Expression::Moves => {
+                    self.fetch("c1", Rows::Forward(3), true)?;
+                    Value::Integer(3)
+                }
+                Expression::UnlockAll => self.unlock_all(world)?,
                 Expression::CurrentSetting(name) => Value::Text(self.show(name)?.into()),
                 other => scope.value(other)?,
             });
         }
         Ok(Turn::Done(row.into()))
+    }
+
+    /// The server's function, or the one of a user's that hides it in another schema: that one fails now and then.
+    fn unlock_all(&mut self, world: &mut World) -> Result<Value, Failure> {
+        if !self.settings.has_builtins_first() {
+            world.calls += 1;
+            return match world.calls % 3 {
+                0 => Err(Failure::new("P0001", "the third call")),
+                _ => Ok(Value::Text("".into())),
+            };
+        }
+        world.advisory.retain(|_, holder| *holder != self.number);
+        Ok(Value::Text("".into()))
     }
 
     /// The function of a user's that writes.
@@ -302,6 +338,7 @@ impl Backend {
             "transaction_isolation" => Ok(match self.transaction().level {
                 Level::ReadCommitted => "read committed".to_owned(),
                 Level::RepeatableRead => "repeatable read".to_owned(),
+                Level::Serializable => "serializable".to_owned(),
             }),
             "transaction_read_only" => Ok(if self.transaction().read_only { "on" } else { "off" }.to_owned()),
             _ => self.settings.get(name).map(str::to_owned),

@@ -53,6 +53,10 @@ pub(crate) enum Statement {
     /// `None` is all.
     Deallocate(Option<String>),
     DiscardAll,
+    /// `ALTER TABLE w ALTER COLUMN v TYPE`: bigint, or integer.
+    Alter {
+        is_wide: bool,
+    },
     Lock {
         tables: Vec<Table>,
         is_exclusive: bool,
@@ -60,6 +64,16 @@ pub(crate) enum Statement {
     },
     /// What only a session of onetrip asks.
     Question(Question),
+}
+
+impl Statement {
+    /// The table that a SELECT reads.
+    pub(crate) fn read_from(&self) -> Option<Table> {
+        match self {
+            Self::Select(select) => select.table,
+            _ => None,
+        }
+    }
 }
 
 /// What a session of onetrip asks beside the program.
@@ -82,6 +96,7 @@ pub(crate) struct Modes {
 pub(crate) enum Level {
     ReadCommitted,
     RepeatableRead,
+    Serializable,
 }
 
 /// How many rows FETCH and MOVE go.
@@ -159,12 +174,21 @@ pub(crate) enum Expression {
     /// `set_config(name, value, is_local)`.
     SetConfig(String, String, bool),
     CurrentSetting(String),
+    /// `pg_advisory_unlock_all()`.
+    UnlockAll,
+    /// A function of a user's that moves the cursor `c1`.
+    Moves,
 }
 
 impl Expression {
     fn acts(&self) -> bool {
         match self {
-            Self::Side(_) | Self::TryLock(_) | Self::SetConfig(..) | Self::CurrentSetting(_) => true,
+            Self::Side(_)
+            | Self::TryLock(_)
+            | Self::SetConfig(..)
+            | Self::CurrentSetting(_)
+            | Self::UnlockAll
+            | Self::Moves => true,
             Self::Binary(_, both) => both.0.acts() || both.1.acts(),
             Self::Cast(_, inner) | Self::IsNull(_, inner) => inner.acts(),
             _ => false,

@@ -1,9 +1,15 @@
 //! One session's transaction: its snapshot, savepoints, and what has to be undone.
 
+use std::collections::BTreeMap;
+
 use super::rows::{Deed, Rows, Snapshot, Xid};
 use super::schema::Table;
 use super::settings::Before;
 use super::syntax::Level;
+
+/// Rows of a table that a serializable transaction notes one by one; with more, it notes the table
+/// (`max_pred_locks_per_relation`). The model does without those.
+const NOTED_ONE_BY_ONE: usize = 12;
 
 /// How far a transaction goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,23 +42,26 @@ pub(crate) struct Transaction {
     pub(crate) savepoints: Vec<Savepoint>,
     /// Settings when it began.
     pub(crate) before: Before,
+    /// Of a serializable transaction: how many rows of a table it has fetched at once, at most.
+    fetched: BTreeMap<Table, usize>,
     /// Level and whether it only reads, as it began: before BEGIN and SET TRANSACTION, or as the one before that it follows.
     began: (Level, bool),
     deeds: Vec<(Table, usize, Deed)>,
 }
 
 impl Transaction {
-    pub(crate) fn new(block: Block, level: Level, before: Before) -> Self {
+    pub(crate) fn new(block: Block, level: Level, read_only: bool, before: Before) -> Self {
         Self {
             block,
             has_failed: false,
             level,
-            read_only: false,
+            read_only,
             snapshot: None,
             xid: None,
             savepoints: Vec::new(),
             before,
-            began: (level, false),
+            fetched: BTreeMap::new(),
+            began: (level, read_only),
             deeds: Vec::new(),
         }
     }
@@ -70,8 +79,24 @@ impl Transaction {
                 self.snapshot = Some(0); // that there was one
                 rows.now()
             }
-            Level::RepeatableRead => *self.snapshot.get_or_insert_with(|| rows.now()),
+            Level::RepeatableRead | Level::Serializable => *self.snapshot.get_or_insert_with(|| rows.now()),
         }
+    }
+
+    /// So many rows of a table have come to the client.
+    pub(crate) fn fetched(&mut self, table: Table, rows: usize) {
+        let most = self.fetched.entry(table).or_default();
+        *most = rows.max(*most);
+    }
+
+    /// Whether the server finds that it may not have run one by one with others: at SERIALIZABLE, where more rows of a table
+    /// were fetched than it notes one by one, and another transaction has written there since the snapshot.
+    pub(crate) fn is_dangerous(&self, rows: &Rows) -> bool {
+        let Some(snapshot) = self.snapshot.filter(|_| self.level == Level::Serializable) else {
+            return false;
+        };
+        let is_changed = |table: &Table| rows.is_changed_since(*table, snapshot, self.xid);
+        self.fetched.iter().any(|(table, count)| *count > NOTED_ONE_BY_ONE && is_changed(table))
     }
 
     pub(crate) fn xid(&mut self, backend: usize, rows: &mut Rows) -> Xid {
@@ -80,6 +105,11 @@ impl Transaction {
 
     pub(crate) fn did(&mut self, table: Table, at: usize, deed: Deed) {
         self.deeds.push((table, at, deed));
+    }
+
+    /// The name of the innermost savepoint.
+    pub(crate) fn innermost(&self) -> Option<&str> {
+        self.savepoints.last().map(|savepoint| savepoint.name.as_str())
     }
 
     pub(crate) fn depth(&self) -> usize {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use onetrip_model::random::Random;
-use onetrip_model::script::{Script, interleave};
-use onetrip_model::step::Program;
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Script, interleave};
+use onetrip_testkit::step::Program;
 
 use super::families;
 
@@ -27,7 +27,7 @@ const FAMILY: Family =
     Family { name: "", write: |_, _, _| (), weight: 2, removed_min: &[], ended_min: 0.0, is_of_model: false };
 
 /// All of them; in the last one, every session is of another.
-pub(crate) const FAMILIES: [Family; 11] = [
+pub(crate) const FAMILIES: [Family; 30] = [
     Family {
         name: "loops",
         write: |script, random, _| families::loops::loops(script, random),
@@ -95,6 +95,155 @@ pub(crate) const FAMILIES: [Family; 11] = [
         name: "refusals",
         write: |script, random, _| families::loops::refusals(script, random),
         ended_min: 0.3,
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "refused",
+        write: |script, random, _| families::faults::refused(script, random),
+        weight: 1,
+        removed_min: &[("begin", 1.0)],
+        ended_min: 0.2,
+        is_of_model: true,
+    },
+    Family {
+        name: "standbys",
+        write: |script, random, _| families::faults::standbys(script, random),
+        weight: 1,
+        removed_min: &[("begin", 0.5)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "replications",
+        write: |script, random, _| families::faults::replications(script, random),
+        weight: 1,
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "leases",
+        write: |script, random, _| families::faults::leases(script, random),
+        weight: 1,
+        removed_min: &[("chatter", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "shared",
+        write: |script, random, _| families::faults::shared(script, random),
+        weight: 1,
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "told",
+        write: |script, random, _| families::faults::told(script, random),
+        weight: 1,
+        removed_min: &[("begin", 2.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "revocations",
+        write: |script, random, _| families::faults::revocations(script, random),
+        weight: 1,
+        removed_min: &[("loops", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "idlers",
+        write: |script, random, _| families::faults::idlers(script, random),
+        weight: 1,
+        removed_min: &[("begin", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "locked",
+        write: |script, random, _| families::faults::locked(script, random),
+        weight: 1,
+        removed_min: &[("begin", 0.5)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "strays",
+        write: |script, random, _| families::faults::strays(script, random),
+        weight: 1,
+        removed_min: &[("loops", 0.5)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "drivers",
+        write: |script, random, _| families::faults::drivers(script, random),
+        weight: 1,
+        removed_min: &[("statements", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "serializables",
+        write: families::faults::serializables,
+        weight: 1,
+        removed_min: &[("begin", 2.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "builtins",
+        write: |script, random, _| families::faults::builtins(script, random),
+        weight: 1,
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "alters",
+        write: families::faults::alters,
+        weight: 1,
+        removed_min: &[("statements", 0.3)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "neighbours",
+        write: |script, random, _| families::faults::neighbours(script, random),
+        weight: 1,
+        removed_min: &[("statements", 0.5)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "cancels",
+        write: |script, random, _| families::faults::cancels(script, random),
+        weight: 1,
+        removed_min: &[("begin", 2.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "moves",
+        write: |script, random, _| families::faults::moves(script, random),
+        weight: 1,
+        removed_min: &[("begin", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "failing_pieces",
+        write: |script, random, _| families::faults::failing_pieces(script, random),
+        weight: 1,
+        removed_min: &[("cursors", 1.0)],
+        is_of_model: true,
+        ..FAMILY
+    },
+    Family {
+        name: "warnings",
+        write: |script, random, _| families::faults::warnings(script, random),
+        weight: 1,
+        removed_min: &[("loops", 3.0)],
         is_of_model: true,
         ..FAMILY
     },

@@ -1,7 +1,7 @@
 //! What one client of a program has got, and what it waits for.
 
-use onetrip_model::asked::{Asked, Outcome};
-use onetrip_model::step::Step;
+use onetrip_testkit::asked::{Asked, Outcome};
+use onetrip_testkit::step::Step;
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 
 /// A message of the server.

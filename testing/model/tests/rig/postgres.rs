@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use onetrip_model::asked::Outcome;
-use onetrip_model::messages::{query, startup_with, sync, terminate};
-use onetrip_model::step::{Program, Step, Wait};
 use onetrip_pgserver::PgServer;
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::messages::{query, startup_with, sync, terminate};
+use onetrip_testkit::step::{Program, Step, Wait};
 use onetrip_wire::pg::{BackendKeyData, DataRow, ErrorResponse, backend};
 
 use super::lane::{Lane, Message, Taken};

@@ -6,13 +6,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use onetrip_ledger::{Analyzer, Moment, Mutes, Remedy, ValueHasher};
+use onetrip_ledger::{Analyzer, Moment, Mutes, Remedy, Summary, ValueHasher};
 use onetrip_model::Server;
-use onetrip_model::asked::Outcome;
-use onetrip_model::messages::{query, startup_with, sync};
-use onetrip_model::random::Random;
-use onetrip_model::step::{Aside, Patience, Program, Step, Wait};
 use onetrip_session::{Common, Opening, Remedies, Session, SessionConfig, SessionError, Verdict};
+use onetrip_testkit::asked::Outcome;
+use onetrip_testkit::messages::{query, startup_with, sync};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::step::{Aside, Patience, Program, Step, Wait};
 
 use super::lane::{Lane, Taken};
 
@@ -50,11 +50,15 @@ pub(crate) struct Seen {
     pub(crate) taken: Vec<Taken>,
     /// Trips that each remedy has removed.
     pub(crate) removed: BTreeMap<Remedy, u64>,
+    /// Pieces that were read ahead and failed.
+    pub(crate) failed_ahead: u64,
+    /// Of each session, the steps that its client took, and the trips that were counted, the removed ones among them.
+    pub(crate) counted: Vec<(u64, u64)>,
 }
 
 /// Runs a program; a seed gives the same run.
 pub(crate) fn run(program: &Program, way: &Way) -> Seen {
-    let mut run = Simulation::open(program.sessions, way);
+    let mut run = Simulation::open(program, way);
     for step in &program.steps {
         if let Some(aside) = step.aside {
             run.happens_aside(step, aside);
@@ -79,6 +83,8 @@ struct Simulation {
     server: Server,
     lanes: Vec<Lane>,
     gates: Vec<Option<Gate>>,
+    /// What was counted of sessions that are over.
+    closed: BTreeMap<usize, Summary>,
     events: BinaryHeap<Reverse<Event>>,
     serial: u64,
     now: u64,
@@ -88,6 +94,8 @@ struct Simulation {
     arrivals: BTreeMap<(bool, usize), u64>,
     taken: Vec<Taken>,
     starts: Vec<Option<(usize, usize)>>,
+    /// Whose next step is followed by a cancel request.
+    cancels: Option<usize>,
     /// How many commits there were, and what the rows came to then.
     rows: (u64, u64),
 }
@@ -100,7 +108,9 @@ struct Gate {
 }
 
 impl Simulation {
-    fn open(sessions: usize, way: &Way) -> Self {
+    fn open(program: &Program, way: &Way) -> Self {
+        let sessions = program.sessions;
+        let is = |aside: Aside| program.steps.iter().any(|step| step.aside == Some(aside));
         let (remedies, one_way, random) = match way {
             Way::Direct | Way::DirectTo(_) => (None, 0, None),
             Way::Through { remedies, rtt, shaken_by } => {
@@ -129,6 +139,7 @@ impl Simulation {
             server: Server::new(if let Way::DirectTo(version) = way { *version } else { VERSION }),
             lanes: (0..sessions).map(|_| Lane::new()).collect(),
             gates: (0..sessions).map(gate).collect(),
+            closed: BTreeMap::new(),
             events: BinaryHeap::new(),
             serial: 0,
             now: 0,
@@ -137,13 +148,33 @@ impl Simulation {
             arrivals: BTreeMap::new(),
             taken: Vec::new(),
             starts: Vec::new(),
+            cancels: None,
             rows: (u64::MAX, 0),
         };
+        if is(Aside::StandsBy) {
+            run.server.stand_by();
+        }
+        for aside in program.steps.iter().filter_map(|step| step.aside) {
+            if let Aside::Warns(key) = aside {
+                run.server.warn_of(key);
+            }
+        }
+        if is(Aside::Moves) {
+            run.server.have_moves();
+        }
+        if is(Aside::Shares) {
+            run.server.share_one_session();
+        }
         for _ in 0..sessions {
             run.server.connect();
         }
         for number in 0..sessions {
-            run.client_sends(number, &startup_with(&[("user", "onetrip"), ("database", "model")]));
+            let replicates = |step: &Step| step.session == number && step.aside == Some(Aside::Replicates);
+            let mut parameters = vec![("user", "onetrip"), ("database", "model")];
+            if program.steps.iter().any(replicates) {
+                parameters.push(("replication", "database"));
+            }
+            run.client_sends(number, &startup_with(&parameters));
             if let Some(gate) = &mut run.gates[number] {
                 let rtt_us = (2 * one_way / 1000) as u32;
                 gate.session.path_measured(Moment(0), rtt_us, rtt_us);
@@ -225,7 +256,10 @@ impl Simulation {
         self.lanes[number].receive(&for_client);
         self.lanes[number].has_ended |= has_ended;
         if has_ended {
-            for_server = onetrip_model::messages::terminate();
+            for_server = onetrip_testkit::messages::terminate();
+            if let Some(gate) = self.gates[number].take() {
+                self.closed.insert(number, books(gate.session, now));
+            }
         }
         self.send(true, number, for_server, 0);
         has_moved
@@ -254,7 +288,7 @@ impl Simulation {
             gate.down.extend_from_slice(&bytes);
             // What one session learns may be what another waits for.
             while (0..self.lanes.len()).fold(false, |moved, number| self.pump(number) | moved) {}
-        } else {
+        } else if !self.closed.contains_key(&number) {
             self.lanes[number].receive(&bytes);
         }
         true
@@ -295,11 +329,26 @@ impl Simulation {
     }
 
     fn happens_aside(&mut self, step: &Step, aside: Aside) {
-        self.rest(REST);
+        if !matches!(aside, Aside::ConfiguresAtOnce(..) | Aside::Notifies | Aside::CancelsNext) {
+            self.rest(REST);
+        }
         match aside {
-            Aside::Configures(name, value) => self.server.configure(name, value),
+            Aside::Configures(name, value) | Aside::ConfiguresAtOnce(name, value) => {
+                self.server.configure(name, value);
+            }
             Aside::Refuses(beginning) => self.server.refuse_rollback_to(beginning),
-            Aside::Cancels => {}
+            Aside::RefusesNext(beginning) => self.server.refuse(step.session, beginning),
+            Aside::Widens => self.server.widen(),
+            Aside::Notifies => self.server.notify(step.session),
+            Aside::Revokes(table) => self.server.revoke(table),
+            Aside::FailsAhead(beginning) => self.server.fail_ahead(beginning),
+            Aside::CancelsNext => self.cancels = Some(step.session),
+            Aside::StandsBy
+            | Aside::Warns(_)
+            | Aside::Moves
+            | Aside::Shares
+            | Aside::Replicates
+            | Aside::Cancels => {}
         }
         self.note(step, Outcome::Done, None);
         // Sessions are told of their configuration with the end of the next thing that their server does.
@@ -326,6 +375,9 @@ impl Simulation {
         let bytes = self.lanes[number].send(step);
         let start = self.lanes[number].start();
         self.client_sends(number, &bytes);
+        if self.cancels.take_if(|whose| *whose == number).is_some() {
+            self.cancel(number);
+        }
         let is_done = self.run_until_done(number);
         let outcome = match () {
             () if is_done => Outcome::Done,
@@ -337,6 +389,17 @@ impl Simulation {
         lane.failed = if lane.status == b'E' { lane.failed + 1 } else { 0 };
         self.rest(step.pause.as_nanos() as u64);
         self.note(step, outcome, Some((number, start)));
+    }
+
+    /// A cancel request is at the server as soon as the session lets it pass, unless there is nothing left to cancel.
+    fn cancel(&mut self, number: usize) {
+        let waits = |gate: &Option<Gate>| gate.as_ref().is_some_and(|gate| !gate.session.may_cancel());
+        while waits(&self.gates[number]) && !self.lanes[number].is_done() && self.happens() {}
+        if !self.lanes[number].is_done() {
+            self.server.cancel(number);
+            self.run_until_done(number);
+        }
+        self.server.forget_cancel();
     }
 
     fn note(&mut self, step: &Step, outcome: Outcome, start: Option<(usize, usize)>) {
@@ -357,8 +420,9 @@ impl Simulation {
 
     fn state(&self) -> Vec<String> {
         let of = |number: usize| {
+            let told = format!("session {number}: told {}", char::from(self.lanes[number].status));
             let lines = self.server.state(number, PRIVATE).into_iter();
-            lines.map(move |line| format!("session {number}: {line}"))
+            lines.map(move |line| format!("session {number}: {line}")).chain([told])
         };
         (0..self.lanes.len()).flat_map(of).collect()
     }
@@ -389,13 +453,24 @@ impl Simulation {
             self.taken[place].messages =
                 messages[start..next.map_or(messages.len(), |(_, next)| *next)].to_vec();
         }
-        let mut removed = BTreeMap::new();
-        for gate in self.gates.into_iter().flatten() {
-            for (remedy, trips) in books(gate.session, Moment(self.now)) {
+        let (mut removed, mut counted) = (BTreeMap::new(), Vec::new());
+        for (number, gate) in self.gates.into_iter().enumerate() {
+            if let Some(gate) = gate {
+                self.closed.insert(number, books(gate.session, Moment(self.now)));
+            }
+        }
+        for summary in self.closed.into_values() {
+            counted.push((0, summary.trips.work() + summary.removed.values().sum::<u64>()));
+            for (remedy, trips) in summary.removed {
                 *removed.entry(remedy).or_default() += trips;
             }
         }
-        Seen { taken: self.taken, removed }
+        for (session, _) in self.starts.iter().flatten() {
+            if let Some((steps, _)) = counted.get_mut(*session) {
+                *steps += 1;
+            }
+        }
+        Seen { taken: self.taken, removed, failed_ahead: self.server.failed_ahead(), counted }
     }
 }
 
@@ -409,11 +484,11 @@ fn open(session: &mut Session, now: Moment, input: &[u8]) -> Result<Verdict, Ses
     })
 }
 
-/// Trips that a session's remedies have removed.
-fn books(mut session: Session, now: Moment) -> Vec<(Remedy, u64)> {
+/// What was counted of a session.
+fn books(mut session: Session, now: Moment) -> Summary {
     session.close(now);
     let block = session.stream().take_block();
     let mut analyzer = Analyzer::new();
     analyzer.block(1, &block).expect("own records read back");
-    analyzer.finish(&Mutes::default()).summary.removed.into_iter().collect()
+    analyzer.finish(&Mutes::default()).summary
 }

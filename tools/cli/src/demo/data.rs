@@ -121,24 +121,21 @@ pub(super) type Paid = (i32, i32);
 impl Staff {
     /// So many employees; the same ones every time.
     pub(super) fn generate(count: u32) -> Self {
-        let mut random = Random(0);
+        let mut random = fastrand::Rng::with_seed(0);
         let mut staff = Self { employees: Vec::new(), salaries: Vec::new() };
         for number in (FIRST_NUMBER..).take(count as usize) {
-            let hired = Date {
-                year: random.within(&HIRING_YEARS),
-                month: 1 + random.below(12),
-                day: 1 + random.below(28),
-            };
+            let hired =
+                Date { year: random.u64(HIRING_YEARS), month: random.u64(1..=12), day: random.u64(1..=28) };
             staff.employees.push(Employee {
                 number,
-                first_name: random.one_of(&FIRST_NAMES),
-                last_name: random.one_of(&LAST_NAMES),
+                first_name: FIRST_NAMES[random.usize(..FIRST_NAMES.len())],
+                last_name: LAST_NAMES[random.usize(..LAST_NAMES.len())],
                 hired,
             });
-            let mut amount = random.within(&FIRST_PAY) as i32;
-            for year in 0..=random.below(SALARIES_MAX) {
+            let mut amount = random.u64(FIRST_PAY) as i32;
+            for year in 0..=random.u64(..SALARIES_MAX) {
                 staff.salaries.push(Salary { employee: number, amount, from: hired.years_later(year) });
-                amount += random.below(CHANGE_RANGE) as i32 - CUT_MAX;
+                amount += random.u64(..CHANGE_RANGE) as i32 - CUT_MAX;
             }
         }
         staff
@@ -185,31 +182,6 @@ impl Date {
 impl std::fmt::Display for Date {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}-{:02}-{:02}", self.year, self.month, self.day)
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `bound`; bounds are so small that all are as good as equally likely.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn within(&mut self, range: &Range<u64>) -> u64 {
-        range.start + self.below(range.end - range.start)
-    }
-
-    fn one_of(&mut self, names: &[&'static str]) -> &'static str {
-        names[self.below(names.len() as u64) as usize]
     }
 }
 

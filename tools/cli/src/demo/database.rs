@@ -5,9 +5,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use futures_util::SinkExt;
+#[cfg(feature = "embed")]
 use onetrip_embed::{Durability, ServeOptions, Server};
 use onetrip_gateway::{Gateway, GatewayConfig, ListenAddress};
 use onetrip_target::{Conninfo, Environment, passfile};
+#[cfg(feature = "embed")]
 use tempfile::TempDir;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
@@ -28,18 +30,16 @@ pub(super) struct Database {
     pub(super) tables: Tables,
     /// How people call it.
     pub(super) name: String,
-    kind: Kind,
-}
-
-enum Kind {
-    /// Served by this process from a temporary file. The server stops before the file goes.
-    Embedded { _server: Server, _directory: TempDir },
-    /// A schema in a database that is somebody's.
-    Schema(String),
+    /// Its schema in a database that is somebody's, dropped at the end.
+    schema: Option<String>,
+    /// What serves it where this process does. The server stops before the file goes.
+    #[cfg(feature = "embed")]
+    _own: Option<(Server, TempDir)>,
 }
 
 impl Database {
     /// An embedded database without tables.
+    #[cfg(feature = "embed")]
     pub(super) fn embedded() -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("onetrip-demo-").tempdir()?;
         let file = directory.path().join("employees.db");
@@ -50,8 +50,15 @@ impl Database {
             conninfo: Conninfo::parse(&target, &Environment::default())?,
             tables: Tables { prefix: String::new() },
             name: "an embedded database (SQLite, served as PostgreSQL)".to_owned(),
-            kind: Kind::Embedded { _server: server, _directory: directory },
+            schema: None,
+            _own: Some((server, directory)),
         })
+    }
+
+    /// This build has none.
+    #[cfg(not(feature = "embed"))]
+    pub(super) fn embedded() -> Result<Self> {
+        crate::lacking::no_database()
     }
 
     /// A new schema in the database that the text means. It stays until [`Self::clean_up`].
@@ -71,7 +78,9 @@ impl Database {
             tables: Tables { prefix: format!("{schema}.") },
             name: format!("schema {schema} of {}", conninfo.address()),
             conninfo,
-            kind: Kind::Schema(schema),
+            schema: Some(schema),
+            #[cfg(feature = "embed")]
+            _own: None,
         })
     }
 
@@ -96,7 +105,7 @@ impl Database {
 
     /// Leaves nothing behind.
     pub(super) fn clean_up(self, work: &Interruptible) -> Result<()> {
-        let Kind::Schema(schema) = &self.kind else { return Ok(()) };
+        let Some(schema) = &self.schema else { return Ok(()) };
         let (gateway, config) = way_in(&self.conninfo)?;
         work.finish(SCHEMA_TIMEOUT, async {
             let session = Session::open(&config).await?;

@@ -35,14 +35,24 @@ const EMPLOYEES_MAX: i64 = 100_000;
 /// Longest round-trip time that makes sense to wait for.
 const RTT_MAX: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
+/// What is shown.
+const STORY: &str = "\
 A program lists all employees and then asks for the salaries of each, one statement each. It runs beside its database, \
 at 0.389 ms and at 12.9 ms, and so do two programs that get the same answer with one statement. From afar the loop runs \
-over the first employees only, unless --full; nothing is scaled without saying so.
-
+over the first employees only, unless --full; nothing is scaled without saying so. At last the loop runs over all \
+employees from afar, in a transaction, with its round trips removed by --remedies exact.";
+/// Where the tables are.
+#[cfg(feature = "embed")]
+const PLACE: &str = "\
 Without --database the tables are in a temporary SQLite file that is served as PostgreSQL. With it they are in a schema \
-onetrip_demo_PID, which is dropped at the end, also after Ctrl-C.")]
+onetrip_demo_PID, which is dropped at the end, also after Ctrl-C.";
+#[cfg(not(feature = "embed"))]
+const PLACE: &str = "\
+The tables are in a schema onetrip_demo_PID of --database, which is dropped at the end, also after Ctrl-C. This build has \
+no database of its own.";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{STORY}\n\n{PLACE}"))]
 pub(crate) struct DemoOptions {
     /// How many employees there are; each has 9.5 salaries on average
     #[arg(long, value_name = "N", default_value_t = 10_000,
@@ -97,6 +107,8 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode> {
 /// Makes the tables, runs everything and tells about it.
 fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) -> Result<()> {
     let staff = Staff::generate(options.employees);
+    let plan = Plan::new(options.employees as usize, options.rtt, options.full);
+    eprintln!("{}", plan.announcement());
     eprintln!(
         "onetrip: {} employees with {} salaries in {}",
         count(staff.employee_count() as u64),
@@ -106,7 +118,6 @@ fn show(options: &DemoOptions, database: &Database, work: &mut Interruptible) ->
     let progress = Progress::start("filling the tables", staff.employee_count() + staff.salary_count());
     database.fill(&staff, work, |lines| progress.step(lines))?;
     drop(progress);
-    let plan = Plan::new(options.employees as usize, options.rtt, options.full);
     let lines = plan.run(database, &staff, work, |analysis| {
         let forecast = Forecast::new(&analysis.summary, &analysis.timeline);
         let prices = forecast.prices(&plan.distances[1..], None);

@@ -8,6 +8,7 @@ use onetrip_forecast::{Forecast, Path, Prediction};
 use onetrip_gateway::{Gateway, GatewayConfig, Remedies};
 use onetrip_ledger::{Analysis, Mutes};
 use onetrip_link::{LinkSpec, LinkStats};
+use onetrip_report::count;
 
 use super::data::Staff;
 use super::database::{Database, Session, driver_config};
@@ -25,6 +26,11 @@ const SAMPLE_MIN: usize = 10;
 const QUESTION_BURST: Duration = Duration::from_secs(60);
 /// So many quantiles of an error make its mean.
 const ERROR_QUANTILES: u32 = 100;
+/// What a statement costs beside its database, where nothing is optimised, and what everything else costs; measured on two idle cores.
+const STATEMENT: Duration = Duration::from_micros(300);
+const SETUP: Duration = Duration::from_secs(4);
+/// The announced duration is a multiple of this.
+const ANNOUNCED_STEP_S: u64 = 5;
 /// Redraws of the progress bar per second.
 const REDRAWS_HZ: u8 = 10;
 
@@ -82,6 +88,41 @@ impl Plan {
     /// The distance that the story is about.
     pub(super) fn farthest(&self) -> Duration {
         self.distances.last().copied().unwrap_or_default()
+    }
+
+    /// What will be run and how long that takes, for people; no line wider than 100 columns.
+    pub(super) fn announcement(&self) -> String {
+        let mut lines = vec![format!(
+            "a program lists {} employees, then asks for the salaries of each, at {} distances.",
+            count(self.employees as u64),
+            self.distances.len()
+        )];
+        lines.extend(self.sample.map(|sample| {
+            let farthest = milliseconds(self.farthest());
+            format!(
+                "At {farthest} it asks for those of the first {} only; --full asks for all.",
+                count(sample as u64)
+            )
+        }));
+        lines.push("Two more programs get the same answer with one or two statements.".to_owned());
+        lines.push(format!(
+            "At last --remedies exact removes the loop's round trips. About {} s on two idle cores.",
+            self.duration_s()
+        ));
+        lines.iter().map(|line| format!("onetrip: {line}")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How long all loops take: that of `exact` runs beside the database, nearly.
+    fn duration_s(&self) -> u64 {
+        let loops =
+            self.lines().into_iter().filter(|(way, _)| *way == Way::AsIs).flat_map(|(way, employees)| {
+                let distances =
+                    self.distances.iter().filter(move |at| self.is_measured(way, employees, **at));
+                distances.map(move |distance| (STATEMENT + *distance) * employees as u32)
+            });
+        let exact = STATEMENT * self.employees as u32;
+        let total = loops.sum::<Duration>() + exact + SETUP;
+        total.as_secs().next_multiple_of(ANNOUNCED_STEP_S)
     }
 
     /// Ways and the employees that they run over.
@@ -283,6 +324,17 @@ mod tests {
         assert!(plan.is_measured(Way::AsIs, 500, FAR) && plan.is_measured(Way::Join, 10_000, FAR));
         let full = Plan::new(10_000, FAR, true);
         assert_eq!((full.sample, full.is_measured(Way::AsIs, 10_000, FAR)), (None, true));
+    }
+
+    #[test]
+    fn the_announcement_says_what_is_run_and_how_long_it_takes() {
+        let short = Plan::new(10_000, FAR, false).announcement();
+        for said in ["10,000 employees", "first 500 only", "12.9 ms", "3 distances", "exact", "About 25 s"] {
+            assert!(short.contains(said), "{said}: {short}");
+        }
+        assert!(short.lines().all(|line| line.chars().count() <= 100), "{short}");
+        let full = Plan::new(10_000, FAR, true).announcement();
+        assert!(full.contains("About 150 s") && !full.contains("--full"), "{full}");
     }
 
     #[test]

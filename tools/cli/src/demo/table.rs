@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use onetrip_report::{count, duration};
+use onetrip_report::{Align, Columns, count, duration};
 
 use super::program::Way;
 use super::runs::{Cell, Line, Plan, milliseconds};
 
-/// Widths of the columns.
+/// Least widths of the columns.
 const LABEL: usize = 22;
-const TRIPS: usize = 8;
-const TIME: usize = 12;
+const TRIPS: usize = 6;
+const TIME: usize = 10;
 /// A link that is later than this part of the round-trip time makes times doubtful.
 const LATENESS_PARTS: u32 = 20;
 
@@ -27,23 +27,8 @@ impl Table<'_> {
     /// The table and what must be known to read it, no line wider than 100 columns.
     pub(super) fn text(&self) -> String {
         let mut text = format!("The same {} employees three ways, every answer checked:\n\n", self.all());
-        let (mut above, mut heads) =
-            (format!("{:LABEL$}{:>TRIPS$}", "", ""), format!("{:LABEL$}{:>TRIPS$}", "", "trips"));
-        for distance in &self.plan.distances {
-            match distance {
-                &Duration::ZERO => {
-                    above += &format!("{:>TIME$}", if self.is_embedded { "local" } else { "direct" });
-                    heads += &format!("{:>TIME$}", "measured");
-                }
-                distance => {
-                    above += &format!("{:>1$}", self.name(*distance), 2 * TIME);
-                    heads += &format!("{:>TIME$}{:>TIME$}", "measured", "forecast");
-                }
-            }
-        }
-        text += &format!("{above}\n{heads}\n");
-        for line in self.lines {
-            text += &self.line(line);
+        for line in self.columns().lines() {
+            text += &format!("{}\n", line.trim_end());
         }
         text.push('\n');
         for note in self.notes() {
@@ -52,23 +37,42 @@ impl Table<'_> {
         text
     }
 
-    fn line(&self, line: &Line) -> String {
+    /// Each way's trips, and its times at each distance.
+    fn columns(&self) -> Columns {
+        let mut columns = Columns::new("  ").column(Align::Left, LABEL).column(Align::Right, TRIPS);
+        let (mut above, mut heads) = (vec![(String::new(), 2)], vec!["", "trips"]);
+        for distance in &self.plan.distances {
+            let (name, kinds) = match distance {
+                &Duration::ZERO if self.is_embedded => ("local".to_owned(), &["measured"][..]),
+                &Duration::ZERO => ("direct".to_owned(), &["measured"][..]),
+                distance => (self.name(*distance), &["measured", "forecast"][..]),
+            };
+            above.push((name, kinds.len()));
+            heads.extend(kinds);
+            columns = kinds.iter().fold(columns, |columns, _| columns.column(Align::Right, TIME));
+        }
+        columns.row_of_spans(above);
+        columns.row(heads);
+        self.lines.iter().for_each(|line| columns.row(self.cells(line)));
+        columns
+    }
+
+    fn cells(&self, line: &Line) -> Vec<String> {
         let label = match line.employees {
             employees if employees < self.plan.employees => {
                 format!("{}, first {}", line.way, count(employees as u64))
             }
             _ => line.way.to_string(),
         };
-        let mut text = format!("{label:LABEL$}{:>TRIPS$}", count(line.analysis.summary.trips.work()));
+        let mut cells = vec![label, count(line.analysis.summary.trips.work())];
         let dash = || "-".to_owned();
         for (distance, cell) in self.plan.distances.iter().zip(&line.cells) {
-            text += &format!("{:>TIME$}", cell.measured.map_or_else(dash, of));
+            cells.push(cell.measured.map_or_else(dash, of));
             if !distance.is_zero() {
-                let forecast = cell.forecast.map_or_else(dash, |forecast| duration(forecast.time_ns));
-                text += &format!("{forecast:>TIME$}");
+                cells.push(cell.forecast.map_or_else(dash, |forecast| duration(forecast.time_ns)));
             }
         }
-        text.trim_end().to_owned() + "\n"
+        cells
     }
 
     /// What was left out, what the times are worth, and what it all means.
@@ -90,18 +94,20 @@ impl Table<'_> {
                 of(late)
             ));
         }
-        notes.extend(self.removed());
         notes.extend(self.story());
+        notes.extend(self.removed());
         notes
     }
 
-    /// What the gateway takes out of the loop while the program stays as it is.
+    /// The end of the story: the loop without its trips, in two lines.
     fn removed(&self) -> Option<String> {
         let line = self.lines.iter().find(|line| line.way == Way::Exact)?;
         let summary = &line.analysis.summary;
         let removed: u64 = summary.removed.values().sum();
         Some(format!(
-            "With exact: the loop prepared, in REPEATABLE READ; the gateway has removed {} of its {} trips.",
+            "With --remedies exact, inside a REPEATABLE READ transaction, the same loop takes {} there:\n\
+             the gateway has removed {} of its {} trips.",
+            of(line.cells.last()?.measured?),
             count(removed),
             count(removed + summary.trips.work()),
         ))

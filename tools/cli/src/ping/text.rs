@@ -2,6 +2,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use onetrip_gateway::{OpeningStep, PathTimes, PingedServer, Spread, Step};
+use onetrip_report::{Align, Columns, count};
 
 use super::Measured;
 
@@ -19,22 +20,26 @@ pub(super) fn text(measured: &Measured) -> String {
         out.push_str("\nStopped before the first SELECT 1.\n");
         return out;
     };
-    let count = measured.trips.len() as u64;
+    let number = measured.trips.len() as u64;
     let total: Duration = measured.trips.iter().sum();
-    let times = if count == 1 { "time" } else { "times" };
-    line(&mut out, format_args!("\nSELECT 1, {} {times} in {}", grouped(count), ms(total)));
-    let columns = ["min", "mean", "median", "p99", "max"].map(|column| format!("{column:>13}"));
-    line(&mut out, format_args!("{:10}{}", "", columns.concat()));
-    row(&mut out, "trip", &spread);
+    let unit = if number == 1 { "time" } else { "times" };
+    line(&mut out, format_args!("\nSELECT 1, {} {unit} in {}", count(number), ms(total)));
+    let times = Columns::new("  ").column(Align::Left, 8);
+    let mut times = (0..5).fold(times, |times, _| times.column(Align::Right, 11));
+    times.row(["", "min", "mean", "median", "p99", "max"]);
+    times.row(cells("trip", &spread));
     if let Some(path) = measured.path {
         let part = |pick: fn((Duration, Duration)) -> Duration| {
             Spread::of(measured.trips.iter().map(|trip| pick(path.split(*trip))))
         };
         for (name, spread) in [("wire", part(|(wire, _)| wire)), ("server", part(|(_, server)| server))] {
             if let Some(spread) = spread {
-                row(&mut out, name, &spread);
+                times.row(cells(name, &spread));
             }
         }
+    }
+    for row in times.lines() {
+        line(&mut out, format_args!("  {row}"));
     }
     line(&mut out, format_args!("\n{}", split_words(measured)));
     let is_behind = |path: PathTimes| spread.min >= path.smallest + path.smallest.max(FAR_BEHIND);
@@ -64,23 +69,26 @@ fn version(server: &PingedServer) -> String {
 }
 
 fn opening(measured: &Measured) -> String {
-    let mut out = format!("{:24}{:>6}{:>16}\n", "Opening the session", "trips", "time");
+    let columns = Columns::new("  ").column(Align::Left, 24).column(Align::Right, 4);
+    let mut columns = columns.column(Align::Right, 14).column(Align::Left, 0);
+    columns.row(["Opening the session", "trips", "time"]);
     let steps = measured.opening.steps();
     let entry = steps.iter().rposition(|step| step.trips > 0);
     for (index, step) in steps.iter().enumerate() {
         let note = match &measured.server {
-            // How we were let in stands behind the trip that brought us in.
-            Some(server) if Some(index) == entry => format!("  {}", server.method),
+            // How we were let in stands after the trip that brought us in.
+            Some(server) if Some(index) == entry => server.method,
             Some(server) if asked_for_another_key(step, server) => {
-                "  one of them because of the server's ssl_ecdh_curve".to_owned()
+                "one of them because of the server's ssl_ecdh_curve"
             }
-            _ => String::new(),
+            _ => "",
         };
-        line(&mut out, format_args!("  {}{note}", step_columns(step)));
+        let trips = if step.trips == 0 { "-".to_owned() } else { step.trips.to_string() };
+        columns.row([format!("  {}", name(step.step)), trips, ms(step.time), note.to_owned()]);
     }
-    let (trips, time) = (measured.opening.trips(), ms(measured.opening.time()));
-    line(&mut out, format_args!("  {:22}{trips:>6}{time:>16}", "in all"));
-    out
+    let (trips, time) = (measured.opening.trips(), measured.opening.time());
+    columns.row(["  in all".to_owned(), trips.to_string(), ms(time)]);
+    columns.lines().iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Whether the server wanted a key on another curve than was offered first (HelloRetryRequest).
@@ -88,8 +96,8 @@ fn asked_for_another_key(step: &OpeningStep, server: &PingedServer) -> bool {
     step.step == Step::TlsHandshake && step.trips > 1 && server.tls == Some("1.3")
 }
 
-fn step_columns(step: &OpeningStep) -> String {
-    let name = match step.step {
+fn name(step: Step) -> &'static str {
+    match step {
         Step::Lookup => "name look-up",
         Step::TcpConnect => "TCP connect",
         Step::SocketConnect => "socket connect",
@@ -98,14 +106,12 @@ fn step_columns(step: &OpeningStep) -> String {
         Step::Startup => "startup",
         Step::Authentication => "authentication",
         Step::Hashing => "(own work: hashing)",
-    };
-    let trips = if step.trips == 0 { "-".to_owned() } else { step.trips.to_string() };
-    format!("{name:22}{trips:>6}{:>16}", ms(step.time))
+    }
 }
 
-fn row(out: &mut String, name: &str, spread: &Spread) {
-    let columns = [spread.min, spread.mean, spread.median, spread.p99, spread.max];
-    line(out, format_args!("  {name:8}{}", columns.map(|time| format!("{:>13}", ms(time))).concat()));
+fn cells(name: &str, spread: &Spread) -> [String; 6] {
+    let Spread { min, mean, median, p99, max } = *spread;
+    [name.to_owned(), ms(min), ms(mean), ms(median), ms(p99), ms(max)]
 }
 
 /// How trips were split.
@@ -125,20 +131,12 @@ fn split_words(measured: &Measured) -> String {
 
 /// `16,093 trips`, `4.8 trips`.
 fn trips(rate: f64) -> String {
-    if rate < 10.0 { format!("{rate:.1} trips") } else { format!("{} trips", grouped(rate as u64)) }
+    if rate < 10.0 { format!("{rate:.1} trips") } else { format!("{} trips", count(rate as u64)) }
 }
 
 /// Milliseconds, as `psql` and `ping` have them.
 fn ms(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1e3)
-}
-
-/// `12,345`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
-    let groups: Vec<_> = groups.into_iter().map(String::from_utf8_lossy).collect();
-    groups.join(",")
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -204,8 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped_and_slow_paths_keep_a_digit() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    fn slow_paths_keep_a_digit() {
         assert_eq!([16_093.7, 4.84].map(trips), ["16,093 trips", "4.8 trips"]);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::scale::{LogScale, Scale};
-use super::{COLORS, Data, markup};
+use onetrip_report::{LogScale, markup};
+
+use super::{COLORS, Data};
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 220.0;
@@ -19,9 +20,10 @@ const NAME_MAX: usize = 30;
 pub(super) fn draw(data: &Data<'_>) -> (u32, u32, String) {
     let (low, high) = data.range();
     // Bars start a little below the least, so that it is still a bar; a part of a whole has a whole.
-    let x = match data.is_share() {
-        true => Scale::Linear { whole: 1.0, start: LEFT, end: WIDTH - RIGHT },
-        false => Scale::Log(LogScale::new((low / 2.0, high), (LEFT, WIDTH - RIGHT))),
+    let scale = LogScale::new((low / 2.0, high), (LEFT, WIDTH - RIGHT));
+    let x = |number: f64| match data.is_share() {
+        true => LEFT + (WIDTH - RIGHT - LEFT) * number.clamp(0.0, 1.0),
+        false => scale.at(number),
     };
     let logarithmic = if data.is_share() { "" } else { ", logarithmic" };
     let mut svg = String::new();
@@ -42,7 +44,7 @@ pub(super) fn draw(data: &Data<'_>) -> (u32, u32, String) {
         );
         at += HEADING;
         for (place, number) in bars {
-            write_bar(&mut svg, data, (place, number), &x, at);
+            write_bar(&mut svg, data, (place, number), x(number), at);
             at += BAR + GAP;
         }
         at += GAP;
@@ -50,10 +52,10 @@ pub(super) fn draw(data: &Data<'_>) -> (u32, u32, String) {
     (WIDTH as u32, (at + BOTTOM) as u32, svg)
 }
 
-fn write_bar(svg: &mut String, data: &Data<'_>, (place, number): (usize, f64), x: &Scale, at: f64) {
+fn write_bar(svg: &mut String, data: &Data<'_>, (place, number): (usize, f64), end: f64, at: f64) {
     let name: String = data.series[place].chars().take(NAME_MAX).collect();
     let (color, middle, name) = (place % COLORS, at + 13.0, markup(&name));
-    let end = x.at(number).max(LEFT + 1.0);
+    let end = end.max(LEFT + 1.0);
     let _ = writeln!(svg, "<text class=\"end\" x=\"{:.1}\" y=\"{middle:.1}\">{name}</text>", LEFT - 8.0);
     let _ = writeln!(
         svg,

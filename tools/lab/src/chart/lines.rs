@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::scale::LogScale;
-use super::{COLORS, Data, markup};
+use onetrip_report::{LogScale, markup, names_apart};
+
+use super::{COLORS, Data};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 380.0;
@@ -11,8 +12,6 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 62.0;
 const BOTTOM: f64 = 48.0;
-/// Closest names beside lines, in pixels.
-const NAME_HEIGHT: f64 = 16.0;
 /// Characters of a name.
 const NAME_MAX: usize = 26;
 
@@ -70,13 +69,7 @@ fn write_names(svg: &mut String, data: &Data<'_>, y: &LogScale) {
         let last = row.iter().rev().find_map(|number| *number)?;
         Some((y.at(last) + 4.0, place))
     });
-    let mut names: Vec<(f64, usize)> = ends.collect();
-    names.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let lowest = HEIGHT - BOTTOM - NAME_HEIGHT * names.len().saturating_sub(1) as f64;
-    let mut free = f64::MIN;
-    for (row, (wanted, place)) in names.into_iter().enumerate() {
-        let at = wanted.min(lowest + NAME_HEIGHT * row as f64).max(free);
-        free = at + NAME_HEIGHT;
+    for (at, place) in names_apart(ends.collect(), HEIGHT - BOTTOM) {
         let name: String = data.series[place].chars().take(NAME_MAX).collect();
         let (x, color, name) = (WIDTH - RIGHT + 10.0, place % COLORS, markup(&name));
         let _ = writeln!(svg, "<text class=\"f{color}\" x=\"{x}\" y=\"{at:.1}\">{name}</text>");

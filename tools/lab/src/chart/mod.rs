@@ -2,11 +2,11 @@
 
 mod bars;
 mod lines;
-mod scale;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use onetrip_report::markup;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
@@ -184,9 +184,4 @@ fn make_relative(values: &mut [Vec<Option<f64>>], columns: usize) {
 
 fn way() -> String {
     "way".to_owned()
-}
-
-/// Text safe between tags.
-pub(crate) fn markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

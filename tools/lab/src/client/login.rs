@@ -1,12 +1,8 @@
-//! How a session proves who it is: trust, a password as it is, MD5, SCRAM-SHA-256. No TLS: the gateway speaks it.
+//! How a session proves who it is. No TLS: the gateway speaks it.
 
-use onetrip_target::Secret;
-use onetrip_wire::pg::{
-    Authentication, PROTOCOL_3_0, backend, check_scram_iterations, encode_password, encode_sasl_initial,
-    encode_sasl_response, encode_startup,
-};
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use onetrip_login::{Channel, ChannelBinding, Dialogue, Heard, LoginError};
+use onetrip_target::{RequireAuth, Secret};
+use onetrip_wire::pg::PROTOCOL_3_0;
 
 use super::{Client, refusal};
 use crate::LabError;
@@ -22,80 +18,45 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    fn password(&self) -> Result<&str, LabError> {
-        let missing = || LabError::Login("the server asks for a password and there is none".to_owned());
-        self.password.as_ref().map(Secret::reveal).ok_or_else(missing)
+    fn to_dialogue(&self) -> onetrip_login::Login {
+        let pairs = [
+            ("database", Some(self.database.as_str())),
+            ("application_name", Some("onetrip lab")),
+            ("client_encoding", Some("UTF8")),
+            ("search_path", self.schema.as_deref()),
+        ];
+        let pairs = pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        onetrip_login::Login {
+            user: self.user.clone(),
+            password: self.password.clone(),
+            parameters: pairs.collect(),
+            versions: (PROTOCOL_3_0, PROTOCOL_3_0),
+            require_auth: RequireAuth::default(),
+            channel_binding: ChannelBinding::Disable,
+        }
     }
 }
 
 /// Sends the startup packet and answers until the session is ready.
 pub(super) fn log_in(client: &mut Client, login: &Login) -> Result<(), LabError> {
-    let mut pairs = vec![
-        ("user", login.user.as_str()),
-        ("database", login.database.as_str()),
-        ("application_name", "onetrip lab"),
-        ("client_encoding", "UTF8"),
-    ];
-    pairs.extend(login.schema.as_deref().map(|schema| ("search_path", schema)));
-    let pairs = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    encode_startup(&mut client.output, PROTOCOL_3_0, pairs);
+    let mut dialogue = Dialogue::start(login.to_dialogue(), &mut client.output);
     client.send(0)?;
-    let mut scram = None;
     loop {
         let header = client.next_header()?;
-        match header.tag {
-            backend::ERROR_RESPONSE => return Err(refusal("log in", client.body(&header))?),
-            backend::READY_FOR_QUERY => {
-                client.skip(&header);
-                return Ok(());
-            }
-            backend::AUTHENTICATION => {
-                let step = Authentication::decode(client.body(&header))?;
-                let answer = answer_to(&step, login, &mut scram)?;
-                client.skip(&header);
-                if !answer.is_empty() {
-                    client.output.extend_from_slice(&answer);
-                    client.send(0)?;
-                }
-            }
-            _ => client.skip(&header),
+        let mut answer = Vec::new();
+        let heard = dialogue.handle(header.tag, client.body(&header), Channel::Plain, &mut answer);
+        let is_ready = match heard {
+            Ok(heard) => matches!(heard, Heard::Ready(_)),
+            Err(LoginError::Refused { body }) => return Err(refusal("log in", &body)?),
+            Err(error) => return Err(LabError::Login(error)),
+        };
+        client.skip(&header);
+        if is_ready {
+            return Ok(());
+        }
+        if !answer.is_empty() {
+            client.output.extend_from_slice(&answer);
+            client.send(0)?;
         }
     }
-}
-
-/// The message that answers a request; empty where nothing is to be said.
-fn answer_to(
-    step: &Authentication<'_>,
-    login: &Login,
-    scram: &mut Option<ScramSha256>,
-) -> Result<Vec<u8>, LabError> {
-    let failed = |error: std::io::Error| LabError::Login(error.to_string());
-    let unasked = || LabError::Login("the server goes on with an exchange that it did not begin".to_owned());
-    let mut answer = Vec::new();
-    match step {
-        Authentication::Ok => {}
-        Authentication::CleartextPassword => encode_password(&mut answer, login.password()?.as_bytes()),
-        Authentication::Md5Password { salt } => {
-            let hash = md5_hash(login.user.as_bytes(), login.password()?.as_bytes(), *salt);
-            encode_password(&mut answer, hash.as_bytes());
-        }
-        Authentication::Sasl { .. } => {
-            let exchange = ScramSha256::new(login.password()?.as_bytes(), ChannelBinding::unsupported());
-            encode_sasl_initial(&mut answer, SCRAM_SHA_256.as_bytes(), exchange.message());
-            *scram = Some(exchange);
-        }
-        Authentication::SaslContinue(data) => {
-            let exchange = scram.as_mut().ok_or_else(unasked)?;
-            check_scram_iterations(data).map_err(|what| LabError::Login(what.to_owned()))?;
-            exchange.update(data).map_err(failed)?;
-            encode_sasl_response(&mut answer, exchange.message());
-        }
-        Authentication::SaslFinal(data) => {
-            scram.as_mut().ok_or_else(unasked)?.finish(data).map_err(failed)?
-        }
-        Authentication::Other { kind, .. } => {
-            return Err(LabError::Login(format!("the server wants authentication of kind {kind}")));
-        }
-    }
-    Ok(answer)
 }

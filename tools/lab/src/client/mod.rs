@@ -1,4 +1,5 @@
-//! A blocking PostgreSQL client that sends exactly what a plan says, in exactly as many flights.
+//! A session that sends exactly what a plan says, in exactly as many flights: also what no client should send. It stands for
+//! other people's drivers; what the lab asks for itself goes by onetrip's client (`database/session.rs`).
 //!
 //! Requests of a flight leave in one write; a run of executions ends in one Sync, a simple query brings its own. Replies
 //! are read while a flight is still being written, so that two full buffers cannot stop each other.
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use onetrip_wire::pg::{
     Bind, ErrorResponse, Execute, Formats, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, Values,
-    backend, frame, frontend,
+    frame, frontend,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::SendFlags;
@@ -66,30 +67,6 @@ impl Client {
         };
         login::log_in(&mut client, login)?;
         Ok(client)
-    }
-
-    /// Runs statements by the simple protocol and returns the first column of the first row, if there is one.
-    pub(crate) fn ask(&mut self, text: &str) -> Result<Option<String>, LabError> {
-        self.put_query(text);
-        self.send(0)?;
-        let (mut found, mut refused) = (None, None);
-        loop {
-            let header = self.next_header()?;
-            let body = self.body(&header);
-            match header.tag {
-                backend::DATA_ROW if found.is_none() => {
-                    let value = Values::decode(body)?.iter().next().flatten();
-                    found = value.map(|value| String::from_utf8_lossy(value).into_owned());
-                }
-                backend::ERROR_RESPONSE => refused = Some(refusal(text, body)?),
-                backend::READY_FOR_QUERY => {
-                    self.skip(&header);
-                    return refused.map_or(Ok(found), Err);
-                }
-                _ => {}
-            }
-            self.skip(&header);
-        }
     }
 
     /// Says good-bye.

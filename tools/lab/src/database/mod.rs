@@ -2,6 +2,7 @@
 
 mod installed;
 pub(crate) mod process;
+mod session;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use crate::client::{Client, Login};
 use crate::cpu::ServerCpu;
 use crate::workload::Engine;
 use installed::Installed;
+
+pub(crate) use session::Session;
 
 /// A database, open as long as this is.
 #[derive(Debug)]
@@ -67,19 +70,18 @@ impl Database {
     }
 
     /// A session without distance that nobody counts.
-    pub(crate) fn session(&self) -> Result<Client, LabError> {
+    pub(crate) fn session(&self) -> Result<Session, LabError> {
+        Session::open(self.config(self.address)?)
+    }
+
+    /// A session without distance that plays plans, and that nobody counts.
+    pub(crate) fn player(&self) -> Result<Client, LabError> {
         Client::connect(self.address, &self.login)
     }
 
     /// How onetrip's client library gets to it, where something that is in the way listens at this address.
     pub(crate) fn config(&self, address: SocketAddr) -> Result<Config, LabError> {
-        let text = plain(address, &self.login.user, &self.login.database);
-        let mut conninfo = parse(&text, &Environment::default())?;
-        conninfo.password.clone_from(&self.login.password);
-        let mut config = Config::of(conninfo).map_err(|error| LabError::Database(error.to_string()))?;
-        let schema = self.login.schema.iter().map(|schema| ("search_path".to_owned(), schema.clone()));
-        config.settings.extend(schema);
-        Ok(config)
+        config(address, &self.login)
     }
 
     /// Whether it has a write-ahead log whose bytes can be asked for.
@@ -138,7 +140,7 @@ impl Database {
     fn given(url: &str) -> Result<Self, LabError> {
         let Reached { gateway, address, mut login, conninfo } = reach(url)?;
         let schema = format!("onetrip_lab_{}", std::process::id());
-        let mut session = Client::connect(address, &login)?;
+        let mut session = Session::open(config(address, &login)?)?;
         session.ask(&format!("CREATE SCHEMA {schema}"))?;
         session.close();
         login.schema = Some(schema.clone());
@@ -171,6 +173,13 @@ pub(crate) struct Reached {
     conninfo: Conninfo,
 }
 
+impl Reached {
+    /// A session that nobody counts.
+    pub(crate) fn session(&self) -> Result<Session, LabError> {
+        Session::open(config(self.address, &self.login)?)
+    }
+}
+
 /// Finds the way to a database, and who logs in there.
 pub(crate) fn reach(url: &str) -> Result<Reached, LabError> {
     let refused = |error: &dyn std::fmt::Display| LabError::Database(format!("--database: {error}"));
@@ -190,6 +199,15 @@ pub(crate) fn reach(url: &str) -> Result<Reached, LabError> {
     let database = conninfo.dbname.clone().unwrap_or_else(|| user.clone());
     let login = Login { user, database, password, schema: None };
     Ok(Reached { gateway, address, login, conninfo })
+}
+
+fn config(address: SocketAddr, login: &Login) -> Result<Config, LabError> {
+    let mut conninfo = parse(&plain(address, &login.user, &login.database), &Environment::default())?;
+    conninfo.password.clone_from(&login.password);
+    let mut config = Config::of(conninfo).map_err(|error| LabError::Database(error.to_string()))?;
+    let schema = login.schema.iter().map(|schema| ("search_path".to_owned(), schema.clone()));
+    config.settings.extend(schema);
+    Ok(config)
 }
 
 fn plain(address: SocketAddr, user: &str, database: &str) -> String {

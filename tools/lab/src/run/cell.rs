@@ -13,9 +13,8 @@ use super::peer::{Destination, Played};
 use super::round::{Beside, Round};
 use super::team::Team;
 use crate::LabError;
-use crate::client::Client;
 use crate::cpu::ServerCpu;
-use crate::database::Database;
+use crate::database::{Database, Session};
 use crate::plan::{Act, Kind, Plan};
 use crate::samples::{Allocated, Cell};
 
@@ -197,7 +196,7 @@ impl Bench<'_> {
     }
 
     /// The cell's sessions, and one beside them for what is not counted.
-    fn players(&self, prepared: &Prepared<'_>, address: SocketAddr) -> Result<(Team<'_>, Client), LabError> {
+    fn players(&self, prepared: &Prepared<'_>, address: SocketAddr) -> Result<(Team<'_>, Session), LabError> {
         let (kind, sessions) = (prepared.place.way.client, prepared.plans.len());
         let team = Team::connect(kind, sessions, (self.database, address), self.frame.stopped)?;
         Ok((team, self.database.session()?))
@@ -222,7 +221,7 @@ impl Bench<'_> {
         counted.map(|counted| counted())
     }
 
-    fn wal(&self, gauge: &mut Client) -> Result<Option<u64>, LabError> {
+    fn wal(&self, gauge: &mut Session) -> Result<Option<u64>, LabError> {
         if !self.database.has_wal() {
             return Ok(None);
         }

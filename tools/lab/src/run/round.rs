@@ -108,7 +108,7 @@ impl Beside {
         if plan.acts.is_empty() {
             return Ok(Self { end, thread: None });
         }
-        let session = database.session()?;
+        let session = database.player()?;
         let (known_end, plan) = (Arc::clone(&end), plan.clone());
         let thread = thread::Builder::new().name("onetrip-beside".into());
         let thread = thread.spawn(move || work_beside(session, &plan, &known_end));

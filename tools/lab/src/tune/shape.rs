@@ -8,7 +8,6 @@ use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Exchange, Record, Steps, TraceError, TraceReader, UnitKind};
 
 use crate::LabError;
-use crate::client::Client;
 use crate::database::reach;
 
 /// A value of fewer bytes on average is no large one.
@@ -44,7 +43,7 @@ pub struct Shape {
 /// The database cannot be reached, or has no such table.
 pub fn of_table(database: &str, table: &str) -> Result<Shape, LabError> {
     let reached = reach(database)?;
-    let mut session = Client::connect(reached.address, &reached.login)?;
+    let mut session = reached.session()?;
     let mut ask = |text: &str| Ok::<_, LabError>(session.ask(text)?.unwrap_or_default());
     let literal = table.replace('\'', "''");
     let name = ask(&format!("SELECT coalesce(to_regclass('{literal}')::text, '')"))?;

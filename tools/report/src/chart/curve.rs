@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::scale::LogScale;
+use super::log_scale::{NAME_HEIGHT, names_apart};
+use super::time_scale::TimeScale;
 use super::{Frame, Size, write_columns, write_rows};
 use crate::clean::{clean, cut, markup};
 use crate::number::duration;
@@ -14,8 +15,6 @@ const SAMPLES: u32 = 64;
 pub(crate) const COLORS: usize = 4;
 /// Columns of a line's name beside it.
 const NAME_MAX: usize = 22;
-/// Closest names beside lines, in pixels.
-const NAME_HEIGHT: f64 = 16.0;
 
 /// What a picture of its own needs that the page has in its style sheet.
 const STYLE: &str = "text{font:12px 'DejaVu Sans','Segoe UI',Helvetica,Arial,sans-serif;fill:#44403c}\
@@ -63,15 +62,15 @@ fn frame(size: Size) -> Frame {
     }
 }
 
-fn scales(curve: &Curve, frame: &Frame) -> Option<(LogScale, LogScale)> {
+fn scales(curve: &Curve, frame: &Frame) -> Option<(TimeScale, TimeScale)> {
     let (least, most) = curve.range()?;
     // A logarithmic axis has no zero: four decades are more than any two places on Earth are apart.
-    let x = LogScale::new(least.max(most / 10_000).max(1), most, frame.x());
+    let x = TimeScale::new(least.max(most / 10_000).max(1), most, frame.x());
     let points = || curve.lines.iter().flat_map(|line| x.samples(SAMPLES).filter_map(|rtt| line.at(rtt)));
     let low = points().map(|point| point.low_ns.min(point.time_ns)).min()?;
     let high = points().map(|point| point.high_ns.max(point.time_ns)).max()?;
     // Air above and below, so that a line never lies on the frame.
-    Some((x, LogScale::new(low / 5 * 4, high.saturating_add(high / 4), frame.y())))
+    Some((x, TimeScale::new(low / 5 * 4, high.saturating_add(high / 4), frame.y())))
 }
 
 fn draw(curve: &Curve, size: Size) -> Option<(Frame, String)> {
@@ -98,7 +97,7 @@ fn draw(curve: &Curve, size: Size) -> Option<(Frame, String)> {
     Some((frame, svg))
 }
 
-fn write_measured(svg: &mut String, frame: &Frame, x: &LogScale, measured: u64) {
+fn write_measured(svg: &mut String, frame: &Frame, x: &TimeScale, measured: u64) {
     let (from, to) = x.range();
     if !(from..=to).contains(&measured) {
         return;
@@ -110,7 +109,7 @@ fn write_measured(svg: &mut String, frame: &Frame, x: &LogScale, measured: u64) 
     let _ = writeln!(svg, "<text class=\"tick{side}\" x=\"{at:.1}\" y=\"{y}\">measured {measured}</text>");
 }
 
-fn write_line(svg: &mut String, line: &CurveLine, color: usize, x: &LogScale, y: &LogScale) {
+fn write_line(svg: &mut String, line: &CurveLine, color: usize, x: &TimeScale, y: &TimeScale) {
     let points: Vec<_> = x.samples(SAMPLES).filter_map(|rtt| line.at(rtt)).collect();
     let path = |points: &mut dyn Iterator<Item = (u64, u64)>| {
         points.fold(String::new(), |mut path, (rtt, time)| {
@@ -127,19 +126,14 @@ fn write_line(svg: &mut String, line: &CurveLine, color: usize, x: &LogScale, y:
 }
 
 /// Names right of the lines' ends, moved apart where they would touch.
-fn write_names(svg: &mut String, curve: &Curve, frame: &Frame, y: &LogScale) {
-    let mut names: Vec<(f64, usize, &CurveLine)> = curve
+fn write_names(svg: &mut String, curve: &Curve, frame: &Frame, y: &TimeScale) {
+    let ends = curve
         .lines
         .iter()
         .enumerate()
-        .filter_map(|(place, line)| Some((y.at(line.points.last()?.time_ns) + 4.0, place, line)))
-        .collect();
-    names.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let lowest = frame.y().0 - NAME_HEIGHT * names.len().saturating_sub(1) as f64;
-    let mut free = f64::MIN;
-    for (row, (wanted, place, line)) in names.into_iter().enumerate() {
-        let at = wanted.min(lowest + NAME_HEIGHT * row as f64).max(free);
-        free = at + NAME_HEIGHT;
+        .filter_map(|(place, line)| Some((y.at(line.points.last()?.time_ns) + 4.0, place)));
+    for (at, place) in names_apart(ends.collect(), frame.y().0) {
+        let line = &curve.lines[place];
         let (x, color, name) =
             (frame.x().1 + 10.0, place % COLORS, markup(&cut(&clean(&line.name), NAME_MAX)));
         let _ = writeln!(svg, "<text class=\"name f{color}\" x=\"{x}\" y=\"{at:.1}\">{name}</text>");
@@ -147,7 +141,7 @@ fn write_names(svg: &mut String, curve: &Curve, frame: &Frame, y: &LogScale) {
 }
 
 /// A line at the round-trip time that is looked at, with a dot on each curve.
-fn write_cursor(svg: &mut String, curve: &Curve, frame: &Frame, (x, y): (&LogScale, &LogScale)) {
+fn write_cursor(svg: &mut String, curve: &Curve, frame: &Frame, (x, y): (&TimeScale, &TimeScale)) {
     let (at, (bottom, top)) = (x.at(curve.target_ns), frame.y());
     let _ = writeln!(svg, "<g class=\"cursor\" transform=\"translate({at:.1} 0)\">");
     let _ = writeln!(svg, "<path d=\"M0 {bottom}V{top}\"/>");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::scale::LogScale;
+use super::time_scale::TimeScale;
 use super::{Frame, Size, write_columns, write_rows};
 use crate::number::{count, counted, duration};
 use onetrip_ledger::timeline::{Bar, Histogram};
@@ -20,7 +20,7 @@ pub(crate) fn histogram(histogram: &Histogram, size: Size) -> Option<String> {
     let bars = histogram.bars(bars_max);
     let (first, last) = (bars.first()?, bars.last()?);
     let most = bars.iter().map(|bar| bar.trips).max()?;
-    let x = LogScale::new(first.from_ns, last.to_ns, frame.x());
+    let x = TimeScale::new(first.from_ns, last.to_ns, frame.x());
     let mut svg = format!(
         "<svg class=\"histogram {class}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Histogram of trip \
          times: {}, half within {}, 99 % within {}, the longest {}\">\n",
@@ -44,7 +44,7 @@ pub(crate) fn histogram(histogram: &Histogram, size: Size) -> Option<String> {
     Some(svg)
 }
 
-fn write_bar(svg: &mut String, bar: &Bar, x: &LogScale, (bottom, height): (f64, f64)) {
+fn write_bar(svg: &mut String, bar: &Bar, x: &TimeScale, (bottom, height): (f64, f64)) {
     if bar.trips == 0 {
         return;
     }
@@ -66,7 +66,7 @@ fn write_bar(svg: &mut String, bar: &Bar, x: &LogScale, (bottom, height): (f64, 
     );
 }
 
-fn write_quantiles(svg: &mut String, histogram: &Histogram, x: &LogScale, frame: &Frame) {
+fn write_quantiles(svg: &mut String, histogram: &Histogram, x: &TimeScale, frame: &Frame) {
     let (bottom, top) = frame.y();
     let (left, right) = frame.x();
     let mut free = left;

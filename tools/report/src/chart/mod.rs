@@ -2,12 +2,14 @@
 
 mod curve;
 mod histogram;
+mod log_scale;
 #[cfg(feature = "png")]
 mod png;
-mod scale;
+mod time_scale;
 
 pub(crate) use curve::{COLORS, alone, curve};
 pub(crate) use histogram::histogram;
+pub use log_scale::{LogScale, names_apart};
 #[cfg(feature = "png")]
 pub use png::PngError;
 #[cfg(feature = "png")]
@@ -15,7 +17,7 @@ pub(crate) use png::png;
 
 use std::fmt::Write;
 
-use self::scale::{LogScale, Tick};
+use self::time_scale::{Tick, TimeScale};
 
 /// What a chart has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +64,7 @@ fn write_rows(svg: &mut String, frame: &Frame, ticks: &[(f64, String)]) {
 const LABEL_HALF: f64 = 22.0;
 
 /// Values below the plot, and what they are.
-fn write_columns(svg: &mut String, frame: &Frame, scale: &LogScale, ticks: &[Tick], what: &str) {
+fn write_columns(svg: &mut String, frame: &Frame, scale: &TimeScale, ticks: &[Tick], what: &str) {
     let ((left, right), (bottom, _)) = (frame.x(), frame.y());
     let _ = writeln!(svg, "<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/>");
     for tick in ticks {

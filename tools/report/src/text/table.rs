@@ -2,6 +2,7 @@
 
 use super::{LINE_MAX, Style};
 use crate::clean::{width, wrap};
+use crate::columns::{Align, Columns};
 
 const INDENT: &str = "  ";
 const GAP: &str = "   ";
@@ -17,36 +18,20 @@ pub(super) struct Table<'a> {
 impl Table<'_> {
     /// The lines, head first.
     pub(super) fn lines(&self, style: Style) -> Vec<String> {
-        let widths: Vec<usize> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(place, name)| {
-                let cells = self.rows.iter().filter_map(|(cells, _)| cells.get(place));
-                cells.map(|cell| width(cell)).fold(width(name), usize::max)
-            })
-            .collect();
-        let numbers: usize = widths.iter().map(|width| width + GAP.len()).sum::<usize>() + INDENT.len();
-        let room = LINE_MAX.saturating_sub(numbers).max(1);
-        let heads: Vec<String> = self.columns.iter().map(|name| (*name).to_owned()).collect();
-        let mut lines = vec![style.dim(&format!("{}{}", numbers_of(&heads, &widths), self.text))];
-        for (cells, text) in &self.rows {
-            let mut start = numbers_of(cells, &widths);
+        let mut numbers = self.columns.iter().fold(Columns::new(GAP), |all, _| all.column(Align::Right, 0));
+        numbers.row(self.columns.iter().copied());
+        self.rows.iter().for_each(|(cells, _)| numbers.row(cells.iter().map(String::as_str)));
+        let mut starts = numbers.lines().into_iter().map(|line| format!("{INDENT}{line}{GAP}"));
+        let head = starts.next().unwrap_or_default();
+        let before = width(&head);
+        let room = LINE_MAX.saturating_sub(before).max(1);
+        let mut lines = vec![style.dim(&format!("{head}{}", self.text))];
+        for (mut start, (_, text)) in starts.zip(&self.rows) {
             for piece in wrap(text, room, 2) {
                 lines.push(format!("{start}{piece}").trim_end().to_owned());
-                start = " ".repeat(numbers);
+                start = " ".repeat(before);
             }
         }
         lines
     }
-}
-
-fn numbers_of(cells: &[String], widths: &[usize]) -> String {
-    let mut line = String::from(INDENT);
-    for (cell, wide) in cells.iter().zip(widths) {
-        line.push_str(&" ".repeat(wide.saturating_sub(width(cell))));
-        line.push_str(cell);
-        line.push_str(GAP);
-    }
-    line
 }

@@ -6,25 +6,13 @@ use onetrip_ledger::{Evidence, ScopeTotals, Summary};
 
 use super::{EMPLOYEES, SALARIES};
 
-/// Numbers that look random and are the same each time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Noise(pub(crate) u64);
-
-impl Noise {
-    /// Between 0 and `below`.
-    pub(crate) fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-}
-
 /// The loop of the story, 12.9 ms away, on `connections` connections that take turns.
 pub(crate) fn story_timeline(connections: u32) -> Timeline {
     let mut timeline = Timeline::default();
     timeline.statements = [(1, EMPLOYEES), (2, SALARIES), (3, "BEGIN"), (4, "COMMIT")]
         .map(|(id, text)| (id, text.to_owned()))
         .into();
-    let mut noise = Noise(7);
+    let mut noise = fastrand::Rng::with_seed(7);
     for connection in 1..=connections {
         let mut now = u64::from(connection) * 90_000_000;
         for number in 0..406 / u64::from(connections).min(20) {
@@ -34,7 +22,7 @@ pub(crate) fn story_timeline(connections: u32) -> Timeline {
                 number if number % 40 == 0 => 4,
                 _ => 2,
             };
-            let took = 12_900_000 + noise.next(600_000) + if noise.next(60) == 0 { 9_000_000 } else { 0 };
+            let took = 12_900_000 + noise.u64(..600_000) + if noise.u64(..60) == 0 { 9_000_000 } else { 0 };
             let connect = number < 3;
             timeline.add(TripSample {
                 connection,
@@ -45,7 +33,7 @@ pub(crate) fn story_timeline(connections: u32) -> Timeline {
                 connect,
                 ..TripSample::default()
             });
-            now += took + 20_000 + noise.next(30_000) * if number % 50 == 0 { 2_000 } else { 1 };
+            now += took + 20_000 + noise.u64(..30_000) * if number % 50 == 0 { 2_000 } else { 1 };
         }
     }
     timeline
@@ -126,13 +114,13 @@ pub(crate) fn worst(
         upstream: hostile(0),
         ..super::story()
     };
-    let mut noise = Noise(1);
+    let mut noise = fastrand::Rng::with_seed(1);
     let mut timeline = Timeline::default();
     let mut clocks = [0_u64; 64];
     for number in 0..trips {
-        let connection = noise.next(64);
+        let connection = noise.u64(..64);
         let clock = &mut clocks[connection as usize];
-        let took = 30_000 + noise.next(2_000_000);
+        let took = 30_000 + noise.u64(..2_000_000);
         timeline.add(TripSample {
             connection: connection as u32,
             started_ns: *clock,
@@ -141,7 +129,7 @@ pub(crate) fn worst(
             statement: (number % 5_000) as u32,
             ..TripSample::default()
         });
-        *clock += took + noise.next(500_000);
+        *clock += took + noise.u64(..500_000);
     }
     timeline.statements = (0..5_000).map(|number| (number as u32, hostile(number))).collect();
     (summary, timeline)

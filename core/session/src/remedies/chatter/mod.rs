@@ -22,10 +22,11 @@ use onetrip_wire::pg::backend;
 use self::housekeeping::Act;
 use super::Rule;
 use super::own::read_only_text;
-use super::remedy::{Answer, Asked, Change, Cx, Need, Own, Said, Texts, Told};
+use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
+use super::said::{Own, Said};
+use crate::contract::SessionError;
 use crate::events::Event;
 use crate::reply_queue::{Due, Taker};
-use crate::session::SessionError;
 use crate::slots::{Slot, Slots};
 
 /// Units that are kept.
@@ -165,6 +166,7 @@ impl super::remedy::Remedy for Chatter {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::Disproved => {}
         }

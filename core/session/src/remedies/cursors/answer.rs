@@ -9,9 +9,10 @@ use super::Kind;
 use super::buffer::{End, Stop};
 use super::replies::{Answer, Awaited, cannot_keep};
 use super::request::{Form, Request};
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Taker};
-use crate::session::{Session, SessionError, Verdict};
 
 impl Session {
     /// Sends what gets the rest of the answer, or what only marks its place among the server's replies.

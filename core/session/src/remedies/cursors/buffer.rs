@@ -8,7 +8,7 @@ use onetrip_ledger::Moment;
 use onetrip_wire::pg::{FrameHeader, backend};
 
 use super::overflow::{Overflow, Spilled};
-use crate::session::LENGTH_MAX;
+use crate::contract::LENGTH_MAX;
 
 /// Bytes of one chunk: so much is taken out of a file at once, unless one row is longer.
 const CHUNK_BYTES: usize = 64 * 1024;

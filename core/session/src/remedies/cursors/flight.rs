@@ -10,8 +10,8 @@ use super::replies::{Awaited, MOVE};
 use super::request::Request;
 use super::{KEPT_BYTES_MAX, Reader};
 use crate::remedies::Rule;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Taker};
-use crate::session::Session;
 
 /// Rows that may be ahead for each that the program has got: so much is wasted at most.
 const AHEAD_PER_ROW: u64 = 2;

@@ -31,9 +31,10 @@ use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::pg::{Column, Oid, RowDescription};
 use smallvec::SmallVec;
 
+use crate::contract::SessionError;
 use crate::events::Event;
-use crate::remedies::remedy::{Cx, Own, Said};
-use crate::session::SessionError;
+use crate::remedies::remedy::Cx;
+use crate::remedies::said::{Own, Said};
 use crate::slots::{Slot, Slots};
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
@@ -424,6 +425,7 @@ impl crate::remedies::remedy::Remedy for Cursors {
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}

@@ -8,14 +8,15 @@ use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend}
 
 use super::replies::broke;
 use super::{Kind, Native};
+use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Doubt;
 use crate::facts::Verdict;
 use crate::reading::Effect;
 use crate::reading::{CursorUse, cursor_use, mentions};
 use crate::remedies::Rule;
+use crate::remedies::Session;
 use crate::remedies::inquiry::{Asked, Question};
-use crate::session::{Session, SessionError};
 use crate::statements::Text;
 
 /// Cursors that a driver names, and no program does: with NO SCROLL.

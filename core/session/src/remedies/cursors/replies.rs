@@ -3,15 +3,17 @@
 use std::io;
 
 use onetrip_ledger::{Remedy, TransactionStatus};
-use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, backend};
+use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, backend, frame};
 
 use super::Cursors;
 use super::buffer::{End, Stop};
-use super::request::put_end;
+use crate::contract::{LENGTH_MAX, SessionError};
 use crate::remedies::Rule;
-use crate::remedies::remedy::{Cx, Own, Said};
+use crate::remedies::SessionConfig;
+use crate::remedies::remedy::Cx;
+use crate::remedies::said::{Own, Said};
 use crate::reply_queue::{Due, Expect, Reply, Taker};
-use crate::session::{Core, LENGTH_MAX, SessionConfig, SessionError};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// Pieces are not taken to be faster than this when times are compared, in nanoseconds.
@@ -250,6 +252,15 @@ impl Cursors {
         let kept = self.by_serial(serial).map(|reader| reader.buffer.add(message, false, &room));
         kept.transpose().map_err(|error| cannot_keep(core, &error))?;
         Ok(true)
+    }
+}
+
+/// Puts what the server says at the end of a piece.
+pub(super) fn put_end(out: &mut Vec<u8>, rows: u64, is_cursor: bool, is_over: bool) {
+    match (is_cursor, is_over) {
+        (true, _) => CommandComplete { tag: format!("FETCH {rows}").as_bytes() }.encode(out),
+        (false, true) => CommandComplete { tag: format!("SELECT {rows}").as_bytes() }.encode(out),
+        (false, false) => frame(out, backend::PORTAL_SUSPENDED, |_| ()),
     }
 }
 

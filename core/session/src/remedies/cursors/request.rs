@@ -5,20 +5,21 @@ use std::num::NonZeroU32;
 use onetrip_ledger::{Moment, Remedy, Steps, TransactionStatus, UnitKind};
 use onetrip_sql::purity;
 use onetrip_wire::pg::{
-    CommandComplete, Execute, FrameHeader, HEADER_BYTES, RowDescription, TransactionStatus as WireStatus,
-    backend, encode_ready_for_query, frame, frontend,
+    Execute, FrameHeader, HEADER_BYTES, RowDescription, TransactionStatus as WireStatus, backend,
+    encode_ready_for_query, frame, frontend,
 };
 
 use super::buffer::{End, Stop};
-use super::replies::cannot_keep;
+use super::replies::{cannot_keep, put_end};
 use super::{Columns, Cursors, Delivering, Judged, KEPT_BYTES_MAX, Kind, Native, Opened, Reader};
+use crate::contract::{LENGTH_MAX, SessionError, Verdict};
 use crate::facts::Isolation;
 use crate::facts::Verdict as Proof;
 use crate::reading;
 use crate::reading::Effect;
 use crate::remedies::Rule;
+use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect};
-use crate::session::{LENGTH_MAX, Session, SessionError, Verdict};
 use crate::statements::Portal;
 
 /// Bytes of an answer from memory that go to the client at once, before it is seen whether it takes them.
@@ -494,14 +495,5 @@ impl Reader {
         self.pieces += 1;
         self.rows += rows;
         self.is_over |= is_over;
-    }
-}
-
-/// Puts what the server says at the end of a piece.
-pub(super) fn put_end(out: &mut Vec<u8>, rows: u64, is_cursor: bool, is_over: bool) {
-    match (is_cursor, is_over) {
-        (true, _) => CommandComplete { tag: format!("FETCH {rows}").as_bytes() }.encode(out),
-        (false, true) => CommandComplete { tag: format!("SELECT {rows}").as_bytes() }.encode(out),
-        (false, false) => frame(out, backend::PORTAL_SUSPENDED, |_| ()),
     }
 }

@@ -9,7 +9,7 @@ use onetrip_ledger::Remedy;
 use onetrip_loops::{Column, Template, Value};
 use smallvec::SmallVec;
 
-use crate::session::SOURCE_BYTES_MAX;
+use crate::contract::SOURCE_BYTES_MAX;
 
 /// Kinds of requests of one session that are told apart.
 const EXAMPLES_MAX: usize = 1024;

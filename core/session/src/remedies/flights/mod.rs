@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What comes next is guessed by `onetrip-loops`, whoever has asked; what a guess is on the wire, and whether it may be run,
-//! its remedy says ([`Proposes`]). All that leaves with one write shares one shield. Whether an answer may be served is
+//! its remedy says ([`super::proposes`]). All that leaves with one write shares one shield. Whether an answer may be served is
 //! decided by the bytes of the request alone (`Buffer::ask`).
 
 mod examples;
@@ -17,7 +17,7 @@ mod shield;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_ledger::{Moment, Remedy};
 use onetrip_loops::{
     Answer, Arrival, Asking, Buffer, Column, Edges, Flight, Format as ColumnFormat, Guess, Origin, Outcome,
     Predictor, Ticket,
@@ -30,52 +30,15 @@ pub(crate) use self::examples::{Example, Request};
 use self::shield::InFlight;
 pub(crate) use self::shield::{name_of_example, put_close, put_parse, put_sync};
 use super::Rule;
-use super::remedy::{Cx, Need, Said};
+use super::said::Said;
 use crate::events::Event;
 use crate::facts::Facts;
+use crate::remedies::SessionConfig;
 use crate::reply_queue::{Due, Expect};
-use crate::session::{Core, Session, SessionConfig, SessionError};
-use crate::slots::Slot;
+use crate::session::core::Core;
 
 /// The server is shown a sign of the program after so long without one, if the program asked for something.
 const SIGN_AFTER: Duration = Duration::from_millis(10);
-
-/// A remedy whose guesses fly.
-pub(crate) trait Proposes: super::remedy::Remedy {
-    /// Whether it may have this guess run, and what is to be looked at first.
-    fn claims_guess(&self, cx: &Cx<'_>, guess: &Guess<'_>) -> Option<Need>;
-
-    /// The request that the guess stands for, if it may be run: its answer is kept under that.
-    fn key_of(&self, cx: &Cx<'_>, guess: &Guess<'_>) -> Option<Vec<u8>>;
-
-    /// Puts the messages of the guess.
-    fn put_guess(&mut self, cx: &mut Cx<'_>, now: Moment, guess: &Guess<'_>);
-}
-
-/// One that also sends calls of its own in the shield, and takes their replies itself.
-pub(crate) trait Calls: Proposes {
-    /// Whether it may have some behind the client's unit that has just gone to the server, and what is to be looked at first.
-    fn claims_calls(&self) -> Option<Need>;
-
-    /// Decides which.
-    fn plan_calls(&mut self, cx: &mut Cx<'_>, now: Moment);
-
-    /// Whether any are to be put.
-    fn has_calls(&self) -> bool;
-
-    /// Puts them.
-    fn put_calls(&mut self, cx: &mut Cx<'_>);
-
-    /// The server says something to one. Returns whether it is good.
-    ///
-    /// # Errors
-    ///
-    /// The session ends where the server has done what it cannot be told to take back.
-    fn call_reply(&mut self, cx: &mut Cx<'_>, slot: Slot, said: &Said<'_>) -> Result<bool, SessionError>;
-
-    /// One has been answered, in so much time; `is_spoilt` where something of it cannot be used.
-    fn call_ends(&mut self, cx: &mut Cx<'_>, slot: Slot, is_spoilt: bool, execution: Duration);
-}
 
 /// What one session runs ahead.
 #[derive(Debug, Default)]
@@ -359,6 +322,7 @@ impl Flights {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone => {}
         }
     }
@@ -391,56 +355,6 @@ impl Flights {
         }
         if Rule::Silent.is_kept() {
             self.in_flight.spoil();
-        }
-    }
-}
-
-impl Session {
-    /// A unit of the program's has gone to the server: what was planned with it goes behind it.
-    pub(super) fn unit_sent(&mut self, now: Moment) {
-        if !self.core.may_send_own() {
-            return;
-        }
-        self.flights.contact_at = now;
-        let has_calls = self.plan_calls(now);
-        if has_calls || !self.flights.planned.is_empty() {
-            self.send_planned(now);
-        }
-    }
-
-    /// Whether all reads see one snapshot, and it was taken (rule P1): the server has told the level, and a
-    /// statement of the transaction has succeeded.
-    pub(super) fn is_in_snapshot(&self) -> bool {
-        let is_told = self.facts.transaction.is_seen() && self.facts.transaction.isolation().is_snapshot();
-        self.core.status() == TransactionStatus::Active && Rule::Snapshot.requires(is_told)
-    }
-
-    /// Whether anything may be run ahead of a loop.
-    pub(super) fn may_plan(&self) -> bool {
-        self.may_remedy(Remedy::Loops) || self.may_remedy(Remedy::Lobs)
-    }
-
-    /// Asks the predictor for more, and sends it at once.
-    pub(super) fn plan_flight(&mut self, now: Moment) {
-        let is_in_place = self.may_plan() && self.is_in_snapshot() && self.core.may_send_own();
-        if !is_in_place || !self.flights.planned.is_empty() {
-            return;
-        }
-        self.flights.predictor.plan(&mut self.flights.planned);
-        self.send_planned(now);
-    }
-
-    fn send_planned(&mut self, now: Moment) {
-        let mut planned = std::mem::take(&mut self.flights.planned);
-        self.send_flight(now, &planned);
-        planned.clear();
-        self.flights.planned = planned;
-    }
-
-    /// The server answers a unit of the client's: it may be the one that is watched.
-    pub(super) fn watched_reply(&mut self, due: Due, said: &Said<'_>) {
-        if self.flights.watch_reply(self.facts.path.distance(), due, said) {
-            self.plan_flight(said.now);
         }
     }
 }

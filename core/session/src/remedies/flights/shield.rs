@@ -9,19 +9,17 @@
 //!
 //! All names are the session's own, made of random bytes; the program's unnamed statement and portal stay as they are.
 
-use std::time::Duration;
+mod flying;
 
 use onetrip_ledger::Moment;
-use onetrip_loops::{Flight, Guess, Origin, Outcome, Ticket};
+use onetrip_loops::{Guess, Ticket};
 use onetrip_wire::pg::{Parse, StatementOrPortal, backend, frame, frontend};
 
-use super::{Flights, feed_row, since_start};
+use super::{Flights, feed_row};
 use crate::own_names::OwnNames;
-use crate::remedies::Rule;
-use crate::remedies::inquiry::NO_LIMIT;
-use crate::remedies::remedy::{Cx, Said};
+use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Core, Session, SessionError};
+use crate::session::core::Core;
 use crate::slots::{Slot, Slots};
 
 /// No guess waits longer for a lock, and none runs longer: what the program sends next is behind it (rule P11). Going
@@ -141,133 +139,6 @@ pub(crate) fn put_close(core: &mut Core, part: Taker, object: StatementOrPortal<
 pub(crate) fn put_sync(core: &mut Core, part: Taker) {
     frame(core.server_outbox(), frontend::SYNC, |_| ());
     core.owe_own(Due::own(part, Expect::Sync));
-}
-
-impl Session {
-    /// Sends the guesses of `flight`, and the calls that are to go along.
-    pub(super) fn send_flight(&mut self, now: Moment, flight: &Flight) {
-        let accepted: Vec<Guess<'_>> =
-            flight.guesses().filter(|guess| self.expect_guess(now, guess)).collect();
-        if accepted.is_empty() && !self.has_calls() {
-            return;
-        }
-        put_head(&mut self.cx());
-        let (remedy, mut cx) = self.caller();
-        remedy.put_calls(&mut cx);
-        for guess in &accepted {
-            if let Some((remedy, mut cx)) = self.proposer_of(guess) {
-                remedy.put_guess(&mut cx, now, guess);
-            }
-        }
-        put_tail(&mut self.cx());
-        self.flights.in_flight.sent += 1;
-        self.flights.contact_at = now;
-    }
-
-    /// Makes room for the answer of a guess, if that may be run. Returns whether there is some.
-    fn expect_guess(&mut self, now: Moment, guess: &Guess<'_>) -> bool {
-        let key = self.key_of_guess(now, guess);
-        let Flights { buffer, predictor, .. } = &mut self.flights;
-        let is_kept =
-            key.is_some_and(|key| buffer.expect(since_start(now), guess.ticket, &key, Origin::Guess));
-        if !is_kept {
-            predictor.failed(guess.ticket);
-        }
-        is_kept
-    }
-
-    /// The request that a guess stands for, if its remedy may run it.
-    fn key_of_guess(&mut self, now: Moment, guess: &Guess<'_>) -> Option<Vec<u8>> {
-        let (remedy, cx) = self.proposer_of(guess)?;
-        let need = remedy.claims_guess(&cx, guess)?;
-        self.look_at(now, need);
-        let (remedy, cx) = self.proposer_of(guess)?;
-        remedy.key_of(&cx, guess)
-    }
-
-    /// The server answers a flight.
-    pub(crate) fn flight_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
-        if said.is_failure() {
-            self.flights.in_flight.spoil();
-        }
-        match self.flights.in_flight.parts.get(slot).copied() {
-            Some(Part::Head) if self.flights.in_flight.status_before == 0 => {
-                self.flights.in_flight.status_before = self.core.server_status();
-            }
-            Some(Part::Guess { ticket, example, .. }) => self.flights.guess_reply(ticket, example, said),
-            Some(Part::Call(of)) => {
-                let (remedy, mut cx) = self.caller();
-                if !remedy.call_reply(&mut cx, of, said)? {
-                    self.flights.in_flight.spoil();
-                }
-            }
-            _ => {}
-        }
-        if said.tag == backend::READY_FOR_QUERY {
-            self.part_ends(slot, said)?;
-        }
-        Ok(())
-    }
-
-    /// A ReadyForQuery ends a part of a flight.
-    fn part_ends(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
-        let in_flight = &mut self.flights.in_flight;
-        let is_spoilt = std::mem::take(&mut in_flight.is_spoilt);
-        let execution = Duration::from_nanos(said.now.since(in_flight.part_ended_at));
-        in_flight.part_ended_at = said.now;
-        let (bytes, rows) = (std::mem::take(&mut in_flight.bytes), std::mem::take(&mut in_flight.rows));
-        match in_flight.parts.take(slot) {
-            Some(Part::Guess { ticket, .. }) => {
-                let outcome = Outcome { execution: Some(execution), bytes, rows };
-                self.flights.guess_ends(ticket, is_spoilt, outcome);
-            }
-            Some(Part::Call(of)) => {
-                let (remedy, mut cx) = self.caller();
-                remedy.call_ends(&mut cx, of, is_spoilt, execution);
-            }
-            Some(Part::Tail) => {
-                let before = std::mem::take(&mut in_flight.status_before);
-                if said.body() != [before] && Rule::ShieldEnds.is_kept() {
-                    let message = "onetrip could not take back what it had read ahead in this transaction";
-                    let hint = "Connect again; leave the remedy out by --remedies exact,-loops.";
-                    self.refuse("08006", message, Some(hint));
-                    return Err(SessionError::ShieldBroken);
-                }
-                self.plan_flight(said.now);
-            }
-            Some(Part::Head | Part::Unlimited | Part::Sign) | None => {}
-        }
-        Ok(())
-    }
-}
-
-/// The savepoint, and the limits of what comes behind it.
-fn put_head(cx: &mut Cx<'_>) {
-    let head = cx.flights.in_flight.put(Part::Head);
-    let savepoint = cx.own_names.name();
-    cx.put_own_statement(head, &[b"SAVEPOINT ", savepoint].concat());
-    if Rule::Harmless.is_kept() {
-        cx.put_own_statement(head, SETTINGS.as_bytes());
-    }
-    put_sync(cx.core, head);
-}
-
-/// The way back.
-fn put_tail(cx: &mut Cx<'_>) {
-    if Rule::Harmless.is_kept() {
-        let unlimited = cx.flights.in_flight.put(Part::Unlimited);
-        cx.put_own_statement(unlimited, NO_LIMIT.as_bytes());
-        put_sync(cx.core, unlimited);
-    }
-    let tail = cx.flights.in_flight.put(Part::Tail);
-    let savepoint = cx.own_names.name();
-    cx.put_own_statement(tail, &[b"ROLLBACK TO SAVEPOINT ", savepoint].concat());
-    cx.put_own_statement(tail, &[b"RELEASE SAVEPOINT ", savepoint].concat());
-    for example in cx.flights.in_flight.prepared.drain(..) {
-        let name = name_of_example(cx.own_names, example);
-        put_close(cx.core, tail, StatementOrPortal::Statement(&name));
-    }
-    put_sync(cx.core, tail);
 }
 
 impl Flights {

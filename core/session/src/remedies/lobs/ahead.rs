@@ -12,12 +12,13 @@ use super::descriptor::{At, Content};
 use super::request::name_of_open;
 use super::settle::wrong_number;
 use super::{IN_VAIN_MAX, LobPolicy, Lobs};
+use crate::contract::{LENGTH_MAX, SessionError};
 use crate::facts::Facts;
 use crate::remedies::Rule;
-use crate::remedies::flights::{Calls, Proposes};
-use crate::remedies::remedy::{Cx, Need, Said};
+use crate::remedies::proposes::{Calls, Proposes};
+use crate::remedies::remedy::{Cx, Need};
+use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect};
-use crate::session::{LENGTH_MAX, SessionError};
 use crate::slots::Slot;
 
 /// Bytes of one read: its answer is not longer than what is looked into.

@@ -53,9 +53,10 @@ pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
 use self::policy::{Delivered, Setting};
 use self::verify::Check;
 use super::Rule;
-use super::remedy::{Cx, Own, Said};
+use super::remedy::Cx;
+use super::said::{Own, Said};
+use crate::contract::SessionError;
 use crate::events::Event;
-use crate::session::SessionError;
 use crate::slots::{Slot, Slots};
 
 /// Descriptors that are followed.
@@ -269,6 +270,7 @@ impl super::remedy::Remedy for Lobs {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. } => {}
         }

@@ -16,13 +16,15 @@ use super::call::{Call, Whence, int4, int8, only_reads, place_bytes};
 use super::descriptor::{At, Descriptor};
 use super::settle::wrong_number;
 use super::{Lobs, OPEN_MAX, Running};
+use crate::contract::{SessionError, Verdict};
 use crate::reading::Effect;
 use crate::remedies::Rule;
+use crate::remedies::Session;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::flights::{Flights, Request};
-use crate::remedies::remedy::Said;
+use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
-use crate::session::{Core, Session, SessionError, Verdict};
+use crate::session::core::Core;
 
 /// The type of an oid.
 const OID: Oid = 26;
@@ -116,8 +118,9 @@ impl Session {
                 _ => self.flights.forget_hold(),
             }
         }
-        let before =
-            self.settle(now).or_else(|| self.unseen.show(&mut self.core, frontend::FUNCTION_CALL, input));
+        let before = self
+            .settle(now)
+            .or_else(|| self.unseen.show(&mut self.core, &self.own_names, frontend::FUNCTION_CALL, input));
         // What is not read ahead by the program's own word is no loop to learn from.
         let may_read = self.lobs.prefetch(&self.facts, &self.config.lobs, oid) != Prefetch::Locator;
         if let (None, Some(request), true) = (&before, &request, is_snapshot && may_read) {
@@ -202,9 +205,9 @@ impl Session {
         };
         self.lobs.wants_size |= matches!(call, Call::Seek { whence: Whence::End, .. });
         let Some(value) = value else {
-            return self
-                .settle(now)
-                .or_else(|| self.unseen.show(&mut self.core, frontend::FUNCTION_CALL, input));
+            return self.settle(now).or_else(|| {
+                self.unseen.show(&mut self.core, &self.own_names, frontend::FUNCTION_CALL, input)
+            });
         };
         match call {
             Call::Close { fd } => self.lobs.close_early(&mut self.core, now, fd),

@@ -8,11 +8,13 @@ use super::Lobs;
 use super::call::{Call, Whence};
 use super::descriptor::At;
 use super::verify::{Check, check_failed};
+use crate::contract::{SessionError, Verdict};
 use crate::remedies::Rule;
 use crate::remedies::flights::Flights;
-use crate::remedies::remedy::{Cx, Own, Said};
+use crate::remedies::remedy::Cx;
+use crate::remedies::said::{Own, Said};
 use crate::reply_queue::{Due, Expect, Taker};
-use crate::session::{Core, SessionError, Verdict};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 fn broke(core: &mut Core) -> SessionError {

@@ -17,9 +17,10 @@ use super::Lobs;
 use super::ahead::PIECE_BYTES;
 use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Descriptor};
+use crate::contract::SessionError;
 use crate::remedies::Verify;
 use crate::remedies::remedy::Cx;
-use crate::session::{Core, SessionError};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// Bytes of one object's answers that are kept to be compared; what comes later is not.

@@ -25,11 +25,13 @@ use self::request::Ways;
 use super::Rule;
 use super::arrived::Arrived;
 use super::flights::since_start;
-use super::remedy::{Cx, Own, Said};
+use super::remedy::Cx;
+use super::said::{Own, Said};
+use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Isolation;
+use crate::remedies::Session;
 use crate::reply_queue::Service;
-use crate::session::{Session, SessionError, Verdict};
 use crate::slots::Slot;
 
 /// How one session's program writes its statements; what it will ask for is guessed by the flights.
@@ -68,6 +70,7 @@ impl super::remedy::Remedy for Loops {
             | Event::PortalLeaves { .. }
             | Event::UnnamedPortalEnds
             | Event::UnnamedPortalMade
+            | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone
             | Event::CameUnasked { .. }
             | Event::Disproved => {}
@@ -132,7 +135,7 @@ impl Session {
             }
             _ => {
                 self.flights.forget_hold();
-                let verdict = self.unseen.show(&mut self.core, header.tag, input);
+                let verdict = self.unseen.show(&mut self.core, &self.own_names, header.tag, input);
                 if verdict.is_none() {
                     let plans = self.is_in_snapshot() && self.may_plan();
                     self.flights.watch(&self.core, now, &request, is_pure, plans);

@@ -15,11 +15,11 @@ use onetrip_wire::pg::{
 };
 use smallvec::SmallVec;
 
+use crate::contract::SOURCE_BYTES_MAX;
 use crate::reading::Effect;
+use crate::remedies::Session;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::flights::{Example, Flights, Request, format_of};
-use crate::session::SOURCE_BYTES_MAX;
-use crate::session::Session;
 use crate::statements::Learned;
 
 /// Values of one statement that are looked at; one with more is not guessed.

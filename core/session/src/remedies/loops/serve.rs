@@ -4,11 +4,12 @@ use onetrip_ledger::{Moment, Remedy};
 use onetrip_loops::Ticket;
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, TransactionStatus as WireStatus, backend, frontend};
 
+use crate::contract::{LENGTH_MAX, Verdict};
+use crate::remedies::Session;
 use crate::remedies::arrived::Arrived;
 use crate::remedies::flights::Request;
 use crate::remedies::own::put_answer;
 use crate::reply_queue::{Due, Expect, Taker};
-use crate::session::{LENGTH_MAX, Session, Verdict};
 
 impl Session {
     /// Answers a unit with what was read ahead.

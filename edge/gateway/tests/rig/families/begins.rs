@@ -1,5 +1,7 @@
 //! BEGIN and its kin, in every spelling, place and protocol form.
 
+use onetrip_testkit::begins::Begins;
+
 use super::super::minima::{Shape, served};
 use super::super::random::Random;
 use super::super::script::Script;
@@ -31,8 +33,6 @@ pub(crate) const SHAPES: [Shape; 6] = [
     served("SAVEPOINT s1"),
     served("RELEASE s1"),
 ];
-
-const ENDS: [&str; 6] = ["COMMIT", "ROLLBACK", "END", "COMMIT AND CHAIN", "ABORT", "ROLLBACK AND CHAIN"];
 
 /// Statements that wait for no other session: each writes rows of its own.
 const STATEMENTS: [&str; 33] = [
@@ -73,17 +73,8 @@ const STATEMENTS: [&str; 33] = [
 
 /// Statements in an order of chance.
 pub(crate) fn write(script: &mut Script, random: &mut Random) {
+    let begins = Begins { begins: &BEGINS, statements: &STATEMENTS, number: script.session() };
     for _ in 0..random.within(4..20) {
-        step(script, random);
+        begins.step(script, random);
     }
-}
-
-fn step(script: &mut Script, random: &mut Random) {
-    let text = match random.below(10) {
-        0..=2 => "BEGIN".to_owned(),
-        3 => random.pick(&BEGINS).to_owned(),
-        4..=6 => random.pick(&ENDS).to_owned(),
-        _ => random.pick(&STATEMENTS).replace('@', &script.session().to_string()),
-    };
-    script.grouped(random, &text);
 }

@@ -74,12 +74,15 @@ enum Way {
 const WAYS: [Way; 6] = [Way::Sized, Way::Sized, Way::Plain, Way::Sought, Way::Pieces, Way::Wild];
 
 /// A few transactions; one session in three writes instead.
-pub(crate) fn write(script: &mut Script, random: &mut Random) {
+pub(crate) fn write(script: &mut Script, random: &mut Random, sessions: usize) {
     if script.session() > 0 && random.one_in(2) {
         return writes(script, random);
     }
     let (way, manner) = (random.pick(&WAYS), Manner::any(random));
     let interrupts = random.pick(&[0, 0, 0, 12, 25]);
+    // The neighbour, who is in no transaction, meets the objects of a program amid its calls, or does not.
+    let other = sessions;
+    let meets = random.pick(&[0, 4, 8]);
     for _ in 0..random.within(1..4) {
         if random.one_in(4) {
             script.simple(random.pick(&SETTINGS));
@@ -101,17 +104,44 @@ pub(crate) fn write(script: &mut Script, random: &mut Random) {
         }
         for oid in objects {
             let way = if random.one_in(10) { random.pick(&WAYS) } else { way };
-            let mode = if random.one_in(25) { READ_WRITE } else { READ };
-            object(script, random, way, oid, mode, interrupts);
+            let mode = if random.one_in(if meets > 0 { 5 } else { 25 }) { READ_WRITE } else { READ };
+            if meets > 0 && random.one_in(meets) {
+                script.elsewhere(other, &format!("SELECT lo_put({oid}, 0, 'met before')"));
+            }
+            let meets = if mode == READ_WRITE { meets.min(1) } else { meets };
+            object(script, random, way, (oid, mode), interrupts, (other, meets));
         }
         if random.one_in(20) {
             open(script, 69_999, READ); // there is none
         }
         script.end_transaction(random);
+        if meets > 0 {
+            opens(script, random, manner, other);
+        }
     }
 }
 
-fn object(script: &mut Script, random: &mut Random, way: Way, oid: u32, mode: i32, interrupts: usize) {
+/// A transaction that opens objects and reads none: it has no lock on them that another session could meet.
+fn opens(script: &mut Script, random: &mut Random, manner: Manner, other: usize) {
+    begin(script, random, &LEVELS[..3]);
+    script.run(&Statement::new(LISTS[0].1, &[]), manner);
+    for oid in OBJECTS.take(2) {
+        open(script, oid, READ);
+        script.elsewhere(other, "BEGIN; LOCK TABLE pg_largeobject IN SHARE MODE NOWAIT; ROLLBACK");
+        call(script, 953, &[0]);
+    }
+    script.end_transaction(random);
+}
+
+/// One object; `meets` says who writes it amid the calls, and in one of how many of them.
+fn object(
+    script: &mut Script,
+    random: &mut Random,
+    way: Way,
+    (oid, mode): (u32, i32),
+    interrupts: usize,
+    (other, meets): (usize, usize),
+) {
     let length = object_length(oid) as i32;
     open(script, oid, mode);
     let second = random.one_in(12);
@@ -141,7 +171,12 @@ fn object(script: &mut Script, random: &mut Random, way: Way, oid: u32, mode: i3
             }
         }
     }
-    for (function, arguments) in calls {
+    for (at, (function, arguments)) in calls.into_iter().enumerate() {
+        if at > 0 && meets > 0 && random.one_in(meets) {
+            // By somebody else, or by the program itself where what it has opened to read may not see it.
+            let text = format!("SELECT lo_put({oid}, 0, 'met {at}')");
+            if random.below(3) > 0 { script.elsewhere(other, &text) } else { script.simple(&text) }
+        }
         call(script, function, &arguments);
         if mode == READ_WRITE && random.one_in(2) {
             script.send(

@@ -1,7 +1,8 @@
 //! BEGIN and its kin.
 
-use onetrip_model::random::Random;
-use onetrip_model::script::Script;
+use onetrip_testkit::begins::Begins;
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::Script;
 
 /// BEGIN and its kin, in every spelling, place and protocol form.
 pub(crate) fn begins(script: &mut Script, random: &mut Random) {
@@ -17,7 +18,6 @@ pub(crate) fn begins(script: &mut Script, random: &mut Random) {
         "BEGIN READ",
         "BEGIN WORK",
     ];
-    const ENDS: [&str; 6] = ["COMMIT", "ROLLBACK", "END", "COMMIT AND CHAIN", "ABORT", "ROLLBACK AND CHAIN"];
     const STATEMENTS: [&str; 27] = [
         "SELECT count(*), max(v) FROM w",
         "SELECT id, v FROM w ORDER BY id",
@@ -51,13 +51,8 @@ pub(crate) fn begins(script: &mut Script, random: &mut Random) {
         // Behind it the session's state is known, so that ends are answered.
         ["BEGIN", "SELECT id, v FROM w ORDER BY id", "COMMIT"].iter().for_each(|text| script.simple(text));
     }
+    let begins = Begins { begins: &BEGINS, statements: &STATEMENTS, number: script.session() + 1 };
     for _ in 0..random.within(8..24) {
-        let text = match random.below(10) {
-            0..=2 => "BEGIN".to_owned(),
-            3 => random.pick(&BEGINS).to_owned(),
-            4..=6 => random.pick(&ENDS).to_owned(),
-            _ => random.pick(&STATEMENTS).replace('@', &(script.session() + 1).to_string()),
-        };
-        script.grouped(random, &text);
+        begins.step(script, random);
     }
 }

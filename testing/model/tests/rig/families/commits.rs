@@ -1,7 +1,7 @@
 //! Ends of transactions that only read.
 
-use onetrip_model::random::Random;
-use onetrip_model::script::{Manner, Script, Statement, Value};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Manner, Script, Statement, Value};
 
 use super::common::{PARENTS, USUAL, begin, interruption, writer};
 

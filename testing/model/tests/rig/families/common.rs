@@ -1,11 +1,8 @@
 //! What several families do.
 
-use onetrip_model::random::Random;
-use onetrip_model::script::Script;
-
-/// Keys of `p`.
-pub(crate) const PARENTS: [i64; 20] =
-    [3, 7, 11, 19, 20, 26, 33, 41, 52, 64, 77, 90, 91, 104, 112, 119, 127, 133, 140, 158];
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::Script;
+pub(crate) use onetrip_testkit::tables::PARENTS;
 
 /// Levels as programs have them.
 pub(super) const USUAL: [&str; 6] =

@@ -1,7 +1,7 @@
 //! Sessions that want the same rows.
 
-use onetrip_model::random::Random;
-use onetrip_model::script::Script;
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::Script;
 
 use super::common::begin;
 

@@ -1,13 +1,14 @@
 //! N+1 loops: a result, then statements by the values of its rows.
 
-use onetrip_model::random::Random;
-use onetrip_model::script::{Manner, Script, Statement, Value};
-use onetrip_model::step::{Aside, Step};
+use onetrip_testkit::messages::{describe_portal, execute, parse, sync};
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Manner, Script, Statement, Value, bind_all};
+use onetrip_testkit::step::{Aside, Step, Wait};
 
 use super::super::simulation::PRIVATE;
 use super::common::{PARENTS, begin, interruption, writer};
 
-const SNAPSHOTS: [&str; 6] = [
+pub(super) const SNAPSHOTS: [&str; 6] = [
     "BEGIN ISOLATION LEVEL REPEATABLE READ",
     "BEGIN ISOLATION LEVEL REPEATABLE READ",
     "BEGIN ISOLATION LEVEL REPEATABLE READ",
@@ -72,9 +73,9 @@ fn walk(random: &mut Random, mut rows: Vec<usize>) -> Vec<usize> {
 
 const BODIES: usize = 11;
 /// Children of a parent.
-const CHILDREN: &str = "SELECT id, val FROM c WHERE pid = $1 ORDER BY id";
+pub(super) const CHILDREN: &str = "SELECT id, val FROM c WHERE pid = $1 ORDER BY id";
 /// Notes, and when they were made, by their parent: written as the session's time zone says.
-const NOTES: &str = "SELECT note, made FROM d WHERE pid = $1 ORDER BY id";
+pub(super) const NOTES: &str = "SELECT note, made FROM d WHERE pid = $1 ORDER BY id";
 
 fn iteration(script: &mut Script, random: &mut Random, body: usize, manner: Manner, place: usize) {
     let number = place as i64;
@@ -133,6 +134,9 @@ pub(crate) fn reloads(script: &mut Script, random: &mut Random) {
 /// Loops over which the server fails to take back what was read ahead.
 pub(crate) fn refusals(script: &mut Script, random: &mut Random) {
     let (manner, at) = (Manner::any(random), random.below(PARENTS.len()));
+    if random.one_in(3) {
+        return refusals_of_pieces(script, random, at);
+    }
     script.simple(SNAPSHOTS[0]);
     script.run(&Statement::new("SELECT id, name FROM p ORDER BY id", &[]), manner);
     for (place, id) in PARENTS.into_iter().enumerate() {
@@ -143,6 +147,41 @@ pub(crate) fn refusals(script: &mut Script, random: &mut Random) {
         script.run(&Statement::new(CHILDREN, &[Value::Int(id)]), manner);
     }
     script.end_transaction(random);
+}
+
+/// The same over a result that is read in pieces.
+fn refusals_of_pieces(script: &mut Script, random: &mut Random, at: usize) {
+    script.simple("BEGIN");
+    pieces(script, random.pick(&[1, 2]), 18, |script, piece| {
+        if piece == at {
+            let aside = Step::aside(script.session(), Aside::Refuses(PRIVATE));
+            script.joined(|script| script.push(aside));
+        }
+    });
+    script.end_transaction(random);
+}
+
+/// A result of forty rows, so many at a time; `between` comes before each piece.
+pub(super) fn pieces(
+    script: &mut Script,
+    rows: u32,
+    count: usize,
+    mut between: impl FnMut(&mut Script, usize),
+) {
+    let text = "SELECT id, v FROM n ORDER BY id";
+    let statement = Statement::new(text, &[]);
+    let opened = [
+        parse("", text),
+        bind_all("C_1", "", &statement, Manner::SIMPLE),
+        describe_portal("C_1"),
+        execute("C_1", rows),
+        sync(),
+    ];
+    script.send(opened.concat(), Wait::Ready(1), format!("open C_1, {rows} rows: {text}"));
+    for piece in 0..count {
+        between(script, piece);
+        script.send([execute("C_1", rows), sync()].concat(), Wait::Ready(1), format!("fetch {rows} of C_1"));
+    }
 }
 
 /// A loop over so many rows, and behind one of them something else.

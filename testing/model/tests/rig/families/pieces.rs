@@ -1,9 +1,9 @@
 //! Results that are read in pieces.
 
-use onetrip_model::messages::*;
-use onetrip_model::random::Random;
-use onetrip_model::script::{Form, INT8, Manner, Script, Statement, Value, bind_all, parse_typed};
-use onetrip_model::step::Wait;
+use onetrip_testkit::messages::*;
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Form, INT8, Manner, Script, Statement, Value, bind_all, parse_typed};
+use onetrip_testkit::step::Wait;
 
 use super::common::{begin, interruption, writer};
 

@@ -1,9 +1,9 @@
 //! Prepared statements.
 
-use onetrip_model::messages::*;
-use onetrip_model::random::Random;
-use onetrip_model::script::{Form, INT4, INT8, Manner, Script, Statement, Value};
-use onetrip_model::step::Wait;
+use onetrip_testkit::messages::*;
+use onetrip_testkit::random::Random;
+use onetrip_testkit::script::{Form, INT4, INT8, Manner, Script, Statement, Value};
+use onetrip_testkit::step::Wait;
 
 use super::common::{USUAL, begin, interruption, writer};
 

@@ -1,15 +1,13 @@
-//! The installed MariaDB, and a client that runs prepared statements on it.
-//!
-//! The protocol is MySQL's: packets of a length (three bytes), a number and a body; `HandshakeV10`, `HandshakeResponse41`,
-//! `COM_STMT_PREPARE` and `COM_STMT_EXECUTE` with binary rows (MariaDB Knowledge Base, "Client/Server Protocol"). Without
-//! tables of grants no password is asked for.
+//! The installed MariaDB, and sessions that run prepared statements on it. Without tables of grants no password is asked
+//! for.
 
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Statement, Value};
 use tempfile::TempDir;
 
 use super::Plays;
@@ -23,7 +21,7 @@ const PROGRAMS: [&str; 3] = ["/usr/sbin/mariadbd", "/usr/bin/mariadbd", "/usr/li
 /// Longest wait for the server to accept sessions.
 const START_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Longest packet that a client takes.
+/// Longest packet that a client sends.
 const PACKET_MAX: usize = 1 << 20;
 /// Longest silence of the server.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -39,15 +37,6 @@ const OPTIONS: [&str; 8] = [
     "--skip-log-bin",
 ];
 
-const COM_QUIT: u8 = 0x01;
-const COM_STMT_PREPARE: u8 = 0x16;
-const COM_STMT_EXECUTE: u8 = 0x17;
-const OK: u8 = 0x00;
-const END: u8 = 0xfe;
-/// LONG_PASSWORD, PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, DEPRECATE_EOF.
-const CAPABILITIES: u32 = 0x1 | 0x200 | 0x8000 | 0x8_0000 | 0x100_0000;
-const UTF8MB4: u8 = 45;
-
 /// A running server.
 #[derive(Debug)]
 pub(in crate::run) struct Server {
@@ -60,14 +49,9 @@ pub(in crate::run) struct Server {
 /// A session.
 #[derive(Debug)]
 pub(super) struct Player {
-    stream: TcpStream,
-    version: String,
-    output: Vec<u8>,
-    input: Vec<u8>,
-    read: usize,
-    filled: usize,
-    /// Numbers of the plan's statements.
-    prepared: Vec<u32>,
+    connection: Conn,
+    /// The plan's statements.
+    prepared: Vec<Statement>,
 }
 
 impl Server {
@@ -110,7 +94,7 @@ impl Server {
         loop {
             let ended = self.process.try_wait().map_err(|error| failed(&error))?;
             match Player::connect(self.address) {
-                Ok(player) => return Ok(player.version.clone()),
+                Ok(mut player) => return player.version(),
                 Err(error) if ended.is_some() || began.elapsed() > START_MAX => return Err(error),
                 Err(_) => std::thread::sleep(PAUSE),
             }
@@ -128,144 +112,42 @@ impl Drop for Server {
 
 impl Player {
     pub(super) fn connect(address: SocketAddr) -> Result<Self, LabError> {
-        let stream = TcpStream::connect(address).map_err(LabError::Connection)?;
-        stream.set_nodelay(true).map_err(LabError::Connection)?;
-        stream.set_read_timeout(Some(SILENCE_MAX)).map_err(LabError::Connection)?;
-        let (output, input) = (Vec::new(), vec![0; 16 << 10]);
-        let mut player =
-            Self { stream, version: String::new(), output, input, read: 0, filled: 0, prepared: Vec::new() };
-        player.log_in()?;
-        Ok(player)
+        // What is known need not be asked for, and a socket of the same machine would leave the simulated path out.
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some(address.ip().to_string()))
+            .tcp_port(address.port())
+            .user(Some("root"))
+            .prefer_socket(false)
+            .max_allowed_packet(Some(PACKET_MAX))
+            .read_timeout(Some(SILENCE_MAX));
+        let connection = Conn::new(options).map_err(|error| failed(&error))?;
+        Ok(Self { connection, prepared: Vec::new() })
     }
 
-    fn log_in(&mut self) -> Result<(), LabError> {
-        let hello = self.packet()?;
-        let text = hello.get(1..).unwrap_or_default().split(|byte| *byte == 0).next().unwrap_or_default();
-        let version = String::from_utf8_lossy(text).into_owned();
-        // MariaDB says 5.5.5 first, for clients that know no other.
-        self.version = version.strip_prefix("5.5.5-").unwrap_or(&version).to_owned();
-        self.output.extend_from_slice(&[0; 4]);
-        self.output.extend_from_slice(&CAPABILITIES.to_le_bytes());
-        self.output.extend_from_slice(&(PACKET_MAX as u32).to_le_bytes());
-        self.output.push(UTF8MB4);
-        self.output.extend_from_slice(&[0; 23]);
-        self.output.extend_from_slice(b"root\0\0mysql_native_password\0");
-        self.send(1)?;
-        match self.packet()?.first() {
-            Some(&OK) => Ok(()),
-            _ => Err(failed(&"it refuses the login")),
-        }
+    fn version(&mut self) -> Result<String, LabError> {
+        let version = self.connection.query_first("SELECT version()").map_err(|error| failed(&error))?;
+        version.ok_or_else(|| failed(&"it does not say its version"))
     }
 
-    fn prepare(&mut self, text: &str) -> Result<u32, LabError> {
-        self.output.extend_from_slice(&[0, 0, 0, 0, COM_STMT_PREPARE]);
-        self.output.extend_from_slice(text.as_bytes());
-        self.send(0)?;
-        let reply = self.packet()?;
-        let (Some(&OK), Some(number), Some(&[columns, 0, 0, 0])) =
-            (reply.first(), reply.get(1..5), reply.get(5..9))
-        else {
-            return Err(failed(&format!("it refuses {text:?}: {}", String::from_utf8_lossy(&reply))));
-        };
-        let number = number.try_into().map(u32::from_le_bytes).unwrap_or_default();
-        for _ in 0..columns {
-            self.packet()?;
-        }
-        Ok(number)
-    }
-
-    fn execute(&mut self, statement: u32, request: &Request, answer: &mut Answer) -> Result<(), LabError> {
-        self.output.extend_from_slice(&[0, 0, 0, 0, COM_STMT_EXECUTE]);
-        self.output.extend_from_slice(&statement.to_le_bytes());
-        self.output.extend_from_slice(&[0, 1, 0, 0, 0]);
-        self.send(0)?;
+    fn execute(&mut self, statement: usize, request: &Request, answer: &mut Answer) -> Result<(), LabError> {
         answer.flights += 1;
-        let unexpected = || failed(&"it answers an execution with something else than a column");
-        if self.next()?.as_slice(&self.input) != [1] {
-            return Err(unexpected());
+        let rows = self.connection.exec_iter(&self.prepared[statement], ());
+        for row in rows.map_err(|error| failed(&error))? {
+            let row = row.map_err(|error| failed(&error))?;
+            answer.rows += 1;
+            answer.sum += request.sum.map_or(0, |sum| number_of(sum, row.as_ref(0)));
         }
-        self.next()?;
-        loop {
-            let packet = self.next()?;
-            match packet.as_slice(&self.input) {
-                // A row: its head, a bitmap of a byte, a value.
-                [OK, _, value @ ..] => {
-                    answer.rows += 1;
-                    answer.sum += request.sum.map_or(0, |sum| number_of(sum, value));
-                }
-                [END, ..] => return Ok(()),
-                _ => return Err(unexpected()),
-            }
-        }
-    }
-
-    fn send(&mut self, number: u8) -> Result<(), LabError> {
-        let length = (self.output.len() - 4) as u32;
-        self.output[..3].copy_from_slice(&length.to_le_bytes()[..3]);
-        self.output[3] = number;
-        self.stream.write_all(&self.output).map_err(LabError::Connection)?;
-        self.output.clear();
         Ok(())
     }
-
-    fn packet(&mut self) -> Result<Vec<u8>, LabError> {
-        let packet = self.next()?;
-        Ok(packet.as_slice(&self.input).to_vec())
-    }
-
-    /// Where the next packet's body is, all of which has been received. It stays there until the next call.
-    fn next(&mut self) -> Result<Place, LabError> {
-        loop {
-            if let [a, b, c, _, ..] = self.input[self.read..self.filled] {
-                let length = u32::from_le_bytes([a, b, c, 0]) as usize;
-                if length > PACKET_MAX {
-                    return Err(failed(&"a packet is too long"));
-                }
-                let (start, end) = (self.read + 4, self.read + 4 + length);
-                if end <= self.filled {
-                    self.read = end;
-                    return Ok(Place { start, end });
-                }
-                self.make_room(4 + length);
-            } else {
-                self.make_room(4);
-            }
-            let bytes = self.stream.read(&mut self.input[self.filled..]).map_err(LabError::Connection)?;
-            if bytes == 0 {
-                return Err(LabError::Connection(io::ErrorKind::UnexpectedEof.into()));
-            }
-            self.filled += bytes;
-        }
-    }
-
-    fn make_room(&mut self, frame: usize) {
-        self.input.copy_within(self.read..self.filled, 0);
-        self.filled -= self.read;
-        self.read = 0;
-        if self.input.len() < frame {
-            self.input.resize(frame, 0);
-        }
-    }
 }
 
-/// A packet's body in the input.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    start: usize,
-    end: usize,
-}
-
-impl Place {
-    fn as_slice(self, input: &[u8]) -> &[u8] {
-        &input[self.start..self.end]
-    }
-}
-
-/// A whole number in its binary form, or the length of a string of fewer than 251 bytes.
-fn number_of(sum: Sum, value: &[u8]) -> i64 {
-    match sum {
-        Sum::Length => value.first().map_or(0, |length| i64::from(*length)),
-        Sum::Number => value.iter().rev().fold(0, |number, byte| number << 8 | i64::from(*byte)),
+/// A whole number, or the length of a string.
+fn number_of(sum: Sum, value: Option<&Value>) -> i64 {
+    match (sum, value) {
+        (Sum::Length, Some(Value::Bytes(bytes))) => bytes.len() as i64,
+        (Sum::Number, Some(Value::Int(number))) => *number,
+        (Sum::Number, Some(Value::UInt(number))) => i64::try_from(*number).unwrap_or(i64::MAX),
+        _ => 0,
     }
 }
 
@@ -273,8 +155,7 @@ impl Plays for Player {
     fn play(&mut self, plan: &Plan) -> Result<Answer, LabError> {
         let mut answer = Answer::default();
         for text in plan.statements.iter().skip(self.prepared.len()) {
-            let number = self.prepare(text)?;
-            self.prepared.push(number);
+            self.prepared.push(self.connection.prep(text).map_err(|error| failed(&error))?);
         }
         for act in &plan.acts {
             let Act::Flight(requests) = act else { return Err(failed(&"only executions can be had here")) };
@@ -282,21 +163,14 @@ impl Plays for Player {
                 let Kind::Execute { statement, .. } = request.kind else {
                     return Err(failed(&"only executions can be had here"));
                 };
-                self.execute(self.prepared[statement], request, &mut answer)?;
+                self.execute(statement, request, &mut answer)?;
             }
         }
         Ok(answer)
     }
 
     fn memory_max(&self) -> usize {
-        self.input.len() + self.output.capacity()
-    }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        // The session is over in either case.
-        let _ = self.stream.write_all(&[1, 0, 0, 0, COM_QUIT]);
+        0
     }
 }
 
@@ -309,9 +183,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn binary_values_are_numbers_of_any_width_and_strings_with_their_length() {
-        assert_eq!(number_of(Sum::Number, &[1]), 1);
-        assert_eq!(number_of(Sum::Number, &[1, 2, 0, 0]), 513);
-        assert_eq!(number_of(Sum::Length, b"\x03abc"), 3);
+    fn values_are_whole_numbers_or_lengths() {
+        assert_eq!(number_of(Sum::Number, Some(&Value::Int(-1))), -1);
+        assert_eq!(number_of(Sum::Number, Some(&Value::UInt(513))), 513);
+        assert_eq!(number_of(Sum::Length, Some(&Value::Bytes(b"abc".to_vec()))), 3);
+        assert_eq!(number_of(Sum::Length, None), 0);
     }
 }

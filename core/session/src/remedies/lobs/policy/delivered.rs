@@ -9,7 +9,7 @@ use onetrip_wire::pg::{DataRow, Format, Oid};
 use super::Lobs;
 use crate::facts::Facts;
 use crate::reply_queue::Due;
-use crate::session::Core;
+use crate::session::core::Core;
 
 /// Objects of which it is known, in each of two generations.
 const OBJECTS_MAX: usize = 8192;

@@ -17,7 +17,7 @@ pub(super) use self::setting::Setting;
 use super::Lobs;
 use crate::facts::Facts;
 use crate::reply_queue::Taker;
-use crate::session::Core;
+use crate::session::core::Core;
 use crate::statements::Text;
 
 /// One `--lob-prefetch`.

@@ -1,0 +1,290 @@
+"""How fast `onetrip analyze` reads: a capture that is made up, of many PostgreSQL connections, read by onetrip and by tshark.
+
+    bench/run captures                              # 1 GB, 1,000 connections open at once: about five minutes
+    bench/run captures --connections 10000 --no-tshark
+    bench/run captures --keep big.pcap --bytes 2e9  # keep the file
+
+The traffic is that of programs: log-ins, simple and extended queries, named statements, transactions, results of one row and
+of many, long values; segments of 1,448 bytes, acknowledgements alone among them. It depends on --seed only. Every file is read
+once before it is measured, so that it comes from the page cache. Times are those of the CPU, as the system counts them for the
+process: what else the machine does adds little to them. tshark reads the first --tshark-bytes of the same file for the fields
+that onetrip's report needs.
+
+The release build has to be there: cargo build --release -p onetrip. Only the standard library is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import records
+
+REPOSITORY = records.REPOSITORY
+ONETRIP = records.ONETRIP
+BENCH = records.case("captures")
+SEGMENT_BYTES = 1448
+VARIANTS = 64
+EXCHANGES = 160
+FIELDS = (
+    "frame.time_epoch tcp.stream tcp.len tcp.analysis.initial_rtt tcp.analysis.ack_rtt tcp.analysis.retransmission"
+    " tcp.analysis.lost_segment tcp.analysis.out_of_order tcp.analysis.zero_window pgsql.type pgsql.query pgsql.statement"
+    " pgsql.tag"
+).split()
+SYN, ACK, FIN, PUSH = 2, 16, 1, 8
+TABLES = "orders customers invoices payments shipments products suppliers accounts".split()
+WORDS = "late blue river stone window paper engine garden silver morning harbour letter copper meadow".split()
+
+
+def message(tag: bytes, body: bytes = b"") -> bytes:
+    return tag + struct.pack(">I", len(body) + 4) + body
+
+
+READY = {status: message(b"Z", status) for status in (b"I", b"T", b"E")}
+SYNC = message(b"S")
+COLUMNS = ("id", 23), ("customer_id", 23), ("state", 25), ("amount", 1700), ("title", 25), ("changed_at", 1184)
+DESCRIBED = message(
+    b"T",
+    struct.pack(">H", len(COLUMNS))
+    + b"".join(name.encode() + b"\0" + struct.pack(">IHIhih", 16400, 1, oid, 4, -1, 0) for name, oid in COLUMNS),
+)
+
+
+class Conversation:
+    """What one connection sends: lists of (from_client, payload, pure acknowledgement after it)."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.exchanges: list[list[tuple[bool, bytes]]] = []
+        self.prepared: dict[str, str] = {}
+        self.log_in()
+        acts = [self.named, self.simple, self.extended, self.listing, self.transaction, self.long_value, self.report]
+        for _ in range(EXCHANGES):
+            dice.choices(acts, weights=[30, 15, 15, 12, 10, 3, 5])[0]()
+        self.exchanges.append([(True, message(b"X"))])
+
+    def turn(self, request: bytes, reply: bytes) -> None:
+        self.exchanges.append([(True, request), (False, reply)])
+
+    def log_in(self) -> None:
+        startup = b"\0\3\0\0user\0shop\0database\0shop\0application_name\0worker\0\0"
+        settings = {"server_version": "15.8", "client_encoding": "UTF8", "DateStyle": "ISO, MDY", "TimeZone": "UTC"}
+        told = b"".join(message(b"S", f"{name}\0{value}\0".encode()) for name, value in settings.items())
+        granted = message(b"R", struct.pack(">I", 0)) + told + message(b"K", struct.pack(">II", 4711, 99)) + READY[b"I"]
+        self.turn(struct.pack(">I", len(startup) + 4) + startup, granted)
+
+    def row(self, size: int = 0) -> bytes:
+        dice = self.dice
+        title = " ".join(dice.choices(WORDS, k=4)) if not size else "x" * size
+        values = [
+            str(dice.randrange(10**6)), str(dice.randrange(10**5)), dice.choice(["open", "paid", "sent"]),
+            f"{dice.randrange(10**5) / 100:.2f}", title, "2026-11-23 12:34:56.789012+00",
+        ]
+        cells = b"".join(struct.pack(">I", len(value)) + value.encode() for value in values)
+        return message(b"D", struct.pack(">H", len(values)) + cells)
+
+    def rows(self, count: int, size: int = 0) -> bytes:
+        return b"".join(self.row(size) for _ in range(count)) + message(b"C", f"SELECT {count}\0".encode())
+
+    def simple(self) -> None:
+        table, key = self.dice.choice(TABLES), self.dice.randrange(10**6)
+        text = f"SELECT id, customer_id, state, amount, title, changed_at FROM {table} WHERE id = {key} AND state <> 'gone'"
+        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(1) + READY[b"I"])
+
+    def bind(self, name: str, values: list[str]) -> bytes:
+        cells = b"".join(struct.pack(">I", len(value)) + value.encode() for value in values)
+        body = b"\0" + name.encode() + b"\0\0\0" + struct.pack(">H", len(values)) + cells + b"\0\0"
+        return message(b"B", body) + message(b"E", b"\0\0\0\0\0")
+
+    def named(self) -> None:
+        table = self.dice.choice(TABLES)
+        value = [str(self.dice.randrange(10**6))]
+        name = self.prepared.get(table)
+        if name is None:
+            name = self.prepared[table] = f"S_{len(self.prepared) + 1}"
+            text = f"SELECT id, customer_id, state, amount, title, changed_at FROM {table} WHERE id = $1"
+            parse = message(b"P", f"{name}\0{text}\0".encode() + b"\0\0") + message(b"D", b"S" + name.encode() + b"\0")
+            answer = message(b"1") + message(b"t", struct.pack(">HI", 1, 23)) + DESCRIBED
+            self.turn(parse + SYNC, answer + READY[b"I"])
+        self.turn(self.bind(name, value) + SYNC, message(b"2") + self.rows(1) + READY[b"I"])
+
+    def extended(self) -> None:
+        table = self.dice.choice(TABLES)
+        text = f"SELECT t.id, t.customer_id, t.state, t.amount, t.title, t.changed_at FROM {table} t " \
+            f"JOIN customers c ON c.id = t.customer_id WHERE c.region = $1 AND t.amount > $2 ORDER BY t.changed_at DESC LIMIT 10"
+        parse = message(b"P", b"\0" + text.encode() + b"\0\0\0")
+        request = parse + message(b"D", b"S\0") + self.bind("", [self.dice.choice(WORDS), "100.00"]) + SYNC
+        answer = message(b"1") + message(b"t", struct.pack(">HII", 2, 25, 1700)) + DESCRIBED + message(b"2")
+        self.turn(request, answer + self.rows(10) + READY[b"I"])
+
+    def listing(self) -> None:
+        table, low = self.dice.choice(TABLES), self.dice.randrange(10**6)
+        text = f"SELECT * FROM {table} WHERE id BETWEEN {low} AND {low + 50} ORDER BY id"
+        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(50) + READY[b"I"])
+
+    def report(self) -> None:
+        text = "SELECT " + ", ".join(f"sum(CASE WHEN state = '{word}' THEN amount END) AS {word}" for word in WORDS)
+        text += f" FROM orders WHERE changed_at >= '2026-{self.dice.randrange(1, 12):02}-01' GROUP BY customer_id"
+        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(300) + READY[b"I"])
+
+    def long_value(self) -> None:
+        text = f"SELECT * FROM invoices WHERE id = {self.dice.randrange(10**6)}"
+        self.turn(message(b"Q", text.encode() + b"\0"), DESCRIBED + self.rows(1, 24_000) + READY[b"I"])
+
+    def transaction(self) -> None:
+        done = lambda tag, status: message(b"C", tag + b"\0") + READY[status]
+        key = self.dice.randrange(10**6)
+        self.turn(message(b"Q", b"BEGIN\0"), done(b"BEGIN", b"T"))
+        update = f"UPDATE accounts SET amount = amount - {key % 97}.50, changed_at = now() WHERE id = {key}"
+        self.turn(message(b"Q", update.encode() + b"\0"), done(b"UPDATE 1", b"T"))
+        insert = f"INSERT INTO payments (account_id, amount, note) VALUES ({key}, {key % 97}.50, 'for {self.dice.choice(WORDS)}')"
+        self.turn(message(b"Q", insert.encode() + b"\0"), done(b"INSERT 0 1", b"T"))
+        self.turn(message(b"Q", b"COMMIT\0"), done(b"COMMIT", b"I"))
+
+
+def segments(conversation: Conversation, dice: random.Random) -> list[list[tuple[bytes, bytes, int]]]:
+    """The packets of each exchange: bytes before and after the client's address and port, and which way they go."""
+    next_byte = {True: 1000, False: 2000}
+    turns = []
+
+    def packet(from_client: bool, flags: int, data: bytes = b"") -> tuple[bytes, bytes, int]:
+        sequence, acknowledged = next_byte[from_client], next_byte[not from_client]
+        options = b"\2\4\5\xb4\1\3\3\7" if flags & SYN else b"\1\1\x08\x0a" + struct.pack(">II", sequence, acknowledged)
+        header_bytes = 20 + len(options)
+        tcp = struct.pack(
+            ">IIBBHHH", sequence, 0 if flags == SYN else acknowledged, header_bytes // 4 << 4, flags, 502, 0, 0
+        ) + options + data
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + 4 + len(tcp), 1, 0x4000, 64, 6, 0)
+        next_byte[from_client] += len(data) + bool(flags & (SYN | FIN))
+        return bytes(12) + b"\x08\0" + ip, tcp, from_client
+
+    turns.append([packet(True, SYN), packet(False, SYN | ACK), packet(True, ACK)])
+    for exchange in conversation.exchanges:
+        packets = []
+        for from_client, data in exchange:
+            for number, at in enumerate(range(0, len(data), SEGMENT_BYTES)):
+                packets.append(packet(from_client, ACK | PUSH, data[at : at + SEGMENT_BYTES]))
+                if number % 2 == 1:
+                    packets.append(packet(not from_client, ACK))
+        if dice.random() < 0.3:
+            packets.append(packet(True, ACK))
+        turns.append(packets)
+    turns[-1] += [packet(True, ACK | FIN), packet(False, ACK | FIN), packet(True, ACK)]
+    return turns
+
+
+def generate(path: Path, size: float, connections: int, seed: int) -> tuple[int, int]:
+    """Writes a capture; how many packets and connections it has."""
+    dice = random.Random(seed)
+    variants = [segments(Conversation(dice), dice) for _ in range(VARIANTS)]
+    server = bytes([10, 9, 0, 1])
+    port = struct.pack(">H", 5432)
+    pack = struct.Struct("<IIII").pack
+    begun = packets = written = 0
+    now_us = 1_790_000_000_000_000
+    live: list[list] = []
+
+    def begin(at: int) -> list:
+        nonlocal begun
+        begun += 1
+        client = bytes([10, begun >> 24 & 127 | 64, begun >> 16 & 255, begun >> 8 & 255])
+        return [variants[dice.randrange(VARIANTS)], at, client, struct.pack(">H", 20_000 + begun % 256)]
+
+    with path.open("wb", buffering=1 << 20) as out:
+        out.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1))
+        # They are not all at the same place of their conversations.
+        live = [begin(0) for _ in range(connections)]
+        while written < size:
+            place = dice.randrange(connections)
+            entry = live[place]
+            turns, at, client, client_port = entry
+            parts = []
+            for before, tcp, from_client in turns[at]:
+                now_us += 7
+                if from_client:
+                    head = (client, server, client_port, port)
+                else:
+                    head = (server, client, port, client_port)
+                length = len(before) + 12 + len(tcp)
+                parts += (pack(now_us // 1_000_000, now_us % 1_000_000, length, length), before, *head, tcp)
+            packets += len(turns[at])
+            block = b"".join(parts)
+            written += len(block)
+            out.write(block)
+            entry[1] += 1
+            if entry[1] == len(turns):
+                live[place] = begin(0)
+    return packets, begun
+
+
+def run(command: list[str], output: Path | None = None) -> tuple[float, float, int]:
+    """CPU seconds, wall seconds and peak memory in KiB of a command."""
+    begun = time.monotonic()
+    with (output.open("wb") if output else open(os.devnull, "wb")) as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE)
+        told = process.stderr.read()
+        _, status, used = os.wait4(process.pid, 0)
+    if status != 0:
+        raise SystemExit(f"bench: captures: {' '.join(command)}: {told.decode(errors='replace')[-600:]}")
+    return used.ru_utime + used.ru_stime, time.monotonic() - begun, used.ru_maxrss
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bytes", type=float, default=float(BENCH["bytes"]))
+    parser.add_argument("--connections", type=int, default=BENCH["connections"], help="open at once")
+    parser.add_argument("--seed", type=int, default=BENCH["seed"])
+    parser.add_argument("--rounds", type=int, default=BENCH["rounds"])
+    parser.add_argument("--tshark-bytes", type=float, default=float(BENCH["tshark_bytes"]))
+    parser.add_argument("--no-tshark", action="store_true")
+    parser.add_argument("--keep", type=Path, help="keep the capture here")
+    parser.add_argument("--read", type=Path, help="read this capture, and make none")
+    args = parser.parse_args()
+    onetrip = Path(os.environ.get("ONETRIP", ONETRIP))
+    if not onetrip.exists():
+        raise SystemExit(f"bench: captures: {onetrip} is not there; cargo build --release -p onetrip")
+    with tempfile.TemporaryDirectory() as directory:
+        path = args.read or args.keep or Path(directory) / "made.pcap"
+        if not args.read:
+            packets, begun = generate(path, args.bytes, args.connections, args.seed)
+            print(f"{path.stat().st_size / 1e6:.0f} MB, {packets} packets, {begun} connections, {args.connections} at once")
+        size = path.stat().st_size
+        report = Path(directory) / "report.json"
+        command = [str(onetrip), "analyze", str(path), "--format", "json"]
+        run(["cat", str(path)])
+        rates = []
+        for _ in range(args.rounds):
+            cpu, wall, memory = run(command, report)
+            rates.append(size / cpu / 1e6)
+            records.keep(way="onetrip analyze", bytes=size, cpu_seconds=cpu, seconds=wall, memory_kib=memory)
+            print(f"onetrip: {cpu:.2f} s of CPU ({size / cpu / 1e6:.0f} MB/s), {wall:.2f} s, {memory / 1024:.0f} MiB")
+        said = json.loads(report.read_text())
+        print(f"{said['trips']['total']} round trips, {said['statements']} statements, {said['connections']['opened']} connections")
+        if not args.no_tshark:
+            if shutil.which("tshark") is None:
+                raise SystemExit("bench: captures: tshark is not installed; --no-tshark leaves it out")
+            part = Path(directory) / "part.pcap"
+            with path.open("rb") as whole, part.open("wb") as out:
+                data = whole.read(int(args.tshark_bytes))
+                place = 24
+                while place + 16 <= len(data):
+                    after = place + 16 + struct.unpack_from("<I", data, place + 8)[0]
+                    if after > len(data):
+                        break
+                    place = after
+                out.write(data[:place])
+            fields = [word for field in FIELDS for word in ("-e", field)]
+            cpu, wall, memory = run(["tshark", "-n", "-r", str(part), "-T", "fields", *fields])
+            rate = part.stat().st_size / cpu / 1e6
+            records.keep(way="tshark", bytes=part.stat().st_size, cpu_seconds=cpu, seconds=wall, memory_kib=memory)
+            print(f"tshark: {cpu:.2f} s of CPU ({rate:.1f} MB/s), {wall:.2f} s, {memory / 1024:.0f} MiB")
+            print(f"onetrip is {sorted(rates)[len(rates) // 2] / rate:.1f} times as fast")
+    return 0

@@ -1,0 +1,101 @@
+"""What a connection is, whichever way it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from onetrip import errors
+from onetrip.info import ConnectionInfo
+from onetrip.session import IsolationLevel, SessionState
+
+OutputSource = Literal["dbms_output", "functions"]
+
+
+def pairs(keywords: dict[str, Any]) -> list[tuple[str, str]]:
+    """Keywords of `connect` as text; without those that say nothing."""
+    return [(name, str(value)) for name, value in keywords.items() if value is not None]
+
+
+class BaseConnection(SessionState):
+    """What is known of a session, and asks nobody."""
+
+    # DB-API's optional extension: the exceptions, for code that has only the connection.
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(self, autocommit: bool, target: Iterable[tuple[str, str]], row_factory: Any) -> None:
+        super().__init__(autocommit)
+        self.cursor_factory: Any = None
+        self.server_cursor_factory: Any = None
+        self.row_factory = row_factory
+        self._target = dict(target)
+        # What has the connection for itself: the block of a pipeline; with asyncio a COPY, too.
+        self._block: Any = None
+        # Cursors that were declared: prepared FETCHes of one name are kept apart by it.
+        self._declared = 0
+        # Whether the program has closed it, which it may do with one that was lost, too.
+        self._is_closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended."""
+        raise NotImplementedError
+
+    def _usable(self) -> Any:
+        """The native part, where nothing has the connection for itself."""
+        raise NotImplementedError
+
+    def _own_block(self) -> Any:
+        """The pipeline's block that the caller is a part of."""
+        raise NotImplementedError
+
+    def _check_alone(self) -> None:
+        """Raises where the caller is a part of a block, and what it wants cannot be."""
+        raise NotImplementedError
+
+    def _check_usable(self) -> None:
+        self._usable()
+
+    def forget_statements(self) -> None:
+        """Prepares all statements anew when they are next used: for programs that know that another connection has
+        changed tables. It takes no trip. What this connection changes itself, it knows."""
+        self._usable().forget_statements()
+
+    def lines(self) -> list[str]:
+        """What statements have printed since the last call: the texts of notices and what `collect_output` collects. It
+        takes no trip."""
+        lines: list[str] = self._usable().lines()
+        return lines
+
+    @property
+    def backend_pid(self) -> int | None:
+        """Process id of the server's side."""
+        pid: int | None = self._native_part().backend
+        return pid
+
+    @property
+    def trips(self) -> int:
+        """Round trips since the session was open."""
+        trips: int = self._native_part().trips
+        return trips
+
+    @property
+    def info(self) -> ConnectionInfo:
+        """Where the connection leads and how it stands."""
+        return ConnectionInfo(self, self._target)
+
+    def _close_portal(self, name: str) -> None:
+        """Closes a cursor of the server along with the next statement."""
+        self._usable().close_portal(name)
+
+
+__all__ = ["BaseConnection", "IsolationLevel", "OutputSource", "pairs"]

@@ -1,0 +1,173 @@
+"""Blocks of operations, as far as nothing waits: what became of each, and what the end of a block raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from onetrip.errors import Error, OperationalError, PipelineAborted, PipelineUndone
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from onetrip._base.cursor import Row
+    from onetrip._native import Answer
+
+OnError = Literal["abort", "continue"]
+
+GOES_ON = {"abort": False, "continue": True}
+
+
+class BaseOperation:
+    """One operation of a pipeline, and what became of it."""
+
+    __slots__ = ("_answer", "_error", "_goes_on", "_pipeline", "id")
+
+    def __init__(self, pipeline: Any, number: int, goes_on: bool) -> None:
+        self.id = number
+        self._goes_on = goes_on
+        self._error: Error | None = None
+        self._pipeline: Any = pipeline
+        self._answer: Answer | None = None
+
+    def _comes(self) -> bool:
+        """Whether its answer is here; where nothing else would bring it, waits for it."""
+        raise NotImplementedError
+
+    def _taken(self) -> Answer:
+        """Its answer; raises what became of it instead."""
+        raise NotImplementedError
+
+    def result(self) -> Self:
+        """Raises the operation's error, `PipelineAborted` or `PipelineUndone`; returns the operation if it ran."""
+        if self._error is not None:
+            raise self._error
+        if self._answer is None:
+            try:
+                self._answer = self._taken()
+            except Error as error:
+                self._error = error if is_outcome(error) else None
+                raise
+        return self
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether it is known what became of it."""
+        return self._answer is not None or self._error is not None
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that were returned or changed; -1 where the statement counts none."""
+        return self._done().count
+
+    @property
+    def statusmessage(self) -> str:
+        """What the server says that it did."""
+        return self._done().tag
+
+    def fetchone(self) -> Row | None:
+        """The next row of the result; None at the end."""
+        return self._done().one()
+
+    def fetchall(self) -> list[Row]:
+        """All rows of the result that are left."""
+        answer = self._done()
+        return answer.many(len(answer))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"
+
+    def _done(self) -> Answer:
+        if self._answer is None:
+            self.result()
+        assert self._answer is not None
+        return self._answer
+
+
+class BasePipeline:
+    """A block of operations, and the blocks that it is a part of."""
+
+    def __init__(self, connection: Any, on_error: OnError) -> None:
+        if on_error not in GOES_ON:
+            raise ValueError(f"on_error has to be 'abort' or 'continue', not {on_error!r}")
+        self.connection: Any = connection
+        self.on_error: OnError = on_error
+        self.operations: list[Any] = []
+        self._outer: Any = None
+        self._unheard: Error | None = None
+        # Whether the next operation begins a transaction.
+        self._begins = False
+
+    def _whole(self) -> Self:
+        """The block that this one is a part of, or itself."""
+        whole: Self = self if self._outer is None else self._outer._whole()
+        return whole
+
+    def _parts(self) -> Iterator[Self]:
+        part: Self | None = self
+        while part is not None:
+            yield part
+            part = part._outer
+
+    def _goes_on(self, on_error: OnError | None) -> bool | None:
+        """What the native part is told about an operation: None leaves it to the block."""
+        if self._outer is not None:
+            return GOES_ON[on_error or self.on_error]
+        return None if on_error is None else GOES_ON[on_error]
+
+    def _hear(self) -> None:
+        """Raises what the first half of the block would have raised at its end, unless somebody has heard of it."""
+        whole = self._whole()
+        if whole._unheard is not None:
+            error, whole._unheard = whole._unheard, None
+            raise error
+
+
+class Ended(Protocol):
+    """An operation of a block that has ended."""
+
+    id: int
+    _goes_on: bool
+    _answer: Answer | None
+    _error: Error | None
+
+    def result(self) -> Any: ...
+
+
+def is_outcome(error: Error) -> bool:
+    """Whether an error is what became of an operation, and not a mistake of its reader."""
+    return error.sqlstate is not None or isinstance(error, OperationalError)
+
+
+def raise_first(
+    operations: Sequence[Ended], first_failed: Callable[[list[int]], int | None] | None, is_whole: bool = True
+) -> None:
+    """Raises what made a block fail, if nobody has heard of it: the error of an operation with "abort"."""
+    if first_failed is None or all(operation._goes_on for operation in operations):
+        return
+    failed = first_failed([operation.id for operation in operations if operation._goes_on])
+    if is_whole and failed is not None and failed < operations[0].id:
+        # The BEGIN that went before them, which nobody has asked for.
+        failed = next(operation.id for operation in operations if not operation._goes_on)
+    for operation in operations:
+        if operation.id == failed and operation._answer is None and operation._error is None:
+            operation.result()
+
+
+def unheard(operations: Sequence[Any], source: Any) -> Error | None:
+    """Takes what became of the operations of a block that has ended, before another one begins; the error that its end
+    would have raised."""
+    error: Error | None = None
+    try:
+        raise_first(operations, source.first_failed)
+    except (PipelineAborted, PipelineUndone):
+        pass  # what made it fail has been heard
+    except Error as first:
+        error = first
+    for operation in operations:
+        if operation._answer is None and operation._error is None:
+            try:
+                operation._answer = source.take(operation.id)
+            except Error as failed:
+                operation._error = failed
+    return error

@@ -1,0 +1,269 @@
+"""What a connection does, but for connecting and the waiting itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from onetrip import errors, tpc
+from onetrip._base.connection import BaseConnection
+from onetrip._base.lob import OBJECTS, PIECE_BYTES, LobColumn, Prefetch, Writing
+from onetrip.adapt import Format
+from onetrip.aio.cursor import AsyncCursor, By, Params, Statement
+from onetrip.aio.lob import AsyncLobReader, AsyncLobWriter
+from onetrip.aio.server_cursor import AsyncServerCursor
+from onetrip.aio.transaction import AsyncTransaction
+from onetrip.errors import Error, NotSupportedError, ProgrammingError
+from onetrip.session import IsolationLevel, TransactionStatus
+from onetrip.tpc import Xid
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from onetrip import _native
+    from onetrip.rows import RowFactory
+
+
+class AsyncCalls(BaseConnection):
+    """The calls of a connection. Those that wait need what the connection itself brings."""
+
+    cursor_factory: type[AsyncCursor]
+    server_cursor_factory: type[AsyncServerCursor]
+
+    def __init__(self, autocommit: bool, target: Iterable[tuple[str, str]], row_factory: Any) -> None:
+        super().__init__(autocommit, target, row_factory)
+        self.cursor_factory = AsyncCursor
+        self.server_cursor_factory = AsyncServerCursor
+
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        binary: bool = False,
+        row_factory: RowFactory | None = None,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> AsyncCursor:
+        """A new cursor, of `cursor_factory`; with a name, one that the server keeps, of `server_cursor_factory`. Its
+        rows are what `row_factory` makes, or that of the connection. With `binary`, values come in their types' binary
+        form; those of types for which that is not known here are bytes."""
+        self._check_usable()
+        factory = row_factory or self.row_factory
+        made: AsyncCursor
+        if name:
+            make = self.server_cursor_factory
+            made = make(self.connection, name, row_factory=factory, scrollable=scrollable, withhold=withhold)
+        else:
+            made = self.cursor_factory(self.connection, row_factory=factory)
+        if binary:
+            made.format = Format.BINARY
+        return made
+
+    async def execute(
+        self, statement: Statement, params: Params = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> AsyncCursor:
+        """Runs a statement by a new cursor, and returns that. `prepare` and `binary` are as for `Cursor.execute`."""
+        cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
+        if prepare is None and not binary:
+            return await cursor.execute(statement, params)
+        return await cursor.execute(statement, params, prepare=prepare, binary=binary or None)
+
+    async def executemany(self, statement: Statement, rows: Iterable[Any], *, by: By = "auto") -> AsyncCursor:
+        """Runs a statement once for each of `rows` by a new cursor, and returns that."""
+        cursor = self.cursor_factory(self.connection, row_factory=self.row_factory)
+        await cursor.executemany(statement, rows, by=by)
+        return cursor
+
+    async def commit(self) -> None:
+        """Commits the transaction, if there is one. In a pipeline's block it waits for what was added before."""
+        self._check_no_tpc("commit()")
+        await self._end_transaction("COMMIT")
+
+    async def rollback(self) -> None:
+        """Rolls the transaction back, if there is one."""
+        self._check_no_tpc("rollback()")
+        await self._end_transaction("ROLLBACK")
+
+    async def tpc_begin(self, xid: Xid | str) -> None:
+        """Begins a transaction in two phases, by its name: one of `xid()`, or text. It takes a trip."""
+        self._check_usable()
+        await self._run_outside(self._tpc_begins(xid))
+
+    async def tpc_prepare(self) -> None:
+        """Ends its first phase: from here on, the server can commit it whatever happens."""
+        self._check_usable()
+        try:
+            await self._run_outside(self._tpc_prepares())
+        except Error as error:
+            self._tpc = None
+            if error.sqlstate == "55000":
+                raise NotSupportedError(str(error)) from error
+            raise
+
+    async def tpc_commit(self, xid: Xid | str | None = None) -> None:
+        """Commits it, prepared or not; or another one that was prepared, by its name."""
+        await self._end_tpc("COMMIT", xid)
+
+    async def tpc_rollback(self, xid: Xid | str | None = None) -> None:
+        """Rolls it back, prepared or not; or another one that was prepared, by its name."""
+        await self._end_tpc("ROLLBACK", xid)
+
+    async def tpc_recover(self) -> list[Xid]:
+        """The transactions that are prepared and have not ended, of all databases."""
+        answer = await self._run_outside(tpc.RECOVER)
+        return [Xid.of_row(row) for row in answer.many(len(answer))]
+
+    async def _end_tpc(self, word: str, xid: Xid | str | None) -> None:
+        self._check_usable()
+        statement = self._tpc_ends(word, xid)
+        self._tpc = None
+        if statement is None:
+            await self._end_transaction(word)
+        else:
+            await self._run_outside(statement)
+
+    async def _run_outside(self, statement: str, params: Params = None) -> _native.Answer:
+        """Runs a statement that cannot be part of a pipeline's block, and begins no transaction."""
+        self._check_alone()
+        (answer,) = await self._run(statement, params, False)
+        return answer
+
+    def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> AsyncTransaction:
+        """A block that is a transaction, or a savepoint within one: kept at its end, undone if it raises or with
+        `force_rollback`. BEGIN travels with its first statement. `raise Rollback` undoes it without an error."""
+        self._check_usable()
+        return AsyncTransaction(self.connection, savepoint_name, force_rollback)
+
+    async def large_objects(self, oids: Iterable[int], prefetch: Prefetch | None = None) -> list[AsyncLobReader[bytes]]:
+        """Large objects to read, all by one trip. `prefetch` says what comes along: -1 nothing, 0 the length, n so
+        many bytes of each; with "auto" they share the memory for reading ahead. None leaves it to the connection's
+        `lob_prefetch`."""
+        return await self._readers([OBJECTS._native(oid) for oid in oids], prefetch)
+
+    async def large_values(
+        self, column: LobColumn, keys: Iterable[Any], prefetch: Prefetch | None = None
+    ) -> list[AsyncLobReader[Any]]:
+        """Values of a column, by their keys, to read in parts as `large_objects` are: bytes, or text by characters.
+        What the column itself says about `prefetch` goes before what this call says."""
+        return await self._readers([column._native(key) for key in keys], prefetch)
+
+    async def create_large_object(self, data: bytes = b"") -> int:
+        """Makes a large object of bytes; its id."""
+        self._check_alone()
+        (answer,) = await self._run("SELECT lo_from_bytea(0, %s)", (data[:PIECE_BYTES],), self._begins)
+        oid: int
+        (oid,) = answer.one() or ()
+        await self.write_large_object(oid, data[PIECE_BYTES:], PIECE_BYTES)
+        return oid
+
+    async def write_large_object(self, oid: int, data: bytes, position: int = 0) -> None:
+        """Writes into a large object, from a position on."""
+        if data:
+            async with self.large_object_writer(oid, position) as writer:
+                await writer.write(data)
+
+    def large_object_writer(self, oid: int, position: int = 0) -> AsyncLobWriter:
+        """Writes a large object in parts, from a position on."""
+        self._check_usable()
+        return AsyncLobWriter(self.connection, Writing(oid, None, None, position))
+
+    def large_value_writer(self, column: LobColumn, key: Any) -> AsyncLobWriter:
+        """Writes a value of bytea or text in parts: it takes the place of what the row with this key had."""
+        self._check_usable()
+        return AsyncLobWriter(self.connection, Writing(None, column, key, 0))
+
+    async def _readers(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> list[AsyncLobReader[Any]]:
+        await self._prefetch(natives, prefetch)
+        return [AsyncLobReader(self.connection, native) for native in natives]
+
+    async def set_autocommit(self, value: bool) -> None:
+        """As `autocommit`."""
+        self.autocommit = value
+
+    async def set_isolation_level(self, value: int | IsolationLevel | None) -> None:
+        """As `isolation_level`."""
+        self.isolation_level = value
+
+    async def set_read_only(self, value: bool | None) -> None:
+        """As `read_only`."""
+        self.read_only = value
+
+    async def set_deferrable(self, value: bool | None) -> None:
+        """As `deferrable`."""
+        self.deferrable = value
+
+    async def close(self) -> None:
+        """Ends the session; an open transaction is rolled back by the server."""
+        raise NotImplementedError
+
+    async def _run(self, statement: str, params: Params, begins: bool, how: int = 0) -> list[_native.Answer]:
+        """Runs a statement, or several without parameters, outside of a pipeline's block."""
+        raise NotImplementedError
+
+    async def _prefetch(self, natives: list[_native.Lob], prefetch: Prefetch | None) -> None:
+        """Fetches what is wanted of large values, by one trip."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commits, or rolls back after an exception; and closes."""
+        try:
+            if kind is None:
+                if not self._is_closed:
+                    await self.commit()
+            elif not self.closed:
+                with contextlib.suppress(errors.Error):  # the exception on its way tells more
+                    await self.rollback()
+        finally:
+            await self.close()
+
+    def _is_outside(self) -> bool:
+        """Whether the next statement will be outside of a transaction."""
+        native = self._usable()
+        if self._own_block() is not None:
+            return not native.block_in_transaction
+        return bool(native.status == TransactionStatus.IDLE)
+
+    async def _command(self, statement: str) -> None:
+        """Runs a statement of our own, in a pipeline's block too."""
+        block = self._own_block()
+        if block is not None:
+            await block._run(statement)
+        else:
+            await self._run(statement, None, self._begins)
+
+    async def _ask(self, statement: str, params: Params, begins: bool) -> _native.Answer:
+        """The answer to a statement of our own, in a pipeline's block too."""
+        block = self._own_block()
+        if block is not None:
+            operation = await block._add(statement, params, 0)
+            await operation._came()
+            done: _native.Answer = operation._done()
+            return done
+        (answer,) = await self._run(statement, params, begins)
+        return answer
+
+    async def _undo(self, statements: list[str]) -> None:
+        """Runs what undoes a transaction or a part of it. After an error the server skips the rest of a pipeline's
+        block, which is therefore ended first, and begun anew."""
+        block = self._own_block()
+        if block is None:
+            await self._run("; ".join(statements), None, False)
+        else:
+            await block._interrupted("; ".join(statements))
+
+    async def _end_transaction(self, statement: str) -> None:
+        native = self._usable()
+        if self._transactions:
+            word = statement.lower()
+            raise ProgrammingError(f"{word}() is not for a block of transaction(), which ends by itself or by Rollback")
+        block = self._own_block()
+        if block is not None:
+            operation = await (block.commit() if statement == "COMMIT" else block.rollback())
+            await operation._came()
+            operation.result()
+        elif native.status != TransactionStatus.IDLE:
+            await self._run(statement, None, False)

@@ -1,0 +1,31 @@
+//! What is made from code, by the tests that also check it.
+
+use anyhow::{Result, bail};
+
+use crate::steps::Spec;
+
+/// The packages and their tests that write a document when `UPDATE_DOCS` is set.
+const WRITERS: &[(&str, &str)] = &[("onetrip-ledger", "pages"), ("onetrip-session", "safety_doc")];
+
+pub(crate) fn write() -> Result<()> {
+    for (package, test) in WRITERS {
+        let command = format!("test --locked --quiet -p {package} --test {test}");
+        succeed(&Spec::cargo(&command).with("UPDATE_DOCS", "1"))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn write_purity() -> Result<()> {
+    succeed(&Spec::new("scripts/purity-lists", [""; 0]))
+}
+
+pub(crate) fn prove(options: &[String]) -> Result<()> {
+    succeed(&Spec::new("scripts/prove", options))
+}
+
+fn succeed(spec: &Spec) -> Result<()> {
+    if !spec.command().status()?.success() {
+        bail!("failed: {spec}");
+    }
+    Ok(())
+}

