@@ -18,6 +18,7 @@ mod holes {
     mod questions;
     mod raised;
     mod reloads;
+    mod rights;
     mod snapshots;
     mod stage;
     mod statements;
