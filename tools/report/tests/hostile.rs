@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{crowded, finding, story, template};
+use common::{crowded, driver, finding, story, template};
 use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Comparison, Judgement, Measure, Rule, Ruling, Verdict};
 use onetrip_ledger::network::{NamedPath, NetworkSummary};
-use onetrip_ledger::{Code, Driver, Evidence, Finding, Obstacle, Refusal, ScopeTotals, Summary};
+use onetrip_ledger::{Code, Evidence, Finding, Obstacle, Refusal, ScopeTotals, Summary};
 use onetrip_report::{Report, RunInfo, Style};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;

@@ -146,7 +146,7 @@ impl StartupMark {
         };
         names().count() >= self.first.len()
             && self.first.iter().zip(names()).all(|(expected, name)| is(name, expected))
-            && self.last.as_ref().is_none_or(|last| names().last().is_some_and(|name| is(name, last)))
+            && self.last.as_ref().is_none_or(|last| names().next_back().is_some_and(|name| is(name, last)))
             && !self.without.iter().any(|other| names().any(|name| is(name, other)))
             && self.has.iter().all(has)
             && self.asks_encryption.is_none_or(|asks| asks == startup.asked_encryption)

@@ -13,7 +13,7 @@ const SETUP: &str = "DO $$ BEGIN CREATE ROLE hole_reader LOGIN; \
 /// The unnamed statement, and a run of it.
 fn read() -> Vec<u8> {
     let text = "SELECT v FROM secret WHERE id = $1";
-    [parse_typed("", text, &[INT4]), bind("", "", &["1"]), describe_portal(""), execute("", 0), sync()]
+    [parse_typed("", text, &[INT4]), bind("", "", &[b"1"]), describe_portal(""), execute("", 0), sync()]
         .concat()
 }
 

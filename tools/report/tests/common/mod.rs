@@ -3,12 +3,16 @@
 
 pub(crate) mod page;
 
-use onetrip_ledger::findings::advice;
 use onetrip_ledger::judge::{Base, Increase, Limit, Rules};
 use onetrip_ledger::{
     Code, Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, ScopeTotals, Summary, TemplateTotals,
     TripTotals,
 };
+
+/// The driver of this key.
+pub(crate) fn driver(key: &str) -> Driver {
+    Driver::of_key(key).expect("there is such a driver")
+}
 
 pub(crate) const EMPLOYEES: &str = "SELECT emp_no, first_name, last_name FROM employees ORDER BY emp_no";
 pub(crate) const SALARIES: &str = "SELECT salary, from_date FROM salaries WHERE emp_no = ?";
@@ -41,7 +45,7 @@ pub(crate) fn finding(code: Code, driver: Driver, counts: [u64; 4], evidence: Ev
         waited_ns,
         wire_ns: waited_ns / 10 * 9,
         evidence,
-        fix: advice(code, driver).into(),
+        fix: driver.fix(code).into(),
     }
 }
 
