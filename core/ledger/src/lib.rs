@@ -35,6 +35,8 @@ pub use gaps::{Cut, Gaps};
 pub use obstacle::Obstacle;
 pub use remedy::{Remedy, UnknownRemedy};
 pub use stacks::Driver;
-pub use summary::{Difference, PathTimes, Refusal, ScopeTotals, Summary, TemplateTotals, TripTotals};
+pub use summary::{
+    Difference, MayNotEnd, PathTimes, Refusal, ScopeTotals, Summary, TemplateTotals, TripTotals,
+};
 pub use trace::{Record, StreamEncoder, TraceError, TraceReader, TraceWriter};
 pub use value::{ValueHash, ValueHasher};

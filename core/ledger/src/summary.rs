@@ -59,6 +59,8 @@ pub struct Summary {
     pub differed: u64,
     /// The statements that differed and where, at most [`Summary::DIFFERENCES_MAX`].
     pub differences: Vec<Difference>,
+    /// Statements that may never end at the level that `--isolation` sets, at most [`Summary::MAY_NOT_END_MAX`].
+    pub may_not_end: Vec<MayNotEnd>,
     /// Statements, most trips first.
     pub templates: Vec<TemplateTotals>,
     /// Scopes, most trips first; work without a scope has the empty label.
@@ -70,10 +72,32 @@ pub struct Summary {
 impl Summary {
     /// Most wrong answers that a summary names.
     pub const DIFFERENCES_MAX: usize = 10;
+    /// Most statements that a summary names because they may never end.
+    pub const MAY_NOT_END_MAX: usize = 10;
     /// Most reasons for refused sessions that a summary names.
     pub const REFUSALS_MAX: usize = 10;
     /// Most SQLSTATEs that a summary names.
     pub const ERRORS_MAX: usize = 20;
+
+    /// Books that a statement may never end.
+    pub(crate) fn may_not_end(&mut self, statement: String, failures: u64) {
+        let list = &mut self.may_not_end;
+        let has_room = list.len() < Self::MAY_NOT_END_MAX;
+        match list.iter_mut().find(|known| known.statement == statement) {
+            Some(known) => known.failures = known.failures.max(failures),
+            None if has_room => list.push(MayNotEnd { statement, failures }),
+            None => {}
+        }
+    }
+}
+
+/// A statement that may never end at the level that `--isolation` sets, and would at the program's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MayNotEnd {
+    /// The statement, its literals lifted; empty where that is not known.
+    pub statement: String,
+    /// How often in a row it has failed with 23505 or 40001, at most; zero where it ran for longer than ten seconds.
+    pub failures: u64,
 }
 
 /// Why sessions did not come about.

@@ -8,7 +8,8 @@ use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Rule, Ruling, Verdict};
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_ledger::{
-    Difference, Evidence, Finding, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, Summary, TemplateTotals,
+    Difference, Evidence, Finding, MayNotEnd, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, Summary,
+    TemplateTotals,
 };
 use serde::Serialize;
 
@@ -102,6 +103,7 @@ struct Trips<'a> {
     verified: u64,
     differed: u64,
     differences: &'a [Difference],
+    may_not_end: &'a [MayNotEnd],
 }
 
 #[derive(Debug, Serialize)]
@@ -304,6 +306,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
             verified: summary.verified,
             differed: summary.differed,
             differences: &summary.differences,
+            may_not_end: &summary.may_not_end,
         },
         times: summary.times,
         elapsed_ns: summary.elapsed_ns,

@@ -8,7 +8,7 @@ use common::page::story_prices;
 use common::{crowded, rules};
 use onetrip_ledger::judge::Snapshot;
 use onetrip_ledger::network::{NamedPath, NetworkSummary, RttSpan};
-use onetrip_ledger::{Refusal, Summary};
+use onetrip_ledger::{MayNotEnd, Refusal, Summary};
 use onetrip_report::{Report, RunInfo};
 use serde_json::Value;
 
@@ -27,7 +27,8 @@ fn names(value: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn every_field_is_documented() {
-    let summary = Summary { refusals: vec![Refusal::default()], ..crowded() };
+    let summary =
+        Summary { refusals: vec![Refusal::default()], may_not_end: vec![MayNotEnd::default()], ..crowded() };
     let mut rules = rules(&Summary::default());
     rules.snapshot = Some(("trips.lock".into(), Snapshot::of(&summary)));
     let judgement = rules.judge(&summary);

@@ -170,6 +170,11 @@ impl Stream {
                     differences.push(Difference { statement, at });
                 }
             }
+            Record::MayNotEnd { template, failures } => {
+                let template = self.names.template(template);
+                let statement = if template == 0 { String::new() } else { shared.templates.text(template) };
+                shared.summary.may_not_end(statement, failures);
+            }
             Record::Verified { answers, differed } => {
                 shared.summary.verified += answers;
                 shared.summary.differed += differed;

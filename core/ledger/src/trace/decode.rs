@@ -88,6 +88,7 @@ impl Records {
             tags::VERIFIED => Record::Verified { answers: body.amount()?, differed: body.amount()? },
             tags::LOST => Record::Lost { bytes: body.amount()? },
             tags::END => Record::End,
+            tags::MAY_NOT_END => Record::MayNotEnd { template: body.u32()?, failures: body.amount()? },
             tags::ENTERED => Record::Entered,
             tags::REFUSED => Record::Refused { sqlstate: body.array()?, message: body.rest },
             tags::CUT => {

@@ -123,6 +123,15 @@ impl StreamEncoder {
         });
     }
 
+    /// A statement may never end at the level that the gateway has set: how often in a row it has failed, zero where it ran
+    /// for long. The template may be zero.
+    pub fn may_not_end(&mut self, template: u32, failures: u64) {
+        self.record(tags::MAY_NOT_END, |out| {
+            put_varint(out, template.into());
+            put_varint(out, failures);
+        });
+    }
+
     /// Records that could not be kept.
     pub fn lost(&mut self, bytes: u64) {
         self.record(tags::LOST, |out| put_varint(out, bytes));

@@ -39,6 +39,7 @@ pub(crate) mod tags {
     pub(crate) const CUT: u8 = 15;
     pub(crate) const ENTERED: u8 = 16;
     pub(crate) const REFUSED: u8 = 17;
+    pub(crate) const MAY_NOT_END: u8 = 18;
 }
 
 /// One fact of a stream. Ids are the stream's own and are defined before they are used.
@@ -89,6 +90,13 @@ pub enum Record<'a> {
         answers: u64,
         /// How many of them differed.
         differed: u64,
+    },
+    /// A statement that may never end at the level that the gateway has set.
+    MayNotEnd {
+        /// Its template, or zero.
+        template: u32,
+        /// How often in a row it has failed with 23505 or 40001; zero where it ran for long.
+        failures: u64,
     },
     /// A scope's label.
     Scope {

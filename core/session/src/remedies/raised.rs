@@ -86,7 +86,13 @@ impl Session {
         self.raised.endless.pop_front()
     }
 
-    fn tells_endless(&mut self, endless: Endless) {
+    /// Tells of this, about the statement of this template or zero.
+    fn tells_endless(&mut self, template: usize, endless: Endless) {
+        let failures = match endless {
+            Endless::Collides(times) => times,
+            Endless::Runs => 0,
+        };
+        self.core.stream().may_not_end(template as u32, failures);
         self.config.common.tally.may_never_end();
         self.raised.endless.push_back(endless);
     }
@@ -103,7 +109,7 @@ impl Session {
         }
         let Some(template) = self.template_of(due) else { return };
         if let Some(endless) = self.raised.collides(template) {
-            self.tells_endless(endless);
+            self.tells_endless(template, endless);
         }
     }
 
@@ -133,7 +139,9 @@ impl Session {
     pub(crate) fn look_at_long(&mut self, now: Moment) {
         if self.runs_long_at().is_some_and(|at| at <= now) {
             self.raised.told = Some(self.core.units().oldest());
-            self.tells_endless(Endless::Runs);
+            let asked = self.core.queue().front();
+            let template = asked.and_then(|due| self.template_of(due)).unwrap_or_default();
+            self.tells_endless(template, Endless::Runs);
         }
     }
 }

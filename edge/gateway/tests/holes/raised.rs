@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use onetrip_gateway::{Gateway, GatewayConfig, IsolationLevel};
+use onetrip_ledger::Mutes;
 use onetrip_wire::pg::backend;
 
 use super::stage::{Path, Session, Stage, VERSIONS, administer, server};
@@ -82,7 +83,11 @@ fn an_upsert_that_never_ends_at_a_raised_level_is_told() {
                             assert_eq!((rounds, in_function, told()), (10, true, 2), "PostgreSQL {version}")
                         }
                     }
-                    gateway.stop();
+                    let summary = gateway.stop().analyzer.finish(&Mutes::default()).summary;
+                    let reported: Vec<u64> = summary.may_not_end.iter().map(|it| it.failures).collect();
+                    let expected: &[u64] = if isolation.is_some() { &[10, 0] } else { &[] };
+                    assert_eq!(reported, expected, "{:?}", summary.may_not_end);
+                    assert!(summary.may_not_end.iter().all(|it| !it.statement.is_empty()));
                 });
             }
         }

@@ -1,6 +1,6 @@
 //! What ran, what was counted, where the time went.
 
-use onetrip_ledger::{Difference, Gaps, PathTimes, Summary};
+use onetrip_ledger::{Difference, Gaps, MayNotEnd, PathTimes, Summary};
 
 use super::Page;
 use crate::clean::{clean, cut, statement_text};
@@ -156,6 +156,22 @@ fn volume(summary: &Summary) -> String {
     format!("{} sent, {} received", bytes(summary.bytes_sent), bytes(summary.bytes_received))
 }
 
+/// A statement that `--isolation` may keep from ending.
+fn may_not_end(MayNotEnd { statement, failures }: &MayNotEnd) -> String {
+    let what = match failures {
+        0 => "ran for longer than 10 s".to_owned(),
+        failures => format!("failed {} times in a row with 23505 or 40001", count(*failures)),
+    };
+    let statement = match statement.as_str() {
+        "" => "a statement".to_owned(),
+        text => cut(statement_text(text), STATEMENT_MAX),
+    };
+    format!(
+        "MAY NEVER END under --isolation repeatable-read: {statement}, which {what}; leave the option out, or take the loop out of \
+         its transaction"
+    )
+}
+
 /// What keeps a count from being exact, or a reader from trusting it: one line each.
 pub(crate) fn doubts(report: &Report<'_>) -> Vec<String> {
     let summary = report.summary;
@@ -169,6 +185,7 @@ pub(crate) fn doubts(report: &Report<'_>) -> Vec<String> {
             format!("WRONG ANSWER from memory, from byte {} on: {statement}; {remedy}", count(*at))
         })
         .collect();
+    doubts.extend(summary.may_not_end.iter().map(may_not_end));
     let trips = summary.trips;
     if trips.may_share > 0 {
         let settle = match summary.settle_ns {
