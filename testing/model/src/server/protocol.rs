@@ -1,5 +1,7 @@
 //! Messages of one client, and what they are answered by.
 
+mod unasked;
+
 use std::sync::Arc;
 
 use onetrip_wire::pg::{
@@ -134,43 +136,6 @@ impl Connection {
         self.fail(world, header.tag, failure);
     }
 
-    /// A statement that waits for a row has begun: rows that it has locked are told, and a simple query leaves its portal.
-    fn leave_waiting(&mut self, tag: u8, body: &[u8]) {
-        let Some(progress) = self.backend.progress.take() else { return };
-        let zone = self.backend.settings.zone_hours();
-        let locks = |prepared: &Prepared| matches!(&prepared.statement, Some(Statement::Select(_)));
-        let rows = progress.returned;
-        if let Some((statements, at)) = &self.query {
-            let Some(statement) = statements.get(*at).and_then(|prepared| prepared.statement.clone()) else {
-                return;
-            };
-            let analyzed = analyze(&statement, &[], false).unwrap_or_default();
-            let prepared = Prepared { statement: Some(statement), analyzed };
-            if locks(&prepared) {
-                let columns = prepared.analyzed.columns.as_deref();
-                describe(columns, Formats::default(), &mut self.out);
-                let count = rows.len();
-                let output = Output { columns: columns.map(Arc::from), rows, ..Output::default() };
-                put_rows(&mut self.out, &output, 0..count, &[], zone);
-            }
-            return self.leave_failed(prepared);
-        }
-        let Some(portal) = Execute::decode(body).ok().filter(|_| tag == frontend::EXECUTE) else { return };
-        let Some(portal) = self.backend.portals.get(portal.portal).filter(|portal| locks(&portal.prepared))
-        else {
-            return;
-        };
-        let columns = portal.prepared.analyzed.columns.as_deref().map(Arc::from);
-        let count = rows.len();
-        put_rows(
-            &mut self.out,
-            &Output { columns, rows, ..Output::default() },
-            0..count,
-            &portal.formats,
-            zone,
-        );
-    }
-
     fn let_in(&mut self, world: &World) {
         let Some(length) = self.input.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes) as usize)
         else {
@@ -201,29 +166,6 @@ impl Connection {
             out.extend_from_slice(b"keys");
         });
         self.get_ready(world.now);
-    }
-
-    /// Notifications are for sessions without a transaction.
-    fn hear_notification(&mut self) {
-        if self.backend.transaction.is_none() && std::mem::take(&mut self.is_notified) {
-            frame(&mut self.said, backend::NOTIFICATION_RESPONSE, |out| {
-                out.extend_from_slice(&[&0u32.to_be_bytes()[..], b"a\0told\0"].concat());
-            });
-        }
-    }
-
-    /// When it has been idle in a transaction for too long, in nanoseconds.
-    pub(crate) fn idle_deadline(&self) -> Option<u64> {
-        Some(self.idle_since? + self.backend.settings.idle_timeout()?)
-    }
-
-    /// It was idle for too long.
-    pub(crate) fn end_idle(&mut self, world: &mut World) {
-        let text = "terminating connection due to idle-in-transaction timeout";
-        Failure::new("25P03", text).encode(&mut self.out);
-        self.said.append(&mut self.out);
-        self.backend.roll_back(world);
-        (self.has_ended, self.idle_since) = (true, None);
     }
 
     fn put_parameter(&mut self, name: &str, value: &str) {
@@ -557,16 +499,6 @@ impl Connection {
         self.share_settings(world);
         self.get_ready(world.now);
         Ok(Turn::Done(()))
-    }
-
-    /// A pooler's next client goes on with these.
-    fn share_settings(&self, world: &mut World) {
-        let is_changed = self.took.as_ref().is_some_and(|took| !took.is_kept_in(&self.backend.settings));
-        if let Some(shared) =
-            world.faults.shared.as_mut().filter(|_| is_changed && !self.backend.is_in_block())
-        {
-            shared.go_on_as(&self.backend.settings);
-        }
     }
 
     fn query_statement(

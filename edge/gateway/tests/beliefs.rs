@@ -1,0 +1,192 @@
+//! What the rules of `docs/safety.md` believe of PostgreSQL, asked of real servers of both versions, without a gateway.
+
+mod common;
+
+use common::client::RawClient;
+use common::messages::*;
+use common::server::Server;
+use common::transcript::Message;
+use onetrip_wire::pg::{DataRow, backend};
+
+/// A belief holds on each of these.
+const VERSIONS: [&str; 2] = ["15", "18"];
+
+fn on_each(belief: impl Fn(&Server, &mut RawClient)) {
+    for version in VERSIONS {
+        let server = Server::with_acts_template_and(&["--version", version]);
+        server.psql(
+            "postgres",
+            "CREATE TABLE n AS SELECT id FROM generate_series(1, 30) id; CREATE TABLE w (id int PRIMARY KEY, v int);
+            SELECT lo_from_bytea(70001, 'abcdefgh'), lo_from_bytea(70002, 'second');",
+        );
+        let mut client = RawClient::session(&server.direct(), "postgres");
+        belief(&server, &mut client);
+    }
+}
+
+/// The tags of messages, as letters.
+fn tags(messages: &[Message]) -> String {
+    messages.iter().map(|message| char::from(message.tag)).collect()
+}
+
+/// The first columns of all rows.
+fn values(messages: &[Message]) -> Vec<String> {
+    let value = |message: &Message| {
+        let row = DataRow::decode(&message.body).expect("a row");
+        let first = row.columns.iter().next().flatten().unwrap_or_default();
+        String::from_utf8_lossy(first).into_owned()
+    };
+    messages.iter().filter(|message| message.tag == backend::DATA_ROW).map(value).collect()
+}
+
+/// Sends groups that end with so many ReadyForQuery, and gives what they are answered by.
+fn asks(client: &mut RawClient, parts: &[Vec<u8>], ready: usize) -> Vec<Message> {
+    let (start, before) = (client.len(), client.count(backend::READY_FOR_QUERY));
+    client.send(&parts.concat());
+    client.await_count(backend::READY_FOR_QUERY, before + ready);
+    client.messages_from(start)
+}
+
+/// What a simple query gives, in the first columns of its rows.
+fn one(client: &mut RawClient, text: &str) -> String {
+    let messages = client.query(text);
+    assert!(!tags(&messages).contains('E'), "{text}: {messages:?}");
+    values(&messages).join(",")
+}
+
+/// R5: pieces are read behind a savepoint that is rolled back to.
+#[test]
+fn a_portal_keeps_its_place_when_a_savepoint_is_rolled_back_to() {
+    on_each(|_, client| {
+        client.query("BEGIN");
+        let opened = [parse("", "SELECT id FROM n ORDER BY id"), bind("c", "", &[]), execute("c", 2), sync()];
+        assert_eq!(values(&asks(client, &opened, 1)), ["1", "2"]);
+        client.query("SAVEPOINT s");
+        assert_eq!(values(&asks(client, &[execute("c", 3), sync()], 1)), ["3", "4", "5"]);
+        client.query("SELECT 1 / 0");
+        client.query("ROLLBACK TO s");
+        assert_eq!(values(&asks(client, &[execute("c", 2), sync()], 1)), ["6", "7"]);
+    });
+}
+
+/// R5: an error in a piece ends its portal, and ROLLBACK TO does not bring it back.
+#[test]
+fn a_portal_in_which_a_piece_has_failed_is_gone() {
+    on_each(|_, client| {
+        client.query("BEGIN");
+        let text = "SELECT 1 / (3 - id) FROM (SELECT id FROM n ORDER BY id OFFSET 0) n";
+        asks(client, &[parse("", text), bind("c", "", &[]), execute("c", 2), sync()], 1);
+        client.query("SAVEPOINT s");
+        assert!(tags(&asks(client, &[execute("c", 1), sync()], 1)).starts_with('E'));
+        client.query("ROLLBACK TO s");
+        assert!(tags(&asks(client, &[execute("c", 1), sync()], 1)).starts_with('E'));
+    });
+}
+
+/// B6 and B7: a statement that fails in an extended group has all behind it skipped up to a Sync, simple queries as well.
+#[test]
+fn behind_an_error_everything_is_skipped_up_to_a_sync() {
+    on_each(|_, client| {
+        let parts = [parse("", "SELEKT"), flush(), query("INSERT INTO w VALUES (1, 1)"), sync()];
+        assert_eq!(tags(&asks(client, &parts, 1)), "EZ");
+        assert_eq!(one(client, "SELECT count(*) FROM w"), "0");
+    });
+}
+
+/// S6: there is no unnamed statement behind a Parse of one that has failed.
+#[test]
+fn a_parse_that_fails_leaves_no_unnamed_statement() {
+    on_each(|_, client| {
+        asks(client, &[parse("", "SELECT 1"), sync()], 1);
+        asks(client, &[parse("", "SELEKT"), sync()], 1);
+        let bound = asks(client, &[bind("", "", &[]), execute("", 0), sync()], 1);
+        assert!(String::from_utf8_lossy(&bound[0].body).contains("26000"), "{bound:?}");
+    });
+}
+
+/// S1: a write without RETURNING has no result, whatever its table's rules are.
+#[test]
+fn a_write_without_returning_is_described_as_nothing() {
+    on_each(|server, client| {
+        server.psql("postgres", "CREATE RULE r AS ON UPDATE TO w DO INSTEAD SELECT id FROM n");
+        let parts = [parse("", "UPDATE w SET v = 1"), describe_statement(""), sync()];
+        assert_eq!(tags(&asks(client, &parts, 1)), "1tnZ");
+    });
+}
+
+/// P22: a simple query drops the unnamed statement and the unnamed portal.
+#[test]
+fn a_simple_query_drops_what_is_unnamed() {
+    on_each(|_, client| {
+        client.query("BEGIN");
+        asks(client, &[parse("", "SELECT 1"), bind("", "", &[]), sync()], 1);
+        client.query("SAVEPOINT s");
+        assert!(tags(&asks(client, &[execute("", 0), sync()], 1)).starts_with('E'));
+        client.query("ROLLBACK TO s");
+        assert!(tags(&asks(client, &[bind("", "", &[]), sync()], 1)).starts_with('E'));
+    });
+}
+
+/// L1 and L2: a descriptor that is opened to read sees the snapshot of its opening; one that may write does not.
+#[test]
+fn a_descriptor_that_only_reads_sees_the_snapshot_of_its_opening() {
+    on_each(|server, client| {
+        client.query("BEGIN");
+        one(client, "SELECT lo_open(70001, x'40000'::int), lo_open(70001, x'60000'::int)");
+        server.psql("postgres", "SELECT lo_put(70001, 0, 'XY')");
+        assert_eq!(one(client, "SELECT encode(loread(0, 4), 'escape')"), "abcd");
+        assert_eq!(one(client, "SELECT encode(loread(1, 4), 'escape')"), "XYcd");
+        server.psql("postgres", "SELECT lo_unlink(70001)");
+        assert_eq!(one(client, "SELECT encode(loread(0, 4), 'escape')"), "efgh");
+    });
+}
+
+/// L4 and L6: ROLLBACK TO closes what was opened behind the savepoint and moves nothing back; numbers are the lowest that are free.
+#[test]
+fn rolling_back_closes_descriptors_and_moves_none() {
+    on_each(|_, client| {
+        client.query("BEGIN");
+        assert_eq!(one(client, "SELECT lo_open(70001, x'40000'::int)"), "0");
+        client.query("SAVEPOINT s");
+        assert_eq!(one(client, "SELECT lo_open(70002, x'40000'::int)"), "1");
+        assert_eq!(one(client, "SELECT encode(loread(0, 3), 'escape')"), "abc");
+        client.query("ROLLBACK TO s");
+        assert_eq!(one(client, "SELECT lo_tell(0)"), "3");
+        assert_eq!(one(client, "SELECT lo_open(70002, x'40000'::int)"), "1");
+    });
+}
+
+/// L3: opening takes no lock; reading takes one that ROLLBACK TO does not give back.
+#[test]
+fn reading_an_object_takes_a_lock_to_the_end_of_the_transaction() {
+    on_each(|_, client| {
+        const LOCKS: &str = "SELECT count(*) FROM pg_locks WHERE relation = 'pg_largeobject'::regclass AND pid = pg_backend_pid()";
+        client.query("BEGIN");
+        one(client, "SELECT lo_open(70001, x'40000'::int)");
+        assert_eq!(one(client, LOCKS), "0");
+        client.query("SAVEPOINT s");
+        one(client, "SELECT loread(0, 1)");
+        client.query("ROLLBACK TO s");
+        assert_eq!(one(client, LOCKS), "1");
+    });
+}
+
+/// K1: a SET that changes nothing is not reported, and one that does comes right ahead of ReadyForQuery.
+#[test]
+fn a_parameter_is_reported_only_where_it_changes() {
+    on_each(|_, client| {
+        assert_eq!(tags(&client.query("SET TimeZone = 'Asia/Tokyo'; SELECT 1")), "CTDCSZ");
+        assert_eq!(tags(&client.query("SET TimeZone = 'Asia/Tokyo'")), "CZ");
+    });
+}
+
+/// C1 and P1: a failure takes back the level that BEGIN has set, and what is chained to the transaction has the session's own.
+#[test]
+fn a_chain_behind_a_failure_has_the_session_s_own_level() {
+    on_each(|_, client| {
+        client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        client.query("SELECT 1 / 0");
+        client.query("ROLLBACK AND CHAIN");
+        assert_eq!(one(client, "SHOW transaction_isolation"), "read committed");
+    });
+}
