@@ -105,7 +105,6 @@ pub(crate) const FAMILIES: [Family; 26] = [
         removed_min: &[("begin", 1.0)],
         ended_min: 0.2,
         is_of_model: true,
-        ..FAMILY
     },
     Family {
         name: "standbys",
