@@ -26,7 +26,9 @@ use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
 use rig::simulation::{Seen, Way, run};
 
 /// Programs of the short form.
-const PROGRAMS: u64 = 350;
+const PROGRAMS: u64 = 3000;
+/// Programs of a family from which on what was removed from them is judged; of fewer, too little may be by chance.
+const JUDGED_MIN: u64 = 50;
 
 /// What was asked for in the environment.
 struct Wanted {
@@ -198,7 +200,7 @@ fn judge(counts: &[Count], is_special: bool) {
         for (name, least) in family.removed_min {
             let trips: u64 =
                 removed.iter().filter(|(one, _)| one.as_str() == *name).map(|(_, trips)| trips).sum();
-            if (trips as f64) < least * *programs as f64 {
+            if *programs >= JUDGED_MIN && (trips as f64) < least * *programs as f64 {
                 missing.push(format!(
                     "{}: {name} has removed {trips} trips of {programs} programs",
                     family.name

@@ -142,7 +142,9 @@ impl Edge {
         self.strays += more.strays;
         self.waited_ns += more.waited_ns;
         self.wire_ns += more.wire_ns;
-        self.instances += more.instances;
+        // Walks of one result on several connections are one loop.
+        let shared = more.latest.iter().filter(|id| self.latest.contains(id)).count() as u64;
+        self.instances += more.instances.saturating_sub(shared);
         self.latest.extend(more.latest);
         self.latest.truncate(INSTANCES_REMEMBERED);
         self.last_at = self.last_at.max(more.last_at);
