@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use onetrip_ledger::trace::{Records, decode_block};
 use onetrip_ledger::{Analyzer, Moment, Mutes, TraceError, ValueHasher};
-use onetrip_session::{Remedies, Session, SessionConfig, Verdict};
+use onetrip_session::{Remedies, Session, SessionConfig, Opening, Verdict};
 use onetrip_wire::pg::{
     Authentication, PROTOCOL_3_0, TransactionStatus, encode_ready_for_query, encode_startup,
 };
@@ -33,12 +33,9 @@ fn drive(session: &mut Session, side: &mut Side, now: Moment, from_client: bool)
                 side.left.extend_from_slice(&side.waiting[..bytes]);
                 bytes
             }
-            Ok(Verdict::Replace(bytes) | Verdict::Connect(bytes) | Verdict::Cancel { bytes, .. }) => bytes,
+            Ok(Verdict::Replace(bytes)) => bytes,
             Err(_) => return false,
         };
-        if matches!(verdict, Ok(Verdict::Cancel { .. })) {
-            return false;
-        }
         idle_turns = if used == 0 { idle_turns + 1 } else { 0 };
         assert!(idle_turns < 3, "the session turns without getting on");
         side.waiting.drain(..used);
@@ -48,7 +45,7 @@ fn drive(session: &mut Session, side: &mut Side, now: Moment, from_client: bool)
 fn let_in(session: &mut Session) {
     let mut packet = Vec::new();
     encode_startup(&mut packet, PROTOCOL_3_0, [(&b"user"[..], &b"ann"[..])]);
-    assert!(matches!(session.handle_client(Moment(0), &packet), Ok(Verdict::Connect(_))));
+    assert!(matches!(session.handle_opening(Moment(0), &packet), Ok(Opening::Connect(_))));
     let mut reply = Vec::new();
     Authentication::Ok.encode(&mut reply);
     assert!(matches!(session.handle_server(Moment(0), &reply), Ok(Verdict::Forward(_))));
