@@ -50,14 +50,18 @@ impl<'a> Arrived<'a> {
 
     /// Its messages: tag and body.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (u8, &'a [u8])> + use<'a> {
-        let mut rest = self.bytes;
-        std::iter::from_fn(move || {
-            let header = FrameHeader::peek(rest, LENGTH_MAX)?.ok()?;
-            let (message, after) = rest.split_at_checked(header.frame_len())?;
-            rest = after;
-            Some((header.tag, message.get(HEADER_BYTES..)?))
-        })
+        messages(self.bytes)
     }
+}
+
+/// Tag and body of each whole message.
+pub(super) fn messages(mut rest: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = FrameHeader::peek(rest, LENGTH_MAX)?.ok()?;
+        let (message, after) = rest.split_at_checked(header.frame_len())?;
+        rest = after;
+        Some((header.tag, message.get(HEADER_BYTES..)?))
+    })
 }
 
 #[cfg(test)]

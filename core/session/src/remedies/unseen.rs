@@ -1,11 +1,11 @@
 //! The program's unnamed statement and portal, where the server has others: it has not run the last unit that was answered
 //! from memory.
 
-use onetrip_wire::pg::{Bind, FrameHeader, HEADER_BYTES, Parse, StatementOrPortal, frame, frontend};
+use onetrip_wire::pg::{Bind, HEADER_BYTES, Parse, StatementOrPortal, frame, frontend};
 
 use super::Rule;
-use super::arrived::Arrived;
-use crate::contract::{LENGTH_MAX, Verdict};
+use super::arrived::{Arrived, messages};
+use crate::contract::Verdict;
 use crate::events::Event;
 use crate::own_names::OwnNames;
 use crate::reply_queue::{Due, Expect, Service};
@@ -216,16 +216,6 @@ fn parse_of(unit: Arrived<'_>) -> Option<Vec<u8>> {
     let mut parse = Vec::with_capacity(HEADER_BYTES + body.len());
     frame(&mut parse, tag, |out| out.extend_from_slice(body));
     Some(parse)
-}
-
-/// Tag and body of each message.
-fn messages(mut rest: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    std::iter::from_fn(move || {
-        let header = FrameHeader::peek(rest, LENGTH_MAX)?.ok()?;
-        let (message, after) = rest.split_at_checked(header.frame_len())?;
-        rest = after;
-        Some((header.tag, &message[HEADER_BYTES..]))
-    })
 }
 
 /// Runs on the server what was answered from memory.

@@ -118,9 +118,7 @@ impl Session {
                 _ => self.flights.forget_hold(),
             }
         }
-        let before = self
-            .settle(now)
-            .or_else(|| self.unseen.show(&mut self.core, &self.own_names, frontend::FUNCTION_CALL, input));
+        let before = self.settle(now);
         // What is not read ahead by the program's own word is no loop to learn from.
         let may_read = self.lobs.prefetch(&self.facts, &self.config.lobs, oid) != Prefetch::Locator;
         if let (None, Some(request), true) = (&before, &request, is_snapshot && may_read) {
@@ -204,11 +202,7 @@ impl Session {
             Call::Open { .. } => None,
         };
         self.lobs.wants_size |= matches!(call, Call::Seek { whence: Whence::End, .. });
-        let Some(value) = value else {
-            return self.settle(now).or_else(|| {
-                self.unseen.show(&mut self.core, &self.own_names, frontend::FUNCTION_CALL, input)
-            });
-        };
+        let Some(value) = value else { return self.settle(now) };
         match call {
             Call::Close { fd } => self.lobs.close_early(&mut self.core, now, fd),
             _ => self.lobs.keep_answer(self.config.verify, fd, (call, place), &value),
