@@ -125,13 +125,13 @@ impl Recogniser {
         program: Option<Language>,
     ) {
         if self.is_libpq {
-            let key = match (self.driver.key(), program == Some(Language::Python)) {
-                ("unknown", false) => "libpq",
-                ("unknown", true) if !grouped => "psycopg2",
-                ("unknown" | "psycopg2", true) if grouped => "psycopg3",
-                (known, _) => known,
+            let found = match (self.driver.key(), program == Some(Language::Python)) {
+                ("unknown", false) => Some("libpq"),
+                ("unknown", true) if !grouped => Some("psycopg2"),
+                ("unknown" | "psycopg2", true) if grouped => Some("psycopg3"),
+                _ => None,
             };
-            self.driver = Driver::of_key(key).unwrap_or_default();
+            self.driver = found.and_then(Driver::of_key).unwrap_or(self.driver);
         }
         if self.orm.is_some() {
             return;

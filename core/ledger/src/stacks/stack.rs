@@ -111,15 +111,17 @@ pub(crate) fn marks_of(template: &str) -> Marks {
 
 /// The driver that names prepared statements like this.
 pub(super) fn of_statement_name(name: &str) -> Option<Driver> {
-    let is_its = |driver: &Driver| of(*driver).statement_names.iter().any(|Pattern(it)| it.is_match(name));
-    let mut found = Driver::all().filter(is_its);
-    found.next().filter(|_| found.next().is_none())
+    only(|stack| stack.statement_names.iter().any(|Pattern(it)| it.is_match(name)))
 }
 
 /// The driver that opens connections like this; none if it may be one of several.
 pub(super) fn of_startup(startup: &Startup<'_>) -> Option<Driver> {
-    let is_its = |driver: &Driver| of(*driver).startup.iter().any(|mark| mark.is_met(startup));
-    let mut found = Driver::all().filter(is_its);
+    only(|stack| stack.startup.iter().any(|mark| mark.is_met(startup)))
+}
+
+/// The one of which this is true; none if it is true of several.
+fn only(is_its: impl Fn(&Stack) -> bool) -> Option<Driver> {
+    let mut found = Driver::all().filter(|driver| is_its(of(*driver)));
     found.next().filter(|_| found.next().is_none())
 }
 
