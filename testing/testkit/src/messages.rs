@@ -124,27 +124,24 @@ pub fn copy_fail(reason: &str) -> Vec<u8> {
 
 /// Calls a function by its number, with text arguments and a text result.
 pub fn function_call(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
-    let mut body = function.to_be_bytes().to_vec();
-    body.extend_from_slice(&[0, 0]);
-    body.extend_from_slice(&(arguments.len() as u16).to_be_bytes());
-    for argument in arguments {
-        body.extend_from_slice(&(argument.len() as u32).to_be_bytes());
-        body.extend_from_slice(argument);
-    }
-    body.extend_from_slice(&[0, 0]);
-    message(frontend::FUNCTION_CALL, &body)
+    call(function, &[0, 0], arguments, [0, 0])
 }
 
 /// Calls a function by its number, everything in binary.
 pub fn call_binary(function: u32, arguments: &[&[u8]]) -> Vec<u8> {
+    call(function, &[0, 1, 0, 1], arguments, [0, 1])
+}
+
+/// A FunctionCall with these formats of its arguments, their count in front, and of its result.
+fn call(function: u32, formats: &[u8], arguments: &[&[u8]], result_format: [u8; 2]) -> Vec<u8> {
     let mut body = function.to_be_bytes().to_vec();
-    body.extend_from_slice(&[0, 1, 0, 1]);
+    body.extend_from_slice(formats);
     body.extend_from_slice(&(arguments.len() as u16).to_be_bytes());
     for argument in arguments {
         body.extend_from_slice(&(argument.len() as u32).to_be_bytes());
         body.extend_from_slice(argument);
     }
-    body.extend_from_slice(&[0, 1]);
+    body.extend_from_slice(&result_format);
     message(frontend::FUNCTION_CALL, &body)
 }
 
