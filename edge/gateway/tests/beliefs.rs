@@ -190,3 +190,60 @@ fn a_chain_behind_a_failure_has_the_session_s_own_level() {
         assert_eq!(one(client, "SHOW transaction_isolation"), "read committed");
     });
 }
+
+/// P22: what was answered from memory is run when its portal is asked for, under a statement that is closed at once.
+#[test]
+fn a_portal_outlives_the_statement_that_it_was_bound_to() {
+    on_each(|_, client| {
+        client.query("BEGIN");
+        let opened = [parse("", "SELECT id FROM n ORDER BY id"), bind("", "", &[]), execute("", 2), sync()];
+        assert_eq!(values(&asks(client, &opened, 1)), ["1", "2"]);
+        let other = [parse("", "SELECT 'other'"), sync()];
+        assert_eq!(tags(&asks(client, &other, 1)), "1Z");
+        assert_eq!(values(&asks(client, &[execute("", 1), sync()], 1)), ["3"], "another unnamed statement");
+        assert_eq!(tags(&asks(client, &[close_statement(""), sync()], 1)), "3Z");
+        assert_eq!(values(&asks(client, &[execute("", 1), sync()], 1)), ["4"], "no unnamed statement");
+        let named = [parse("s", "SELECT id FROM n ORDER BY id"), bind("", "s", &[]), execute("", 1), sync()];
+        assert_eq!(values(&asks(client, &named, 1)), ["1"]);
+        let closed = [close_statement("s"), execute("", 1), sync()];
+        assert_eq!(values(&asks(client, &closed, 1)), ["2"], "a statement that was closed");
+    });
+}
+
+/// P22: a call of a function neither drops the unnamed statement nor the unnamed portal.
+#[test]
+fn a_function_call_leaves_what_is_unnamed() {
+    on_each(|_, client| {
+        client.query("BEGIN");
+        let opened = [parse("", "SELECT id FROM n ORDER BY id"), bind("", "", &[]), execute("", 2), sync()];
+        assert_eq!(values(&asks(client, &opened, 1)), ["1", "2"]);
+        const PG_BACKEND_PID: u32 = 2026;
+        assert_eq!(tags(&asks(client, &[function_call(PG_BACKEND_PID, &[])], 1)), "VZ");
+        assert_eq!(values(&asks(client, &[execute("", 1), sync()], 1)), ["3"]);
+        assert_eq!(values(&asks(client, &[bind("", "", &[]), execute("", 1), sync()], 1)), ["1"]);
+    });
+}
+
+/// P22: rights are looked at when a portal is made, and not when a statement is.
+#[test]
+fn a_parse_looks_at_no_rights_and_a_bind_does() {
+    on_each(|server, client| {
+        server
+            .psql("postgres", "CREATE ROLE nobody_in_particular; GRANT SELECT ON w TO nobody_in_particular");
+        client.query("SET ROLE nobody_in_particular");
+        assert_eq!(tags(&asks(client, &[parse("", "SELECT id FROM n"), sync()], 1)), "1Z");
+        assert_eq!(tags(&asks(client, &[bind("", "", &[]), sync()], 1)), "EZ");
+    });
+}
+
+/// P22: closing what is not there is no error.
+#[test]
+fn what_is_not_there_can_be_closed() {
+    on_each(|_, client| {
+        client.query("BEGIN");
+        let closed = [close_statement(""), close_portal(""), sync()];
+        let answered = asks(client, &closed, 1);
+        assert_eq!(tags(&answered), "33Z");
+        assert_eq!(answered.last().map(|message| message.body.clone()), Some(b"T".to_vec()));
+    });
+}
