@@ -277,9 +277,9 @@ def adversaries_table(bench: Bench) -> list[str]:
     """Loops that cannot be taken out."""
     lines = [
         f"Adversaries, psycopg 3, {ADVERSARY_COUNT} queries (bars: at most {ADVERSARY_RATIO_MAX:g} times the run that is"
-        " observed, and its trips; no more statements run in vain than the program asked for, and one):",
+        " observed, and its trips; wasted statements: at most as many as the program sent, plus one):",
         "",
-        "| loop | round trip | observed | `exact` | ratio | trips | removed | run in vain | kept |",
+        "| loop | round trip | observed | `exact` | ratio | trips | removed | wasted | kept |",
         "|---|" + "--:|" * 7 + "---|",
     ]
     for act, name in ADVERSARIES.items():
