@@ -46,6 +46,11 @@ impl Options {
     }
 }
 
+/// Each target with a fixed number of inputs.
+pub(crate) fn smoke() -> Result<()> {
+    run(&Options { targets: Vec::new(), seconds: None, runs: SMOKE_RUNS })
+}
+
 pub(crate) fn run(options: &Options) -> Result<()> {
     let known = targets()?;
     if let Some(unknown) = options.targets.iter().find(|name| !known.contains(name)) {

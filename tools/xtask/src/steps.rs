@@ -163,6 +163,7 @@ pub(crate) fn test() -> Result<Vec<Step>> {
             "formats, reports, made documents, who depends on whom",
             vec![run(suites.contracts())],
         ),
+        step("fuzz", 4, "each fuzz target for a while", vec![Act::Inner("cargo xtask fuzz", fuzz::smoke)]),
         step("packages", 8, "the source package, and the page in a browser", packages(&suites)),
     ]);
     Ok(steps)
