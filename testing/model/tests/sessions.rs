@@ -26,7 +26,7 @@ use rig::family::{FAMILIES, Family, distance, is_shaken, of_seed};
 use rig::simulation::{Seen, Way, run};
 
 /// Programs of the short form.
-const PROGRAMS: u64 = 3000;
+const PROGRAMS: u64 = 4000;
 /// Programs of a family from which on what was removed from them is judged; of fewer, too little may be by chance.
 const JUDGED_MIN: u64 = 50;
 

@@ -81,7 +81,7 @@ pub(crate) const FAMILIES: [Family; 30] = [
     Family {
         name: "chains",
         write: families::loops::chains,
-        removed_min: &[("begin", 0.5), ("loops", 0.7), ("repeats", 0.5)],
+        removed_min: &[("begin", 0.5), ("loops", 1.0), ("repeats", 0.5)],
         ..FAMILY
     },
     Family {
