@@ -175,17 +175,24 @@ impl TraceReader {
 
     /// The first place from `from` on where a block begins.
     fn find_block(&mut self, from: u64) -> Result<Option<u64>, TraceError> {
-        const WINDOW: usize = 1 << 20;
-        const OVERLAP: usize = BLOCK_HEADER_BYTES + RECORD_HEADER_BYTES;
         if !self.seeks {
             return Ok(None);
         }
         let end = self.file_len()?;
+        self.find_block_before(from, end)
+    }
+
+    /// The first place between `from` and `end` where a block begins. What was written behind `end` in the meantime is
+    /// not looked at.
+    fn find_block_before(&mut self, from: u64, end: u64) -> Result<Option<u64>, TraceError> {
+        const WINDOW: usize = 1 << 20;
+        const OVERLAP: usize = BLOCK_HEADER_BYTES + RECORD_HEADER_BYTES;
         let mut window = vec![0; WINDOW];
         let mut begin = from;
         while begin + OVERLAP as u64 <= end {
             self.seek(begin)?;
-            let got = self.fill(&mut window)?;
+            let wanted = usize::try_from(end - begin).map_or(WINDOW, |rest| rest.min(WINDOW));
+            let got = self.fill(&mut window[..wanted])?;
             for place in 0..(got + 1).saturating_sub(OVERLAP) {
                 let at = begin + place as u64;
                 if looks_like_block(&window[place..place + OVERLAP], end - at) && self.is_block(at, end)? {
@@ -242,4 +249,31 @@ fn looks_like_block(bytes: &[u8], room: u64) -> bool {
     let record_bytes = u32::from_le_bytes(*length) as usize + RECORD_HEADER_BYTES;
     let fits = (BLOCK_HEADER_BYTES + block.length) as u64 <= room && record_bytes <= block.length;
     block.length <= BLOCK_BYTES_MAX && (1..TAG_LIMIT).contains(&tag) && fits
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::trace::TraceWriter;
+
+    #[test]
+    fn what_is_written_behind_the_end_while_it_is_looked_for_is_not_looked_at() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("growing.trace");
+        let mut writer = TraceWriter::create(&path, TraceHeader::now(false)).expect("it is made");
+        let record = [&[1, 3, 0, 0, 0][..], b"abc"].concat();
+        writer.append(1, &record).expect("there is room");
+        let end = fs::metadata(&path).expect("it is there").len();
+        writer.append(1, &record).expect("there is room");
+        drop(writer);
+        let after = fs::metadata(&path).expect("it is there").len();
+        let mut reader = TraceReader::open(&path).expect("a trace");
+        let second = HEADER_BYTES as u64 + 1;
+        assert_eq!(reader.find_block_before(second, after).expect("it reads"), Some(end));
+        for shorter in second..after {
+            assert_eq!(reader.find_block_before(second, shorter).expect("it reads"), None, "up to {shorter}");
+        }
+    }
 }
