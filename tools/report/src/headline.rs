@@ -111,7 +111,19 @@ fn work(summary: &Summary, has_failed: bool) -> String {
             named.join(", ")
         }
     };
-    format!("{trips}, {} of them avoidable ({share}): {named}.{errors}", count(avoidable))
+    let switch = loop_switch(summary);
+    format!("{trips}, {} avoidable ({share}): {named}.{switch}{errors}", count(avoidable))
+}
+
+/// The switch that removes the loop that costs most, as a sentence.
+fn loop_switch(summary: &Summary) -> String {
+    let loops = || summary.findings.iter().filter(|finding| finding.code == Code::Loop);
+    let Some(switch) = loops().max_by_key(|finding| finding.avoidable).and_then(switch) else {
+        return String::new();
+    };
+    let occurrences = loops().fold(0_u64, |sum, finding| sum.saturating_add(finding.occurrences));
+    let removed = if occurrences > 1 { "the costliest loop" } else { "the loop" };
+    format!(" `{switch}` removes {removed}.")
 }
 
 /// What the server refused; its words may hold values, so that only the SQLSTATE is told.
@@ -123,7 +135,7 @@ fn errors(summary: &Summary) -> String {
     format!(" The server refused {statements}{often} with {}{condition}.", clean(sqlstate))
 }
 
-/// Avoidable trips by pattern, most first, each with the words that go on after their number.
+/// Avoidable trips by pattern, most first, each with the words that follow their number.
 fn patterns(summary: &Summary) -> Vec<(u64, String)> {
     let mut patterns: Vec<(u64, String)> = Code::ALL
         .into_iter()
@@ -131,9 +143,7 @@ fn patterns(summary: &Summary) -> Vec<(u64, String)> {
             let of_code = || summary.findings.iter().filter(move |finding| finding.code == code);
             let avoidable = of_code().fold(0_u64, |sum, finding| sum.saturating_add(finding.avoidable));
             let occurrences = of_code().fold(0_u64, |sum, finding| sum.saturating_add(finding.occurrences));
-            let most = of_code().max_by_key(|finding| finding.avoidable).and_then(switch);
-            let switch = most.map_or(String::new(), |switch| format!(" ({switch})"));
-            (avoidable > 0).then(|| (avoidable, pattern(code, occurrences) + &switch))
+            (avoidable > 0).then(|| (avoidable, pattern(code, occurrences)))
         })
         .collect();
     patterns.sort_by_key(|(avoidable, _)| std::cmp::Reverse(*avoidable));
@@ -141,25 +151,26 @@ fn patterns(summary: &Summary) -> Vec<(u64, String)> {
 }
 
 fn pattern(code: Code, occurrences: u64) -> String {
-    match (code, occurrences) {
-        (Code::Loop, 0 | 1) => "in one N+1 loop".into(),
-        (Code::Loop, loops) => format!("in {} N+1 loops", count(loops)),
-        (Code::RowByRow, _) => "in row-by-row writes".into(),
-        (Code::CommitPerRow, _) => "in committing row by row".into(),
-        (Code::TinyFetch, _) => "in tiny fetches".into(),
-        (Code::Repeated, _) => "in identical queries".into(),
-        (Code::TransactionAlone, _) => "in BEGIN and COMMIT travelling alone".into(),
-        (Code::PreparePerRun, _) => "in preparing again and again".into(),
-        (Code::ConnectionPerQuery, _) => "in opening connections".into(),
-        (Code::OnePerValue, _) => "in one query per value".into(),
-        (Code::LobChatter, _) => "in reading large objects by pieces".into(),
-        (Code::SessionChatter, _) => "in session chatter".into(),
-        (Code::Sequence, _) => "in independent statements in sequence".into(),
-        (Code::ReadBeforeWrite, _) => "in reading rows before changing them".into(),
-        (Code::SequenceTrip, _) => "in fetching keys before INSERTs".into(),
-        (Code::ExistsThenInsert, _) => "in looking before INSERTs".into(),
-        (Code::RollbackOfRead, _) => "in rolling back reads".into(),
-    }
+    let words = match (code, occurrences) {
+        (Code::Loop, 2..) => return format!("by {} N+1 loops", count(occurrences)),
+        (Code::Loop, _) => "an N+1 loop",
+        (Code::RowByRow, _) => "writing row by row",
+        (Code::CommitPerRow, _) => "committing row by row",
+        (Code::TinyFetch, _) => "a tiny fetch size",
+        (Code::Repeated, _) => "identical queries",
+        (Code::TransactionAlone, _) => "BEGIN and COMMIT sent alone",
+        (Code::PreparePerRun, _) => "preparing a statement again",
+        (Code::ConnectionPerQuery, _) => "opening connections",
+        (Code::OnePerValue, _) => "one query per value",
+        (Code::LobChatter, _) => "reading large objects in pieces",
+        (Code::SessionChatter, _) => "session chatter",
+        (Code::Sequence, _) => "independent statements in sequence",
+        (Code::ReadBeforeWrite, _) => "reading rows before changing them",
+        (Code::SequenceTrip, _) => "fetching keys before INSERT",
+        (Code::ExistsThenInsert, _) => "looking before INSERT",
+        (Code::RollbackOfRead, _) => "rolling back reads",
+    };
+    format!("by {words}")
 }
 
 fn is_share(part: u64, whole: u64, percent: u64) -> bool {
@@ -171,7 +182,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use onetrip_ledger::judge::Rules;
-    use onetrip_ledger::{Driver, Evidence, Finding, Gaps, PathTimes, TripTotals};
+    use onetrip_ledger::{Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, TripTotals};
 
     use super::*;
 
@@ -210,7 +221,7 @@ mod tests {
         let one = run(412, 0, vec![finding(Code::Loop, 1, 400, 0)]);
         assert_eq!(
             sentence(&Report::new(&one)),
-            "412 round trips, 400 of them avoidable (97 %): all in one N+1 loop."
+            "412 round trips, 400 avoidable (97 %): all by an N+1 loop."
         );
         let many = run(
             412,
@@ -224,7 +235,30 @@ mod tests {
         );
         assert_eq!(
             sentence(&Report::new(&many)),
-            "412 round trips, 112 of them avoidable (27 %): 100 in 3 N+1 loops, 8 in tiny fetches."
+            "412 round trips, 112 avoidable (27 %): 100 by 3 N+1 loops, 8 by a tiny fetch size."
+        );
+    }
+
+    #[test]
+    fn the_switch_that_removes_the_costliest_loop_is_a_sentence_of_its_own() {
+        let said = |occurrences, obstacle| {
+            let mut found = finding(Code::Loop, occurrences, 400, 0);
+            found.left.insert(obstacle, 400);
+            sentence(&Report::new(&run(412, 0, vec![found])))
+        };
+        assert_eq!(
+            said(1, Obstacle::Off),
+            "412 round trips, 400 avoidable (97 %): all by an N+1 loop. `--remedies exact` removes the loop."
+        );
+        assert_eq!(
+            said(2, Obstacle::OffAtItsLevel),
+            "412 round trips, 400 avoidable (97 %): all by 2 N+1 loops. `--remedies exact --isolation \
+             repeatable-read` removes the costliest loop."
+        );
+        assert_eq!(
+            said(1, Obstacle::NoTransaction),
+            "412 round trips, 400 avoidable (97 %): all by an N+1 loop.",
+            "no switch removes it"
         );
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn fate(finding: &Finding) -> Option<String> {
         .iter()
         .map(|(obstacle, trips)| format!("{} {}", count(**trips), reason(**obstacle, finding)))
         .collect();
-    let removed = counted(finding.removed, "trip taken out by remedies", "trips taken out by remedies");
+    let removed = counted(finding.removed, "trip removed by remedies", "trips removed by remedies");
     Some(match (left.as_slice(), finding.removed) {
         ([], _) => removed,
         (left, 0) => left.join(", "),
@@ -27,52 +27,66 @@ pub(crate) fn fate(finding: &Finding) -> Option<String> {
     })
 }
 
-/// What would take more of it out; `None` if nothing, or if it did.
+/// How to remove more of it without a change of code; `None` where nothing does.
 pub(crate) fn remedy(finding: &Finding) -> Option<String> {
     match finding.evidence {
         Evidence::Alone { begins, commits, .. } if begins + commits > 0 && finding.removed == 0 => {
             let begins = counted(begins, "BEGIN", "BEGINs");
-            let ends = "the ends of transactions that only read";
-            Some(format!("--remedies exact takes out {begins}, and {ends}, as the program is"))
+            Some(format!(
+                "`--remedies exact` answers {begins} at once, and the end of each read-only transaction"
+            ))
         }
         Evidence::Prepares { .. } => {
-            Some("--remedies exact prepares in the trip of the run, as the program is".to_owned())
+            Some("`--remedies exact` prepares and runs the statement in one trip".to_owned())
         }
         Evidence::Fetches { .. }
             if finding.left.contains_key(&Obstacle::OffAtItsLevel)
                 || finding.left.contains_key(&Obstacle::Off) =>
         {
-            Some("--remedies exact reads the next pieces ahead, as the program is".to_owned())
+            Some("`--remedies exact` prefetches the next pieces".to_owned())
         }
-        Evidence::Chatter { settings, .. } if settings > 0 && finding.removed == 0 => Some(
-            "--remedies exact answers what was set before, where nothing but reads lies between, as the program is"
-                .to_owned(),
-        ),
-        Evidence::Walk { .. } => switch(finding),
+        Evidence::Chatter { settings, .. } if settings > 0 && finding.removed == 0 => {
+            Some("`--remedies exact` answers a repeated setting if only reads came in between".to_owned())
+        }
+        Evidence::Walk { .. } => removal(finding),
         _ => None,
     }
 }
 
-/// What takes out most of a loop that is left, or why nothing does.
-pub(crate) fn switch(finding: &Finding) -> Option<String> {
-    if finding.code != Code::Loop {
-        return None;
+/// The switch that removes most of the remaining trips of a loop; `None` where no switch does.
+pub(crate) fn switch(finding: &Finding) -> Option<&'static str> {
+    match main_obstacle(finding)? {
+        Obstacle::Off => Some("--remedies exact"),
+        Obstacle::OffAtItsLevel => Some("--remedies exact --isolation repeatable-read"),
+        Obstacle::ReadCommitted => Some("--isolation repeatable-read"),
+        _ => None,
     }
-    let most = finding.left.iter().max_by_key(|(_, trips)| **trips).map(|(obstacle, _)| *obstacle)?;
-    let text = match most {
-        Obstacle::Off => "`--remedies exact` removes it",
-        Obstacle::OffAtItsLevel => "`--remedies exact --isolation repeatable-read` removes it",
-        Obstacle::ReadCommitted => "READ COMMITTED: exact cannot; `--isolation repeatable-read` can",
+}
+
+/// How to remove a loop, or why that is not possible here.
+fn removal(finding: &Finding) -> Option<String> {
+    if let Some(switch) = switch(finding) {
+        return Some(format!("`{switch}` removes it"));
+    }
+    let text = match main_obstacle(finding)? {
         Obstacle::NoTransaction | Obstacle::OffOutside => {
-            "outside of transactions: exact cannot; inside one at REPEATABLE READ it can"
+            "Not removable outside a transaction. Inside a REPEATABLE READ transaction, `--remedies exact` removes it."
         }
-        Obstacle::Serializable => "SERIALIZABLE: exact cannot; at REPEATABLE READ it can",
+        Obstacle::Serializable => {
+            "Not removable at SERIALIZABLE. At REPEATABLE READ, `--remedies exact` removes it."
+        }
         Obstacle::Pooler => {
-            "behind a pooler exact cannot; put the gateway between the pooler and the database"
+            "Not removable in front of a pooler. Put the gateway between the pooler and the database."
         }
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+/// The reason for which most of the trips of a loop remain.
+fn main_obstacle(finding: &Finding) -> Option<Obstacle> {
+    let most = finding.left.iter().max_by_key(|(_, trips)| **trips);
+    most.filter(|_| finding.code == Code::Loop).map(|(obstacle, _)| *obstacle)
 }
 
 /// Whether a gateway with remedies has seen it.
@@ -82,19 +96,19 @@ fn is_told(obstacle: Obstacle) -> bool {
 
 fn reason(obstacle: Obstacle, finding: &Finding) -> String {
     match obstacle {
-        Obstacle::NoTransaction => "outside of transactions".into(),
+        Obstacle::NoTransaction => "outside a transaction".into(),
         Obstacle::ReadCommitted => "at READ COMMITTED".into(),
         Obstacle::Serializable => "at SERIALIZABLE".into(),
-        Obstacle::LevelUnknown => "before the server had told the level".into(),
+        Obstacle::LevelUnknown => "before the isolation level was known".into(),
         Obstacle::StateUnknown => "while the session's state was not known".into(),
         Obstacle::Impure => match &finding.impure {
             Some(because) => format!("not known to only read ({})", cut(&clean(because), REASON_MAX)),
             None => "not known to only read".into(),
         },
-        Obstacle::Wrote => "of transactions that did more than read".into(),
-        Obstacle::Unforeseen => "not foreseen".into(),
-        Obstacle::Near => "while remedies rested: the database is near".into(),
-        Obstacle::Pooler => "behind a pooler: the session has no server session of its own".into(),
+        Obstacle::Wrote => "in transactions that also wrote".into(),
+        Obstacle::Unforeseen => "not predicted".into(),
+        Obstacle::Near => "while remedies were inactive: the database is near".into(),
+        Obstacle::Pooler => "in front of a pooler: the session has no server session of its own".into(),
         Obstacle::Off | Obstacle::OffAtItsLevel | Obstacle::OffOutside => "while remedies were off".into(),
     }
 }
@@ -126,14 +140,21 @@ mod tests {
 
     #[test]
     fn the_switch_is_the_one_that_removes_most() {
-        let switch = |obstacles: &[_]| switch(&left(0, obstacles));
+        let how = |obstacles: &[_]| remedy(&left(0, obstacles));
         assert_eq!(
-            switch(&[(Obstacle::ReadCommitted, 8), (Obstacle::NoTransaction, 2)]).as_deref(),
-            Some("READ COMMITTED: exact cannot; `--isolation repeatable-read` can")
+            how(&[(Obstacle::ReadCommitted, 8), (Obstacle::NoTransaction, 2)]).as_deref(),
+            Some("`--isolation repeatable-read` removes it")
         );
-        assert_eq!(switch(&[(Obstacle::Off, 3)]).as_deref(), Some("`--remedies exact` removes it"));
-        assert_eq!(switch(&[(Obstacle::Unforeseen, 3)]), None);
-        assert_eq!(switch(&[]), None);
+        assert_eq!(how(&[(Obstacle::Off, 3)]).as_deref(), Some("`--remedies exact` removes it"));
+        assert_eq!(
+            how(&[(Obstacle::NoTransaction, 3)]).as_deref(),
+            Some(
+                "Not removable outside a transaction. Inside a REPEATABLE READ transaction, `--remedies exact` \
+                 removes it."
+            )
+        );
+        assert_eq!(how(&[(Obstacle::Unforeseen, 3)]), None);
+        assert_eq!(how(&[]), None);
     }
 
     #[test]
@@ -148,7 +169,7 @@ mod tests {
             fate(9965, &[(Obstacle::Unforeseen, 2), (Obstacle::Impure, 5)]).as_deref(),
             Some(
                 "5 not known to only read (function f() is not a built-in function known to be harmless), 2 not \
-                 foreseen; 9,965 trips taken out by remedies"
+                 predicted; 9,965 trips removed by remedies"
             )
         );
     }
