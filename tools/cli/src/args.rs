@@ -25,7 +25,7 @@ use crate::output::OutputOptions;
 use crate::pages::{CompletionsOptions, ManOptions};
 use crate::ready::ReadyOptions;
 
-/// Counts the round trips between a program and its database, and says which of them were avoidable.
+/// Counts the round trips between a program and its database, and says which are avoidable and why.
 #[derive(Debug, Parser)]
 #[command(name = "onetrip", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -37,22 +37,22 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program and report the round trips that it spends on PostgreSQL
     Run(RunOptions),
-    /// Stand in front of a PostgreSQL server and report when stopped by Ctrl-C
+    /// Stand in front of a PostgreSQL server; report on Ctrl-C
     Gateway(GatewayOptions),
-    /// Report on packet captures: what tcpdump wrote, or writes
+    /// Report on packet captures made by tcpdump
     #[cfg(feature = "capture")]
     Analyze(AnalyzeOptions),
     /// Not in this build
     #[cfg(not(feature = "capture"))]
     #[command(hide = true, disable_help_flag = true)]
     Analyze(Lacking),
-    /// Report on a trace
+    /// Print the report on a trace
     Report(ReportOptions),
-    /// Say what a traced run will cost at another distance
+    /// Forecast the time of a traced run at other distances
     Forecast(ForecastOptions),
-    /// Say what a finding means, how it is proven and what to change
+    /// Explain a finding: meaning, proof, examples, fixes
     Explain(ExplainOptions),
-    /// Write a trace's exchanges for other tools
+    /// Export a trace's exchanges for other tools
     Export(ExportOptions),
     /// Serve an SQLite file to PostgreSQL's drivers
     #[cfg(feature = "embed")]
@@ -61,53 +61,62 @@ pub(crate) enum Command {
     #[cfg(not(feature = "embed"))]
     #[command(hide = true, disable_help_flag = true)]
     Serve(Lacking),
-    /// Show what a loop of statements costs from afar: a program, its database and the report on it
+    /// Run one loop of statements at three distances, with a report
     Demo(DemoOptions),
-    /// Measure what opening a session and each round trip to a PostgreSQL server cost
+    /// Measure each round trip of opening a session, then of SELECT 1
     Ping(PingOptions),
-    /// Say whether a gateway or a PostgreSQL server answers: exit code 0 if so
+    /// Check whether a gateway or a PostgreSQL server answers: exit code 0 if so
     Ready(ReadyOptions),
-    /// Put a simulated distance between two programs
+    /// Simulate a network path in front of any TCP service
     Link(LinkCommandOptions),
-    /// Measure what round trips cost, and draw it: workloads with known answers and known trips
+    /// Measure workloads and drivers near and far, and draw charts
     #[cfg(feature = "lab")]
     Lab(LabOptions),
     /// Not in this build
     #[cfg(not(feature = "lab"))]
     #[command(hide = true, disable_help_flag = true)]
     Lab(Lacking),
-    /// Print a shell's completions of this command
+    /// Print completions for a shell
     Completions(CompletionsOptions),
     /// Write the manual's pages into a directory
     #[command(hide = true)]
     Man(ManOptions),
 }
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  onetrip run pytest
+  onetrip run --budget trips=200 --fail-on OT001 pytest
+  onetrip run --remedies exact --rtt 13ms python app.py";
+
+// A paragraph is one line, which clap wraps to the terminal's width.
+const RUN_HELP: &str = "\
+onetrip starts a gateway and points the program at it by its environment: the PG* variables of libpq, DATABASE_URL, \
+each variable named by --env, and every other variable that names the database's host and port (URLs, JDBC and R2DBC \
+URLs, DSNs, .NET connection strings, HOST:PORT, pairs such as DB_HOST and DB_PORT, URLs inside JAVA_TOOL_OPTIONS or \
+JSON). It prints what it changed.
+
+Without --upstream, the database is that of --env, the PG* variables or DATABASE_URL, or of other variables if all \
+that name a PostgreSQL server name the same one. If they differ, nothing is started. The gateway requires as much \
+TLS of the database as these variables do, unless --upstream says how much.
+
+The report goes to standard error, or to the file of --output. The exit code is the program's. If that is 0, it is \
+90 when a budget was broken or --fail-on found something, and 91 when the run could not be judged: no session was \
+opened, a scope did not occur, or records are missing. 125 is a failure of onetrip itself.";
+
 #[derive(Debug, Args)]
-#[command(after_help = "\
-The program is pointed at the gateway by its environment: libpq's PG* variables, DATABASE_URL, every
-variable named with --env, and all others that name the database's host and port: URLs, also those of
-JDBC and R2DBC, DSNs, .NET's connection strings, HOST:PORT, pairs such as DB_HOST and DB_PORT, and
-URLs inside longer values, such as JAVA_TOOL_OPTIONS or JSON. What was changed is printed.
-
-The report goes to standard error, because standard output is the program's; --output writes it to
-a file. The exit code is the program's; if that is 0, it is 90 when a budget was broken or --fail-on
-found something, 91 when that could not be judged (no session was opened, a scope did not occur,
-records are missing), and 125 when onetrip itself failed.
-
-Without --upstream the database is taken from --env, the PG* variables, DATABASE_URL, or from other
-variables if all that name a PostgreSQL server name the same; where they differ, nothing is started.
-The gateway asks the database for as much TLS as these variables do, unless --upstream says how much.")]
+#[command(before_help = RUN_EXAMPLES, after_help = RUN_HELP)]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// Point the URL, DSN or connection string in this environment variable at the gateway
+    /// Also point the URL, DSN or connection string in this environment variable at the gateway
     #[arg(long = "env", value_name = "NAME")]
     pub(crate) url_variables: Vec<String>,
-    /// Lead what the program and its children connect to at the database's address to the gateway, whatever their
-    /// settings say; where nothing names a database, the first connection to port 5432 or 6432, or to a PostgreSQL
-    /// server's Unix socket
+    /// Redirect connections to the database's address to the gateway, whatever the program's settings say
+    ///
+    /// For addresses in code or in a file. Holds for the program and its children. If nothing names a database, the
+    /// first connection to port 5432 or 6432, or to the Unix socket of a PostgreSQL server, is taken.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) redirect: Option<RedirectWay>,
     /// Where the gateway listens [default: a free port of 127.0.0.1]
@@ -131,11 +140,11 @@ pub(crate) struct RunOptions {
 /// What leads a program's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RedirectWay {
-    /// seccomp where the system allows it, else the library
+    /// seccomp if the system allows it, else preload
     Auto,
-    /// A filter of system calls that asks about each connect: any program, also static ones
+    /// A filter of system calls that asks about each connect: any program, also static binaries and Go
     Seccomp,
-    /// A library before the C library's connect: not static programs, nor Go's
+    /// A library that replaces the C library's connect: neither static binaries nor Go
     Preload,
 }
 
@@ -143,14 +152,13 @@ pub(crate) enum RedirectWay {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS with the program")]
 pub(crate) struct TlsOptions {
-    /// Speak TLS with clients that ask for it, with a certificate made at start: enough for sslmode=require
+    /// Offer TLS to clients with a certificate made at start. Enough for sslmode=require
     #[arg(long)]
     pub(crate) tls: bool,
-    /// The certificate for clients, with its chain: a PEM file. With the database's own, SCRAM with channel binding
-    /// passes
+    /// Certificate for clients, with its chain, as PEM. With the database's own, SCRAM with channel binding works
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's key: a PEM file
+    /// Key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
 }
@@ -167,21 +175,28 @@ impl TlsOptions {
     }
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-SIGTERM and Ctrl-C stop it: sessions get --drain for what is under way, then the report is printed;
-a second signal ends at once. SIGHUP changes nothing.
+const GATEWAY_EXAMPLES: &str = "\
+Examples:
+  onetrip gateway --upstream postgres://db:5432
+  onetrip gateway --listen 127.0.0.1:6432 --upstream postgres://db:5432 --trace day.trace";
 
-Exit codes: 0, 90 when a budget was broken or --fail-on found something, 91 when that could not be
-judged, 125 when onetrip itself failed.")]
+const GATEWAY_HELP: &str = "\
+SIGTERM and Ctrl-C stop it: sessions may finish for the time of --drain, then the report is printed. A second signal \
+ends everything at once. SIGHUP changes nothing.
+
+Exit codes: 0; 90 when a budget was broken or --fail-on found something; 91 when the run could not be judged; 125 \
+when onetrip itself failed.";
+
+#[derive(Debug, Args)]
+#[command(before_help = GATEWAY_EXAMPLES, after_help = GATEWAY_HELP)]
 pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
     pub(crate) listen: ListenAddress,
-    /// The database, as URL, keyword DSN or HOST:PORT; sslmode and certificates are libpq's
+    /// The database, as URL, keyword DSN or HOST:PORT. sslmode and certificates are those of libpq
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// How long sessions may take, when the gateway is stopped, for what is under way; then they end with 57P01
+    /// When stopped: time for sessions to finish what they are doing. Then they end with 57P01
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
     pub(crate) drain: Duration,
     #[command(flatten)]
@@ -198,10 +213,10 @@ pub(crate) struct GatewayOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportOptions {
-    /// A trace, also one that is still being written
+    /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// Bandwidth of the paths that are forecast, such as 32mbit [default: no limit]
+    /// Bandwidth for the forecast, such as 32mbit [default: no limit]
     #[arg(long, value_name = "RATE", help_heading = "Forecast")]
     pub(crate) bandwidth: Option<BitsPerSecond>,
     #[command(flatten)]
@@ -214,7 +229,7 @@ pub(crate) struct ReportOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Connects directly, with libpq's settings (PG* variables, service file, ~/.pgpass, sslmode), and logs in by trust,
+Connects directly, with the settings of libpq (PG* variables, service file, ~/.pgpass, sslmode). Logs in by trust, \
 cleartext, MD5 or SCRAM-SHA-256. Ctrl-C reports what was measured so far.")]
 pub(crate) struct PingOptions {
     /// The database, as URL, keyword DSN, HOST or HOST:PORT [default: PG* variables or DATABASE_URL]
@@ -242,9 +257,8 @@ pub(crate) enum PingFormat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Connections to the near end reach the far end as if it were as far away as the options say: nothing
-arrives before half a round trip, and a new connection's first answer takes two. Ctrl-C reports how well
-the times were kept.")]
+A connection to the near end reaches the far end over the simulated path: no byte arrives before half a round trip, \
+and a new connection's first answer takes two round trips. Ctrl-C reports how well the times were kept.")]
 pub(crate) struct LinkCommandOptions {
     /// Near end of the link, where clients connect
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0", value_parser = socket_address)]
@@ -266,16 +280,16 @@ pub(crate) struct LinkOptions {
     /// Bandwidth that all connections of one direction share, such as 32mbit [default: no limit]
     #[arg(long, value_name = "RATE")]
     pub(crate) bandwidth: Option<BitsPerSecond>,
-    /// A round trip takes up to this much longer, at random
+    /// Random extra time of a round trip, at most
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) jitter: Option<Duration>,
-    /// Whether TCP's congestion window holds back what exceeds it [default: on]
+    /// Simulate TCP's congestion window [default: on]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub(crate) tcp_window: Option<bool>,
-    /// Bytes that the link holds in each direction before senders must wait [default: 64MiB]
+    /// Bytes in flight in each direction before senders have to wait [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) link_buffer: Option<ByteSize>,
-    /// Repeats the jitter of an earlier run with this number
+    /// Seed of the jitter: the same number repeats it
     #[arg(long, value_name = "N", requires = "jitter")]
     pub(crate) seed: Option<u64>,
 }
@@ -303,26 +317,26 @@ impl LinkOptions {
 #[cfg(feature = "embed")]
 #[derive(Debug, Args)]
 pub(crate) struct ServeCommandOptions {
-    /// The file; made if it is not there
+    /// The SQLite file. Created if it does not exist
     #[arg(value_name = "FILE")]
     pub(crate) database: PathBuf,
     /// Where clients connect
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5433")]
     pub(crate) listen: SocketAddr,
-    /// Let in this user only, by SCRAM-SHA-256
+    /// Only this user may log in, by SCRAM-SHA-256
     #[arg(long, value_name = "NAME", requires = "password_file")]
     pub(crate) user: Option<String>,
-    /// Its first line is the user's password
+    /// File with the user's password in its first line
     #[arg(long, value_name = "FILE", requires = "user")]
     pub(crate) password_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
-    /// A trace, also one that is still being written
+    /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// Form of the export; Parquet needs a build with --features parquet
+    /// Format. Parquet needs a build with --features parquet
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     pub(crate) format: ExportFormat,
     /// Write to a file instead of standard output
@@ -343,70 +357,68 @@ pub(crate) enum ExportFormat {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Watching")]
 pub(crate) struct WatchOptions {
-    /// Write a trace of all exchanges; values are kept as keyed hashes only
+    /// Write a trace of all exchanges. It holds no values, only keyed hashes of them
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Keep parameters' values in the trace
+    /// Keep the values of parameters in the trace
     #[arg(long, requires = "trace")]
     pub(crate) keep_values: bool,
-    /// Hold every reply for this long, so that the count of a pipelining client is exact
+    /// Delay every reply by this time, so that the count of a pipelining client is exact
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0ms")]
     pub(crate) settle: Duration,
-    /// Longest spin before a thread parks; 0ms for none. It costs CPU: turn it off on a busy machine
+    /// Longest time a thread spins before it parks. Costs CPU; 0ms turns it off
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
     pub(crate) spin: Duration,
     /// Threads that move bytes [default: one per core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
-    /// Take round trips out of the program: exact (a program cannot tell but by time; docs/safety.md), or none
+    /// Remove round trips without code changes: exact (results stay the same, only timing changes), or none
     ///
-    /// Of exact there are: begin (a BEGIN, SAVEPOINT or RELEASE is answered at once), commit (so is the end of a
-    /// transaction that only read), loops (inside REPEATABLE READ, statements that a loop will send are run ahead),
-    /// statements (so is the Parse and Describe of a statement that the server has answered of late), cursors (a result
-    /// that is read in pieces is read ahead), repeats (inside REPEATABLE READ, a read that was answered before is
-    /// answered by that), lobs (a large object is read ahead when it is opened) and chatter (settings and resets of
-    /// pools that change nothing are answered at once). They rest where the database is less than 0.2 ms away. Leave
-    /// one out by exact,-begin.
+    /// exact consists of: begin (answers BEGIN, SAVEPOINT and RELEASE at once), commit (answers the end of a read-only
+    /// transaction at once), loops (inside REPEATABLE READ, runs the statements of a loop before the program asks), repeats
+    /// (inside REPEATABLE READ, answers a repeated read from memory), statements (answers Parse and Describe of a
+    /// statement that the server has described before), cursors (prefetches results that are read in pieces), lobs
+    /// (prefetches large objects) and chatter (answers settings and resets of pools that change nothing). exact,-begin
+    /// leaves one out. All are inactive if the database is less than 0.2 ms away.
+    ///
     /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
-    /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside of the
-    /// gateway may meet up to half a trip after a COMMIT was answered; a REVOKE (it acts within 2 s); DDL that did not
-    /// pass through the gateway (it is seen within 60 s); a configuration that is read anew (it acts within 2 s in a
-    /// snapshot); the counters of plans in pg_prepared_statements; when a cancel request arrives. A session whose early
-    /// COMMIT the server does not confirm within 5 s ends (docs/safety.md has the rest).
+    /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside the gateway
+    /// may meet up to half a trip after COMMIT was answered; REVOKE (effective within 2 s); DDL that did not pass through
+    /// the gateway (noticed within 60 s); a reloaded configuration (effective within 2 s in a snapshot); the counters of
+    /// plans in pg_prepared_statements; the moment at which a cancel request arrives. A session ends if the server does
+    /// not confirm its early COMMIT within 5 s. docs/safety.md has the rules.
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
-    /// Run one in n answers from memory for real as well, and compare: 1/1 all, 1/100 one in a hundred
+    /// Also run one in N answers from memory on the server, and compare: 1/1 all, 1/100 one in a hundred
     ///
-    /// The program does not wait for it. A difference is a wrong answer: the report names it, the trace holds all of it
-    /// (with --keep-values), and the session gets no further answers from memory.
+    /// The program does not wait for it. A difference is a wrong answer: the report names it, the trace holds both answers
+    /// (with --keep-values), and the session gets no more answers from memory.
     #[arg(long, value_name = "1/N", help_heading = "Remedies")]
     pub(crate) verify: Option<Verify>,
-    /// How much of a large object is read ahead: -1 nothing, 0 its length, N bytes, auto what is learnt [default: auto]
+    /// Bytes of a large object to prefetch: -1 nothing, 0 its length, N bytes, auto what was learnt [default: auto]
     ///
-    /// TABLE.COLUMN=N (or SCHEMA.TABLE.COLUMN=N; names as the catalogue has them) says it for the objects whose oids a
-    /// column delivers; give the option once for each. So does onetrip.lob_prefetch=N in the column's comment. A program
-    /// says it for a connection by SET onetrip.lob_prefetch = N or its startup options (-c onetrip.lob_prefetch=N), and
-    /// for a statement by a comment of onetrip.lob_prefetch=N in it. The narrower wins: column, statement, connection,
-    /// gateway. No more than 512 KiB are read ahead at once. It is of use with --remedies exact, and decides about time
-    /// alone, never about what a program reads.
+    /// TABLE.COLUMN=N or SCHEMA.TABLE.COLUMN=N, with names as in the catalogue, holds for objects whose oids this column
+    /// delivers; repeat the option for each column. onetrip.lob_prefetch=N in the column's comment does the same. A program sets
+    /// it for a connection by SET onetrip.lob_prefetch = N or by startup options (-c onetrip.lob_prefetch=N), and for a
+    /// statement by onetrip.lob_prefetch=N in a comment of the statement. The narrowest wins: column, statement, connection,
+    /// gateway. At most 512 KiB are prefetched at once. Needs --remedies exact. Changes only timing.
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Remedies")]
     pub(crate) lob_prefetch: Vec<LobPrefetch>,
     /// Keep what was learnt about loops in this file, so that the next run removes their trips from the start
     ///
-    /// onetrip reads the file at the start and writes it at the end. It creates a file that does not exist, and keeps what
-    /// other runs have written meanwhile. The file says which statement takes its values from which result. It holds
-    /// hashes of statements, and neither texts nor values nor answers. A wrong file cannot make an answer wrong, but it
-    /// makes onetrip send statements that nobody needs. You may delete the file at any time. It never exceeds 1 MiB. The
-    /// option has an effect only with --remedies exact.
+    /// The file is read at the start and written at the end. It is created if it does not exist; what other runs wrote meanwhile
+    /// is kept. It says which statement takes its values from which result, by hashes of statements; it holds neither texts nor
+    /// values nor answers. A wrong file cannot make an answer wrong, but statements may then be run in vain. You may delete it
+    /// at any time. At most 1 MiB. Needs --remedies exact.
     #[arg(long, value_name = "FILE", help_heading = "Remedies")]
     pub(crate) learned: Option<PathBuf>,
-    /// Let transactions that choose no level run at repeatable-read, so that loops can be taken out of them
+    /// Run transactions that choose no level at repeatable-read, so that their loops can be removed
     ///
-    /// It is not the same program then: statements of one transaction no longer see what others commit meanwhile
-    /// (polling in a transaction never ends, and no more does an upsert loop of UPDATE, else INSERT, else again; a read
-    /// behind a lock is as old as the transaction; what a second connection wrote is not there), and an UPDATE, a DELETE,
-    /// a row lock or an INSERT ... ON CONFLICT of a row that was changed meanwhile fails with 40001 where it went on
-    /// before. What fails so ten times in a row, and a statement that runs for 10 s, is told on standard error.
+    /// This changes the program. Statements of a transaction no longer see what others commit meanwhile: polling inside a
+    /// transaction never ends, an upsert loop (UPDATE, else INSERT, else again) may never end, a read after a lock is as old as
+    /// the transaction, and what a second connection wrote is not seen. UPDATE, DELETE, row locks and INSERT ... ON CONFLICT
+    /// of a row that was changed meanwhile fail with 40001 instead of waiting. A statement that fails so ten times in a row,
+    /// or runs for 10 s, is named on standard error.
     #[arg(long, value_name = "LEVEL", help_heading = "Remedies")]
     pub(crate) isolation: Option<IsolationLevel>,
     #[command(flatten)]
@@ -417,44 +429,44 @@ pub(crate) struct WatchOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Judging")]
 pub(crate) struct JudgeOptions {
-    /// Fail above a limit: trips=200, work-trips=, connections=, statements=, or avoidable trips of a finding, OT001=0
+    /// Fail above a limit: trips=200, work-trips=N, connections=N, statements=N, or OT001=N avoidable trips
     ///
-    /// A run that cannot be judged keeps no budget: exit code 91.
+    /// A run that could not be judged fails with exit code 91.
     #[arg(long, value_name = "NAME=N")]
     pub(crate) budget: Vec<Limit>,
-    /// Budgets of the run and of single scopes, from a TOML file
+    /// TOML file with budgets of the run and of scopes
     #[arg(long, value_name = "FILE")]
     pub(crate) budget_file: Option<PathBuf>,
-    /// Fail if this finding is there
+    /// Fail if the run has this finding
     #[arg(long, value_name = "CODE")]
     pub(crate) fail_on: Vec<Code>,
-    /// Leave out the findings that a TOML file of [[mute]] rules names
+    /// TOML file with [[mute]] rules: findings to leave out
     #[arg(long, value_name = "FILE")]
     pub(crate) mute: Option<PathBuf>,
-    /// Say what got better and what got worse since an earlier run: its trace, or the report on it as JSON
+    /// Compare with an earlier run: its trace, or its report as JSON
     #[arg(long, value_name = "BASE")]
     pub(crate) compare: Option<PathBuf>,
-    /// Fail if the run has more trips than BASE and so many more, such as 5%, or 10 trips
+    /// Fail if the run has so many more trips than BASE: 5%, or 10
     #[arg(long, value_name = "N%|N", requires = "compare")]
     pub(crate) max_increase: Option<Increase>,
-    /// Fail unless the run and each of its scopes have as many trips as this file says [default file: trips.lock]
+    /// Fail unless the run and each scope have exactly the trips in this file [default file: trips.lock]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "trips.lock")]
     pub(crate) snapshot: Option<PathBuf>,
-    /// Write the snapshot's file anew instead
+    /// Write the snapshot's file instead of comparing
     ///
-    /// With --allow-missing-scopes, what the file says of scopes that did not occur stays.
+    /// With --allow-missing-scopes, the entries of scopes that did not occur are kept.
     #[arg(long, requires = "snapshot")]
     pub(crate) update: bool,
-    /// Judge a run that opened no session all the same
+    /// Judge a run although it opened no session
     #[arg(long)]
     pub(crate) allow_no_connections: bool,
-    /// Take a scope that did not occur for one that spent nothing
+    /// Count a scope that did not occur as zero trips
     #[arg(long)]
     pub(crate) allow_missing_scopes: bool,
-    /// Judge a trace that has no end, as it is still being written or its writer was killed, by what is there
+    /// Judge a trace although it has no end: it is still growing, or its writer was killed
     #[arg(long)]
     pub(crate) allow_open: bool,
-    /// Judge a run of which records are missing by what is there
+    /// Judge a run although records are missing
     #[arg(long)]
     pub(crate) allow_loss: bool,
 }
@@ -487,4 +499,30 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, String> {
 /// A time with its unit, such as `12.9ms`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<HumanDuration>().map(Into::into).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every command with all below it.
+    fn commands(command: &clap::Command) -> Vec<&clap::Command> {
+        std::iter::once(command).chain(command.get_subcommands().flat_map(commands)).collect()
+    }
+
+    #[test]
+    fn help_is_wrapped_by_the_terminal_alone() {
+        let root = Cli::command();
+        for command in commands(&root) {
+            let texts = [command.get_after_help(), command.get_after_long_help()];
+            for text in texts.into_iter().flatten().map(ToString::to_string) {
+                for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.starts_with("  ")) {
+                    let name = command.get_name();
+                    assert!(!paragraph.contains('\n'), "{name} breaks a line itself: {paragraph}");
+                }
+            }
+        }
+    }
 }

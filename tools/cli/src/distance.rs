@@ -25,10 +25,10 @@ pub(crate) struct DistanceOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The forecast plays the trips of the trace again, each longer by what the distance adds to it. What the program
-and the database take stays as it was measured; see docs/forecast.md for what that takes for granted.")]
+The forecast plays the trips of the trace again, each longer by what the distance adds to it. What the program and \
+the database take stays as it was measured; see docs/forecast.md for what that takes for granted.")]
 pub(crate) struct ForecastOptions {
-    /// A trace, also one that is still being written
+    /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
     trace: std::path::PathBuf,
     #[command(flatten)]
