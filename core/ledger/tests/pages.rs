@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onetrip_ledger::findings::page;
+use onetrip_ledger::findings::{CONCEPTS, page};
 use onetrip_ledger::judge::Limit;
 use onetrip_ledger::{Code, Mutes};
 
@@ -45,7 +45,8 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
 fn the_documents_are_what_explain_prints() {
     let pages = Code::ALL.map(|code| (format!("{code}.md"), page(code)));
     let mut stale = Vec::new();
-    for (name, expected) in pages.into_iter().chain([("README.md".to_owned(), index())]) {
+    let others = [("README.md".to_owned(), index()), ("../concepts.md".to_owned(), CONCEPTS.to_owned())];
+    for (name, expected) in pages.into_iter().chain(others) {
         let path = documents().join(&name);
         if std::env::var_os("UPDATE_DOCS").is_some() {
             fs::create_dir_all(documents()).unwrap();

@@ -175,10 +175,13 @@ pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &Pa
     Ok(())
 }
 
-/// Prints what a style makes of a report: in colour on a terminal that may have it.
+/// Prints what a style makes of a report: in colour on a terminal, unless `NO_COLOR` is set; with `CLICOLOR_FORCE`,
+/// elsewhere, too (<https://no-color.org>, <https://bixense.com/clicolors>).
 pub(crate) fn print(stream: Stream, text: impl FnOnce(Style) -> String) -> Result<()> {
-    let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let style = |is_terminal| if is_terminal && may_colour { Style::Colored } else { Style::Plain };
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
+    let is_colored = |is_terminal: bool| !is_set("NO_COLOR") && (is_terminal || is_forced);
+    let style = |is_terminal| if is_colored(is_terminal) { Style::Colored } else { Style::Plain };
     let printed = match stream {
         Stream::Output => io::stdout().write_all(text(style(io::stdout().is_terminal())).as_bytes()),
         Stream::Error => io::stderr().write_all(text(style(io::stderr().is_terminal())).as_bytes()),

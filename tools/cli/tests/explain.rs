@@ -1,4 +1,4 @@
-//! `onetrip explain`: a list, pages, and an error for what is no code.
+//! `onetrip explain`: a list, pages, terms, and an error for what is neither.
 
 mod common;
 
@@ -36,9 +36,36 @@ fn several_codes_print_several_pages_in_the_order_and_case_that_they_were_named_
 }
 
 #[test]
-fn what_is_no_code_is_a_usage_error_that_names_the_codes() {
+fn what_is_no_code_and_no_word_of_a_page_is_an_error_that_says_what_to_do() {
     let output = explain(&["OT001", "OT099"]);
     assert_eq!(output.status.code(), Some(125));
     assert!(output.stdout.is_empty());
-    assert!(text(&output.stderr).contains("\"OT099\" is not a finding's code; the codes are OT001 to OT016"));
+    assert!(text(&output.stderr).contains("no finding and no term is called \"OT099\""));
+}
+
+#[test]
+fn a_word_finds_a_term_and_the_findings_that_are_about_it() {
+    let said = |word: &str| {
+        let output = explain(&[word]);
+        assert!(output.status.success(), "{word}: {}", text(&output.stderr));
+        text(&output.stdout).to_owned()
+    };
+    assert!(said("n+1").contains("# OT001: N+1 loop\n"));
+    assert!(said("chatter").starts_with("# OT011: session chatter\n"), "one title has it");
+    let trip = said("trip");
+    assert!(trip.starts_with("trip, round trip: one turn of the conversation."), "{trip}");
+    assert!(trip.contains("\nOT014  nextval with a trip of its own\n"), "{trip}");
+    assert!(said("nextval").contains("OT014"));
+    assert!(said("select_related").starts_with("OT001  "), "only pages have it");
+}
+
+#[test]
+fn on_a_terminal_pages_are_rendered() {
+    let output = onetrip().args(["explain", "OT001"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    let page = text(&output.stdout);
+    assert!(page.starts_with("\u{1b}[1mOT001: N+1 loop\u{1b}[0m\n"), "{page:.200}");
+    assert!(!page.contains("```") && !page.contains("## "), "marks are left");
+    let plain =
+        onetrip().args(["explain", "OT001"]).envs([("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).output();
+    assert!(text(&plain.unwrap().stdout).starts_with("# OT001"), "NO_COLOR wins");
 }

@@ -1,10 +1,12 @@
 //! Patterns of avoidable trips: their codes, what proves them, and what to do about them.
 
 mod code;
+mod concepts;
 mod mute;
 mod page;
 
 pub use code::Code;
+pub use concepts::{CONCEPTS, Concept};
 pub use mute::{MuteError, MuteRule, Mutes};
 pub use page::page;
 
