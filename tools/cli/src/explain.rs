@@ -29,7 +29,7 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode> {
     } else {
         options.words.iter().map(|word| explained(word)).collect::<Result<Vec<_>>>()?.join("\n")
     };
-    print(Stream::Output, |style| match style {
+    print(Stream::Output, |screen| match screen.style {
         Style::Colored => rendered(&text),
         Style::Plain => text,
     })?;

@@ -1,4 +1,5 @@
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -8,7 +9,7 @@ use onetrip_ledger::Analysis;
 use onetrip_ledger::judge::Ruling;
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_link::BitsPerSecond;
-use onetrip_report::{Report, RunInfo, Style};
+use onetrip_report::{Report, RunInfo, Screen, Style};
 
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
@@ -122,14 +123,14 @@ pub(crate) fn write(
         network: subject.network,
         ..Report::new(summary)
     };
-    let text = |style| match options.format {
-        Format::Text => report.text(style),
+    let text = |screen: Screen| match options.format {
+        Format::Text => report.text(screen),
         Format::Json => report.json(),
         Format::Junit => report.junit(),
         Format::Markdown => report.markdown(),
     };
     match &options.output {
-        Some(path) => save(path, text(Style::Plain).as_bytes())?,
+        Some(path) => save(path, text(Style::Plain.into()).as_bytes())?,
         None => print(stream, text)?,
     }
     write_pages(&report, &analysis, &options.pages)?;
@@ -175,22 +176,34 @@ pub(crate) fn write_pages(report: &Report<'_>, analysis: &Analysis, options: &Pa
     Ok(())
 }
 
-/// Prints what a style makes of a report: in colour on a terminal, unless `NO_COLOR` is set; with `CLICOLOR_FORCE`,
+/// Prints what is made for a screen: as wide as the terminal, and in colour there, unless `NO_COLOR` is set; with `CLICOLOR_FORCE`,
 /// elsewhere, too (<https://no-color.org>, <https://bixense.com/clicolors>).
-pub(crate) fn print(stream: Stream, text: impl FnOnce(Style) -> String) -> Result<()> {
+pub(crate) fn print(stream: Stream, text: impl FnOnce(Screen) -> String) -> Result<()> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
     let is_colored = |is_terminal: bool| !is_set("NO_COLOR") && (is_terminal || is_forced);
     let style = |is_terminal| if is_colored(is_terminal) { Style::Colored } else { Style::Plain };
     let printed = match stream {
-        Stream::Output => io::stdout().write_all(text(style(io::stdout().is_terminal())).as_bytes()),
-        Stream::Error => io::stderr().write_all(text(style(io::stderr().is_terminal())).as_bytes()),
+        Stream::Output => {
+            let out = io::stdout();
+            out.lock().write_all(text(Screen::new(style(out.is_terminal()), columns(&out))).as_bytes())
+        }
+        Stream::Error => {
+            let out = io::stderr();
+            out.lock().write_all(text(Screen::new(style(out.is_terminal()), columns(&out))).as_bytes())
+        }
     };
     match printed {
         // Whoever reads the report has had enough of it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         printed => printed.context("cannot write the report"),
     }
+}
+
+/// Columns of a terminal; `None` for what is none, or does not tell.
+fn columns(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 fn save(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -35,7 +35,7 @@ pub use chart::{LogScale, names_apart};
 pub use clean::markup;
 pub use columns::{Align, Columns};
 pub use number::{count, duration};
-pub use text::Style;
+pub use text::{Screen, Style};
 
 /// Everything that is said about one run.
 #[derive(Debug, Clone, Copy)]
@@ -125,9 +125,10 @@ impl<'a> Report<'a> {
         self.verdicts().iter().filter(move |verdict| verdict.ruling == ruling).map(verdict::sentence)
     }
 
-    /// The report for a terminal, no line wider than 100 columns, with a line feed at its end.
-    pub fn text(&self, style: Style) -> String {
-        text::render(self, style)
+    /// The report for a terminal, no line wider than the screen (a style alone stands for 100 columns), with a line feed at
+    /// its end.
+    pub fn text(&self, screen: impl Into<Screen>) -> String {
+        text::render(self, screen.into())
     }
 
     /// The report as one JSON object: see `docs/report-json.md`.
@@ -146,8 +147,8 @@ impl<'a> Report<'a> {
     }
 
     /// Only what it costs at other distances, for a terminal; empty without prices.
-    pub fn forecast_text(&self, style: Style) -> String {
-        text::render_forecast(self, style)
+    pub fn forecast_text(&self, screen: impl Into<Screen>) -> String {
+        text::render_forecast(self, screen.into())
     }
 
     /// Only what it costs at other distances, as one JSON object: `forecast` of `docs/report-json.md`.

@@ -8,7 +8,7 @@ use common::page::story_prices;
 use common::{calm, crowded, rules, story};
 use onetrip_ledger::judge::{Allow, Limit, Measure, Rules, Ruling, Snapshot};
 use onetrip_ledger::{Gaps, Refusal, ScopeTotals, Summary, TripTotals};
-use onetrip_report::{Report, RunInfo, Style};
+use onetrip_report::{Report, RunInfo, Screen, Style};
 
 fn expect(name: &str, shown: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -136,4 +136,22 @@ fn a_table_of_tests_stands_where_the_runner_named_them() {
     let report = Report { run: Some(&run), judgement: Some(&judgement), ..Report::new(&summary) };
     expect("tests.txt", &report.text(Style::Plain));
     expect("tests.md", &report.markdown());
+}
+
+#[test]
+fn a_report_is_as_wide_as_its_screen() {
+    let summary = crowded();
+    let judgement = rules(&story()).judge(&summary);
+    let prices = story_prices();
+    let report = Report { judgement: Some(&judgement), prices: Some(&prices), ..Report::new(&summary) };
+    for columns in [20, 60, 72, 80, 120, 200, 500] {
+        let text = report.text(Screen::new(Style::Plain, Some(columns)));
+        let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        let allowed = columns.clamp(60, 200);
+        assert!(longest <= allowed, "{columns}: {longest} in\n{text}");
+        assert!(text.contains("SELECT sku, amount"), "{columns}");
+    }
+    let lines = |columns| report.text(Screen::new(Style::Plain, Some(columns))).lines().count();
+    assert!(lines(60) > lines(100) && lines(100) > lines(200));
+    assert_eq!(report.text(Screen::new(Style::Plain, None)), report.text(Style::Plain), "a file has 100");
 }

@@ -36,7 +36,9 @@ fn the_page_says_what_the_terminal_says() {
         assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
         assert!(page.contains(&format!("<a href=\"#{id}\">")), "{id}");
     }
-    assert!(between(&page, "<h1 class=\"worth\">", "</h1>").contains("≈ 31,734 round trips, 26,439 avoidable"));
+    assert!(
+        between(&page, "<h1 class=\"worth\">", "</h1>").contains("≈ 31,734 round trips, 26,439 avoidable")
+    );
     for finding in &summary.findings {
         assert!(
             page.contains(finding.code.as_str())

@@ -3,7 +3,7 @@
 use onetrip_forecast::Prices;
 use onetrip_ledger::{Driver, Finding};
 
-use super::{LINE_MAX, Page, scope_name};
+use super::{Page, scope_name};
 use crate::Report;
 use crate::clean::statement_text;
 use crate::number::{count, duration};
@@ -106,7 +106,7 @@ fn show_head(finding: &Finding, head: &Head, page: &mut Page) {
     let (code, title) = (finding.code.as_str(), finding.code.title());
     let (avoidable, trips) = (count(finding.avoidable), count(finding.trips));
     let waited = duration(finding.waited_ns);
-    if head.width() > LINE_MAX {
+    if head.width() > page.width {
         let priced = head
             .price
             .map_or(String::new(), |(_, rtt)| format!(", {} at {}", price(finding, rtt), duration(rtt)));

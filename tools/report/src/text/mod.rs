@@ -15,10 +15,8 @@ use crate::number::{count, duration};
 
 pub(crate) use distance::bandwidth;
 pub(crate) use overview::{all_time, doubts, facts, parts};
-pub use paint::Style;
+pub use paint::{Screen, Style};
 
-/// No line is wider.
-const LINE_MAX: usize = 100;
 /// Statements, scopes and changes listed.
 const ROWS_MAX: usize = 10;
 
@@ -26,11 +24,14 @@ const ROWS_MAX: usize = 10;
 #[derive(Debug, Default)]
 struct Page {
     style: Style,
+    /// No line is wider, in columns.
+    width: usize,
     lines: Vec<String>,
 }
 
-pub(crate) fn render(report: &Report<'_>, style: Style) -> String {
-    let mut page = Page { style, lines: Vec::new() };
+pub(crate) fn render(report: &Report<'_>, screen: Screen) -> String {
+    let mut page = Page::new(screen);
+    let style = page.style;
     page.paragraph(&report.headline(), |line| style.bold(line));
     let (summary, is_open) = (report.summary, report.summary.sessions > 0);
     if summary.trips.total == 0 && summary.connections == 0 {
@@ -59,8 +60,9 @@ pub(crate) fn render(report: &Report<'_>, style: Style) -> String {
 }
 
 /// What the run costs at other distances, after its headline.
-pub(crate) fn render_forecast(report: &Report<'_>, style: Style) -> String {
-    let mut page = Page { style, lines: Vec::new() };
+pub(crate) fn render_forecast(report: &Report<'_>, screen: Screen) -> String {
+    let mut page = Page::new(screen);
+    let style = page.style;
     page.paragraph(&report.headline(), |line| style.bold(line));
     if let Some(prices) = report.prices() {
         distance::show(prices, &mut page);
@@ -71,6 +73,10 @@ pub(crate) fn render_forecast(report: &Report<'_>, style: Style) -> String {
 }
 
 impl Page {
+    fn new(screen: Screen) -> Self {
+        Self { style: screen.style, width: screen.width(), lines: Vec::new() }
+    }
+
     /// Begins a section.
     fn heading(&mut self, text: &str) {
         let style = self.style;
@@ -83,13 +89,13 @@ impl Page {
     }
 
     fn table(&mut self, table: &Table<'_>) {
-        self.lines.extend(table.lines(self.style));
+        self.lines.extend(table.lines(self.style, self.width));
     }
 
     /// Text in as many lines as it needs, each keeping the indentation of the first.
     fn paragraph(&mut self, text: &str, paint: impl Fn(&str) -> String) {
-        let indent = text.chars().take_while(|character| *character == ' ').count().min(LINE_MAX / 2);
-        for line in wrap(text, LINE_MAX - indent, usize::MAX) {
+        let indent = text.chars().take_while(|character| *character == ' ').count().min(self.width / 2);
+        for line in wrap(text, self.width - indent, usize::MAX) {
             let line = if line.is_empty() { line } else { format!("{}{}", " ".repeat(indent), paint(&line)) };
             self.lines.push(line);
         }
@@ -104,7 +110,7 @@ impl Page {
         let label_width = crate::clean::width(label);
         let start = indent + label_width + 2;
         let mut lead = format!("{}{}  ", " ".repeat(indent), self.style.dim(label));
-        for line in wrap(text, LINE_MAX - start, lines_max) {
+        for line in wrap(text, self.width - start, lines_max) {
             self.lines.push(format!("{lead}{line}"));
             lead = " ".repeat(start);
         }

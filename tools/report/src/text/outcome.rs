@@ -35,7 +35,7 @@ fn show_rule(page: &mut Page, verdict: &Verdict) {
         Ruling::Broken => style.bad("BROKEN  "),
     };
     let mut lead = format!("  {word}  ");
-    for line in wrap(&sentence(verdict), super::LINE_MAX - 12, 3) {
+    for line in wrap(&sentence(verdict), page.width - 12, 3) {
         page.line(format!("{lead}{line}"));
         lead = " ".repeat(12);
     }

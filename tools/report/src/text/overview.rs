@@ -3,7 +3,7 @@
 use onetrip_ledger::{Difference, Gaps, MayNotEnd, PathTimes, Summary};
 
 use super::Page;
-use crate::clean::{clean, cut, statement_text};
+use crate::clean::{clean, cut, statement_text, width};
 use crate::number::{bound, bytes, count, counted, duration, percent};
 use crate::{Report, RunInfo};
 
@@ -13,6 +13,8 @@ const LABELS: usize = 11;
 const STATEMENT_MAX: usize = 60;
 /// Width of a bar that stands for everything.
 const BAR: u64 = 20;
+/// Shortest bar that says anything.
+const BAR_MIN: u64 = 8;
 
 pub(super) fn show(report: &Report<'_>, page: &mut Page) {
     let facts = facts(report);
@@ -264,7 +266,7 @@ pub(crate) fn parts(times: PathTimes) -> [(&'static str, u64, &'static str); 3] 
     [
         ("server", times.server_ns, "the database"),
         ("wire", times.wire_ns, "the path to it and back"),
-        ("think", times.think_ns, "the program, between its trips"),
+        ("think", times.think_ns, "the program between trips"),
     ]
 }
 
@@ -279,10 +281,15 @@ pub(super) fn show_times(summary: &Summary, page: &mut Page) {
         counted(summary.connections, "connection", "connections")
     ));
     for (name, time, what) in parts(summary.times) {
-        let filled = (u128::from(time) * u128::from(BAR) + u128::from(all) / 2) / u128::from(all);
-        let bar = "━".repeat(filled as usize);
-        let rest = " ".repeat(BAR as usize - filled as usize);
         let numbers = format!("  {name:<6}  {:>12}  {:>5}  ", duration(time), percent(time, all));
-        page.line(format!("{numbers}{}{rest}  {}", page.style.mark(&bar), page.style.dim(what)));
+        let longest = parts(summary.times).iter().map(|(_, _, what)| width(what)).max().unwrap_or(0);
+        // A narrow screen has a shorter bar, or none.
+        let room = page.width.saturating_sub(width(&numbers) + longest + 2) as u64;
+        let whole = if room < BAR_MIN { 0 } else { room.min(BAR) };
+        let filled = (u128::from(time) * u128::from(whole) + u128::from(all) / 2) / u128::from(all);
+        let bar = "━".repeat(filled as usize);
+        let rest = " ".repeat(whole as usize - filled as usize);
+        let gap = if whole > 0 { "  " } else { "" };
+        page.line(format!("{numbers}{}{rest}{gap}{}", page.style.mark(&bar), page.style.dim(what)));
     }
 }

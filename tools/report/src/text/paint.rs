@@ -8,6 +8,38 @@ pub enum Style {
     Colored,
 }
 
+/// Where terminal text is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// Whether it is coloured.
+    pub style: Style,
+    width: usize,
+}
+
+impl Screen {
+    /// Columns of a file, or of a terminal that does not tell.
+    const WIDTH: usize = 100;
+    /// Fewest and most columns that are made use of.
+    const WIDTHS: std::ops::RangeInclusive<usize> = 60..=200;
+
+    /// A screen of so many columns, as far as they are made use of: 60 to 200. `None` where that is not known.
+    pub fn new(style: Style, columns: Option<usize>) -> Self {
+        let width = columns.unwrap_or(Self::WIDTH).clamp(*Self::WIDTHS.start(), *Self::WIDTHS.end());
+        Self { style, width }
+    }
+
+    /// Longest line, in columns.
+    pub(super) fn width(self) -> usize {
+        self.width
+    }
+}
+
+impl From<Style> for Screen {
+    fn from(style: Style) -> Self {
+        Self::new(style, None)
+    }
+}
+
 impl Style {
     pub(super) fn bold(self, text: &str) -> String {
         self.paint("1", text)
