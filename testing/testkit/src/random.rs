@@ -1,27 +1,24 @@
 //! Chance that repeats.
 
-/// SplitMix64.
+/// What comes by chance: the same from the same seed, as long as `fastrand` stays at its version.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
     /// The chance of a seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        // Seeds are counted up, and the first numbers of neighbours would be alike.
+        Self(fastrand::Rng::with_seed(seed).fork())
     }
 
     /// A number below `limit`, which is not zero.
     pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
+        self.0.usize(..limit)
     }
 
     /// A number of this range.
     pub fn within(&mut self, range: std::ops::Range<usize>) -> usize {
-        range.start + self.below(range.len())
+        self.0.usize(range)
     }
 
     /// True once in `n`, on average.
@@ -48,8 +45,6 @@ impl Random {
 
     /// Puts them into any order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
+        self.0.shuffle(items);
     }
 }

@@ -81,7 +81,8 @@ pub(crate) const FAMILIES: [Family; 30] = [
     Family {
         name: "chains",
         write: families::loops::chains,
-        removed_min: &[("begin", 0.5), ("loops", 1.0), ("repeats", 0.5)],
+        // Of 2,000 programs the means are 2.6, 1.1 and 1.0, and a few programs have most of it.
+        removed_min: &[("begin", 0.5), ("loops", 0.5), ("repeats", 0.3)],
         ..FAMILY
     },
     Family {
