@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use super::client::PATIENCE;
 use super::server::Server;
 
+/// What each session of the server runs first.
+const HAS_TEMPORARY: &str = "CREATE TEMP TABLE of_pooler(); DROP TABLE of_pooler";
+
 /// PgBouncer in front of a server; it ends with this.
 pub(crate) struct PgBouncer {
     process: Child,
@@ -18,7 +21,8 @@ pub(crate) struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// `mode` is session or transaction; so many sessions of the server are shared.
+    /// `mode` is session or transaction; so many sessions of the server are shared. Each has had a temporary table, for
+    /// notices tell whether its schema is there, and which session one gets is chance.
     pub(crate) fn start_in(mode: &str, sessions: usize, server: &Server) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let port = TcpListener::bind(("127.0.0.1", 0))
@@ -27,7 +31,7 @@ impl PgBouncer {
             .port();
         let configuration = directory.path().join("pgbouncer.ini");
         let text = format!(
-            "[databases]\n* = host=127.0.0.1 port={} user={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+            "[databases]\n* = host=127.0.0.1 port={} user={} connect_query='{HAS_TEMPORARY}'\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = {sessions}\n\
              ignore_startup_parameters = extra_float_digits\nlog_connections = 0\nlog_disconnections = 0\n",
             server.at.port, server.at.user
