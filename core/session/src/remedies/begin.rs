@@ -21,11 +21,11 @@ use onetrip_wire::pg::{
 
 use super::Rule;
 use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
-use super::said::{Own, Said};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::reading::grammar::{self, Control, Kind};
 use crate::reply_queue::{Due, Expect, Reply};
+use crate::services::{Own, Said};
 use crate::session::core::Core;
 use crate::slots::Slot;
 

@@ -17,16 +17,16 @@ use onetrip_wire::pg::{
 };
 
 use super::Rule;
-use super::arrived::Arrived;
-use super::own::{put_answer, read_only_text};
 use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
-use super::said::{Own, Said};
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Common;
 use crate::facts::common::CONFIRMED_WITHIN;
 use crate::reading::{Effect, grammar};
 use crate::remedies::Session;
+use crate::services::Arrived;
+use crate::services::{Own, Said};
+use crate::services::{put_answer, read_only_text};
 use crate::slots::Slot;
 use crate::statements::Text;
 
@@ -133,7 +133,7 @@ impl Texts for Commit {
         if !cx.may_remedy(Remedy::Commit) || cx.core.status() != TransactionStatus::Active {
             return None;
         }
-        let tag = read_only_text(cx, asked.unit()?, grammar::end)?;
+        let tag = read_only_text((&*cx.core, &mut *cx.facts), asked.unit()?, grammar::end)?;
         self.claimed = Some(tag).filter(|_| asked.is_quiet);
         self.claimed.map(|_| Need::Proof)
     }

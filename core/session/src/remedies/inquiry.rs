@@ -19,12 +19,12 @@ use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey};
 use onetrip_wire::pg::{DataRow, Values, backend, frame, frontend};
 
 use super::Rule;
-use super::own::NO_LIMIT;
-use super::said::Said;
 use crate::contract::SessionError;
 use crate::facts::{ActsAsked, Stamp};
 use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Service, Taker};
+use crate::services::Said;
+use crate::services::{NO_LIMIT, put_closes, put_own};
 use crate::slots::{Slot, Slots};
 
 /// Takes no snapshot.
@@ -135,7 +135,8 @@ impl Session {
     /// Asks for the level of the transaction. It takes no snapshot, and cannot wait.
     pub(super) fn ask_level(&mut self, now: Moment, count: u32) {
         let slot = self.begin_group(now, Way::Alone, vec![Question::Level(count)], 1);
-        self.cx().put_own_statement(Taker::Service(Service::Inquiries, slot), ISOLATION_QUERY.as_bytes());
+        let taker = Taker::Service(Service::Inquiries, slot);
+        self.cx().put_own_statement(taker, ISOLATION_QUERY.as_bytes());
         self.put_inquiry_sync(slot);
     }
 
@@ -163,7 +164,7 @@ impl Session {
         for text in &ends {
             self.put_question(slot, FRAME, text, None);
         }
-        self.cx().put_closes(inquiry_due(slot, FRAME, Expect::Close));
+        put_closes(&mut self.core, &self.own_names, inquiry_due(slot, FRAME, Expect::Close));
         self.put_inquiry_sync(slot);
     }
 
@@ -188,7 +189,7 @@ impl Session {
         });
         let parameters = values.as_deref().map(|values| Values::decode(values).unwrap_or_default());
         let due = inquiry_due(slot, number, Expect::Execute);
-        self.cx().put_own(due, text.as_bytes(), parameters.unwrap_or_default());
+        put_own(&mut self.core, &self.own_names, due, text.as_bytes(), parameters.unwrap_or_default());
     }
 
     fn put_inquiry_sync(&mut self, slot: Slot) {

@@ -6,9 +6,7 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_wire::pg::{Bind, Column, Parse, RowDescription, StatementOrPortal, backend, frame, frontend};
 
 use super::Rule;
-use super::arrived::Arrived;
 use super::remedy::Cx;
-use super::said::{Own, Said};
 use super::statements::{Sent, State, Told};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
@@ -16,6 +14,8 @@ use crate::facts::Place;
 use crate::facts::common::Description;
 use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Taker};
+use crate::services::Arrived;
+use crate::services::{Own, Said};
 use crate::session::core::Core;
 use crate::statements::Prepared;
 

@@ -3,12 +3,11 @@
 //! What `Session` does is written where it belongs: what both sides' messages do to it in [`crate::session`], what it asks a
 //! remedy or a service beside that remedy or service, and who is asked when in [`super::list`].
 
-use super::{
-    Chatter, Commit, Cursors, EarlyBegin, Flights, Inquiries, Lobs, Loops, Raised, SessionConfig, Shadow,
-    Statements, Unseen,
-};
+use super::{Chatter, Commit, Cursors, EarlyBegin, Inquiries, Lobs, Loops, Raised, Statements};
+use crate::config::SessionConfig;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
+use crate::services::{Flights, Shadow, Unseen};
 use crate::session::core::Core;
 
 /// One client's conversation: decides what each message becomes and counts its trips.

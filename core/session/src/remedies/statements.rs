@@ -25,11 +25,9 @@ use onetrip_wire::pg::{
 };
 
 use super::Rule;
-use super::arrived::Arrived;
 use super::inquiry::Question;
 use super::refusal::{Broken, Refusal, statement_refused};
 use super::remedy::Cx;
-use super::said::{Own, Said};
 use super::watching::Watching;
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
@@ -38,6 +36,8 @@ use crate::facts::{Place, Verdict as Proof};
 use crate::reading::Effect;
 use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::services::Arrived;
+use crate::services::{Own, Said};
 use crate::slots::Slot;
 
 /// What the session knows of the statements that are told, and learns of all.

@@ -17,10 +17,11 @@ use crate::reading::{
     sets_prefetch_alone,
 };
 use crate::remedies::Session;
-use crate::remedies::{Arrived, Place, statement_refused};
+use crate::remedies::{Place, statement_refused};
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::rules::Rule;
 use crate::scopes::Scopes;
+use crate::services::Arrived;
 use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
 
 /// Prepared statements whose texts are kept.

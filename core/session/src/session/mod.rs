@@ -2,6 +2,7 @@
 
 mod client;
 pub(crate) mod core;
+mod flights;
 mod functions;
 mod observed;
 mod server;
@@ -15,15 +16,16 @@ use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{FrameHeader, frontend};
 
+use crate::config::SessionConfig;
 use crate::contract::{BackendKey, Opening, SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
 use crate::remedies::{
-    Chatter, Commit, Cursors, EarlyBegin, Flights, Inquiries, Lobs, Loops, Raised, Session, SessionConfig,
-    Shadow, Statements, Unseen,
+    Chatter, Commit, Cursors, EarlyBegin, Inquiries, Lobs, Loops, Raised, Session, Statements,
 };
 use crate::rules::Rule;
+use crate::services::{Flights, Shadow, Unseen};
 
 use self::core::{Core, Phase};
 pub use self::observed::Observed;

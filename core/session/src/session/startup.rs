@@ -8,11 +8,11 @@ use onetrip_wire::pg::{
 };
 
 use super::core::Phase;
+use crate::config::IsolationLevel;
 use crate::contract::{
     BackendKey, INSPECT_BYTES_MAX, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, SessionError, Verdict,
 };
 use crate::events::Event;
-use crate::remedies::IsolationLevel;
 use crate::remedies::Session;
 
 /// Answers "yes" to SSLRequest.

@@ -21,12 +21,12 @@ use onetrip_wire::pg::backend;
 
 use self::housekeeping::Act;
 use super::Rule;
-use super::own::read_only_text;
 use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
-use super::said::{Own, Said};
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::reply_queue::{Due, Taker};
+use crate::services::read_only_text;
+use crate::services::{Own, Said};
 use crate::slots::{Slot, Slots};
 
 /// Units that are kept.
@@ -203,7 +203,7 @@ impl Texts for Chatter {
             return None;
         }
         let unit = asked.unit().filter(|unit| unit.len() <= BYTES_MAX)?;
-        self.claimed = read_only_text(cx, unit, housekeeping::acts)?;
+        self.claimed = read_only_text((&*cx.core, &mut *cx.facts), unit, housekeeping::acts)?;
         // What was sent before is looked into first: it may be that something changes.
         Some(Need::Proof)
     }

@@ -19,7 +19,6 @@ mod buffer;
 mod flight;
 mod forms;
 mod names;
-mod overflow;
 mod replies;
 mod request;
 
@@ -31,15 +30,15 @@ use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::pg::{Column, Oid, RowDescription};
 use smallvec::SmallVec;
 
+use crate::config::Overflow;
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::remedies::remedy::Cx;
-use crate::remedies::said::{Own, Said};
+use crate::services::{Own, Said};
 use crate::slots::{Slot, Slots};
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
 pub(crate) use names::Place;
-pub use overflow::{Overflow, Spill, Spilled};
 use replies::Awaited;
 
 /// Bytes that one session keeps in memory; what comes beyond goes to a file.

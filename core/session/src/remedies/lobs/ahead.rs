@@ -11,14 +11,15 @@ use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Content};
 use super::request::name_of_open;
 use super::settle::wrong_number;
-use super::{IN_VAIN_MAX, LobPolicy, Lobs};
+use super::{IN_VAIN_MAX, Lobs};
+use crate::config::LobPolicy;
 use crate::contract::{LENGTH_MAX, SessionError};
 use crate::facts::Facts;
 use crate::remedies::Rule;
 use crate::remedies::proposes::{Calls, Proposes};
 use crate::remedies::remedy::{Cx, Need};
-use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect};
+use crate::services::Said;
 use crate::slots::Slot;
 
 /// Bytes of one read: its answer is not longer than what is looked into.

@@ -20,10 +20,10 @@ use crate::contract::{SessionError, Verdict};
 use crate::reading::Effect;
 use crate::remedies::Rule;
 use crate::remedies::Session;
-use crate::remedies::arrived::Arrived;
-use crate::remedies::flights::{Flights, Request};
-use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
+use crate::services::Arrived;
+use crate::services::Said;
+use crate::services::flights::{Flights, Request};
 use crate::session::core::Core;
 
 /// The type of an oid.

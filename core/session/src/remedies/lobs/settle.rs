@@ -10,10 +10,10 @@ use super::descriptor::At;
 use super::verify::{Check, check_failed};
 use crate::contract::{SessionError, Verdict};
 use crate::remedies::Rule;
-use crate::remedies::flights::Flights;
 use crate::remedies::remedy::Cx;
-use crate::remedies::said::{Own, Said};
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::services::Flights;
+use crate::services::{Own, Said};
 use crate::session::core::Core;
 use crate::slots::Slot;
 

@@ -23,15 +23,15 @@ use onetrip_wire::pg::{FrameHeader, frontend};
 
 use self::request::Ways;
 use super::Rule;
-use super::arrived::Arrived;
-use super::flights::since_start;
 use super::remedy::Cx;
-use super::said::{Own, Said};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Isolation;
 use crate::remedies::Session;
 use crate::reply_queue::Service;
+use crate::services::Arrived;
+use crate::services::flights::since_start;
+use crate::services::{Own, Said};
 use crate::slots::Slot;
 
 /// How one session's program writes its statements; what it will ask for is guessed by the flights.

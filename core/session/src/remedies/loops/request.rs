@@ -18,8 +18,8 @@ use smallvec::SmallVec;
 use crate::contract::SOURCE_BYTES_MAX;
 use crate::reading::Effect;
 use crate::remedies::Session;
-use crate::remedies::arrived::Arrived;
-use crate::remedies::flights::{Example, Flights, Request, format_of};
+use crate::services::Arrived;
+use crate::services::flights::{Example, Flights, Request, format_of};
 use crate::statements::Learned;
 
 /// Values of one statement that are looked at; one with more is not guessed.

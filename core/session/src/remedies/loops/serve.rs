@@ -6,10 +6,10 @@ use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, TransactionStatus as WireStatu
 
 use crate::contract::{LENGTH_MAX, Verdict};
 use crate::remedies::Session;
-use crate::remedies::arrived::Arrived;
-use crate::remedies::flights::Request;
-use crate::remedies::own::put_answer;
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::services::Arrived;
+use crate::services::flights::Request;
+use crate::services::put_answer;
 
 impl Session {
     /// Answers a unit with what was read ahead.
