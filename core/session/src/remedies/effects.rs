@@ -104,7 +104,7 @@ impl Session {
     }
 
     /// Whether a read may be answered by what was read before, ahead of the program or by itself.
-    pub(super) fn may_answer_reads(&self) -> bool {
+    pub(crate) fn may_answer_reads(&self) -> bool {
         [Remedy::Loops, Remedy::Repeats, Remedy::Lobs].into_iter().any(|one| self.may_remedy(one))
     }
 
@@ -174,7 +174,7 @@ impl Session {
 
     /// The same, now that all that was sent before is known to only read, and the session has no temporary objects that names
     /// could mean.
-    pub(super) fn surely_reads(&mut self, now: Moment, template: u32) -> bool {
+    pub(crate) fn surely_reads(&mut self, now: Moment, template: u32) -> bool {
         self.prove(now);
         self.facts.is_known() && self.only_reads(now, template)
     }

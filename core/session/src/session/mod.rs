@@ -4,6 +4,7 @@ mod client;
 pub(crate) mod core;
 mod flights;
 mod functions;
+mod loops;
 mod observed;
 mod server;
 mod startup;
