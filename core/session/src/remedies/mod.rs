@@ -10,7 +10,7 @@ mod effects;
 mod example;
 mod inquiry;
 mod list;
-mod lobs;
+pub(crate) mod lobs;
 mod loops;
 mod obstacles;
 #[cfg(onetrip_peek)]
@@ -18,7 +18,7 @@ mod peek;
 mod proposes;
 mod raised;
 mod refusal;
-mod remedy;
+pub(crate) mod remedy;
 mod session;
 mod statements;
 mod watching;

@@ -4,6 +4,7 @@ mod client;
 pub(crate) mod core;
 mod flights;
 mod functions;
+mod lobs;
 mod loops;
 mod observed;
 mod server;

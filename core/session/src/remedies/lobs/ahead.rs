@@ -174,12 +174,12 @@ impl Calls for Lobs {
 impl Lobs {
     /// Whether the number of the next descriptor is known (rule L6): all statements of the transaction but calls that were
     /// followed are proven to only read, now that the catalogue is known.
-    pub(super) fn numbers_are_sure(&self, facts: &Facts) -> bool {
+    pub(crate) fn numbers_are_sure(&self, facts: &Facts) -> bool {
         self.is_sure && facts.is_known()
     }
 
     /// Whether this object of a loop may be opened and read before the program opens it (rules L2, L3).
-    pub(super) fn may_open_ahead(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> bool {
+    pub(crate) fn may_open_ahead(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> bool {
         let has_manner = self.has_manner(self.prefetch(facts, policy, oid));
         let is_sure = self.numbers_are_sure(facts);
         is_sure && !self.is_off && has_manner && Rule::Lock.requires(self.has_read)

@@ -48,7 +48,8 @@ use onetrip_wire::Prefetch;
 use onetrip_wire::pg::Oid;
 
 use self::ahead::Step;
-use self::call::{Call, Function};
+pub(crate) use self::call::Call;
+use self::call::Function;
 use self::descriptor::{At, Descriptor};
 use self::policy::Policies;
 use self::verify::Check;
@@ -192,7 +193,7 @@ impl Lobs {
     }
 
     /// Whether the server's descriptors are open, and stand where the program believes.
-    fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.open.values().all(|open| open.under_way == 0 && open.is_in_place())
     }
 
@@ -218,7 +219,7 @@ impl Lobs {
     }
 
     /// What holds for this object.
-    fn prefetch(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> Prefetch {
+    pub(crate) fn prefetch(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> Prefetch {
         self.policies.of(facts, policy, oid)
     }
 

@@ -67,7 +67,7 @@ impl Lobs {
 impl Lobs {
     /// Sends what opens descriptors that the server does not have and puts the others to their places; `None` if there is
     /// nothing to do.
-    pub(super) fn settle(&mut self, core: &mut Core, flights: &mut Flights, now: Moment) -> Option<Verdict> {
+    pub(crate) fn settle(&mut self, core: &mut Core, flights: &mut Flights, now: Moment) -> Option<Verdict> {
         if self.is_settled() {
             self.held_at = None;
             return None;
