@@ -580,8 +580,11 @@ impl Facts {
         self.told_impure.insert(template)
     }
 
-    /// Whether statements of this template are proven to do nothing but read the snapshot.
+    /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
     pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
+        if !self.settings.are_plain() {
+            return Verdict::MayAct;
+        }
         let epoch = self.changes.epoch();
         let search_path = match &self.state {
             State::Known(known) => known.search_path.clone(),

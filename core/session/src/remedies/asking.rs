@@ -31,7 +31,9 @@ impl Session {
         let mut asked = Vec::new();
         self.ask_about_session(way, &mut asked);
         self.ask_about_names(now, stamp, &mut asked);
-        self.ask_about_cursors(&mut asked);
+        if let Some((serial, text)) = self.cursors.take_question() {
+            asked.push(Asked { question: Question::Cursor(serial), text, parameter: None });
+        }
         if !asked.is_empty() {
             self.ask_all(now, way, asked);
         }
@@ -146,7 +148,9 @@ impl Session {
             (Question::Level(count), [Some(level)]) => self.facts.transaction.learn_level(count, level),
             (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
             (Question::Names, [Some(has_any)]) => self.facts.names.learn(*has_any != b"false"),
-            (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
+            (Question::Cursor(serial), [Some(goes_back)]) => {
+                self.cursors.learn_place(serial, *goes_back == b"true")
+            }
             _ => self.core.count_undecoded(),
         }
     }

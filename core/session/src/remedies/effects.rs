@@ -181,10 +181,7 @@ impl Session {
 
     /// The same, or whether that is still open.
     pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
-        match self.facts.settings.are_plain() {
-            true => self.facts.verdict(now, template),
-            false => Verdict::MayAct,
-        }
+        self.facts.verdict(now, template)
     }
 
     /// Proves that what was sent only reads, or takes the session's state for unknown. What is still open stays unproven.

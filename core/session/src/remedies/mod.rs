@@ -4,7 +4,7 @@ mod asking;
 mod begin;
 mod chatter;
 mod commit;
-mod cursors;
+pub(crate) mod cursors;
 mod effects;
 #[cfg(test)]
 mod example;
@@ -28,7 +28,7 @@ pub(crate) use crate::rules::Rule;
 pub(crate) use begin::EarlyBegin;
 pub(crate) use chatter::Chatter;
 pub(crate) use commit::Commit;
-pub(crate) use cursors::{Cursors, Place};
+pub(crate) use cursors::Cursors;
 #[cfg(test)]
 pub(crate) use example::Example;
 pub(crate) use inquiry::Inquiries;

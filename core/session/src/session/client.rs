@@ -17,7 +17,8 @@ use crate::reading::{
     sets_prefetch_alone,
 };
 use crate::remedies::Session;
-use crate::remedies::{Place, statement_refused};
+use crate::remedies::cursors::Place;
+use crate::remedies::statement_refused;
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::rules::Rule;
 use crate::scopes::Scopes;
@@ -110,7 +111,7 @@ impl Session {
             frontend::FUNCTION_CALL => {
                 if !self.lobs.call_sent(&self.core) {
                     self.doubt_functions(Doubt::Called);
-                    self.code_runs_beside_cursors();
+                    self.cursors.code_runs(&self.facts);
                     self.forget(false);
                 }
                 self.function_call(now, body, is_whole);
@@ -184,7 +185,7 @@ impl Session {
             && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
-        self.prepares_beside_cursors(name, &text);
+        self.cursors.prepares(name, &text);
         match parse {
             // A text that is not whole.
             None => (text.effect, text.makes_cursor_code) = (Effect::MayDefine, true),
@@ -556,7 +557,7 @@ impl Session {
 
     /// A statement of a live unit.
     pub(crate) fn statement_mut(&mut self, unit: u64, slot: u16) -> Option<&mut Statement> {
-        self.core.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))
+        self.core.statement_mut(unit, slot)
     }
 }
 

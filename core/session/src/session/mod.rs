@@ -2,6 +2,7 @@
 
 mod client;
 pub(crate) mod core;
+mod cursors;
 mod flights;
 mod functions;
 mod lobs;
