@@ -47,7 +47,7 @@
 //!     config    what a session is told at its start
 //!     contract  what a session says to its driver, and the limits of messages
 //!     services  what several remedies need, and that knows none of them: flights, verifying, unnamed objects
-//!     remedies  private state behind one trait; `list` has their order
+//!     remedies  private state behind one trait; `session/list` has their order
 //! ```
 //!
 //! Trips are counted by the [`ReplyQueue`] and the units that it settles; finished exchanges leave as encoded records in
@@ -84,10 +84,10 @@ pub use config::{
 pub use contract::{BackendKey, INSPECT_BYTES_MAX, Opening, SessionError, Verdict};
 pub use facts::{Common, Fence, Knowledge};
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
-pub use remedies::{Endless, Session};
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
 pub use rules::Rule;
-pub use session::Observed;
+pub use services::Endless;
+pub use session::{Observed, Session};
 pub use slots::{Lesson, Slot};
 pub use tally::{Counts, Tally};
 pub use texts::Texts;

@@ -5,6 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "layers/imports.rs"]
+mod imports;
+
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
@@ -214,9 +217,22 @@ fn no_file_names_a_folder_above_its_own() {
 }
 
 #[test]
+fn no_files_of_different_folders_depend_on_each_other() {
+    let files = files("").into_iter().map(|(path, text)| {
+        let file = path.strip_prefix(sources()).expect("it is below").to_string_lossy().into_owned();
+        (file, text)
+    });
+    let graph = imports::graph(&files.collect::<Vec<_>>());
+    let edges: usize = graph.values().map(|others| others.len()).sum();
+    assert!(graph.len() > 80 && edges > 400, "{} files, {edges} edges", graph.len());
+    let circles = imports::in_circles(&graph);
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+#[test]
 fn a_name_from_above_is_seen() {
     let named = |line: &str| layers_named(line).collect::<Vec<_>>();
-    assert_eq!(named("use crate::remedies::{Remedy, Session};"), [4]);
+    assert_eq!(named("use crate::remedies::{Remedy, Texts};"), [4]);
     assert_eq!(named("    state: crate::session::core::Core, other: crate::facts::Facts,"), [0, 1]);
     assert_eq!(named("use crate::session::Observed;"), [5]);
     assert_eq!(named("fn of(session: &crate::Session, other: crate::units::Units)"), [6, 0]);

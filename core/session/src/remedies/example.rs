@@ -99,7 +99,7 @@ mod tests {
 
     use crate::config::SessionConfig;
     use crate::contract::{Opening, Verdict};
-    use crate::remedies::Session;
+    use crate::session::Session;
 
     /// A session whose client has been let in.
     fn serving() -> Session {

@@ -7,12 +7,12 @@ use onetrip_ledger::{Moment, Remedy, Steps, TransactionStatus, UnitKind};
 use onetrip_sql::StatementKind;
 use onetrip_wire::pg::{FrameHeader, Oid};
 
+use super::Session;
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Doubt;
 use crate::facts::Verdict as Proof;
 use crate::reading::{CursorUse, Effect};
-use crate::remedies::Session;
 use crate::remedies::cursors::{Course, CursorQuery, Cursors, Leave, Place, Refill, Request, may_run_code};
 use crate::remedies::remedy::Cx;
 use crate::statements::Text;

@@ -4,8 +4,8 @@ use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_loops::{Flight, Guess};
 use onetrip_wire::pg::backend;
 
+use super::Session;
 use crate::contract::SessionError;
-use crate::remedies::Session;
 use crate::reply_queue::Due;
 use crate::rules::Rule;
 use crate::services::Said;

@@ -10,9 +10,9 @@ use onetrip_wire::pg::{
     backend, encode_ready_for_query, frontend,
 };
 
+use super::Session;
 use crate::contract::Verdict;
 use crate::reading::Effect;
-use crate::remedies::Session;
 use crate::remedies::lobs::Call;
 use crate::remedies::remedy::Cx;
 use crate::reply_queue::{Due, Expect, Service, Taker};

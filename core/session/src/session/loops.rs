@@ -11,10 +11,10 @@ use onetrip_wire::pg::{
 };
 use smallvec::SmallVec;
 
+use super::Session;
 use crate::contract::{LENGTH_MAX, Verdict};
 use crate::facts::Isolation;
 use crate::reading::Effect;
-use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::rules::Rule;
 use crate::services::flights::{Request, since_start};

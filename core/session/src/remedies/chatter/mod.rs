@@ -91,12 +91,12 @@ impl Expected {
 
 impl Chatter {
     /// Whether this unit is housekeeping that the server is sent for its answer.
-    pub(super) fn runs(&self, unit: u64) -> bool {
+    pub(crate) fn runs(&self, unit: u64) -> bool {
         self.running.as_ref().is_some_and(|running| running.unit == unit)
     }
 
     /// Whether this unit surely takes no prepared statement away.
-    pub(super) fn leaves_prepared(&self, unit: u64) -> bool {
+    pub(crate) fn leaves_prepared(&self, unit: u64) -> bool {
         let running = self.running.as_ref().filter(|running| running.unit == unit);
         running.is_some_and(|running| !running.kept.acts.contains(&Act::DiscardsAll))
     }
@@ -271,7 +271,7 @@ fn want_neutral(cx: &mut Cx<'_>, now: Moment) {
 
 impl Chatter {
     /// The server answers a unit of the client's, which may be the one that is listened to.
-    pub(super) fn client_reply(&mut self, due: Due, said: &Said<'_>) {
+    pub(crate) fn client_reply(&mut self, due: Due, said: &Said<'_>) {
         let Some(running) = self.running.as_mut().filter(|running| running.unit == due.unit) else { return };
         let kept = &mut running.kept.reply;
         let has_room = kept.len() + said.message.len() <= BYTES_MAX;

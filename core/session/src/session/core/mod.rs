@@ -380,6 +380,12 @@ impl Core {
         self.units.bytes_received(unit, bytes, now);
     }
 
+    /// The template of the statement that a message is about.
+    pub(crate) fn template_of(&mut self, due: Due) -> Option<usize> {
+        let template = self.statement_mut(due.unit, due.statement?)?.template as usize;
+        (template != 0).then_some(template)
+    }
+
     /// A statement of a live unit.
     pub(crate) fn statement_mut(&mut self, unit: u64, slot: u16) -> Option<&mut Statement> {
         self.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))

@@ -17,11 +17,11 @@ use onetrip_ledger::{Moment, Remedy as Name, TransactionStatus};
 use onetrip_loops::Guess;
 use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend, frontend};
 
-use super::proposes::{Calls, Proposes};
-use super::remedy::{Answer, Asked, Change, Cx, Need, Remedy, Texts, Told};
+use super::Session;
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
-use crate::remedies::Session;
+use crate::remedies::proposes::{Calls, Proposes};
+use crate::remedies::remedy::{Answer, Asked, Change, Cx, Need, Remedy, Texts, Told};
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
 use crate::services::Arrived;
 use crate::services::{Own, Said};
@@ -199,12 +199,6 @@ impl Session {
             self.ask_for_level(now);
         }
         self.unit_sent(now);
-    }
-
-    /// All of the session but its remedies.
-    pub(crate) fn cx(&mut self) -> Cx<'_> {
-        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
-        Cx { core, facts, config, own_names, shadow, flights }
     }
 
     /// The remedy whose guess this is, and all else.

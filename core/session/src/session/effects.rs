@@ -3,11 +3,11 @@
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
-use super::Rule;
+use super::Session;
 use crate::events::Event;
 use crate::facts::{Doubt, Isolation, UNPROVEN_MAX, Verdict};
 use crate::reading::Effect;
-use crate::remedies::Session;
+use crate::rules::Rule;
 use crate::statements::{Span, Text};
 
 impl Session {
