@@ -44,8 +44,10 @@
 //!     facts     what is known: transaction, settings, path, names; what only reads; the catalogue's changes
 //!     events    what happens: one list, for all who have to know
 //!     reading   what a statement's text tells by itself
+//!     config    what a session is told at its start
 //!     contract  what a session says to its driver, and the limits of messages
-//!     remedies  private state behind one trait; `list` has their order; services that several need beside them
+//!     services  what several remedies need, and that knows none of them: flights, verifying, unnamed objects
+//!     remedies  private state behind one trait; `session/list` has their order
 //! ```
 //!
 //! Trips are counted by the [`ReplyQueue`] and the units that it settles; finished exchanges leave as encoded records in
@@ -55,6 +57,7 @@
 //! Non-scope: sockets, TLS, other sessions, and what is found in the exchanges.
 
 mod canonical;
+mod config;
 mod contract;
 mod events;
 mod facts;
@@ -66,6 +69,7 @@ mod remedies;
 mod reply_queue;
 mod rules;
 mod scopes;
+mod services;
 mod session;
 mod slots;
 mod statements;
@@ -73,16 +77,17 @@ mod tally;
 mod texts;
 mod units;
 
+pub use config::{
+    BadLobPrefetch, BadRemedies, BadVerify, IsolationLevel, LobPolicy, LobPrefetch, Overflow, Remedies,
+    SessionConfig, Spill, Spilled, UnknownIsolation, Verify,
+};
 pub use contract::{BackendKey, INSPECT_BYTES_MAX, Opening, SessionError, Verdict};
 pub use facts::{Common, Fence, Knowledge};
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
-pub use remedies::{
-    BadLobPrefetch, BadRemedies, BadVerify, Endless, IsolationLevel, LobPolicy, LobPrefetch, Overflow,
-    Remedies, Session, SessionConfig, Spill, Spilled, UnknownIsolation, Verify,
-};
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
 pub use rules::Rule;
-pub use session::Observed;
+pub use services::Endless;
+pub use session::{Observed, Session};
 pub use slots::{Lesson, Slot};
 pub use tally::{Counts, Tally};
 pub use texts::Texts;

@@ -6,6 +6,7 @@ pub(crate) mod common;
 mod knowledge;
 mod names;
 mod path;
+mod place;
 mod settings;
 mod transaction;
 
@@ -27,6 +28,7 @@ pub use self::knowledge::Knowledge;
 pub(crate) use self::knowledge::{Backends, Database, Stamp};
 pub(crate) use self::names::Names;
 pub(crate) use self::path::Path;
+pub(crate) use self::place::Place;
 pub(crate) use self::settings::Settings;
 pub(crate) use self::transaction::{Isolation, Transaction};
 
@@ -41,15 +43,6 @@ const TEXTS_BYTES_MAX: usize = 1024 * 1024;
 const SETTINGS_FRESH: Duration = Duration::from_secs(2);
 /// Occasions that pass at most before the server is asked again for what nobody has used.
 const SKIPPED_MAX: u32 = 63;
-
-/// Where names are resolved, and all else that an answer to a Parse depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Place {
-    /// The name by which the session has asked for its database.
-    database: Vec<u8>,
-    /// The search path as it works out, the role, the identity of the database, and a digest of the settings.
-    rest: Vec<u8>,
-}
 
 /// What one session knows.
 #[derive(Debug, Default)]
@@ -171,18 +164,6 @@ pub(crate) enum Verdict {
     MayAct,
     /// Something has to be looked up first.
     Open,
-}
-
-impl Place {
-    /// Whether it is in the database of this name.
-    pub(crate) fn is_in_database(&self, name: &[u8]) -> bool {
-        self.database == name
-    }
-
-    /// Its length in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.database.len() + self.rest.len()
-    }
 }
 
 impl Appetite {
@@ -432,7 +413,7 @@ impl Facts {
         let path = known.search_path.as_ref()?.iter();
         let path: Vec<u8> = path.flat_map(|schema| schema.bytes().chain([0])).collect();
         let rest = [&path[..], &known.role, &known.identity, digest].join(&b"\0\0"[..]);
-        let place = Place { database: self.database_name.clone(), rest };
+        let place = Place::new(self.database_name.clone(), rest);
         if let State::Known(_) = self.state {
             self.place = Some(place.clone());
         }
@@ -599,8 +580,11 @@ impl Facts {
         self.told_impure.insert(template)
     }
 
-    /// Whether statements of this template are proven to do nothing but read the snapshot.
+    /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
     pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
+        if !self.settings.are_plain() {
+            return Verdict::MayAct;
+        }
         let epoch = self.changes.epoch();
         let search_path = match &self.state {
             State::Known(known) => known.search_path.clone(),

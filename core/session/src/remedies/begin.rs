@@ -21,11 +21,11 @@ use onetrip_wire::pg::{
 
 use super::Rule;
 use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
-use super::said::{Own, Said};
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
 use crate::reading::grammar::{self, Control, Kind};
 use crate::reply_queue::{Due, Expect, Reply};
+use crate::services::{Own, Said};
 use crate::session::core::Core;
 use crate::slots::Slot;
 
@@ -70,7 +70,7 @@ enum State {
 
 impl EarlyBegin {
     /// Whether the client's next unit must wait (rule B7).
-    pub(super) fn holds_back(&self) -> bool {
+    pub(crate) fn holds_back(&self) -> bool {
         Rule::OneAhead.is_kept() && self.state == State::Sent { followed: true }
     }
 
@@ -323,7 +323,7 @@ fn refused(cx: &mut Cx<'_>, why: &str) -> SessionError {
 /// What the server says unasked.
 impl EarlyBegin {
     /// The server says this unasked.
-    pub(super) fn hears_unasked(&mut self, said: &Said<'_>) {
+    pub(crate) fn hears_unasked(&mut self, said: &Said<'_>) {
         if !Rule::Asynchronous.is_kept() {
             return;
         }
@@ -339,7 +339,7 @@ impl EarlyBegin {
     /// # Errors
     ///
     /// The session ends where it is too much.
-    pub(super) fn keep_for_later(
+    pub(crate) fn keep_for_later(
         &mut self,
         core: &mut Core,
         said: &Said<'_>,
@@ -369,7 +369,7 @@ impl EarlyBegin {
     /// # Errors
     ///
     /// The session ends where there are too many.
-    pub(super) fn keep_parameter(
+    pub(crate) fn keep_parameter(
         &mut self,
         core: &mut Core,
         said: &Said<'_>,
@@ -383,7 +383,7 @@ impl EarlyBegin {
     }
 
     /// Lets what was kept go ahead of the client's ReadyForQuery.
-    pub(super) fn pass_kept(&mut self, core: &mut Core, ready: &[u8]) -> Verdict {
+    pub(crate) fn pass_kept(&mut self, core: &mut Core, ready: &[u8]) -> Verdict {
         let Self { until_ready, until_idle, .. } = self;
         let is_idle = core.status() == TransactionStatus::Idle;
         if until_ready.is_empty() && (until_idle.is_empty() || !is_idle) {

@@ -11,9 +11,9 @@ use onetrip_wire::pg::{
 };
 
 use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
-use super::said::{Own, Said};
 use crate::contract::SessionError;
 use crate::events::Event;
+use crate::services::{Own, Said};
 use crate::slots::Slot;
 
 /// What it answers.
@@ -97,8 +97,9 @@ mod tests {
     use onetrip_ledger::{Moment, ValueHasher};
     use onetrip_wire::pg::{PROTOCOL_3_0, encode_startup};
 
+    use crate::config::SessionConfig;
     use crate::contract::{Opening, Verdict};
-    use crate::remedies::{Session, SessionConfig};
+    use crate::session::Session;
 
     /// A session whose client has been let in.
     fn serving() -> Session {

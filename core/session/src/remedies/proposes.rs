@@ -6,8 +6,8 @@ use onetrip_ledger::Moment;
 use onetrip_loops::Guess;
 
 use super::remedy::{Cx, Need, Remedy};
-use super::said::Said;
 use crate::contract::SessionError;
+use crate::services::Said;
 use crate::slots::Slot;
 
 /// A remedy whose guesses fly.

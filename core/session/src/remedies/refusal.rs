@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_ledger::{Remedy, TransactionStatus};
 use onetrip_wire::pg::{Bind, Column, Parse, RowDescription, StatementOrPortal, backend, frame, frontend};
 
 use super::Rule;
-use super::arrived::Arrived;
 use super::remedy::Cx;
-use super::said::{Own, Said};
-use super::statements::{Sent, State, Told};
-use crate::contract::{SessionError, Verdict};
-use crate::events::Event;
+use super::statements::{Sent, State, Statements, Told};
+use crate::contract::SessionError;
 use crate::facts::Place;
 use crate::facts::common::Description;
-use crate::remedies::Session;
-use crate::reply_queue::{Due, Expect, NO_UNIT, Taker};
+use crate::reply_queue::{Due, Expect, NO_UNIT};
+use crate::services::{Own, Said};
 use crate::session::core::Core;
 use crate::statements::Prepared;
 
@@ -30,7 +27,7 @@ pub(super) struct Refusal {
 
 /// A statement that was told, and is not there or is another: how it is made again.
 #[derive(Debug, Clone)]
-pub(super) struct Broken {
+pub(crate) struct Broken {
     /// What the server said.
     error: Vec<u8>,
     place: Place,
@@ -40,10 +37,17 @@ pub(super) struct Broken {
     may_be_dropped: bool,
 }
 
-impl Session {
+impl Broken {
+    /// What the server said.
+    pub(crate) fn into_error(self) -> Vec<u8> {
+        self.error
+    }
+}
+
+impl Statements {
     /// Whether a message needs a statement that was told and is not there, in a way in which it cannot be told so.
-    pub(crate) fn needs_broken(&mut self, tag: u8, body: &[u8]) -> bool {
-        if !self.statements.told.has_broken {
+    pub(crate) fn needs_broken(&self, core: &Core, tag: u8, body: &[u8]) -> bool {
+        if !self.told.has_broken {
             return false;
         }
         let name = match tag {
@@ -57,89 +61,51 @@ impl Session {
             },
             // SQL may name it: EXECUTE, DEALLOCATE.
             frontend::QUERY => {
-                let told = &self.statements.told;
-                return self.core.has_prepared(|name, prepared| {
+                let told = &self.told;
+                return core.has_prepared(|name, prepared| {
                     told.breaks(prepared) && body.windows(name.len()).any(|text| text == name)
                 });
             }
             _ => None,
         };
-        let prepared = name.and_then(|name| self.core.prepared(name));
-        prepared.is_some_and(|prepared| self.statements.told.breaks(prepared))
+        let prepared = name.and_then(|name| core.prepared(name));
+        prepared.is_some_and(|prepared| self.told.breaks(prepared))
     }
 
-    /// Sends a unit that runs a statement which was told and is not there, or is another: it is made again ahead of the
-    /// unit, as a server does whose tables have changed back.
-    pub(super) fn run_broken(&mut self, now: Moment, unit: Arrived<'_>, name: &[u8]) -> Option<Verdict> {
-        let serial = self.core.prepared(name)?.serial;
-        let broken = self.statements.told.broken.get(&serial)?.clone();
-        if self.statements.told.is_ahead_failed {
-            return Some(self.refuse_unit(now, unit, broken.error));
-        }
-        if self.core.queue().owes_client() {
-            return Some(Verdict::Hold);
-        }
-        if !self.core.queue().owes_session_only() {
-            return None;
-        }
-        self.tell(&Event::Followed);
-        StatementOrPortal::Statement(name).encode(frontend::CLOSE, self.core.server_outbox());
-        self.core.server_outbox().extend_from_slice(&broken.parse);
+    /// How the statement of this name is made again, if it was told and is not there, or is another.
+    pub(crate) fn broken(&self, core: &Core, name: &[u8]) -> Option<Box<Broken>> {
+        let serial = core.prepared(name)?.serial;
+        self.told.broken.get(&serial).cloned()
+    }
+
+    /// Sends what makes a statement again, ahead of the unit that runs it.
+    pub(crate) fn make_again(&mut self, core: &mut Core, name: &[u8], broken: &Broken) {
+        StatementOrPortal::Statement(name).encode(frontend::CLOSE, core.server_outbox());
+        core.server_outbox().extend_from_slice(&broken.parse);
         let mut expected = vec![Expect::Close, Expect::Parse];
         if broken.description.is_some() {
-            StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, self.core.server_outbox());
+            StatementOrPortal::Statement(name).encode(frontend::DESCRIBE, core.server_outbox());
             expected.push(Expect::DescribeStatement);
         }
-        self.statements.watching.ignore();
+        self.watching().ignore();
         for expect in expected {
             let mut due = Due::own(Remedy::Statements, expect);
-            due.lesson = self.statements.watching.lesson_of(&due);
-            self.core.owe_own(due);
+            due.lesson = self.watching().lesson_of(&due);
+            core.owe_own(due);
         }
-        for (tag, body) in unit.messages() {
-            frame(self.core.server_outbox(), tag, |out| out.extend_from_slice(body));
-            self.book_request(now, tag, body, true);
-        }
-        self.core.bytes_sent(unit.len());
-        let Broken { place, parse, key, description, may_be_dropped, .. } = *broken;
-        self.statements.told.state = State::Sent(Box::new(Sent {
-            unit: NO_UNIT,
-            name: name.to_vec(),
-            place,
-            key,
-            parse,
-            description,
-            status: None,
-            behind: Some(self.core.units().newest()),
-            may_be_dropped,
-            error: None,
-            is_failed: false,
-            is_outdated: false,
-        }));
-        Some(Verdict::Replace(unit.len()))
     }
 
-    /// Sends a unit that runs a statement which is not there so that it fails, and its transaction with it.
-    pub(super) fn refuse_unit(&mut self, now: Moment, unit: Arrived<'_>, error: Vec<u8>) -> Verdict {
-        self.tell(&Event::Followed);
-        self.core.set_taker(Remedy::Statements);
-        for (tag, body) in unit.messages() {
-            match Bind::decode(body) {
-                Ok(bind) if tag == frontend::BIND => {
-                    Bind { statement: self.own_names.nowhere(), ..bind }.encode(self.core.server_outbox());
-                }
-                _ => frame(self.core.server_outbox(), tag, |out| out.extend_from_slice(body)),
-            }
-            self.book_request(now, tag, body, true);
-        }
-        self.core.set_taker(Taker::Client);
-        self.statements.told.is_ahead_failed = false;
-        let number = self.core.units().newest();
-        self.core.owes(number);
-        self.core.bytes_sent(unit.len());
-        self.statements.told.state =
-            State::Refusing(Box::new(Refusal { unit: number, error, is_failing: false }));
-        Verdict::Replace(unit.len())
+    /// The unit that runs a statement which is made again has been sent.
+    pub(crate) fn runs_again(&mut self, name: &[u8], broken: Broken, unit: u64) {
+        let Broken { place, parse, key, description, may_be_dropped, .. } = broken;
+        let sent = Sent::new(name, (place, key), parse, description, may_be_dropped);
+        self.tells(Sent { unit: NO_UNIT, behind: Some(unit), ..sent });
+    }
+
+    /// This unit is to fail with that error.
+    pub(crate) fn refuses(&mut self, unit: u64, error: Vec<u8>) {
+        self.told.is_ahead_failed = false;
+        self.told.state = State::Refusing(Box::new(Refusal { unit, error, is_failing: false }));
     }
 }
 

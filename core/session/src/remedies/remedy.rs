@@ -8,16 +8,13 @@ use std::fmt::Debug;
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::FrameHeader;
 
-use super::arrived::Arrived;
-use super::flights::Flights;
-use super::said::{Own, Said};
-use super::shadow::Shadow;
+use crate::config::SessionConfig;
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
-use crate::remedies::SessionConfig;
 use crate::reply_queue::Taker;
+use crate::services::{Arrived, Flights, Own, Said, Shadow, put_own_statement};
 use crate::session::core::Core;
 use crate::slots::Slot;
 
@@ -124,5 +121,10 @@ impl Cx<'_> {
     /// Whether this remedy is on and can be of use here.
     pub(crate) fn may_remedy(&self, remedy: onetrip_ledger::Remedy) -> bool {
         self.config.remedies.has(remedy) && self.facts.path.is_worth_it()
+    }
+
+    /// Runs a statement of the session's own by its private name, without a Sync.
+    pub(crate) fn put_own_statement(&mut self, taker: impl Into<Taker>, text: &[u8]) {
+        put_own_statement(self.core, self.own_names, taker, text);
     }
 }

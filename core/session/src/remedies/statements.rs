@@ -17,34 +17,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_sql::purity::is_harmless_parameter_type;
-use onetrip_wire::pg::{
-    Bind, Execute, ParameterDescription, Parse, StatementOrPortal, TransactionStatus as WireStatus, backend,
-    encode_ready_for_query, frame, frontend,
-};
+use onetrip_wire::pg::{Bind, Execute, ParameterDescription, Parse, StatementOrPortal, frame, frontend};
 
 use super::Rule;
-use super::arrived::Arrived;
-use super::inquiry::Question;
-use super::refusal::{Broken, Refusal, statement_refused};
+use super::refusal::{Broken, Refusal};
 use super::remedy::Cx;
-use super::said::{Own, Said};
 use super::watching::Watching;
-use crate::contract::{SessionError, Verdict};
+use crate::contract::SessionError;
 use crate::events::Event;
-use crate::facts::common::{Description, key};
-use crate::facts::{Place, Verdict as Proof};
-use crate::reading::Effect;
-use crate::remedies::Session;
-use crate::reply_queue::{Due, Expect, Taker};
+use crate::facts::Place;
+use crate::facts::common::Description;
+use crate::services::{Arrived, Own, Said};
+use crate::session::core::Core;
 use crate::slots::Slot;
 
 /// What the session knows of the statements that are told, and learns of all.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
     pub(super) told: Told,
-    pub(crate) watching: Watching,
+    watching: Watching,
 }
 
 impl super::remedy::Remedy for Statements {
@@ -110,7 +101,7 @@ pub(super) enum State {
 
 /// A statement that was told.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     pub(super) unit: u64,
     pub(super) name: Vec<u8>,
     /// Where what was told comes from.
@@ -135,14 +126,15 @@ pub(super) struct Sent {
 }
 
 /// What a client's unit that prepares a statement says.
-struct Prepare<'a> {
-    parse: Parse<'a>,
-    describes: bool,
+pub(crate) struct Prepare<'a> {
+    pub(crate) parse: Parse<'a>,
+    /// It asks for the statement's description.
+    pub(crate) describes: bool,
 }
 
 impl<'a> Prepare<'a> {
     /// Parse and Sync, or Parse and Describe of the same statement with Sync or Flush.
-    fn read(unit: Arrived<'a>) -> Option<Self> {
+    pub(crate) fn read(unit: Arrived<'a>) -> Option<Self> {
         let mut messages = unit.messages();
         let (frontend::PARSE, body) = messages.next()? else { return None };
         let parse = Parse::decode(body).ok()?;
@@ -160,7 +152,7 @@ impl<'a> Prepare<'a> {
 }
 
 /// The Parse with the types that are told, and whether the client has not fixed them itself (rule S5).
-fn parse_with(parse: Parse<'_>, told: Option<&Description>) -> (Vec<u8>, bool) {
+pub(crate) fn parse_with(parse: Parse<'_>, told: Option<&Description>) -> (Vec<u8>, bool) {
     let mut out = Vec::new();
     let types = told.filter(|told| {
         let types = ParameterDescription::decode(&told.parameters);
@@ -185,7 +177,7 @@ fn runs(unit: Arrived<'_>, name: &[u8]) -> bool {
 }
 
 /// The statement that a unit runs once, if it does nothing else: Bind, Describe, Execute, Close, all of one portal.
-pub(super) fn bound(unit: Arrived<'_>) -> Option<&[u8]> {
+pub(crate) fn bound(unit: Arrived<'_>) -> Option<&[u8]> {
     let mut messages = unit.messages();
     let (frontend::BIND, body) = messages.next()? else { return None };
     let bind = Bind::decode(body).ok()?;
@@ -210,226 +202,105 @@ fn is_portal(body: &[u8], name: &[u8]) -> bool {
     StatementOrPortal::decode(body) == Ok(StatementOrPortal::Portal(name))
 }
 
-impl Session {
-    /// What becomes of a unit behind a statement that was told and is not confirmed (rules S2 and S6).
-    pub(crate) fn behind_told(&mut self, now: Moment, input: &[u8]) -> Result<Option<Verdict>, SessionError> {
-        match &self.statements.told.state {
-            State::Refusing(_) => return Ok(Some(Verdict::Hold)),
+/// What becomes of a unit of the client's, as far as statements were told.
+pub(crate) enum Behind<'a> {
+    /// It is as any other.
+    Free,
+    /// It waits.
+    Hold,
+    /// It runs the statement that was told, and is not confirmed.
+    Runs(Arrived<'a>),
+    /// Statements that were told are not there: it may need one of them.
+    Broken,
+}
+
+impl Statements {
+    /// What becomes of the unit at the front of `input` (rules S2 and S6).
+    #[inline]
+    pub(crate) fn behind<'a>(&self, input: &'a [u8]) -> Behind<'a> {
+        match &self.told.state {
+            State::Refusing(_) => Behind::Hold,
             State::Sent(sent) => {
                 let unit = Arrived::peek(input).filter(|unit| runs(*unit, &sent.name));
-                return Ok(match unit.filter(|_| sent.behind.is_none()) {
-                    Some(unit) => Some(self.send_behind(now, unit)),
-                    None => Rule::OnlyItsBind.is_kept().then_some(Verdict::Hold),
-                });
+                match unit.filter(|_| sent.behind.is_none()) {
+                    Some(unit) => Behind::Runs(unit),
+                    None if Rule::OnlyItsBind.is_kept() => Behind::Hold,
+                    None => Behind::Free,
+                }
             }
-            State::None if !self.statements.told.has_broken => return Ok(None),
-            State::None => {}
+            State::None if self.told.has_broken => Behind::Broken,
+            State::None => Behind::Free,
         }
-        let unit = Arrived::peek(input);
-        if let Some((unit, name)) = unit.and_then(|unit| Some((unit, bound(unit)?))) {
-            if let Some(verdict) = self.run_broken(now, unit, name) {
-                return Ok(Some(verdict));
-            }
-        }
-        if self.statements.told.is_ahead_failed && input.first() != Some(&frontend::TERMINATE) {
-            return Err(statement_refused(&mut self.core));
-        }
-        Ok(None)
     }
 
-    /// Answers the unit in `input` if it prepares a statement that is known.
-    pub(crate) fn answer_prepare(&mut self, now: Moment, input: &[u8]) -> Option<Verdict> {
-        let is_alive = matches!(self.core.status(), TransactionStatus::Idle | TransactionStatus::Active);
-        if !self.may_remedy(Remedy::Statements) || !is_alive || !self.is_quiet() {
-            return None;
+    /// Whether the server's transaction has failed, or it skips, and the client does not know.
+    pub(crate) fn is_ahead_failed(&self) -> bool {
+        self.told.is_ahead_failed
+    }
+
+    /// This is told now.
+    pub(crate) fn tells(&mut self, sent: Sent) {
+        self.told.state = State::Sent(Box::new(sent));
+    }
+
+    /// Puts the Parse of what is told.
+    pub(crate) fn put_parse(&self, core: &mut Core) {
+        if let State::Sent(sent) = &self.told.state {
+            core.server_outbox().extend_from_slice(&sent.parse);
         }
-        let unit = Arrived::peek_flushed(input)?;
-        let prepare = Prepare::read(unit)?;
-        let Parse { statement: name, text, .. } = prepare.parse;
-        let key = key(text, prepare.parse.parameter_oids())?;
-        self.prove(now);
-        let common = Arc::clone(&self.config.common);
-        let is_known_somewhere = common.descriptions.has_somewhere(self.facts.database_name(), &key);
-        if self.is_awaited() && is_known_somewhere {
-            return Some(Verdict::Hold); // it is on its way, and so the Bind's reply is not later than without
+    }
+
+    /// The Parse of what was told, as it was sent.
+    pub(crate) fn parse_sent(&self) -> Option<Vec<u8>> {
+        match &self.told.state {
+            State::Sent(sent) => Some(sent.parse.clone()),
+            State::None | State::Refusing(_) => None,
         }
-        self.facts.renew_settings(now);
-        let Some(place) = self.facts.place(now).cloned() else {
-            self.miss_place(now, text, is_known_somewhere);
-            return None;
-        };
-        if !self.facts.is_free(&self.core, name) && Rule::FreeName.is_kept() {
-            return None;
+    }
+
+    /// What is told is booked as this unit; with what ReadyForQuery says, if there is one.
+    pub(crate) fn booked_as(&mut self, unit: u64, status: Option<u8>) {
+        if let State::Sent(sent) = &mut self.told.state {
+            (sent.unit, sent.status) = (unit, status);
         }
-        let entry = common.descriptions.get(&place, &key)?;
-        let epoch = self.facts.changes().epoch();
-        let is_fresh =
-            if prepare.describes { entry.is_described(now, epoch) } else { entry.is_accepted(now, epoch) };
-        let is_sure = is_fresh && self.is_read_as_told();
-        if !is_sure && Rule::SameKey.is_kept() {
-            return None;
+    }
+
+    /// The unit that runs it has been sent.
+    pub(crate) fn has_behind(&mut self, unit: u64) {
+        if let State::Sent(sent) = &mut self.told.state {
+            sent.behind = Some(unit);
         }
-        let description = prepare.describes.then(|| entry.description().cloned()).flatten();
-        if prepare.describes && description.is_none() {
-            return None;
-        }
-        let reads = description.as_ref().is_none_or(|told| self.reads_with(now, text, told));
-        let writes = description.as_ref().is_some_and(|told| self.only_writes(text, told));
-        if !reads && !writes && Rule::MayShare.is_kept() {
-            return None;
-        }
-        self.facts.want_acts(now);
-        if self.facts.changes().acts(now).is_none() && Rule::SameKey.is_kept() {
-            return None;
-        }
-        let types = description.as_deref().filter(|_| Rule::PinnedTypes.is_kept());
-        let (parse, is_pinned) = parse_with(prepare.parse, types);
-        self.facts.used();
-        self.statements.told.state = State::Sent(Box::new(Sent {
+    }
+
+    /// What is learned from the server's replies.
+    #[inline]
+    pub(crate) fn watching(&mut self) -> &mut Watching {
+        &mut self.watching
+    }
+}
+
+impl Sent {
+    /// Told from what is known at this place under this key, and not yet booked.
+    pub(crate) fn new(
+        name: &[u8],
+        (place, key): (Place, Box<[u8]>),
+        parse: Vec<u8>,
+        description: Option<Arc<Description>>,
+        may_be_dropped: bool,
+    ) -> Self {
+        Self {
             unit: 0,
             name: name.to_vec(),
             place,
             key,
             parse,
-            description: description.clone(),
+            description,
             status: None,
             behind: None,
-            may_be_dropped: reads,
+            may_be_dropped,
             error: None,
             is_failed: false,
             is_outdated: false,
-        }));
-        Some(self.tell_prepared(now, unit, is_pinned, description.as_deref()))
-    }
-
-    /// A Parse could be answered if the session's state and settings were known, and what was read since proven. Behind a
-    /// read they still are when the next Parse comes; behind anything else they have to be asked for again at once.
-    fn miss_place(&mut self, now: Moment, text: &[u8], is_known_somewhere: bool) {
-        let (effect, _) = self.effect_of(text);
-        self.facts.miss_settings(is_known_somewhere && effect != Effect::Read);
-        if is_known_somewhere {
-            self.facts.want_proofs(now);
-            self.facts.want_acts(now);
         }
-    }
-
-    /// Whether the server is about to say what is not known.
-    fn is_awaited(&self) -> bool {
-        let is_asked = |wanted: Question| self.inquiries.is_asked(|asked| asked == wanted);
-        self.facts.is_state_awaited() && is_asked(Question::State)
-            || self.facts.is_known() && (is_asked(Question::Names) || is_asked(Question::Settings))
-    }
-
-    /// Whether the server surely reads a text as it did for the sessions that asked.
-    pub(super) fn is_read_as_told(&self) -> bool {
-        self.facts.settings.are_plain() && !self.facts.transaction.may_define()
-    }
-
-    /// Whether the statement does nothing but read, with parameters of these types (rule S1).
-    fn reads_with(&mut self, now: Moment, text: &[u8], told: &Description) -> bool {
-        let types = ParameterDescription::decode(&told.parameters);
-        let is_harmless = types.is_ok_and(|types| types.oids().all(is_harmless_parameter_type));
-        let (effect, template) = self.effect_of(text);
-        if !is_harmless || effect != Effect::Read {
-            return false;
-        }
-        let proof = self.verdict(now, template);
-        if proof == Proof::Open {
-            self.facts.want_proof(now, template);
-        }
-        proof == Proof::Reads
-    }
-
-    /// Whether the statement is an INSERT, UPDATE, DELETE or MERGE that returns no rows, whatever its tables are (rule S1).
-    fn only_writes(&mut self, text: &[u8], told: &Description) -> bool {
-        const RETURNING: &[u8] = b"returning";
-        let mut words = text.windows(RETURNING.len());
-        let (effect, _) = self.effect_of(text);
-        told.row.is_none()
-            && effect == Effect::WritesRows
-            && !words.any(|word| word.eq_ignore_ascii_case(RETURNING))
-    }
-
-    /// Sends the unit on and tells the client what the server will say to it.
-    fn tell_prepared(
-        &mut self,
-        now: Moment,
-        unit: Arrived<'_>,
-        is_pinned: bool,
-        description: Option<&Description>,
-    ) -> Verdict {
-        let ends_with_sync = unit.messages().any(|(tag, _)| tag == frontend::SYNC);
-        if let State::Sent(sent) = &self.statements.told.state {
-            if is_pinned {
-                self.core.server_outbox().extend_from_slice(&sent.parse);
-            }
-        }
-        self.core.set_taker(Remedy::Statements);
-        for (tag, body) in unit.messages() {
-            if is_pinned && tag != frontend::PARSE {
-                frame(self.core.server_outbox(), tag, |out| out.extend_from_slice(body));
-            }
-            self.book_request(now, tag, body, true);
-            if is_pinned {
-                // What is said about other types teaches nothing about the client's text.
-                self.statements.watching.ignore();
-            }
-        }
-        self.core.set_taker(Taker::Client);
-        let number = self.core.units().newest();
-        let status = match self.core.status() {
-            TransactionStatus::Active => WireStatus::Active,
-            _ => WireStatus::Idle,
-        };
-        let reply_at = self.core.client_outbox().len();
-        let out = self.core.client_outbox();
-        frame(out, backend::PARSE_COMPLETE, |_| ());
-        if let Some(told) = description {
-            frame(out, backend::PARAMETER_DESCRIPTION, |out| out.extend_from_slice(&told.parameters));
-            match &told.row {
-                Some(row) => frame(out, backend::ROW_DESCRIPTION, |out| out.extend_from_slice(row)),
-                None => frame(out, backend::NO_DATA, |_| ()),
-            }
-        }
-        if ends_with_sync {
-            encode_ready_for_query(out, status);
-        }
-        let reply = self.core.client_outbox().len() - reply_at;
-        if let State::Sent(sent) = &mut self.statements.told.state {
-            sent.unit = number;
-            sent.status = ends_with_sync.then_some(status.letter());
-        }
-        self.book_told(number, description);
-        self.core.answered_by(number, Remedy::Statements);
-        self.core.bytes_sent(unit.len());
-        self.core.bytes_received(number, reply, now);
-        self.book_answered(now);
-        if is_pinned { Verdict::Replace(unit.len()) } else { Verdict::Forward(unit.len()) }
-    }
-
-    /// Books what the client was told about its statement.
-    fn book_told(&mut self, unit: u64, description: Option<&Description>) {
-        let Some(told) = description else { return };
-        let due = Due::of_client(Expect::DescribeStatement, unit, Some(0));
-        self.book_part(due, backend::PARAMETER_DESCRIPTION, &told.parameters, true);
-        if let Some(row) = &told.row {
-            self.book_part(due, backend::ROW_DESCRIPTION, row, true);
-        }
-    }
-
-    /// Sends the unit that runs the statement.
-    fn send_behind(&mut self, now: Moment, unit: Arrived<'_>) -> Verdict {
-        self.tell(&Event::Followed);
-        if let State::Sent(sent) = &self.statements.told.state {
-            let parse = sent.parse.clone();
-            self.runs_behind(now, unit, &parse);
-        }
-        self.book_unit(now, unit, Taker::Client);
-        if let State::Sent(sent) = &mut self.statements.told.state {
-            sent.behind = Some(self.core.units().newest());
-        }
-        self.core.bytes_sent(unit.len());
-        self.ask_for_level(now);
-        Verdict::Forward(unit.len())
     }
 }

@@ -6,15 +6,12 @@ use std::sync::Arc;
 use onetrip_ledger::{Moment, Remedy};
 use onetrip_wire::pg::{Parse, backend};
 
-use super::Rule;
-use crate::facts::Place;
-use crate::facts::Stamp;
+use crate::config::SessionConfig;
 use crate::facts::common::{Asked, Description, Descriptions, Said};
-use crate::reading::Effect;
-use crate::remedies::Session;
+use crate::facts::{Facts, Place, Stamp};
 use crate::reply_queue::{Due, Expect, Reply, Taker};
+use crate::session::core::Core;
 use crate::slots::{Lesson, Slots};
-use crate::statements::{Prepared, Text};
 
 /// Statements of which it is not yet known where they were described.
 const UNPLACED_MAX: usize = 32;
@@ -72,7 +69,7 @@ impl Watching {
     }
 
     /// Nothing is learned of what was sent.
-    pub(super) fn ignore(&mut self) {
+    pub(crate) fn ignore(&mut self) {
         self.parsed = None;
         self.watched.iter_mut().for_each(|watched| *watched = None);
     }
@@ -98,119 +95,100 @@ impl Watching {
     }
 
     /// The server is asked for the settings.
-    pub(super) fn settings_asked(&mut self) {
+    pub(crate) fn settings_asked(&mut self) {
         self.placing = std::mem::take(&mut self.unplaced);
     }
 
     /// What was said before the server was asked was said here.
-    pub(super) fn learn_asked(&mut self, descriptions: &Descriptions, place: &Place) {
+    pub(crate) fn learn_asked(&mut self, descriptions: &Descriptions, place: &Place) {
         for (asked, said) in self.placing.drain(..) {
             descriptions.said(place, &asked, said);
         }
     }
 }
 
-impl Session {
-    /// A statement of the client's goes to the server: one that takes prepared statements away leaves everything else as
-    /// it is (rule S7).
-    pub(crate) fn deallocates(&mut self, unit: u64, text: &Text) {
-        if text.effect != Effect::Deallocates {
-            return;
-        }
-        self.facts.names.deallocate_sent();
-        if !Rule::Deallocated.is_kept() {
-            return;
-        }
-        let Some(name) = &text.deallocates else { return self.facts.doubt_prepared(unit) };
-        if let Some(prepared) = self.core.prepared_mut(name) {
-            prepared.doubt();
-        }
-        self.facts.names.leaves(unit, Arc::clone(name));
-    }
+/// Whether the server surely reads a text as it did for the sessions that asked.
+pub(crate) fn is_read_as_told(facts: &Facts) -> bool {
+    facts.settings.are_plain() && !facts.transaction.may_define()
+}
 
-    /// The server has taken prepared statements away on behalf of this unit.
-    pub(crate) fn deallocated(&mut self, unit: u64, tag: &[u8]) {
-        let is_left = |prepared: &Prepared| prepared.seen_in().is_some_and(|seen| seen > unit);
-        if matches!(tag, b"DISCARD ALL" | b"DEALLOCATE ALL") {
-            self.core.retain_prepared(is_left);
-            return self.facts.names.cleared();
-        }
-        let Some(name) = self.facts.names.left(unit) else { return };
-        if !self.core.prepared(&name).is_some_and(is_left) {
-            self.core.forget_prepared(&name);
-        }
-    }
-
-    /// A Parse of the client's is about to be sent: whether the server accepts it will be known.
-    pub(crate) fn watch_parse(&mut self, now: Moment, unit: u64, parse: Parse<'_>) {
-        self.statements.watching.parsed = None;
-        self.statements.watching.next = None;
-        if !self.may_remedy(Remedy::Statements)
-            || !is_sent_as_it_is(self.core.taker())
-            || !self.facts.settings.are_plain()
-            || self.facts.transaction.may_define()
-        {
+impl Watching {
+    /// A Parse of the client's is about to be sent: whether the server accepts it will be known, if the remedy `is_on`.
+    pub(crate) fn sees_parse(
+        &mut self,
+        (core, facts): (&Core, &Facts),
+        is_on: bool,
+        now: Moment,
+        unit: u64,
+        parse: Parse<'_>,
+    ) {
+        self.parsed = None;
+        self.next = None;
+        if !is_on || !is_sent_as_it_is(core.taker()) || !is_read_as_told(facts) {
             return;
         }
-        let stamp = Stamp { at: now, epoch: self.facts.changes().epoch() };
+        let stamp = Stamp { at: now, epoch: facts.changes().epoch() };
         if let Some(asked) = Asked::new(parse.text, parse.parameter_oids(), stamp) {
             let asked = Arc::new(asked);
-            self.statements.watching.next = Some(Arc::clone(&asked));
-            self.statements.watching.parsed = Some((unit, parse.statement.to_vec(), asked));
+            self.next = Some(Arc::clone(&asked));
+            self.parsed = Some((unit, parse.statement.to_vec(), asked));
         }
     }
 
     /// A Describe of a statement is about to be sent.
-    pub(crate) fn watch_describe(&mut self, unit: u64, name: &[u8]) {
-        if !is_sent_as_it_is(self.core.taker()) {
+    pub(crate) fn sees_describe(&mut self, core: &Core, unit: u64, name: &[u8]) {
+        if !is_sent_as_it_is(core.taker()) {
             return;
         }
-        let parsed = self.statements.watching.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
+        let parsed = self.parsed.as_ref().filter(|(parsed_in, parsed, _)| {
             *parsed_in == unit && parsed == name // the types are those that it gets today
         });
-        self.statements.watching.next = parsed.map(|(_, _, asked)| Arc::clone(asked));
+        self.next = parsed.map(|(_, _, asked)| Arc::clone(asked));
     }
 
-    /// Learns from what the server says; `dropped` will not be answered.
-    pub(crate) fn see_reply(
+    /// What the server says; `dropped` will not be answered. Returns the Parse that it accepts, or whose statement it
+    /// describes.
+    pub(crate) fn hears(
         &mut self,
-        now: Moment,
+        (core, facts): (&Core, &mut Facts),
         tag: u8,
         reply: Reply,
         body: Option<&[u8]>,
         dropped: &[Due],
-    ) {
-        let next = self.core.queue().front().and_then(|front| front.lesson);
-        let watching = &mut self.statements.watching;
+    ) -> Option<Arc<Asked>> {
+        let next = core.queue().front().and_then(|front| front.lesson);
         match reply {
-            Reply::Async if tag == backend::NOTICE_RESPONSE => watching.forget_next(next),
+            Reply::Async if tag == backend::NOTICE_RESPONSE => self.forget_next(next),
             Reply::Part(due) if due.lesson.is_some() && tag == backend::PARAMETER_DESCRIPTION => {
-                watching.parameters.clear();
+                self.parameters.clear();
                 match body {
-                    Some(body) => watching.parameters.extend_from_slice(body),
-                    None => watching.drop_lesson(due.lesson),
+                    Some(body) => self.parameters.extend_from_slice(body),
+                    None => self.drop_lesson(due.lesson),
                 }
             }
-            Reply::Last(due) => {
-                if let Some(asked) = watching.take(due.lesson) {
-                    self.learn_statement(now, tag, &asked, body);
-                }
-            }
+            Reply::Last(due) => return self.take(due.lesson),
             Reply::Failed(due) => {
-                watching.take(due.lesson);
+                self.take(due.lesson);
                 for due in dropped {
-                    watching.skipped(due);
-                    self.facts.names.skipped(due);
+                    self.skipped(due);
+                    facts.names.skipped(due);
                 }
             }
             _ => {}
         }
+        None
     }
 
-    /// The server has accepted a Parse, or described its statement.
-    fn learn_statement(&mut self, now: Moment, tag: u8, asked: &Arc<Asked>, body: Option<&[u8]>) {
-        self.prove(now);
-        if !self.is_read_as_told() || asked.epoch() != self.facts.changes().epoch() {
+    /// The server has accepted a Parse, or described its statement, and what was sent before it is proven.
+    pub(crate) fn learn(
+        &mut self,
+        (facts, config): (&Facts, &SessionConfig),
+        now: Moment,
+        tag: u8,
+        asked: &Arc<Asked>,
+        body: Option<&[u8]>,
+    ) {
+        if !is_read_as_told(facts) || asked.epoch() != facts.changes().epoch() {
             return;
         }
         let said = match tag {
@@ -218,26 +196,13 @@ impl Session {
             backend::ROW_DESCRIPTION if body.is_none() => return,
             tag => {
                 let row = body.filter(|_| tag == backend::ROW_DESCRIPTION).map(Box::from);
-                Said::Described(Description {
-                    parameters: Box::from(self.statements.watching.parameters.as_slice()),
-                    row,
-                })
+                Said::Described(Description { parameters: Box::from(self.parameters.as_slice()), row })
             }
         };
-        match self.facts.place(now) {
-            Some(place) => self.config.common.descriptions.said(place, asked, said),
-            None if self.statements.watching.unplaced.len() < UNPLACED_MAX => {
-                self.statements.watching.unplaced.push((Arc::clone(asked), said));
-            }
+        match facts.place(now) {
+            Some(place) => config.common.descriptions.said(place, asked, said),
+            None if self.unplaced.len() < UNPLACED_MAX => self.unplaced.push((Arc::clone(asked), said)),
             None => {}
-        }
-    }
-
-    /// The server refused to run a plan: what is known here is of no use.
-    pub(crate) fn forget_statements(&self, now: Moment) {
-        match self.facts.place(now) {
-            Some(place) => self.config.common.descriptions.forget_all(place),
-            None => self.config.common.descriptions.forget_database(self.facts.database_name()),
         }
     }
 }

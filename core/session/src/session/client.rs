@@ -8,6 +8,7 @@ use onetrip_sql::purity::{is_harmless_parameter_type, names_catalogue};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Bind, Execute, Format, HEADER_BYTES, Parse, StatementOrPortal, frontend};
 
+use super::Session;
 use super::core::Core;
 use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SOURCE_BYTES_MAX, SessionError, Verdict};
 use crate::events::Event;
@@ -16,11 +17,12 @@ use crate::reading::{
     Change, Effect, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code, of_comments,
     sets_prefetch_alone,
 };
-use crate::remedies::Session;
-use crate::remedies::{Arrived, Place, statement_refused};
+use crate::remedies::cursors::Place;
+use crate::remedies::statement_refused;
 use crate::reply_queue::{Due, Expect, Taker};
 use crate::rules::Rule;
 use crate::scopes::Scopes;
+use crate::services::Arrived;
 use crate::statements::{PREPARED_BYTES_MAX, Portal, Prepared, ResultFormats, Text, row_limit};
 
 /// Prepared statements whose texts are kept.
@@ -62,7 +64,7 @@ impl Session {
         // No more than this, also where more has come: what is booked must not depend on the pieces it came in.
         let body = &input[HEADER_BYTES..available.min(INSPECT_BYTES_MAX)];
         let is_whole = length <= INSPECT_BYTES_MAX && !(self.core.is_cut && available < length);
-        if self.needs_broken(header.tag, body) {
+        if self.statements.needs_broken(&self.core, header.tag, body) {
             return Err(statement_refused(&mut self.core));
         }
         self.book_request(now, header.tag, body, is_whole);
@@ -109,7 +111,7 @@ impl Session {
             frontend::FUNCTION_CALL => {
                 if !self.lobs.call_sent(&self.core) {
                     self.doubt_functions(Doubt::Called);
-                    self.code_runs_beside_cursors();
+                    self.cursors.code_runs(&self.facts);
                     self.forget(false);
                 }
                 self.function_call(now, body, is_whole);
@@ -183,7 +185,7 @@ impl Session {
             && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
         let mut text = self.read_text(text);
-        self.prepares_beside_cursors(name, &text);
+        self.cursors.prepares(name, &text);
         match parse {
             // A text that is not whole.
             None => (text.effect, text.makes_cursor_code) = (Effect::MayDefine, true),
@@ -294,7 +296,7 @@ impl Session {
         let unit = self.core.units.open(now, UnitKind::Group);
         let (found, expect) = match StatementOrPortal::decode(body) {
             Ok(StatementOrPortal::Statement(name)) => {
-                self.watch_describe(unit, name);
+                self.statements.watching().sees_describe(&self.core, unit, name);
                 let found =
                     self.core.prepared.get(name).map(|prepared| (prepared.text.clone(), prepared.serial));
                 (found, Expect::DescribeStatement)
@@ -502,9 +504,9 @@ impl Session {
             return;
         }
         let mut due = Due { taker: self.core.taker, ..Due::of_client(expect, unit, statement) };
-        due.lesson = self.statements.watching.lesson_of(&due);
+        due.lesson = self.statements.watching().lesson_of(&due);
         if !self.core.queue.sent(due) {
-            self.statements.watching.skipped(&due);
+            self.statements.watching().skipped(&due);
             self.facts.names.skipped(&due);
             self.mark_skipped(due);
             return;
@@ -555,7 +557,7 @@ impl Session {
 
     /// A statement of a live unit.
     pub(crate) fn statement_mut(&mut self, unit: u64, slot: u16) -> Option<&mut Statement> {
-        self.core.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))
+        self.core.statement_mut(unit, slot)
     }
 }
 

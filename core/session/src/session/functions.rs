@@ -4,7 +4,7 @@ use onetrip_ledger::{Moment, Steps, UnitKind};
 use onetrip_wire::Reader;
 use onetrip_wire::pg::{Format, FunctionCall, FunctionCallResponse, Oid};
 
-use crate::remedies::Session;
+use super::Session;
 use crate::reply_queue::{Due, Expect};
 use crate::statements::{ResultFormats, Text};
 

@@ -1,11 +1,22 @@
-//! What the driver and both sides' messages do to a session: the top layer, above core, facts and remedies.
+//! All of a session: its core, what it knows, its services, and each remedy once. The top layer: what the driver and both
+//! sides' messages do to it, and how each remedy is asked.
 
+mod asking;
 mod client;
 pub(crate) mod core;
+mod cursors;
+mod effects;
+mod fence;
+mod flights;
 mod functions;
+mod list;
+mod lobs;
+mod loops;
 mod observed;
+mod obstacles;
 mod server;
 mod startup;
+mod statements;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +26,14 @@ use onetrip_sql::Lifter;
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{FrameHeader, frontend};
 
+use crate::config::SessionConfig;
 use crate::contract::{BackendKey, Opening, SessionError, Verdict};
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
-use crate::remedies::{
-    Chatter, Commit, Cursors, EarlyBegin, Flights, Inquiries, Lobs, Loops, Raised, Session, SessionConfig,
-    Shadow, Statements, Unseen,
-};
+use crate::remedies::{Chatter, Commit, Cursors, EarlyBegin, Lobs, Loops, Statements};
 use crate::rules::Rule;
+use crate::services::{Endless, Flights, Inquiries, Raised, Shadow, Unseen};
 
 use self::core::{Core, Phase};
 pub use self::observed::Observed;
@@ -35,6 +45,32 @@ const SMALL_LENGTH_MAX: u32 = 10_000;
 const DUE_MAX: usize = 65_536;
 /// Packets that may be unanswered before the client is let in.
 const PACKETS_MAX: usize = 64;
+
+/// One client's conversation: decides what each message becomes and counts its trips.
+///
+/// Contract: call one `handle_*` with the bytes at the front, do what it says, send what the outboxes hold, repeat
+/// until it says [`Verdict::Wait`].
+#[derive(Debug)]
+pub struct Session {
+    core: Core,
+    own_names: OwnNames,
+    config: SessionConfig,
+    begin: EarlyBegin,
+    facts: Facts,
+    inquiries: Inquiries,
+    shadow: Shadow,
+    unseen: Unseen,
+    flights: Flights,
+    loops: Loops,
+    chatter: Chatter,
+    statements: Statements,
+    cursors: Cursors,
+    lobs: Lobs,
+    commit: Commit,
+    #[cfg(test)]
+    pub(crate) example: crate::remedies::Example,
+    raised: Raised,
+}
 
 impl Session {
     /// A session whose client has just connected.
@@ -261,6 +297,39 @@ impl Session {
             self.core.undecoded,
             unanswered,
         );
+    }
+
+    /// What may never end, if that was noticed since the last call.
+    pub fn take_endless(&mut self) -> Option<Endless> {
+        self.raised.take_endless()
+    }
+
+    /// When the session is to be looked at, if nothing happens before.
+    pub fn deadline(&self) -> Option<Moment> {
+        [self.commit.confirmed_by(), self.raised.runs_long_at(&self.core, &self.facts)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Looks at the session when its [`Self::deadline`] has come.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::CommitRefused`] where the server has not confirmed an end for too long that was answered: other
+    /// sessions wait for it. The outbox for the client says so.
+    pub fn meet_deadline(&mut self, now: Moment) -> Result<(), SessionError> {
+        let Self { core, facts, config, raised, .. } = self;
+        raised.look_at_long((core, facts), config, now);
+        if self.commit.confirmed_by().is_none_or(|at| now < at) || !Rule::Fence.is_kept() {
+            return Ok(());
+        }
+        let message = "the server did not confirm for 5 s the end of a transaction that had only read, and that onetrip \
+             had answered";
+        let hint =
+            "Nothing was written in it. Connect again; leave the remedy out by --remedies exact,-commit.";
+        self.refuse("08006", message, Some(hint));
+        Err(SessionError::CommitRefused)
     }
 
     /// Ends the session because of the client's bytes, with the words that PostgreSQL has for it. Of a length that cannot

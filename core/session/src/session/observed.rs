@@ -7,9 +7,10 @@
 use onetrip_ledger::{Moment, TransactionStatus, UnitKind};
 use onetrip_wire::pg::{FrameHeader, HEADER_BYTES, backend};
 
+use super::Session;
 use super::core::{Capture, Phase};
+use crate::config::SessionConfig;
 use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, Opening, SessionError, Verdict};
-use crate::remedies::{Session, SessionConfig};
 use crate::reply_queue::{Due, Expect};
 
 /// What became of the bytes at the front.

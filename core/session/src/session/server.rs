@@ -6,10 +6,10 @@ use onetrip_wire::pg::{
     CommandComplete, DataRow, ErrorResponse, Format, FrameHeader, HEADER_BYTES, ParameterDescription, backend,
 };
 
+use super::Session;
 use super::core::{Capture, Core};
 use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SessionError, Verdict};
 use crate::events::Event;
-use crate::remedies::Session;
 use crate::reply_queue::{Due, Expect, NO_UNIT, Reply};
 use crate::statements::ResultFormats;
 
@@ -178,7 +178,7 @@ impl Session {
         if due.expect == Expect::Query {
             self.capture_rows(due, layout);
         } else {
-            if let Some(template) = self.template_of(due) {
+            if let Some(template) = self.core.template_of(due) {
                 if !self.core.learned.describe(template, layout, body) {
                     self.core.names.leave_out_templates();
                 }
@@ -196,7 +196,7 @@ impl Session {
             self.core.undecoded += 1;
             return;
         };
-        if let Some(template) = self.template_of(due) {
+        if let Some(template) = self.core.template_of(due) {
             self.core.learned.set_types(template, description.oids());
         }
     }
@@ -208,7 +208,7 @@ impl Session {
             || self.core.capture.unit != due.unit
             || self.core.capture.statement != slot;
         if is_new && due.expect == Expect::Execute {
-            let template = self.template_of(due);
+            let template = self.core.template_of(due);
             let learned = template.and_then(|template| self.core.learned.get(template));
             let layout = learned.map_or(0, |learned| learned.layout);
             self.capture_rows(due, layout);
@@ -276,7 +276,7 @@ impl Session {
         }
         self.lobs.statement_ran(due.unit, due.statement, complete.tag);
         self.cursors.native_piece_ends(due, true, complete.rows().unwrap_or(0));
-        self.statement_succeeded(due);
+        self.raised.statement_succeeded(&mut self.core, due);
         let rows = complete.rows().filter(|rows| *rows <= ROWS_MAX).unwrap_or(0);
         let Some(statement) = due.statement.and_then(|slot| self.statement_mut(due.unit, slot)) else {
             return self.core.units.cut_ended(due.unit, Some(rows));
@@ -299,7 +299,8 @@ impl Session {
         self.tell(&Event::UnitFailed { unit: due.unit });
         let failure = failure(body);
         if let Outcome::Failed(sqlstate) = failure {
-            self.statement_failed(due, &sqlstate);
+            let Self { core, facts, config, raised, .. } = self;
+            raised.statement_failed((core, facts), config, due, &sqlstate);
         }
         if failure == Outcome::Failed(*b"0A000") {
             self.forget_statements(now);
@@ -376,12 +377,6 @@ impl Session {
             }
         }
         self.core.capture = Capture { unit: due.unit, statement: slot, layout, active };
-    }
-
-    /// The template of the statement that a message is about.
-    pub(crate) fn template_of(&mut self, due: Due) -> Option<usize> {
-        let template = self.statement_mut(due.unit, due.statement?)?.template as usize;
-        (template != 0).then_some(template)
     }
 
     fn is_inspected_reply(&self, tag: u8) -> bool {

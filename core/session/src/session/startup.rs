@@ -7,13 +7,13 @@ use onetrip_wire::pg::{
     ParameterStatus, Startup, StartupMessage, backend, encode_sasl_mechanisms, encode_startup, frontend,
 };
 
+use super::Session;
 use super::core::Phase;
+use crate::config::IsolationLevel;
 use crate::contract::{
     BackendKey, INSPECT_BYTES_MAX, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, SessionError, Verdict,
 };
 use crate::events::Event;
-use crate::remedies::IsolationLevel;
-use crate::remedies::Session;
 
 /// Answers "yes" to SSLRequest.
 const ENCRYPTED: u8 = b'S';

@@ -21,12 +21,12 @@ use onetrip_wire::pg::backend;
 
 use self::housekeeping::Act;
 use super::Rule;
-use super::own::read_only_text;
 use super::remedy::{Answer, Asked, Change, Cx, Need, Texts, Told};
-use super::said::{Own, Said};
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::reply_queue::{Due, Taker};
+use crate::services::read_only_text;
+use crate::services::{Own, Said};
 use crate::slots::{Slot, Slots};
 
 /// Units that are kept.
@@ -91,12 +91,12 @@ impl Expected {
 
 impl Chatter {
     /// Whether this unit is housekeeping that the server is sent for its answer.
-    pub(super) fn runs(&self, unit: u64) -> bool {
+    pub(crate) fn runs(&self, unit: u64) -> bool {
         self.running.as_ref().is_some_and(|running| running.unit == unit)
     }
 
     /// Whether this unit surely takes no prepared statement away.
-    pub(super) fn leaves_prepared(&self, unit: u64) -> bool {
+    pub(crate) fn leaves_prepared(&self, unit: u64) -> bool {
         let running = self.running.as_ref().filter(|running| running.unit == unit);
         running.is_some_and(|running| !running.kept.acts.contains(&Act::DiscardsAll))
     }
@@ -203,7 +203,7 @@ impl Texts for Chatter {
             return None;
         }
         let unit = asked.unit().filter(|unit| unit.len() <= BYTES_MAX)?;
-        self.claimed = read_only_text(cx, unit, housekeeping::acts)?;
+        self.claimed = read_only_text((&*cx.core, &mut *cx.facts), unit, housekeeping::acts)?;
         // What was sent before is looked into first: it may be that something changes.
         Some(Need::Proof)
     }
@@ -271,7 +271,7 @@ fn want_neutral(cx: &mut Cx<'_>, now: Moment) {
 
 impl Chatter {
     /// The server answers a unit of the client's, which may be the one that is listened to.
-    pub(super) fn client_reply(&mut self, due: Due, said: &Said<'_>) {
+    pub(crate) fn client_reply(&mut self, due: Due, said: &Said<'_>) {
         let Some(running) = self.running.as_mut().filter(|running| running.unit == due.unit) else { return };
         let kept = &mut running.kept.reply;
         let has_room = kept.len() + said.message.len() <= BYTES_MAX;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onetrip_ledger::Moment;
 use onetrip_wire::pg::{FrameHeader, backend};
 
-use super::overflow::{Overflow, Spilled};
+use crate::config::{Overflow, Spilled};
 use crate::contract::LENGTH_MAX;
 
 /// Bytes of one chunk: so much is taken out of a file at once, unless one row is longer.
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_for_memory_comes_back_from_a_file_in_order_and_bit_by_bit() {
-        let overflow: Arc<dyn Overflow> = Arc::new(super::super::overflow::tests::Memory);
+        let overflow: Arc<dyn Overflow> = Arc::new(crate::config::Memory);
         let room = Room { bytes: 3 * CHUNK_BYTES, overflow: Some(&overflow) };
         let (mut one, mut expected) = (Buffer::default(), Vec::new());
         for number in 0..1000_u32 {

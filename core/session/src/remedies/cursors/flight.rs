@@ -8,10 +8,12 @@ use onetrip_wire::pg::{Execute, StatementOrPortal, frame, frontend};
 
 use super::replies::{Awaited, MOVE};
 use super::request::Request;
-use super::{KEPT_BYTES_MAX, Reader};
+use super::{Cursors, KEPT_BYTES_MAX, Reader};
+use crate::facts::Facts;
 use crate::remedies::Rule;
-use crate::remedies::Session;
+use crate::remedies::remedy::Cx;
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::session::core::Core;
 
 /// Rows that may be ahead for each that the program has got: so much is wasted at most.
 const AHEAD_PER_ROW: u64 = 2;
@@ -33,109 +35,123 @@ const NO_TIMEOUT: &[u8] = b"SET LOCAL statement_timeout TO 0";
 /// A program that is served from memory is not idle: the server hears of it this often.
 const CONTACT_EVERY: Duration = Duration::from_millis(20);
 
-impl Session {
+/// What is to be done so that the next pieces are there in time.
+pub(crate) enum Refill {
+    /// Nothing.
+    Nothing,
+    /// The server is to hear that the program is there.
+    Contact,
+    /// So many pieces of so many rows are sent for, if they may be read ahead; else it is a contact.
+    Pieces(NonZeroU32, usize),
+}
+
+impl Cursors {
     /// Sends for pieces of so many rows.
-    pub(super) fn fly(&mut self, name: &[u8], rows: NonZeroU32, pieces: usize) {
-        let is_shielded = self.core.status() == TransactionStatus::Active && Rule::Shield.is_kept();
-        let Some(reader) = self.cursors.readers.get_mut(name) else { return };
+    pub(crate) fn fly(&mut self, cx: &mut Cx<'_>, name: &[u8], rows: NonZeroU32, pieces: usize) {
+        let is_shielded = cx.core.status() == TransactionStatus::Active && Rule::Shield.is_kept();
+        let Some(reader) = self.readers.get_mut(name) else { return };
         reader.under_way += pieces;
         reader.rows_under_way += pieces as u64 * u64::from(rows.get());
-        self.facts.used();
+        cx.facts.used();
         let serial = reader.serial;
-        let turn = self.cursors.turn_come + 1;
-        let savepoint = self.own_names.name().to_vec();
+        let turn = self.turn_come + 1;
+        let savepoint = cx.own_names.name().to_vec();
         if is_shielded {
-            self.own_statement(&[b"SAVEPOINT ", &savepoint[..]].concat());
+            own_statement(cx, &[b"SAVEPOINT ", &savepoint[..]].concat());
             // A piece that fails ends its portal for good, and the limit may be another when the program asks for it.
-            self.own_statement(NO_TIMEOUT);
-            self.own_sync(None);
+            own_statement(cx, NO_TIMEOUT);
+            self.own_sync(cx.core, None);
         }
         for piece in 0..pieces {
-            Execute { portal: name, row_limit: Some(rows) }.encode(self.core.server_outbox());
-            self.own_due(Expect::Execute, Awaited::Piece { serial, turn, rows: rows.get() });
+            Execute { portal: name, row_limit: Some(rows) }.encode(cx.core.server_outbox());
+            self.own_due(cx.core, Expect::Execute, Awaited::Piece { serial, turn, rows: rows.get() });
             let is_last = piece + 1 == pieces && !is_shielded;
-            self.own_sync(is_last.then_some(self.core.status()));
+            let status = cx.core.status();
+            self.own_sync(cx.core, is_last.then_some(status));
         }
         if is_shielded {
-            self.own_statement(&[b"ROLLBACK TO ", &savepoint[..]].concat());
-            self.own_statement(&[b"RELEASE ", &savepoint[..]].concat());
-            self.own_sync(Some(self.core.status()));
+            own_statement(cx, &[b"ROLLBACK TO ", &savepoint[..]].concat());
+            own_statement(cx, &[b"RELEASE ", &savepoint[..]].concat());
+            let status = cx.core.status();
+            self.own_sync(cx.core, Some(status));
         }
-    }
-
-    /// A statement of the remedy's that cannot fail, by a name of its own.
-    pub(super) fn own_statement(&mut self, text: &[u8]) {
-        self.cx().put_own_statement(Remedy::Cursors, text);
-    }
-
-    /// A statement of the remedy's that puts a cursor back to its place.
-    pub(super) fn own_move(&mut self, text: &[u8]) {
-        self.cx().put_own_statement(Taker::Remedy(Remedy::Cursors, MOVE), text);
     }
 
     /// A Sync of the remedy's; `status` as it must be then.
-    pub(super) fn own_sync(&mut self, status: Option<TransactionStatus>) {
-        frame(self.core.server_outbox(), frontend::SYNC, |_| ());
-        self.own_due(Expect::Sync, Awaited::Ready(status));
+    pub(super) fn own_sync(&mut self, core: &mut Core, status: Option<TransactionStatus>) {
+        frame(core.server_outbox(), frontend::SYNC, |_| ());
+        self.own_due(core, Expect::Sync, Awaited::Ready(status));
     }
 
-    fn own_due(&mut self, expect: Expect, awaited: Awaited) {
-        let slot = self.cursors.awaited.put(awaited);
-        self.core.owe_own(Due::own(Taker::Remedy(Remedy::Cursors, slot), expect));
+    fn own_due(&mut self, core: &mut Core, expect: Expect, awaited: Awaited) {
+        let slot = self.awaited.put(awaited);
+        core.owe_own(Due::own(Taker::Remedy(Remedy::Cursors, slot), expect));
     }
 
     /// Ends the unnamed statement and portal as a simple query does that is not sent.
-    pub(super) fn end_unnamed(&mut self) {
-        if self.core.portal(b"").is_none() && self.core.prepared(b"").is_none() {
+    pub(crate) fn end_unnamed(&mut self, core: &mut Core) {
+        if core.portal(b"").is_none() && core.prepared(b"").is_none() {
             return;
         }
-        StatementOrPortal::Portal(b"").encode(frontend::CLOSE, self.core.server_outbox());
-        StatementOrPortal::Statement(b"").encode(frontend::CLOSE, self.core.server_outbox());
+        StatementOrPortal::Portal(b"").encode(frontend::CLOSE, core.server_outbox());
+        StatementOrPortal::Statement(b"").encode(frontend::CLOSE, core.server_outbox());
         for _ in 0..2 {
-            self.core.owe_own(Due::own(Remedy::Cursors, Expect::Close));
+            core.owe_own(Due::own(Remedy::Cursors, Expect::Close));
         }
-        self.own_sync(Some(self.core.status()));
+        let status = core.status();
+        self.own_sync(core, Some(status));
     }
 
-    /// Sends for more when half of what may be ahead is used up, or lets the server know that the program is there.
-    pub(super) fn refill(&mut self, now: Moment, request: &Request) {
-        let Some(rows) = request.rows else { return self.keep_contact(now) };
-        let target = self.pieces_ahead(&request.name, rows);
-        let Some(reader) = self.cursors.readers.get(&*request.name) else { return };
+    /// Whether more is to be sent for, as half of what may be ahead is used up.
+    pub(crate) fn refill(&self, facts: &Facts, request: &Request) -> Refill {
+        let Some(rows) = request.rows else { return Refill::Contact };
+        let target = self.pieces_ahead(facts, &request.name, rows);
+        let Some(reader) = self.readers.get(&*request.name) else { return Refill::Nothing };
         let ahead = (reader.buffer.rows() / u64::from(rows.get())) as usize + reader.under_way;
         let more = target.saturating_sub(ahead);
         let is_low = if target > SMALL { 4 * ahead <= 3 * target } else { 2 * ahead <= target };
-        if is_low && more > 0 && self.may_read_ahead(now, &request.name) {
-            self.fly(&request.name, rows, more);
-            self.cursors.contact_at = now;
-        } else {
-            self.keep_contact(now);
-        }
+        if is_low && more > 0 { Refill::Pieces(rows, more) } else { Refill::Contact }
+    }
+
+    /// Something was sent to the server.
+    pub(crate) fn note_contact(&mut self, now: Moment) {
+        self.contact_at = now;
     }
 
     /// A server that ends idle transactions must not end one whose program is served from memory (rule R7).
-    fn keep_contact(&mut self, now: Moment) {
-        let is_old = now.since(self.cursors.contact_at) >= CONTACT_EVERY.as_nanos() as u64;
-        if is_old && self.core.queue().is_empty() && Rule::Contact.is_kept() {
-            self.cursors.contact_at = now;
-            self.own_sync(Some(self.core.status()));
+    pub(crate) fn keep_contact(&mut self, core: &mut Core, now: Moment) {
+        let is_old = now.since(self.contact_at) >= CONTACT_EVERY.as_nanos() as u64;
+        if is_old && core.queue().is_empty() && Rule::Contact.is_kept() {
+            self.contact_at = now;
+            let status = core.status();
+            self.own_sync(core, Some(status));
         }
     }
 
     /// How many pieces of so many rows may be ahead (rule R6).
-    pub(super) fn pieces_ahead(&self, name: &[u8], rows: NonZeroU32) -> usize {
-        let Some(reader) = self.cursors.readers.get(name) else { return 0 };
+    pub(super) fn pieces_ahead(&self, facts: &Facts, name: &[u8], rows: NonZeroU32) -> usize {
+        let Some(reader) = self.readers.get(name) else { return 0 };
         let by_bytes = if Rule::Bounds.is_kept() {
-            let free = KEPT_BYTES_MAX.saturating_sub(self.cursors.kept() - reader.buffer.bytes_in_memory());
+            let free = KEPT_BYTES_MAX.saturating_sub(self.kept() - reader.buffer.bytes_in_memory());
             ((free / reader.row_bytes.max(1)) as u64).min(reader.rows_max())
         } else {
             u64::MAX
         };
         let by_hits = AHEAD_PER_ROW * reader.rows;
-        let rtt = self.facts.path.distance().as_nanos() as u64;
+        let rtt = facts.path.distance().as_nanos() as u64;
         let pieces = by_bytes.min(by_hits) / u64::from(rows.get());
         pieces.min(reader.by_time(rtt)).min(PIECES_MAX) as usize
     }
+}
+
+/// A statement of the remedy's that cannot fail, by a name of its own.
+fn own_statement(cx: &mut Cx<'_>, text: &[u8]) {
+    cx.put_own_statement(Remedy::Cursors, text);
+}
+
+/// A statement of the remedy's that puts a cursor back to its place.
+pub(super) fn own_move(cx: &mut Cx<'_>, text: &[u8]) {
+    cx.put_own_statement(Taker::Remedy(Remedy::Cursors, MOVE), text);
 }
 
 impl Reader {

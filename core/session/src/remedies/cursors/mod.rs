@@ -19,7 +19,6 @@ mod buffer;
 mod flight;
 mod forms;
 mod names;
-mod overflow;
 mod replies;
 mod request;
 
@@ -31,16 +30,18 @@ use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::pg::{Column, Oid, RowDescription};
 use smallvec::SmallVec;
 
+use crate::config::Overflow;
 use crate::contract::SessionError;
 use crate::events::Event;
 use crate::remedies::remedy::Cx;
-use crate::remedies::said::{Own, Said};
+use crate::services::{Own, Said};
 use crate::slots::{Slot, Slots};
 use crate::statements::{ResultFormats, Text};
 use buffer::{Buffer, Room};
-pub(crate) use names::Place;
-pub use overflow::{Overflow, Spill, Spilled};
+pub(crate) use flight::Refill;
+pub(crate) use names::{CursorQuery, Place, may_run_code};
 use replies::Awaited;
+pub(crate) use request::{Course, Leave, Request};
 
 /// Bytes that one session keeps in memory; what comes beyond goes to a file.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
@@ -392,7 +393,7 @@ impl Cursors {
     }
 
     /// Something goes to the server that may close portals, as far as is known.
-    fn doubt(&mut self) {
+    pub(crate) fn doubt(&mut self) {
         self.readers.values_mut().for_each(Reader::doubt);
     }
 }

@@ -1,22 +1,21 @@
 //! Statements that name a cursor: those that make one, close one, and those to which it matters where one stands (rule
 //! R3).
 
-use onetrip_ledger::{Moment, Remedy, TransactionStatus};
+use onetrip_ledger::TransactionStatus;
 use onetrip_sql::StatementKind;
 use onetrip_sql::purity::SessionQuestion;
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend};
 
+use super::flight::own_move;
 use super::replies::broke;
-use super::{Kind, Native};
+use super::request::opened;
+use super::{Cursors, Kind, Native};
 use crate::contract::SessionError;
-use crate::events::Event;
-use crate::facts::Doubt;
-use crate::facts::Verdict;
-use crate::reading::Effect;
+use crate::facts::Facts;
 use crate::reading::{CursorUse, cursor_use, mentions};
 use crate::remedies::Rule;
-use crate::remedies::Session;
-use crate::remedies::inquiry::{Asked, Question};
+use crate::remedies::remedy::Cx;
+use crate::session::core::Core;
 use crate::statements::Text;
 
 /// Cursors that a driver names, and no program does: with NO SCROLL.
@@ -32,139 +31,97 @@ pub(crate) enum Place {
     Wait,
 }
 
-impl Session {
-    /// A statement of the client's goes to the server as it came. Returns its effect, given what is known of cursors.
-    pub(crate) fn runs_beside_cursors(
-        &mut self,
-        now: Moment,
-        unit: u64,
-        text: &Text,
-        types: &[Oid],
-    ) -> Effect {
-        if !self.may_remedy(Remedy::Cursors) {
-            return text.effect;
+/// The query of a cursor that is followed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CursorQuery {
+    pub(crate) template: u32,
+    /// Whether it calls functions.
+    pub(crate) calls: bool,
+    /// Its transaction is over, and its rows are stored.
+    pub(crate) is_stored: bool,
+}
+
+/// What the program's statements do.
+impl Cursors {
+    /// A FETCH of so many rows goes to the server as it came. Returns whether its cursor is followed.
+    pub(crate) fn fetches(&mut self, unit: u64, name: &[u8], rows: u64) -> bool {
+        let Some(reader) = self.readers.get(name) else { return false };
+        self.native = Some(Native { unit, serial: reader.serial, wanted: rows });
+        true
+    }
+
+    /// A statement goes to the server that moves cursors: those that it names, or any.
+    pub(crate) fn moves(&mut self, used: &CursorUse) {
+        match used {
+            CursorUse::Moves(moved) => self.loses_place(|name| mentions(moved, name)),
+            _ => self.loses_place(|_| true),
         }
-        if may_run_code(text.kind) {
-            self.code_runs_beside_cursors();
-        }
-        match text.cursor.as_deref() {
-            Some(CursorUse::Declares { .. }) => return self.declares(now, unit, text, types),
-            Some(CursorUse::Closes(name)) => {
-                let effect = self.effect_of_cursor(now, name);
-                self.tell(&Event::PortalLeaves { name, unit });
-                return effect.unwrap_or(text.effect);
-            }
-            Some(CursorUse::Fetches(name, rows)) => {
-                let Some(reader) = self.cursors.readers.get(name) else { return text.effect };
-                self.cursors.native = Some(Native { unit, serial: reader.serial, wanted: u64::from(*rows) });
-                return self.effect_of_cursor(now, name).unwrap_or(text.effect);
-            }
-            Some(CursorUse::Moves(moved)) => self.cursors.loses_place(|name| mentions(moved, name)),
-            Some(CursorUse::MovesAny) => self.cursors.loses_place(|_| true),
-            None => {}
-        }
-        self.cursors.is_off |= text.kind == StatementKind::Prepare && text.cursor.is_some();
-        if !self.cursors.readers.is_empty() && !self.keeps_portals(now, text) {
-            self.cursors.doubt();
-        }
-        text.effect
+    }
+
+    /// PREPARE goes to the server: EXECUTE may run what uses a cursor without its name.
+    pub(crate) fn prepares_by_sql(&mut self, text: &Text) {
+        self.is_off |= text.kind == StatementKind::Prepare && text.cursor.is_some();
     }
 
     /// Code of users may run, and some may have been made since a result was opened: from then on it is not known where that
     /// stands.
-    pub(crate) fn code_runs_beside_cursors(&mut self) {
-        if self.cursors.readers.is_empty() || !Rule::Functions.is_kept() {
+    pub(crate) fn code_runs(&mut self, facts: &Facts) {
+        if self.readers.is_empty() || !Rule::Functions.is_kept() {
             return;
         }
-        let code = self.facts.changes().code();
-        for reader in self.cursors.readers.values_mut().filter(|reader| reader.opened.code != code) {
+        let code = facts.changes().code();
+        for reader in self.readers.values_mut().filter(|reader| reader.opened.code != code) {
             reader.is_barred = true;
         }
     }
 
     /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made.
-    pub(crate) fn prepares_beside_cursors(&mut self, name: &[u8], text: &Text) {
-        self.cursors.is_off |= text.cursor.is_some() && !name.is_empty() && Rule::Place.is_kept();
+    pub(crate) fn prepares(&mut self, name: &[u8], text: &Text) {
+        self.is_off |= text.cursor.is_some() && !name.is_empty() && Rule::Place.is_kept();
     }
 
-    /// What FETCH and CLOSE of this cursor do, if that is known: they run its query, which does nothing but read or is not
-    /// proven to (a function of it may write, or open a large object).
-    fn effect_of_cursor(&mut self, now: Moment, name: &[u8]) -> Option<Effect> {
-        let reader = self.cursors.readers.get(name).filter(|reader| reader.leaving.is_none())?;
+    /// The query of this cursor, if it is followed and stays.
+    pub(crate) fn query_of(&self, name: &[u8]) -> Option<CursorQuery> {
+        let reader = self.readers.get(name).filter(|reader| reader.leaving.is_none())?;
         let (template, calls) = (reader.text.template, reader.text.calls);
-        if reader.is_stored {
-            return Some(Effect::Nothing);
-        }
-        match self.verdict(now, template) {
-            Verdict::Reads => {}
-            Verdict::Open => {
-                self.doubt_functions(if calls { Doubt::Called } else { Doubt::Read });
-                self.reads(now, template);
-            }
-            Verdict::MayAct => return None,
-        }
-        Some(Effect::Nothing)
+        Some(CursorQuery { template, calls, is_stored: reader.is_stored })
     }
 
-    /// Whether no portal is closed by it.
-    fn keeps_portals(&mut self, now: Moment, text: &Text) -> bool {
-        use StatementKind as S;
-        match text.kind {
-            kind if kind.is_row_write() => true,
-            S::Savepoint | S::Release | S::Show | S::Empty | S::Set | S::Reset | S::Begin => true,
-            S::Deallocate => true,
-            _ => text.effect == Effect::Read && self.only_reads(now, text.template),
-        }
-    }
-
-    fn declares(&mut self, now: Moment, unit: u64, text: &Text, types: &[Oid]) -> Effect {
+    /// A cursor is declared that may be read ahead. Returns whether it is followed, and is to be judged.
+    pub(crate) fn declares(&mut self, facts: &Facts, unit: u64, text: &Text, types: &[Oid]) -> bool {
         let Some(CursorUse::Declares { name, is_held, no_scroll, query }) = text.cursor.as_deref() else {
-            return text.effect;
+            return false;
         };
-        self.tell(&Event::PortalLeaves { name, unit });
-        let is_in_place = match self.core.status() {
-            TransactionStatus::Idle => *is_held,
-            TransactionStatus::Active => !is_held,
-            _ => false,
-        };
-        // Its query runs again when the transaction ends.
-        if *is_held && self.core.status() == TransactionStatus::Active {
-            self.facts.transaction.acts();
-        }
-        if !is_in_place || !text.has_harmless_types || self.facts.needs_of(text.template).is_none() {
-            return text.effect;
-        }
         let is_apart = *no_scroll && DRIVERS_NAMES.iter().any(|prefix| name.starts_with(prefix));
         let kind = Kind::Cursor { header: Vec::new(), is_held: *is_held, can_move: false, is_apart };
-        let opened = self.opened();
-        if let Some(reader) = self.cursors.add(unit, name, kind, text.clone(), opened) {
-            reader.query = Some((query.clone(), types.into()));
-            if !is_apart && !no_scroll {
-                self.cursors.asks_about = Some(name.clone());
-            }
-            self.judge(now, name);
+        let opened = opened(facts);
+        let Some(reader) = self.add(unit, name, kind, text.clone(), opened) else { return false };
+        reader.query = Some((query.clone(), types.into()));
+        if !is_apart && !no_scroll {
+            self.asks_about = Some(name.clone());
         }
-        Effect::Read
+        true
     }
 
-    /// Asks whether a cursor that was declared can be put back to a place.
-    pub(crate) fn ask_about_cursors(&mut self, asked: &mut Vec<Asked>) {
-        let Some(name) = self.cursors.asks_about.take() else { return };
-        let Some(reader) = self.cursors.readers.get(&name) else { return };
-        let question = Question::Cursor(reader.serial);
+    /// What the server is to be asked: whether a cursor that was declared can be put back to a place. The cursor's serial
+    /// comes with the text.
+    pub(crate) fn take_question(&mut self) -> Option<(u64, String)> {
+        let name = self.asks_about.take()?;
+        let reader = self.readers.get(&name)?;
         let text = SessionQuestion::Cursor(String::from_utf8_lossy(&name).into_owned()).sql().into_owned();
-        asked.push(Asked { question, text, parameter: None });
+        Some((reader.serial, text))
     }
 
     /// The server has said whether a cursor can be put back.
     pub(crate) fn learn_place(&mut self, serial: u64, is_scrollable: bool) {
-        if let Some(Kind::Cursor { can_move, .. }) =
-            self.cursors.by_serial(serial).map(|reader| &mut reader.kind)
-        {
+        if let Some(Kind::Cursor { can_move, .. }) = self.by_serial(serial).map(|reader| &mut reader.kind) {
             *can_move = is_scrollable;
         }
     }
+}
 
+/// Where cursors stand.
+impl Cursors {
     /// Before the message at the front of `input` goes to the server: puts the cursors that it names back to where the
     /// program believes them to be.
     ///
@@ -173,36 +130,37 @@ impl Session {
     /// The session ends where that cannot be done.
     pub(crate) fn restore_places(
         &mut self,
+        cx: &mut Cx<'_>,
         header: FrameHeader,
         input: &[u8],
     ) -> Result<Place, SessionError> {
-        if self.cursors.is_lost {
-            return Err(broke(&mut self.core, "a cursor was not put back to its place"));
+        if self.is_lost {
+            return Err(broke(cx.core, "a cursor was not put back to its place"));
         }
-        if !Rule::Place.is_kept() || !self.cursors.readers.values().any(super::Reader::is_ahead) {
+        if !Rule::Place.is_kept() || !self.readers.values().any(super::Reader::is_ahead) {
             return Ok(Place::Good);
         }
         let body = &input[HEADER_BYTES..header.frame_len().min(input.len())];
         let (mut names, runs) = match header.tag {
-            frontend::EXECUTE => self.names_in_execute(body),
-            frontend::QUERY => self.names_in_query(body),
-            frontend::PARSE => (self.names_in_parse(body), None),
+            frontend::EXECUTE => self.names_in_execute(cx.core, body),
+            frontend::QUERY => self.names_in_query(cx, body),
+            frontend::PARSE => (self.names_in_parse(cx, body), None),
             frontend::FUNCTION_CALL => (Vec::new(), Some(StatementKind::Call)),
             _ => return Ok(Place::Good),
         };
         if runs.is_some_and(may_run_code) && Rule::Functions.is_kept() {
-            self.opened_before_changes(&mut names)?;
+            self.opened_before_changes(cx, &mut names)?;
         }
         // What is under way may fail, and the transaction with it.
-        let is_uncertain = self.core.units().unanswered() > 0 && self.core.may_send_own();
+        let is_uncertain = cx.core.units().unanswered() > 0 && cx.core.may_send_own();
         let mut place = Place::Good;
         for name in names {
-            let Some(reader) = self.cursors.readers.get_mut(&name) else { continue };
+            let Some(reader) = self.readers.get_mut(&name) else { continue };
             if reader.under_way > 0 || is_uncertain {
                 return Ok(Place::Wait);
             }
             let is_movable = matches!(reader.kind, Kind::Cursor { can_move: true, .. }) && !reader.is_stale;
-            let is_there = match self.core.status() {
+            let is_there = match cx.core.status() {
                 TransactionStatus::Active => true,
                 TransactionStatus::Idle => reader.is_held(),
                 _ => false,
@@ -211,7 +169,7 @@ impl Session {
                 continue; // the server refuses it, wherever it stands
             }
             if !is_movable && !reader.is_over {
-                return Err(broke(&mut self.core, "the program asks where it stands"));
+                return Err(broke(cx.core, "the program asks where it stands"));
             }
             reader.is_barred = true;
             reader.buffer = super::Buffer::default();
@@ -220,9 +178,10 @@ impl Session {
             }
             let rows = reader.rows;
             let name = String::from_utf8_lossy(&name).into_owned();
-            self.own_move(format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
-            if self.core.status() == TransactionStatus::Idle && self.core.may_send_own() {
-                self.own_sync(Some(self.core.status()));
+            own_move(cx, format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
+            if cx.core.status() == TransactionStatus::Idle && cx.core.may_send_own() {
+                let status = cx.core.status();
+                self.own_sync(cx.core, Some(status));
             }
             place = Place::Restored;
         }
@@ -235,10 +194,10 @@ impl Session {
     /// # Errors
     ///
     /// The session ends where new code may find one that cannot be put back.
-    fn opened_before_changes(&mut self, names: &mut Vec<Box<[u8]>>) -> Result<(), SessionError> {
-        let code = self.facts.changes().code();
+    fn opened_before_changes(&self, cx: &mut Cx<'_>, names: &mut Vec<Box<[u8]>>) -> Result<(), SessionError> {
+        let code = cx.facts.changes().code();
         let mut may_be_found = false;
-        let ahead = self.cursors.readers.iter().filter(|(_, reader)| reader.is_ahead());
+        let ahead = self.readers.iter().filter(|(_, reader)| reader.is_ahead());
         for (name, reader) in ahead.filter(|(_, reader)| reader.opened.code != code) {
             match reader.kind {
                 Kind::Cursor { can_move: true, .. } => names.push(name.clone()),
@@ -246,21 +205,21 @@ impl Session {
             }
         }
         match may_be_found {
-            true => Err(broke(&mut self.core, "a function that is new may ask where it stands")),
+            true => Err(broke(cx.core, "a function that is new may ask where it stands")),
             false => Ok(()),
         }
     }
 
-    fn names_in_execute(&self, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
+    fn names_in_execute(&self, core: &Core, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
         let Ok(execute) = Execute::decode(body) else { return Default::default() };
         // A cursor of SQL is a portal by its name: an Execute of it reads on where the server's portal stands.
         let depends = |reader: &super::Reader| {
             reader.is_ahead() && (reader.is_stale || matches!(reader.kind, Kind::Cursor { .. }))
         };
-        if self.cursors.readers.get(execute.portal).is_some_and(depends) {
+        if self.readers.get(execute.portal).is_some_and(depends) {
             return (vec![execute.portal.into()], None);
         }
-        let Some(portal) = self.core.portal(execute.portal) else {
+        let Some(portal) = core.portal(execute.portal) else {
             // Nothing is known of it.
             return (Vec::new(), Some(StatementKind::Other));
         };
@@ -269,11 +228,11 @@ impl Session {
     }
 
     /// EXECUTE of SQL may run what is prepared with a name, and does not name the cursor.
-    fn names_in_parse(&mut self, body: &[u8]) -> Vec<Box<[u8]>> {
+    fn names_in_parse(&self, cx: &mut Cx<'_>, body: &[u8]) -> Vec<Box<[u8]>> {
         let Some(parse) = Parse::decode(body).ok().filter(|parse| !parse.statement.is_empty()) else {
             return Vec::new();
         };
-        let lifted = self.core.lift(parse.text, self.facts.settings.has_standard_strings());
+        let lifted = cx.core.lift(parse.text, cx.facts.settings.has_standard_strings());
         let Some((used, _)) = cursor_use(&lifted, parse.text) else { return Vec::new() };
         let used = match used {
             // Another one may have the name when it is asked for.
@@ -283,9 +242,9 @@ impl Session {
         self.named_by(&used, true)
     }
 
-    fn names_in_query(&mut self, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
+    fn names_in_query(&self, cx: &mut Cx<'_>, body: &[u8]) -> (Vec<Box<[u8]>>, Option<StatementKind>) {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
-        let lifted = self.core.lift(text, self.facts.settings.has_standard_strings());
+        let lifted = cx.core.lift(text, cx.facts.settings.has_standard_strings());
         let kind = lifted.kind();
         let used = cursor_use(&lifted, text);
         (used.map_or_else(Vec::new, |(used, _)| self.named_by(&used, false)), Some(kind))
@@ -293,7 +252,7 @@ impl Session {
 
     /// The cursors ahead to whose place it matters.
     fn named_by(&self, used: &CursorUse, is_extended: bool) -> Vec<Box<[u8]>> {
-        let ahead = self.cursors.readers.iter().filter(|(_, reader)| reader.is_ahead());
+        let ahead = self.readers.iter().filter(|(_, reader)| reader.is_ahead());
         let is_named = |name: &[u8], reader: &super::Reader| match used {
             CursorUse::Fetches(fetched, _) => {
                 let is_read_so =
@@ -309,7 +268,7 @@ impl Session {
 }
 
 /// Whether a statement may run code of users: all but those that only direct the session.
-fn may_run_code(kind: StatementKind) -> bool {
+pub(crate) fn may_run_code(kind: StatementKind) -> bool {
     use StatementKind as S;
     let directs = matches!(kind, S::Begin | S::Savepoint | S::Release | S::RollbackTo | S::Rollback)
         || matches!(kind, S::Show | S::Reset | S::Empty | S::Deallocate | S::Declare | S::CloseCursor)

@@ -7,12 +7,12 @@ use onetrip_wire::pg::{CommandComplete, ErrorResponse, FrameHeader, backend, fra
 
 use super::Cursors;
 use super::buffer::{End, Stop};
+use crate::config::SessionConfig;
 use crate::contract::{LENGTH_MAX, SessionError};
 use crate::remedies::Rule;
-use crate::remedies::SessionConfig;
 use crate::remedies::remedy::Cx;
-use crate::remedies::said::{Own, Said};
 use crate::reply_queue::{Due, Expect, Reply, Taker};
+use crate::services::{Own, Said};
 use crate::session::core::Core;
 use crate::slots::Slot;
 

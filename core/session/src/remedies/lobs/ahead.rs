@@ -11,14 +11,15 @@ use super::call::{Call, Function, Whence, int4, int8};
 use super::descriptor::{At, Content};
 use super::request::name_of_open;
 use super::settle::wrong_number;
-use super::{IN_VAIN_MAX, LobPolicy, Lobs};
+use super::{IN_VAIN_MAX, Lobs};
+use crate::config::LobPolicy;
 use crate::contract::{LENGTH_MAX, SessionError};
 use crate::facts::Facts;
 use crate::remedies::Rule;
 use crate::remedies::proposes::{Calls, Proposes};
 use crate::remedies::remedy::{Cx, Need};
-use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect};
+use crate::services::Said;
 use crate::slots::Slot;
 
 /// Bytes of one read: its answer is not longer than what is looked into.
@@ -173,12 +174,12 @@ impl Calls for Lobs {
 impl Lobs {
     /// Whether the number of the next descriptor is known (rule L6): all statements of the transaction but calls that were
     /// followed are proven to only read, now that the catalogue is known.
-    pub(super) fn numbers_are_sure(&self, facts: &Facts) -> bool {
+    pub(crate) fn numbers_are_sure(&self, facts: &Facts) -> bool {
         self.is_sure && facts.is_known()
     }
 
     /// Whether this object of a loop may be opened and read before the program opens it (rules L2, L3).
-    pub(super) fn may_open_ahead(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> bool {
+    pub(crate) fn may_open_ahead(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> bool {
         let has_manner = self.has_manner(self.prefetch(facts, policy, oid));
         let is_sure = self.numbers_are_sure(facts);
         is_sure && !self.is_off && has_manner && Rule::Lock.requires(self.has_read)

@@ -56,7 +56,7 @@ const READS: i32 = 0x4_0000;
 
 /// From where a place is counted (`SEEK_SET`, `SEEK_CUR`, `SEEK_END`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whence {
+pub(crate) enum Whence {
     Start,
     Place,
     End,
@@ -64,7 +64,7 @@ pub(super) enum Whence {
 
 /// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Open { oid: Oid, mode: i32 },
     Read { fd: i32, count: i32 },
     Seek { fd: i32, offset: i64, whence: Whence, is_wide: bool },
@@ -74,7 +74,7 @@ pub(super) enum Call {
 
 impl Call {
     /// Reads the body of a FunctionCall; `None` for any other function, and where not all is binary.
-    pub(super) fn decode(body: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(body: &[u8]) -> Option<Self> {
         let call = FunctionCall::decode(body).ok()?;
         let function = Function::of(call.function)?;
         let count = call.arguments.len();
@@ -181,7 +181,7 @@ impl Call {
     }
 
     /// The descriptor that it is about; `None` where it makes one.
-    pub(super) fn fd(self) -> Option<i32> {
+    pub(crate) fn fd(self) -> Option<i32> {
         match self {
             Self::Open { .. } => None,
             Self::Read { fd, .. } | Self::Seek { fd, .. } | Self::Tell { fd, .. } | Self::Close { fd } => {

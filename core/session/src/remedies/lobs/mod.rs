@@ -45,19 +45,25 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, TransactionStatus};
 use onetrip_wire::Prefetch;
+use onetrip_wire::pg::Oid;
 
 use self::ahead::Step;
-use self::call::{Call, Function};
+pub(crate) use self::call::Call;
+use self::call::Function;
 use self::descriptor::{At, Descriptor};
-pub use self::policy::{BadLobPrefetch, LobPolicy, LobPrefetch};
-use self::policy::{Delivered, Setting};
+use self::policy::Policies;
 use self::verify::Check;
 use super::Rule;
 use super::remedy::Cx;
-use super::said::{Own, Said};
+use crate::config::LobPolicy;
 use crate::contract::SessionError;
 use crate::events::Event;
+use crate::facts::Facts;
+use crate::reply_queue::Due;
+use crate::services::{Own, Said};
+use crate::session::core::Core;
 use crate::slots::{Slot, Slots};
+use crate::statements::Text;
 
 /// Descriptors that are followed.
 const OPEN_MAX: usize = 64;
@@ -106,10 +112,8 @@ pub(crate) struct Lobs {
     chain: Chain,
     /// Objects that were answered from memory so far, as far as turns of verifying are counted.
     answered: u32,
-    /// How much is read ahead: the connection's level.
-    setting: Setting,
-    /// The same of single objects, by the statements and columns that delivered them.
-    delivered: Delivered,
+    /// How much is read ahead, as far as the program says it.
+    policies: Policies,
 }
 
 #[derive(Debug)]
@@ -189,13 +193,34 @@ impl Lobs {
     }
 
     /// Whether the server's descriptors are open, and stand where the program believes.
-    fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.open.values().all(|open| open.under_way == 0 && open.is_in_place())
     }
 
     /// The server has run a statement, and says so by this tag.
     pub(crate) fn statement_ran(&mut self, unit: u64, statement: Option<u16>, tag: &[u8]) {
-        self.setting.ran(unit, statement, tag);
+        self.policies.ran(unit, statement, tag);
+    }
+
+    /// A statement of the client's runs: what it says of the objects that it delivers, and of all that follow.
+    pub(crate) fn tells_prefetch(&mut self, core: &Core, unit: u64, statement: Option<u16>, text: &Text) {
+        self.policies.runs(core, unit, statement, text);
+    }
+
+    /// A row of a result with this layout goes to the program.
+    pub(crate) fn see_objects(
+        &mut self,
+        (core, facts): (&Core, &mut Facts),
+        (due, statement): (Due, u16),
+        layout: u32,
+        body: &[u8],
+    ) {
+        self.policies.row_goes((core, facts), (due, statement), layout, body);
+    }
+
+    /// What holds for this object.
+    pub(crate) fn prefetch(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> Prefetch {
+        self.policies.of(facts, policy, oid)
     }
 
     fn close_all(&mut self) {
@@ -250,14 +275,14 @@ impl super::remedy::Remedy for Lobs {
     #[inline(always)] // see `tell`
     fn on_event(&mut self, _: &mut Cx<'_>, event: &Event<'_>) {
         match *event {
-            Event::Opened(parameters) => self.setting.begin(parameters),
+            Event::Opened(parameters) => self.policies.begin(parameters),
             Event::SavepointSent => self.savepoint(),
             Event::TransactionBegun { .. } => self.transaction_begins(),
             Event::LevelChanges | Event::StateChanges { .. } | Event::DescriptorsDoubted => self.flush(),
             Event::EndSent { .. } | Event::TransactionOver => self.transaction_over(),
-            Event::UnitReady { status: TransactionStatus::Idle, .. } => self.setting.transaction_over(),
+            Event::UnitReady { status: TransactionStatus::Idle, .. } => self.policies.transaction_over(),
             Event::UnitReady { status: TransactionStatus::Failed, .. } => self.flush(),
-            Event::UnitFailed { .. } => self.setting.failed(),
+            Event::UnitFailed { .. } => self.policies.failed(),
             Event::Disproved => self.stop(),
             Event::UnitReady { .. }
             | Event::PathMeasured(_)

@@ -10,10 +10,10 @@ use super::descriptor::At;
 use super::verify::{Check, check_failed};
 use crate::contract::{SessionError, Verdict};
 use crate::remedies::Rule;
-use crate::remedies::flights::Flights;
 use crate::remedies::remedy::Cx;
-use crate::remedies::said::{Own, Said};
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::services::Flights;
+use crate::services::{Own, Said};
 use crate::session::core::Core;
 use crate::slots::Slot;
 
@@ -67,7 +67,7 @@ impl Lobs {
 impl Lobs {
     /// Sends what opens descriptors that the server does not have and puts the others to their places; `None` if there is
     /// nothing to do.
-    pub(super) fn settle(&mut self, core: &mut Core, flights: &mut Flights, now: Moment) -> Option<Verdict> {
+    pub(crate) fn settle(&mut self, core: &mut Core, flights: &mut Flights, now: Moment) -> Option<Verdict> {
         if self.is_settled() {
             self.held_at = None;
             return None;

@@ -7,10 +7,10 @@ use onetrip_wire::pg::{Bind, Execute, Formats, StatementOrPortal, Values, fronte
 
 use super::Loops;
 use super::request::{Way, encoded_values};
-use crate::remedies::flights::{name_of_example, put_close, put_parse, put_sync};
 use crate::remedies::proposes::Proposes;
 use crate::remedies::remedy::{Cx, Need};
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::services::flights::{name_of_example, put_close, put_parse, put_sync};
 use crate::session::core::Core;
 
 impl Proposes for Loops {

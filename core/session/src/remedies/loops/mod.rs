@@ -13,36 +13,23 @@
 
 mod guess;
 mod request;
-mod serve;
 
-use std::time::Duration;
-
-use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_loops::{AGE_MAX, Answer, Asking};
-use onetrip_wire::pg::{FrameHeader, frontend};
+use onetrip_wire::pg::{Bind, Oid};
+use smallvec::SmallVec;
 
 use self::request::Ways;
-use super::Rule;
-use super::arrived::Arrived;
-use super::flights::since_start;
 use super::remedy::Cx;
-use super::said::{Own, Said};
-use crate::contract::{SessionError, Verdict};
+use crate::contract::SessionError;
 use crate::events::Event;
-use crate::facts::Isolation;
-use crate::remedies::Session;
-use crate::reply_queue::Service;
+use crate::services::flights::{Flights, Request};
+use crate::services::{Own, Said};
 use crate::slots::Slot;
+use crate::statements::Learned;
 
 /// How one session's program writes its statements; what it will ask for is guessed by the flights.
 #[derive(Debug, Default)]
 pub(crate) struct Loops {
     ways: Ways,
-}
-
-/// Which remedy answers by this.
-fn remedy_of(is_repeat: bool) -> Remedy {
-    if is_repeat { Remedy::Repeats } else { Remedy::Loops }
 }
 
 impl super::remedy::Remedy for Loops {
@@ -85,84 +72,29 @@ impl super::remedy::Remedy for Loops {
     fn own_skipped(&mut self, _: Slot) {}
 }
 
-impl Session {
-    /// Answers the unit in `input` from memory, or prepares for those that will follow it.
-    pub(crate) fn answer_loops(&mut self, now: Moment, header: FrameHeader, input: &[u8]) -> Option<Verdict> {
-        let level = self.facts.transaction.isolation();
-        let may_be_snapshot = level.is_snapshot() || level == Isolation::Unknown;
-        // A list elsewhere is one that nothing is opened ahead for, either (rule L2).
-        let is_sure = Rule::Ahead.requires(Rule::Snapshot.requires(may_be_snapshot));
-        // A group may bring its BEGIN along.
-        let is_in_place = self.core.status() == TransactionStatus::Active
-            || self.core.status() == TransactionStatus::Idle && header.tag != frontend::QUERY;
-        if !self.may_answer_reads()
-            || self.shadow.has_failed()
-            || !is_sure
-            || !is_in_place
-            || !self.is_answered()
-        {
-            return None;
-        }
-        let unit = Arrived::peek(input)?;
-        let request = self.request_of(now, unit)?;
-        if self.core.status() == TransactionStatus::Idle && !request.begins {
-            return None;
-        }
-        let template = self.flights.example(request.example)?.template;
-        let is_pure = self.may_run_ahead(now, template);
-        let may_serve = self.is_in_snapshot() && !request.begins;
-        let asking = Asking {
-            now: since_start(now),
-            in_transaction: may_serve,
-            is_pure,
-            all_rows: true,
-            nothing_ahead: true,
-            age_max: if Rule::Age.is_kept() { AGE_MAX } else { Duration::MAX },
-        };
-        // A statement of a name is for the server to see, and so is the Sync of a group that a Flush left open.
-        let may_ask = self.is_quiet() && !request.names;
-        let answer = may_ask.then(|| self.flights.ask(&request, &asking));
-        match answer {
-            Some((Answer::Serve(ticket, reply), is_repeat))
-                if self.config.remedies.has(remedy_of(is_repeat)) =>
-            {
-                let reply = reply.to_vec();
-                Some(self.serve(now, unit, &request, (remedy_of(is_repeat), ticket), &reply))
-            }
-            Some((Answer::Wait(ticket), _)) if self.core.queue().owes(Service::Flights) => {
-                self.flights.hold(now, ticket);
-                Some(Verdict::Hold)
-            }
-            _ => {
-                self.flights.forget_hold();
-                let verdict = self.unseen.show(&mut self.core, &self.own_names, header.tag, input);
-                if verdict.is_none() {
-                    let plans = self.is_in_snapshot() && self.may_plan();
-                    self.flights.watch(&self.core, now, &request, is_pure, plans);
-                }
-                verdict
-            }
-        }
+impl Loops {
+    /// What a simple query asks for, if its literals are plain.
+    pub(crate) fn simple_request<'a>(
+        &mut self,
+        flights: &mut Flights,
+        text: &'a [u8],
+        template: u32,
+    ) -> Option<Request<'a>> {
+        self.ways.simple(flights, text, template)
     }
 
-    /// Whether a statement of this template may be run although nobody asked for it (rule P4): it only reads, and the
-    /// session has no temporary objects that its names could mean.
-    fn may_run_ahead(&mut self, now: Moment, template: u32) -> bool {
-        Rule::Pure.requires(self.surely_reads(now, template))
-    }
-
-    /// The unit that runs a statement goes to the server, and this Parse was answered before: it is watched as others
-    /// are. What it leads to is run ahead once it is answered.
-    pub(crate) fn watch_behind(&mut self, now: Moment, unit: Arrived<'_>, parse: &[u8]) {
-        if !self.may_answer_reads()
-            || self.core.status() != TransactionStatus::Active
-            || self.core.units().len() > 0
-        {
-            return;
-        }
-        let Some(request) = self.request_behind(unit, parse) else { return };
-        let template = self.flights.example(request.example).map(|example| example.template);
-        let is_pure = template.is_some_and(|template| self.may_run_ahead(now, template));
-        self.flights.watch(&self.core, now, &request, is_pure, false);
+    /// What an extended group asks for that binds `bind` to a statement with this text; with name and serial where it is
+    /// one of the program's own, prepared before. `types` are those that its Parse declares, `learned` is what the server has
+    /// told of it.
+    pub(crate) fn extended_request<'a>(
+        &mut self,
+        flights: &mut Flights,
+        (text, prepared): (&[u8], Option<(&[u8], u64)>),
+        types: SmallVec<[Oid; 8]>,
+        bind: &Bind<'a>,
+        describes: bool,
+        (template, learned): (u32, Option<&Learned>),
+    ) -> Option<Request<'a>> {
+        self.ways.extended(flights, (text, prepared), types, bind, describes, (template, learned))
     }
 }

@@ -6,20 +6,14 @@ use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use memchr::memmem;
-use onetrip_ledger::{Moment, Remedy};
+use onetrip_ledger::Remedy;
 use onetrip_loops::{Column, Form, Guess, Value};
-use onetrip_sql::purity::is_harmless_parameter_type;
 use onetrip_sql::{Lifter, LiteralKind};
-use onetrip_wire::pg::{
-    Bind, Execute, Format, Formats, HEADER_BYTES, Oid, Parse, StatementOrPortal, frontend,
-};
+use onetrip_wire::pg::{Bind, Format, Formats, Oid};
 use smallvec::SmallVec;
 
 use crate::contract::SOURCE_BYTES_MAX;
-use crate::reading::Effect;
-use crate::remedies::Session;
-use crate::remedies::arrived::Arrived;
-use crate::remedies::flights::{Example, Flights, Request, format_of};
+use crate::services::flights::{Example, Flights, Request, format_of};
 use crate::statements::Learned;
 
 /// Values of one statement that are looked at; one with more is not guessed.
@@ -85,7 +79,12 @@ impl Ways {
     }
 
     /// A simple query, if its literals are plain.
-    fn simple<'a>(&mut self, flights: &mut Flights, text: &'a [u8], template: u32) -> Option<Request<'a>> {
+    pub(super) fn simple<'a>(
+        &mut self,
+        flights: &mut Flights,
+        text: &'a [u8],
+        template: u32,
+    ) -> Option<Request<'a>> {
         if text.len() > SOURCE_BYTES_MAX {
             return None;
         }
@@ -130,10 +129,10 @@ impl Ways {
 
     /// An extended group that binds `bind` to a statement with this text; `types` are those that its Parse declares,
     /// `learned` is what the server has told of it.
-    fn extended<'a>(
+    pub(super) fn extended<'a>(
         &mut self,
         flights: &mut Flights,
-        (text, prepared): (&[u8], Option<Own>),
+        (text, prepared): (&[u8], Option<(&[u8], u64)>),
         types: SmallVec<[Oid; 8]>,
         bind: &Bind<'a>,
         describes: bool,
@@ -155,6 +154,7 @@ impl Ways {
             };
             values.push(Value { bytes, form });
         }
+        let prepared = prepared.map(|(name, serial)| Own { name: name.into(), serial });
         let way = Way::Extended {
             text: self.commented(text),
             types,
@@ -299,143 +299,4 @@ pub(super) fn encoded_values(guess: &Guess<'_>) -> Vec<u8> {
     let mut out = (guess.values().len() as u16).to_be_bytes().to_vec();
     put_values(&mut out, guess.values().map(|value| value.bytes));
     out
-}
-
-impl Session {
-    /// What a unit asks for, if it is one statement of which all rows are asked for; a BEGIN may be in front of it.
-    pub(super) fn request_of<'a>(&mut self, now: Moment, unit: Arrived<'a>) -> Option<Request<'a>> {
-        let mut group = Group::default();
-        for (tag, body) in unit.messages() {
-            if tag == frontend::QUERY {
-                return self.simple_request(body.strip_suffix(b"\0")?);
-            }
-            if group.executed && tag != frontend::SYNC {
-                // Another statement: what is in front of it can only be a BEGIN.
-                let is_begin = self.is_begin(&group);
-                group = Group { begins: is_begin.then_some(true)?, ..Group::default() };
-            }
-            group.take(tag, body)?;
-        }
-        let bind = group.bound.filter(|_| group.executed)?;
-        let request = match group.parsed {
-            None => self.prepared_request(now, &bind, group.describes),
-            Some(parse) => self.parsed_request(&parse, &bind, group.describes),
-        };
-        let names = group.parsed.is_some_and(|parse| !parse.statement.is_empty());
-        request.map(|request| Request { begins: group.begins, names, ..request })
-    }
-
-    fn is_begin(&mut self, group: &Group<'_>) -> bool {
-        let text = match (group.parsed, group.bound) {
-            (Some(parse), _) => parse.text.to_vec(),
-            (None, Some(bind)) => match self.facts.surely_prepared(&self.core, bind.statement) {
-                Some(text) => text.to_vec(),
-                None => return false,
-            },
-            (None, None) => return false,
-        };
-        !group.begins && self.effect_of(&text).0 == Effect::Begin
-    }
-
-    fn simple_request<'a>(&mut self, text: &'a [u8]) -> Option<Request<'a>> {
-        // A simple query ends the unnamed statement, which would still be there if it were not sent.
-        if self.core.prepared(b"").is_some() {
-            return None;
-        }
-        let (effect, template) = self.effect_of(text);
-        (effect == Effect::Read).then_some(())?;
-        self.loops.ways.simple(&mut self.flights, text, template)
-    }
-
-    fn parsed_request<'a>(
-        &mut self,
-        parse: &Parse<'_>,
-        bind: &Bind<'a>,
-        describes: bool,
-    ) -> Option<Request<'a>> {
-        let (effect, template) = self.effect_of(parse.text);
-        let types: SmallVec<[Oid; 8]> = parse.parameter_oids().collect();
-        let is_read = effect == Effect::Read && types.iter().all(|oid| is_harmless_parameter_type(*oid));
-        is_read.then_some(())?;
-        let learned = self.core.learned(template);
-        self.loops.ways.extended(
-            &mut self.flights,
-            (parse.text, None),
-            types,
-            bind,
-            describes,
-            (template, learned),
-        )
-    }
-
-    /// What a unit asks for that runs the statement of a Parse that went before it.
-    pub(super) fn request_behind<'a>(&mut self, unit: Arrived<'a>, parse: &[u8]) -> Option<Request<'a>> {
-        let parse = Parse::decode(parse.get(HEADER_BYTES..)?).ok()?;
-        let mut group = Group::default();
-        unit.messages().try_for_each(|(tag, body)| group.take(tag, body))?;
-        let bind = group.bound.filter(|_| group.executed)?;
-        self.parsed_request(&parse, &bind, group.describes)
-    }
-
-    fn prepared_request<'a>(&mut self, now: Moment, bind: &Bind<'a>, describes: bool) -> Option<Request<'a>> {
-        let source = self.facts.surely_prepared(&self.core, bind.statement)?.to_vec();
-        let prepared = self.core.prepared(bind.statement)?;
-        let (text, types) = (prepared.text.clone(), prepared.types.clone());
-        // What was parsed under the same settings, in the same snapshot, is what a guess would parse.
-        let is_of_text = prepared.span.is_some() && prepared.span == self.span();
-        let own = (!is_of_text).then(|| Own { name: bind.statement.into(), serial: prepared.serial });
-        // The server's unnamed statement is another where the last Parse was answered from memory.
-        own.as_ref().is_none_or(|own| !own.name.is_empty()).then_some(())?;
-        (text.effect == Effect::Read && self.is_as_parsed(now, bind.statement)).then_some(())?;
-        let learned = self.core.learned(text.template);
-        self.loops.ways.extended(
-            &mut self.flights,
-            (&source, own),
-            types,
-            bind,
-            describes,
-            (text.template, learned),
-        )
-    }
-}
-
-/// The messages of one statement in an extended group.
-#[derive(Default)]
-struct Group<'a> {
-    parsed: Option<Parse<'a>>,
-    bound: Option<Bind<'a>>,
-    describes: bool,
-    executed: bool,
-    /// A BEGIN is in front of it.
-    begins: bool,
-}
-
-impl<'a> Group<'a> {
-    /// Takes the next message; `None` if the group is not Parse, Bind, Describe, Execute of one statement and the
-    /// unnamed portal.
-    fn take(&mut self, tag: u8, body: &'a [u8]) -> Option<()> {
-        match tag {
-            frontend::PARSE if self.parsed.is_none() && self.bound.is_none() => {
-                self.parsed = Some(Parse::decode(body).ok()?);
-            }
-            frontend::BIND if self.bound.is_none() => {
-                let bind = Bind::decode(body).ok().filter(|bind| bind.portal.is_empty())?;
-                self.parsed.is_none_or(|parse| parse.statement == bind.statement).then_some(())?;
-                self.bound = Some(bind);
-            }
-            frontend::DESCRIBE if self.bound.is_some() && !self.describes => {
-                let object = StatementOrPortal::decode(body).ok()?;
-                (object == StatementOrPortal::Portal(b"")).then_some(())?;
-                self.describes = true;
-            }
-            frontend::EXECUTE if self.bound.is_some() => {
-                let execute = Execute::decode(body).ok()?;
-                (execute.portal.is_empty() && execute.row_limit.is_none()).then_some(())?;
-                self.executed = true;
-            }
-            frontend::SYNC => {}
-            _ => return None,
-        }
-        Some(())
-    }
 }

@@ -6,7 +6,9 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use onetrip_ledger::{Exchange, Moment, Remedy, StreamEncoder, TransactionStatus, UnitKind, ValueHasher};
+use onetrip_ledger::{
+    Exchange, Moment, Remedy, Statement, StreamEncoder, TransactionStatus, UnitKind, ValueHasher,
+};
 use onetrip_sql::{Lifted, Lifter};
 use onetrip_wire::pg::{ErrorFields, Oid, Severity, encode_error};
 
@@ -376,6 +378,17 @@ impl Core {
     /// Bytes of the unit's reply came from the server, or from memory.
     pub(crate) fn bytes_received(&mut self, unit: u64, bytes: usize, now: Moment) {
         self.units.bytes_received(unit, bytes, now);
+    }
+
+    /// The template of the statement that a message is about.
+    pub(crate) fn template_of(&mut self, due: Due) -> Option<usize> {
+        let template = self.statement_mut(due.unit, due.statement?)?.template as usize;
+        (template != 0).then_some(template)
+    }
+
+    /// A statement of a live unit.
+    pub(crate) fn statement_mut(&mut self, unit: u64, slot: u16) -> Option<&mut Statement> {
+        self.units.exchange_mut(unit)?.statements.get_mut(usize::from(slot))
     }
 
     /// The exchange of a live unit.

@@ -6,7 +6,6 @@ use foldhash::fast::RandomState;
 use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{DataRow, Format, Oid};
 
-use super::Lobs;
 use crate::facts::Facts;
 use crate::reply_queue::Due;
 use crate::session::core::Core;
@@ -71,9 +70,9 @@ impl Delivered {
     }
 }
 
-impl Lobs {
+impl Delivered {
     /// A row of a result with this layout goes to the program.
-    pub(crate) fn see_objects(
+    pub(super) fn row_goes(
         &mut self,
         (core, facts): (&Core, &mut Facts),
         (due, statement): (Due, u16),
@@ -83,8 +82,7 @@ impl Lobs {
         let Some(layout) = core.layout(layout).filter(|layout| !layout.objects.is_empty()) else {
             return;
         };
-        let delivered = &mut self.delivered;
-        let said = delivered.said(due.unit, statement);
+        let said = self.said(due.unit, statement);
         let Ok(row) = DataRow::decode(body) else { return };
         let formats = core.formats(due.unit, statement);
         let format = |position: u16| formats.map_or(Format::Text, |formats| formats.of(position.into()));
@@ -96,7 +94,7 @@ impl Lobs {
             if is_users {
                 facts.want_columns(column.table);
             }
-            delivered.note(oid, Source { said, column: is_users.then_some((column.table, column.number)) });
+            self.note(oid, Source { said, column: is_users.then_some((column.table, column.number)) });
         }
     }
 }

@@ -1,112 +1,39 @@
 //! How much of a large object is read ahead, where the gateway, the connection, a statement or a column says so.
 //!
 //! The narrower level wins. A policy decides how much is fetched before anybody asks, and never what a program gets: where
-//! it is not known, the wider one holds.
+//! it is not known, the wider one holds. What the gateway says is [`LobPolicy`].
 
 mod delivered;
 mod setting;
 
-use std::str::FromStr;
-
-use onetrip_sql::purity::{self as catalogue, ObjectName};
+use onetrip_wire::Prefetch;
 use onetrip_wire::pg::Oid;
-use onetrip_wire::{BadPrefetch, Prefetch};
 
-pub(super) use self::delivered::Delivered;
-pub(super) use self::setting::Setting;
-use super::Lobs;
+use self::delivered::Delivered;
+use self::setting::Setting;
+use crate::config::LobPolicy;
 use crate::facts::Facts;
-use crate::reply_queue::Taker;
+use crate::reply_queue::{Due, Taker};
 use crate::session::core::Core;
 use crate::statements::Text;
 
-/// One `--lob-prefetch`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LobPrefetch {
-    /// The column that it is for; `None` for all objects.
-    column: Option<Column>,
-    prefetch: Prefetch,
+/// What the connection, its statements and their columns say.
+#[derive(Debug, Default)]
+pub(super) struct Policies {
+    /// The connection's level.
+    setting: Setting,
+    /// That of single objects, by the statements and columns that delivered them.
+    delivered: Delivered,
 }
 
-/// A column by its names, as the catalogue has them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Column {
-    schema: Option<Box<str>>,
-    table: Box<str>,
-    name: Box<str>,
-}
-
-/// The text is no [`LobPrefetch`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadLobPrefetch {
-    /// The value, or all of the text, says no policy.
-    #[error(transparent)]
-    Value(#[from] BadPrefetch),
-    /// What is in front of the value names no column.
-    #[error("{0:?} names no column; write TABLE.COLUMN=N or SCHEMA.TABLE.COLUMN=N")]
-    Column(String),
-}
-
-/// A value for all objects, or `TABLE.COLUMN=N`.
-impl FromStr for LobPrefetch {
-    type Err = BadLobPrefetch;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let Some((names, value)) = text.rsplit_once('=') else {
-            return Ok(Self { column: None, prefetch: text.parse()? });
-        };
-        let bad = || BadLobPrefetch::Column(names.to_owned());
-        let parts: Vec<&str> = names.split('.').collect();
-        if parts.iter().any(|part| part.is_empty()) {
-            return Err(bad());
-        }
-        let (schema, table, name) = match *parts.as_slice() {
-            [table, name] => (None, table, name),
-            [schema, table, name] => (Some(schema.into()), table, name),
-            _ => return Err(bad()),
-        };
-        let column = Column { schema, table: table.into(), name: name.into() };
-        Ok(Self { column: Some(column), prefetch: value.parse()? })
+impl Policies {
+    /// Takes what the startup packet says.
+    pub(super) fn begin(&mut self, parameters: &[(&[u8], &[u8])]) {
+        self.setting.begin(parameters);
     }
-}
 
-/// What a gateway is told about large objects: what is said later counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LobPolicy {
-    all: Prefetch,
-    columns: Vec<(Column, Prefetch)>,
-}
-
-impl FromIterator<LobPrefetch> for LobPolicy {
-    fn from_iter<I: IntoIterator<Item = LobPrefetch>>(said: I) -> Self {
-        let mut policy = Self::default();
-        for LobPrefetch { column, prefetch } in said {
-            match column {
-                Some(column) => policy.columns.push((column, prefetch)),
-                None => policy.all = prefetch,
-            }
-        }
-        policy
-    }
-}
-
-impl LobPolicy {
-    /// What is said of a column here, else by its comment in the catalogue; one that is no policy says nothing.
-    fn of_column(&self, relation: &ObjectName, column: &catalogue::Column) -> Option<Prefetch> {
-        let is_meant = |meant: &Column| {
-            meant.table == relation.name
-                && meant.name == column.name
-                && (meant.schema.is_none() || meant.schema == relation.schema)
-        };
-        let told =
-            self.columns.iter().rev().find(|(meant, _)| is_meant(meant)).map(|(_, prefetch)| *prefetch);
-        told.or_else(|| column.prefetch.as_deref()?.parse().ok())
-    }
-}
-
-impl Lobs {
     /// A statement of the client's runs: what it says of the objects that it delivers, and of all that follow.
-    pub(crate) fn tells_prefetch(&mut self, core: &Core, unit: u64, statement: Option<u16>, text: &Text) {
+    pub(super) fn runs(&mut self, core: &Core, unit: u64, statement: Option<u16>, text: &Text) {
         let oldest = core.units().oldest();
         if let Some(prefetch) = text.prefetch {
             self.delivered.says(oldest, unit, statement, prefetch);
@@ -121,8 +48,34 @@ impl Lobs {
         }
     }
 
+    /// The server has run a statement, and says so by this tag.
+    pub(super) fn ran(&mut self, unit: u64, statement: Option<u16>, tag: &[u8]) {
+        self.setting.ran(unit, statement, tag);
+    }
+
+    /// A row of a result with this layout goes to the program.
+    pub(super) fn row_goes(
+        &mut self,
+        (core, facts): (&Core, &mut Facts),
+        (due, statement): (Due, u16),
+        layout: u32,
+        body: &[u8],
+    ) {
+        self.delivered.row_goes((core, facts), (due, statement), layout, body);
+    }
+
+    /// An error answers a unit of the client's.
+    pub(super) fn failed(&mut self) {
+        self.setting.failed();
+    }
+
+    /// The server is ready, outside of a transaction.
+    pub(super) fn transaction_over(&mut self) {
+        self.setting.transaction_over();
+    }
+
     /// What holds for this object.
-    pub(super) fn prefetch(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> Prefetch {
+    pub(super) fn of(&self, facts: &Facts, policy: &LobPolicy, oid: Oid) -> Prefetch {
         let connection = self.setting.now();
         let source = self.delivered.source(oid);
         let of_column = source.and_then(|source| source.column).and_then(|(table, number)| {
@@ -131,64 +84,6 @@ impl Lobs {
             policy.of_column(&known.relation, meant)
         });
         let delivered = of_column.or(source.and_then(|source| source.said));
-        Prefetch::narrowest([Some(policy.all), connection, delivered])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn policy(said: &[&str]) -> LobPolicy {
-        said.iter().map(|one| one.parse::<LobPrefetch>().unwrap()).collect()
-    }
-
-    /// A column of oids with what its comment says.
-    fn column(name: &str, comment: Option<&str>) -> catalogue::Column {
-        catalogue::Column {
-            name: name.into(),
-            number: 1,
-            type_oid: 26,
-            base_oid: 0,
-            collation_oid: 0,
-            is_virtual: false,
-            prefetch: comment.map(Box::from),
-        }
-    }
-
-    #[test]
-    fn a_value_is_for_all_objects_or_for_those_of_a_column() {
-        let said = policy(&["4000", "photo.image=-1", "app.photo.image=0", "Photo.image=auto", "auto"]);
-        assert_eq!(said.all, Prefetch::Auto, "the last one counts");
-        let of =
-            |schema, table, name| said.of_column(&ObjectName::qualified(schema, table), &column(name, None));
-        assert_eq!(of("app", "photo", "image"), Some(Prefetch::Length));
-        assert_eq!(of("other", "photo", "image"), Some(Prefetch::Locator));
-        assert_eq!(of("other", "Photo", "image"), Some(Prefetch::Auto));
-        assert_eq!(of("app", "photo", "images"), None);
-    }
-
-    #[test]
-    fn a_comment_on_the_column_says_it_where_the_gateway_does_not() {
-        let photo = ObjectName::qualified("app", "photo");
-        let of =
-            |said: &[&str], comment: &str| policy(said).of_column(&photo, &column("image", Some(comment)));
-        assert_eq!(of(&["photo.thumb=-1"], "4000"), Some(Prefetch::First(4000)));
-        assert_eq!(of(&["photo.image=-1"], "4000"), Some(Prefetch::Locator));
-        assert_eq!(of(&[], "much"), None);
-    }
-
-    #[test]
-    fn what_is_no_policy_is_told_in_words() {
-        for (text, words) in [
-            ("-2", "\"-2\" is neither -1"),
-            ("photo.image=much", "\"much\" is neither -1"),
-            ("image=0", "\"image\" names no column"),
-            ("a.b.c.d=0", "\"a.b.c.d\" names no column"),
-            (".image=0", "\".image\" names no column"),
-        ] {
-            let told = text.parse::<LobPrefetch>().unwrap_err().to_string();
-            assert!(told.starts_with(words), "{told}");
-        }
+        Prefetch::narrowest([Some(policy.of_all()), connection, delivered])
     }
 }

@@ -3,12 +3,12 @@
 
 use onetrip_wire::pg::{Bind, HEADER_BYTES, Parse, StatementOrPortal, frame, frontend};
 
-use super::Rule;
 use super::arrived::{Arrived, messages};
 use crate::contract::Verdict;
 use crate::events::Event;
 use crate::own_names::OwnNames;
 use crate::reply_queue::{Due, Expect, Service};
+use crate::rules::Rule;
 use crate::session::core::Core;
 
 /// Bytes of a Parse that are remembered, in case the program's portal has to be made anew by it.
@@ -46,7 +46,7 @@ enum Bound {
 
 impl Unseen {
     /// A unit of the extended protocol was answered from memory; `is_run` where the server runs it as well.
-    pub(super) fn served(&mut self, unit: Arrived<'_>, is_run: bool) {
+    pub(crate) fn served(&mut self, unit: Arrived<'_>, is_run: bool) {
         (self.statement, self.portal) = match is_run {
             true => (None, None),
             false => (parse_of(unit).or(self.statement.take()), Portal::of(unit)),
@@ -56,7 +56,7 @@ impl Unseen {
     /// Where the server's unnamed statement or portal is not the one that the program believes in, and the unit at the
     /// front of `input` uses it, what was answered from memory is told to the server first (rule P22). Of what nobody uses it
     /// is told nothing: it may have become an error since, and that would be another statement's.
-    pub(super) fn show(
+    pub(crate) fn show(
         &mut self,
         core: &mut Core,
         own_names: &OwnNames,
@@ -122,7 +122,7 @@ impl Unseen {
     }
 
     #[inline(always)] // see `tell`
-    pub(super) fn on_event(&mut self, event: &Event<'_>) {
+    pub(crate) fn on_event(&mut self, event: &Event<'_>) {
         match *event {
             // Portals end with their transaction.
             Event::EndSent { .. } | Event::TransactionOver => {

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
-use onetrip_sql::purity::{self, Lookup, SessionQuestion, Survey, elements};
+use onetrip_sql::purity::{SessionQuestion, elements};
 use onetrip_wire::pg::Values;
 
-use super::Rule;
-use super::inquiry::{Asked, PARTS_OF_TIME, Question, Surveying, Way};
-use crate::facts::Known;
-use crate::facts::{Backends, Stamp};
-use crate::remedies::Session;
+use super::Session;
+use crate::contract::SessionError;
+use crate::facts::{Backends, Known, Stamp};
+use crate::rules::Rule;
+use crate::services::Said;
+use crate::services::inquiries::{Asked, Heard, PARTS_OF_TIME, Question, Way};
+use crate::slots::Slot;
 
 impl Session {
     /// The server is ready and owes nothing: there is time for questions.
@@ -30,10 +32,12 @@ impl Session {
         };
         let mut asked = Vec::new();
         self.ask_about_session(way, &mut asked);
-        self.ask_about_names(now, stamp, &mut asked);
-        self.ask_about_cursors(&mut asked);
+        asked.extend(self.inquiries.ask_about_names(&mut self.facts, now, stamp));
+        if let Some((serial, text)) = self.cursors.take_question() {
+            asked.push(Asked { question: Question::Cursor(serial), text, parameter: None });
+        }
         if !asked.is_empty() {
-            self.ask_all(now, way, asked);
+            self.inquiries.ask_all(&mut self.core, &self.own_names, now, way, &asked);
         }
     }
 
@@ -85,7 +89,7 @@ impl Session {
             return;
         }
         if let Some(count) = self.facts.transaction.takes_level() {
-            self.ask_level(now, count);
+            self.inquiries.ask_level(&mut self.core, &self.own_names, now, count);
         }
     }
 
@@ -93,13 +97,13 @@ impl Session {
         let mut ask = |question, text: &str| {
             asked.push(Asked { question, text: text.to_owned(), parameter: None });
         };
-        let has_lookups = self.facts.wants_lookup() || self.inquiries.surveying.is_some();
+        let has_lookups = self.facts.wants_lookup() || self.inquiries.is_surveying();
         if self.facts.wants_state() || has_lookups && self.facts.database().is_none() {
             self.facts.state_asked();
             ask(Question::State, &SessionQuestion::State.sql());
         }
         if self.facts.wants_settings() && self.may_remedy(Remedy::Statements) {
-            self.statements.watching.settings_asked();
+            self.statements.watching().settings_asked();
             ask(Question::Settings, &SessionQuestion::Settings.sql());
         }
         if way == Way::Between && self.facts.names.are_wanted() && self.may_remedy(Remedy::Statements) {
@@ -108,31 +112,8 @@ impl Session {
         }
     }
 
-    fn ask_about_names(&mut self, now: Moment, stamp: Stamp, asked: &mut Vec<Asked>) {
-        let is_over = |surveying: &Surveying| {
-            let Stamp { epoch, .. } = surveying.stamp;
-            !surveying.stamp.is_fresh(now, stamp.epoch) || epoch != stamp.epoch
-        };
-        if self.inquiries.surveying.as_ref().is_some_and(is_over) {
-            self.inquiries.surveying = None;
-        }
-        if self.inquiries.surveying.is_none() && self.facts.wants_lookup() {
-            let mut survey = Survey::new(self.facts.take_wanted());
-            let next = Some(survey.questions());
-            let acts_asked = self.facts.changes().acts_asked(stamp.at);
-            self.inquiries.surveying = Some(Surveying { survey, stamp, acts_asked, next });
-        }
-        let next =
-            self.inquiries.surveying.as_mut().and_then(|surveying| surveying.next.take()).unwrap_or_default();
-        asked.extend(next.into_iter().map(|purity::Question { lookup, parameter }| Asked {
-            question: Question::Lookup(lookup),
-            text: lookup.sql().to_owned(),
-            parameter,
-        }));
-    }
-
     /// A row of the answer to a question; `is_untimed` if the session surely has no statement_timeout.
-    pub(super) fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>, is_untimed: bool) {
+    fn learn(&mut self, asked_at: Moment, question: Question, row: Values<'_>, is_untimed: bool) {
         let columns: Vec<Option<&[u8]>> = row.iter().collect();
         match (question, columns.as_slice()) {
             (Question::State, [path, Some(role), Some(is_special), Some(identity), Some(pid)]) => {
@@ -140,13 +121,15 @@ impl Session {
             }
             (Question::Settings, [Some(digest)]) => {
                 if let Some(place) = self.facts.settings_told(digest) {
-                    self.statements.watching.learn_asked(&self.config.common.descriptions, &place);
+                    self.statements.watching().learn_asked(&self.config.common.descriptions, &place);
                 }
             }
             (Question::Level(count), [Some(level)]) => self.facts.transaction.learn_level(count, level),
-            (Question::Lookup(lookup), columns) => self.learn_name(lookup, columns),
+            (Question::Lookup(lookup), columns) => self.inquiries.learn_name(lookup, columns),
             (Question::Names, [Some(has_any)]) => self.facts.names.learn(*has_any != b"false"),
-            (Question::Cursor(serial), [Some(goes_back)]) => self.learn_place(serial, *goes_back == b"true"),
+            (Question::Cursor(serial), [Some(goes_back)]) => {
+                self.cursors.learn_place(serial, *goes_back == b"true")
+            }
             _ => self.core.count_undecoded(),
         }
     }
@@ -176,44 +159,51 @@ impl Session {
         self.facts.state_told(known, &self.config.common.knowledge);
     }
 
-    fn learn_name(&mut self, lookup: Lookup, columns: &[Option<&[u8]>]) {
-        let Some(surveying) = &mut self.inquiries.surveying else { return };
-        if surveying.survey.row(lookup, columns).is_err() {
-            self.inquiries.surveying = None;
-        }
-    }
-
     /// The server would not say.
-    pub(super) fn learn_nothing(&mut self, question: Question) {
+    fn learn_nothing(&mut self, question: Question) {
         match question {
             Question::State => self.facts.state_refused(),
-            Question::Lookup(_) => self.inquiries.surveying = None,
+            Question::Lookup(_) => self.inquiries.stop_survey(),
             Question::Level(count) => self.facts.transaction.level_refused(count),
             Question::Settings | Question::Names | Question::Cursor(_) => {}
         }
     }
 
-    /// All questions of a group are answered.
-    pub(super) fn group_answered(&mut self, now: Moment, way: Way, has_failed: bool) {
-        if way == Way::Alone {
-            return;
-        }
-        if let Some(mut surveying) = self.inquiries.surveying.take_if(|one| one.next.is_none() && !has_failed)
-        {
-            if let Some(acts) = surveying.survey.take_acts() {
-                self.facts.changes().acts_told(surveying.acts_asked, acts);
+    /// The server answers a message of a question's group.
+    ///
+    /// # Errors
+    ///
+    /// The session ends where a question has changed the state of the transaction.
+    pub(crate) fn inquiry_reply(&mut self, slot: Slot, said: &Said<'_>) -> Result<(), SessionError> {
+        match self.inquiries.take_reply(&self.core, slot, said) {
+            Heard::Nothing => Ok(()),
+            Heard::Row { asked_at, question, row, is_untimed } => {
+                self.learn(asked_at, question, row, is_untimed);
+                Ok(())
             }
-            // An answer may lead to more questions.
-            let questions = surveying.survey.questions();
-            if questions.is_empty() {
-                if let (Ok(findings), Some(database)) = (surveying.survey.finish(), self.facts.database()) {
-                    database.catalogue().absorb(findings, surveying.stamp);
-                }
-            } else {
-                surveying.next = Some(questions);
-                self.inquiries.surveying = Some(surveying);
+            Heard::Unknown(question) => {
+                self.learn_nothing(question);
+                Ok(())
             }
+            Heard::GroupEnds => self.group_ends(said.now, slot, said.body()),
         }
-        self.prove(now);
+    }
+
+    /// The server has answered a group in full; `status` is what it says then.
+    fn group_ends(&mut self, now: Moment, slot: Slot, status: &[u8]) -> Result<(), SessionError> {
+        let distance = self.facts.path.distance();
+        let Some(group) = self.inquiries.group_ends(now, slot, status, distance) else { return Ok(()) };
+        group.failed.iter().for_each(|question| self.learn_nothing(*question));
+        if !group.is_taken_back && Rule::ShieldEnds.is_kept() {
+            let message = "a question of onetrip's own has changed the state of the transaction";
+            let hint = "Connect again; leave remedies out by --remedies none.";
+            self.refuse("08006", message, Some(hint));
+            return Err(SessionError::ShieldBroken);
+        }
+        if group.way != Way::Alone {
+            self.inquiries.names_answered(&mut self.facts, group.has_failed);
+            self.prove(now);
+        }
+        Ok(())
     }
 }

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, TransactionStatus};
 
-use crate::facts::Isolation;
-use crate::remedies::Session;
+use crate::config::SessionConfig;
+use crate::facts::{Facts, Isolation};
 use crate::reply_queue::Due;
+use crate::session::core::Core;
 
 /// A statement that has collided so often in a row is told; and again each time that ten times as many have.
 const COLLISIONS_TOLD: u64 = 10;
@@ -80,68 +81,79 @@ impl Raised {
     }
 }
 
-impl Session {
+impl Raised {
     /// What may never end, if that was noticed since the last call.
-    pub fn take_endless(&mut self) -> Option<Endless> {
-        self.raised.endless.pop_front()
+    pub(crate) fn take_endless(&mut self) -> Option<Endless> {
+        self.endless.pop_front()
     }
 
     /// Tells of this, about the statement of this template or zero.
-    fn tells_endless(&mut self, template: usize, endless: Endless) {
+    fn tells(&mut self, core: &mut Core, config: &SessionConfig, template: usize, endless: Endless) {
         let failures = match endless {
             Endless::Collides(times) => times,
             Endless::Runs => 0,
         };
-        self.core.stream().may_not_end(template as u32, failures);
-        self.config.common.tally.may_never_end();
-        self.raised.endless.push_back(endless);
+        core.stream().may_not_end(template as u32, failures);
+        config.common.tally.may_never_end();
+        self.endless.push_back(endless);
     }
 
     /// Whether the transaction has the level that the gateway has set, as far as is known.
-    fn has_raised_level(&self) -> bool {
-        self.raised.is_raised && self.facts.transaction.isolation() != Isolation::ReadCommitted
+    fn has_raised_level(&self, facts: &Facts) -> bool {
+        self.is_raised && facts.transaction.isolation() != Isolation::ReadCommitted
     }
 
     /// What this message is about has failed.
-    pub(crate) fn statement_failed(&mut self, due: Due, sqlstate: &[u8]) {
-        if !self.has_raised_level() || !matches!(sqlstate, b"23505" | b"40001") {
+    pub(crate) fn statement_failed(
+        &mut self,
+        (core, facts): (&mut Core, &Facts),
+        config: &SessionConfig,
+        due: Due,
+        sqlstate: &[u8],
+    ) {
+        if !self.has_raised_level(facts) || !matches!(sqlstate, b"23505" | b"40001") {
             return;
         }
-        let Some(template) = self.template_of(due) else { return };
-        if let Some(endless) = self.raised.collides(template) {
-            self.tells_endless(template, endless);
+        let Some(template) = core.template_of(due) else { return };
+        if let Some(endless) = self.collides(template) {
+            self.tells(core, config, template, endless);
         }
     }
 
     /// What this message is about has succeeded.
-    pub(crate) fn statement_succeeded(&mut self, due: Due) {
-        if self.raised.collided.is_none() {
+    pub(crate) fn statement_succeeded(&mut self, core: &mut Core, due: Due) {
+        if self.collided.is_none() {
             return;
         }
-        if let Some(template) = self.template_of(due) {
-            self.raised.succeeds(template);
+        if let Some(template) = core.template_of(due) {
+            self.succeeds(template);
         }
     }
 
     /// When the oldest statement under way has run for long.
-    pub(crate) fn runs_long_at(&self) -> Option<Moment> {
-        let unit = self.core.units().oldest();
-        let is_waited_for = self.core.queue().owes_client() && !self.core.queue().is_copying_in();
-        let is_told = self.raised.told == Some(unit) || self.core.status() == TransactionStatus::Failed;
-        if !self.has_raised_level() || !is_waited_for || is_told {
+    pub(crate) fn runs_long_at(&self, core: &Core, facts: &Facts) -> Option<Moment> {
+        let unit = core.units().oldest();
+        let is_waited_for = core.queue().owes_client() && !core.queue().is_copying_in();
+        let is_told = self.told == Some(unit) || core.status() == TransactionStatus::Failed;
+        if !self.has_raised_level(facts) || !is_waited_for || is_told {
             return None;
         }
-        let sent_at = self.core.units().sent_at(unit)?;
+        let sent_at = core.units().sent_at(unit)?;
         Some(Moment(sent_at.0.saturating_add(LONG.as_nanos() as u64)))
     }
 
     /// Tells of a statement that has run for long.
-    pub(crate) fn look_at_long(&mut self, now: Moment) {
-        if self.runs_long_at().is_some_and(|at| at <= now) {
-            self.raised.told = Some(self.core.units().oldest());
-            let asked = self.core.queue().front();
-            let template = asked.and_then(|due| self.template_of(due)).unwrap_or_default();
-            self.tells_endless(template, Endless::Runs);
+    pub(crate) fn look_at_long(
+        &mut self,
+        (core, facts): (&mut Core, &Facts),
+        config: &SessionConfig,
+        now: Moment,
+    ) {
+        if self.runs_long_at(core, facts).is_some_and(|at| at <= now) {
+            self.told = Some(core.units().oldest());
+            let asked = core.queue().front();
+            let template = asked.and_then(|due| core.template_of(due)).unwrap_or_default();
+            self.tells(core, config, template, Endless::Runs);
         }
     }
 }

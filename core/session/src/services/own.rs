@@ -1,4 +1,4 @@
-//! What all remedies do alike: run statements of the session's own, and answer a unit in the server's place.
+//! What remedies and services do alike: run statements of the session's own, and answer a unit in the server's place.
 
 use onetrip_wire::pg::{
     Bind, Execute, Parse, StatementOrPortal, TransactionStatus, Values, backend, encode_ready_for_query,
@@ -6,48 +6,48 @@ use onetrip_wire::pg::{
 };
 
 use super::arrived::Arrived;
-use super::remedy::Cx;
+use crate::facts::Facts;
+use crate::own_names::OwnNames;
 use crate::reply_queue::{Due, Expect, Taker};
+use crate::session::core::Core;
 
 /// Last of all, so that the end is not ended by the limit of the questions; an error takes that back as well.
-pub(super) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
+pub(crate) const NO_LIMIT: &str = "SET LOCAL statement_timeout TO 0";
 
-impl Cx<'_> {
-    /// Runs a statement of the session's own by its private name, without a Sync.
-    pub(super) fn put_own_statement(&mut self, taker: impl Into<Taker>, text: &[u8]) {
-        let due = Due::own(taker, Expect::Execute);
-        self.put_own(due, text, Values::default());
-        self.put_closes(due);
+/// Runs a statement of the session's own by its private name, without a Sync.
+pub(crate) fn put_own_statement(core: &mut Core, own_names: &OwnNames, taker: impl Into<Taker>, text: &[u8]) {
+    let due = Due::own(taker, Expect::Execute);
+    put_own(core, own_names, due, text, Values::default());
+    put_closes(core, own_names, due);
+}
+
+/// The same, with parameters as text and without the Closes behind it. Each message is owed a reply as `due` says, of its
+/// own kind.
+pub(crate) fn put_own(core: &mut Core, own_names: &OwnNames, due: Due, text: &[u8], parameters: Values<'_>) {
+    // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
+    put_closes(core, own_names, due);
+    let (name, out) = (own_names.name(), core.server_outbox());
+    Parse::untyped(name, text).encode(out);
+    Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
+    Execute { portal: name, row_limit: None }.encode(out);
+    for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
+        core.owe_own(Due { expect, ..due });
     }
+}
 
-    /// The same, with parameters as text and without the Closes behind it. Each message is owed a reply as `due` says, of
-    /// its own kind.
-    pub(super) fn put_own(&mut self, due: Due, text: &[u8], parameters: Values<'_>) {
-        // An error may have left them, and a Parse or Bind that fails for that would end the program's transaction.
-        self.put_closes(due);
-        let (name, out) = (self.own_names.name(), self.core.server_outbox());
-        Parse::untyped(name, text).encode(out);
-        Bind { parameters, ..Bind::without_parameters(name, name) }.encode(out);
-        Execute { portal: name, row_limit: None }.encode(out);
-        for expect in [Expect::Parse, Expect::Bind, Expect::Execute] {
-            self.core.owe_own(Due { expect, ..due });
-        }
-    }
-
-    /// Closes the session's own portal and statement, whether they are there or not.
-    pub(super) fn put_closes(&mut self, due: Due) {
-        let name = self.own_names.name();
-        for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
-            object.encode(frontend::CLOSE, self.core.server_outbox());
-            self.core.owe_own(Due { expect: Expect::Close, ..due });
-        }
+/// Closes the session's own portal and statement, whether they are there or not.
+pub(crate) fn put_closes(core: &mut Core, own_names: &OwnNames, due: Due) {
+    let name = own_names.name();
+    for object in [StatementOrPortal::Portal(name), StatementOrPortal::Statement(name)] {
+        object.encode(frontend::CLOSE, core.server_outbox());
+        core.owe_own(Due { expect: Expect::Close, ..due });
     }
 }
 
 /// What `read` makes of the text of the statement, or of the simple query, that a unit runs and does nothing else:
 /// unnamed portal, no parameters, a statement that is surely there or surely accepted.
-pub(super) fn read_only_text<T>(
-    cx: &mut Cx<'_>,
+pub(crate) fn read_only_text<T>(
+    (core, facts): (&Core, &mut Facts),
     unit: Arrived<'_>,
     read: impl FnOnce(&[u8]) -> Option<T>,
 ) -> Option<T> {
@@ -58,7 +58,7 @@ pub(super) fn read_only_text<T>(
             frontend::QUERY => return body.strip_suffix(b"\0").and_then(read),
             frontend::PARSE => {
                 let parse = Parse::decode(body).ok()?;
-                cx.facts.is_free(cx.core, parse.statement).then_some(())?;
+                facts.is_free(core, parse.statement).then_some(())?;
                 parsed = Some(parse);
             }
             frontend::BIND => {
@@ -86,12 +86,12 @@ pub(super) fn read_only_text<T>(
     let bound = bound.filter(|_| count(frontend::EXECUTE) == 1 && count(frontend::PARSE) <= 1);
     match bound? {
         (_, Some(parse)) => read(parse.text),
-        (statement, None) => read(cx.facts.surely_prepared(cx.core, statement)?),
+        (statement, None) => read(facts.surely_prepared(core, statement)?),
     }
 }
 
 /// Puts what the server would say to a unit: `described` to a Describe, `result` to an Execute or a simple query.
-pub(super) fn put_answer(
+pub(crate) fn put_answer(
     out: &mut Vec<u8>,
     unit: Arrived<'_>,
     described: &[u8],

@@ -17,14 +17,14 @@ use onetrip_ledger::{Moment, Remedy as Name, TransactionStatus};
 use onetrip_loops::Guess;
 use onetrip_wire::pg::{ErrorResponse, FrameHeader, HEADER_BYTES, backend, frontend};
 
-use super::arrived::Arrived;
-use super::proposes::{Calls, Proposes};
-use super::remedy::{Answer, Asked, Change, Cx, Need, Remedy, Texts, Told};
-use super::said::{Own, Said};
+use super::Session;
 use crate::contract::{SessionError, Verdict};
 use crate::events::Event;
-use crate::remedies::Session;
+use crate::remedies::proposes::{Calls, Proposes};
+use crate::remedies::remedy::{Answer, Asked, Change, Cx, Need, Remedy, Texts, Told};
 use crate::reply_queue::{Due, Expect, Reply, Service, Taker};
+use crate::services::Arrived;
+use crate::services::{Own, Said};
 use crate::slots::Slot;
 
 /// How many know their texts.
@@ -201,14 +201,8 @@ impl Session {
         self.unit_sent(now);
     }
 
-    /// All of the session but its remedies.
-    pub(super) fn cx(&mut self) -> Cx<'_> {
-        let Self { core, config, facts, own_names, shadow, flights, .. } = self;
-        Cx { core, facts, config, own_names, shadow, flights }
-    }
-
     /// The remedy whose guess this is, and all else.
-    pub(super) fn proposer_of(&mut self, guess: &Guess<'_>) -> Option<(&mut dyn Proposes, Cx<'_>)> {
+    pub(crate) fn proposer_of(&mut self, guess: &Guess<'_>) -> Option<(&mut dyn Proposes, Cx<'_>)> {
         let Self { core, config, facts, own_names, shadow, flights, .. } = self;
         let remedy: &mut dyn Proposes = match flights.proposer_of(guess)? {
             Name::Lobs => &mut self.lobs,
@@ -218,13 +212,13 @@ impl Session {
     }
 
     /// The remedy that sends calls of its own with the flights, and all else.
-    pub(super) fn caller(&mut self) -> (&mut dyn Calls, Cx<'_>) {
+    pub(crate) fn caller(&mut self) -> (&mut dyn Calls, Cx<'_>) {
         let Self { core, config, facts, own_names, shadow, flights, .. } = self;
         (&mut self.lobs, Cx { core, facts, config, own_names, shadow, flights })
     }
 
     /// A unit of the client's has gone to the server: whether calls are to go behind it.
-    pub(super) fn plan_calls(&mut self, now: Moment) -> bool {
+    pub(crate) fn plan_calls(&mut self, now: Moment) -> bool {
         if let Some(need) = self.lobs.claims_calls() {
             self.look_at(now, need);
             let (remedy, mut cx) = self.caller();
@@ -234,7 +228,7 @@ impl Session {
     }
 
     /// Whether calls are to go with the next flight.
-    pub(super) fn has_calls(&self) -> bool {
+    pub(crate) fn has_calls(&self) -> bool {
         self.lobs.has_calls()
     }
 
@@ -271,7 +265,7 @@ impl Session {
     }
 
     /// Looks at what the answer of a remedy depends on.
-    pub(super) fn look_at(&mut self, now: Moment, need: Need) {
+    pub(crate) fn look_at(&mut self, now: Moment, need: Need) {
         match need {
             Need::Nothing => {}
             Need::Proof => self.prove(now),

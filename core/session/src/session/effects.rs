@@ -3,11 +3,11 @@
 use onetrip_ledger::{Moment, Remedy, TransactionStatus};
 use onetrip_sql::StatementKind;
 
-use super::Rule;
+use super::Session;
 use crate::events::Event;
 use crate::facts::{Doubt, Isolation, UNPROVEN_MAX, Verdict};
 use crate::reading::Effect;
-use crate::remedies::Session;
+use crate::rules::Rule;
 use crate::statements::{Span, Text};
 
 impl Session {
@@ -104,7 +104,7 @@ impl Session {
     }
 
     /// Whether a read may be answered by what was read before, ahead of the program or by itself.
-    pub(super) fn may_answer_reads(&self) -> bool {
+    pub(crate) fn may_answer_reads(&self) -> bool {
         [Remedy::Loops, Remedy::Repeats, Remedy::Lobs].into_iter().any(|one| self.may_remedy(one))
     }
 
@@ -174,17 +174,14 @@ impl Session {
 
     /// The same, now that all that was sent before is known to only read, and the session has no temporary objects that names
     /// could mean.
-    pub(super) fn surely_reads(&mut self, now: Moment, template: u32) -> bool {
+    pub(crate) fn surely_reads(&mut self, now: Moment, template: u32) -> bool {
         self.prove(now);
         self.facts.is_known() && self.only_reads(now, template)
     }
 
     /// The same, or whether that is still open.
     pub(crate) fn verdict(&mut self, now: Moment, template: u32) -> Verdict {
-        match self.facts.settings.are_plain() {
-            true => self.facts.verdict(now, template),
-            false => Verdict::MayAct,
-        }
+        self.facts.verdict(now, template)
     }
 
     /// Proves that what was sent only reads, or takes the session's state for unknown. What is still open stays unproven.

@@ -9,16 +9,17 @@
 //!
 //! All names are the session's own, made of random bytes; the program's unnamed statement and portal stay as they are.
 
-mod flying;
+use std::time::Duration;
 
 use onetrip_ledger::Moment;
-use onetrip_loops::{Guess, Ticket};
+use onetrip_loops::{Guess, Outcome, Ticket};
 use onetrip_wire::pg::{Parse, StatementOrPortal, backend, frame, frontend};
 
 use super::{Flights, feed_row};
 use crate::own_names::OwnNames;
-use crate::remedies::said::Said;
 use crate::reply_queue::{Due, Expect, Service, Taker};
+use crate::rules::Rule;
+use crate::services::{NO_LIMIT, Said, put_own_statement};
 use crate::session::core::Core;
 use crate::slots::{Slot, Slots};
 
@@ -62,6 +63,17 @@ enum Part {
     Tail,
     /// A Sync that shows the server that the program is there (rule P18).
     Sign,
+}
+
+/// What has ended with a part, and is for others to deal with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Nothing.
+    Nothing,
+    /// A call, in so much time; `is_spoilt` where something of its answer cannot be used.
+    Call { of: Slot, is_spoilt: bool, execution: Duration },
+    /// The flight; `is_taken_back` where the server's status is again as it was before.
+    Flight { is_taken_back: bool },
 }
 
 impl InFlight {
@@ -108,7 +120,7 @@ impl Flights {
     }
 
     /// Lets the server see that the program is there (rule P18).
-    pub(super) fn put_sign(&mut self, core: &mut Core, now: Moment) {
+    pub(crate) fn put_sign(&mut self, core: &mut Core, now: Moment) {
         let sign = self.in_flight.put(Part::Sign);
         put_sync(core, sign);
         self.contact_at = now;
@@ -141,7 +153,85 @@ pub(crate) fn put_sync(core: &mut Core, part: Taker) {
     core.owe_own(Due::own(part, Expect::Sync));
 }
 
+/// A flight on its way there.
 impl Flights {
+    /// Puts the savepoint, and the limits of what comes behind it.
+    pub(crate) fn put_head(&mut self, core: &mut Core, own_names: &OwnNames) {
+        let head = self.in_flight.put(Part::Head);
+        let savepoint = own_names.name();
+        put_own_statement(core, own_names, head, &[b"SAVEPOINT ", savepoint].concat());
+        if Rule::Harmless.is_kept() {
+            put_own_statement(core, own_names, head, SETTINGS.as_bytes());
+        }
+        put_sync(core, head);
+    }
+
+    /// Puts the way back: with that, the flight has left.
+    pub(crate) fn put_tail(&mut self, core: &mut Core, own_names: &OwnNames, now: Moment) {
+        if Rule::Harmless.is_kept() {
+            let unlimited = self.in_flight.put(Part::Unlimited);
+            put_own_statement(core, own_names, unlimited, NO_LIMIT.as_bytes());
+            put_sync(core, unlimited);
+        }
+        let tail = self.in_flight.put(Part::Tail);
+        let savepoint = own_names.name();
+        put_own_statement(core, own_names, tail, &[b"ROLLBACK TO SAVEPOINT ", savepoint].concat());
+        put_own_statement(core, own_names, tail, &[b"RELEASE SAVEPOINT ", savepoint].concat());
+        for example in self.in_flight.prepared.drain(..) {
+            let name = name_of_example(own_names, example);
+            put_close(core, tail, StatementOrPortal::Statement(&name));
+        }
+        put_sync(core, tail);
+        self.in_flight.sent += 1;
+        self.contact_at = now;
+    }
+}
+
+/// What the server says to it.
+impl Flights {
+    /// The server answers a flight. Returns the slot of the call that this is for, if it is one.
+    pub(crate) fn take_reply(&mut self, core: &Core, slot: Slot, said: &Said<'_>) -> Option<Slot> {
+        if said.is_failure() {
+            self.in_flight.spoil();
+        }
+        match self.in_flight.parts.get(slot).copied() {
+            Some(Part::Head) if self.in_flight.status_before == 0 => {
+                self.in_flight.status_before = core.server_status();
+            }
+            Some(Part::Guess { ticket, example, .. }) => self.guess_reply(ticket, example, said),
+            Some(Part::Call(of)) => return Some(of),
+            _ => {}
+        }
+        None
+    }
+
+    /// What the server has said to a call is not what it should be.
+    pub(crate) fn spoil(&mut self) {
+        self.in_flight.spoil();
+    }
+
+    /// A ReadyForQuery ends a part of a flight. Returns what has ended with it.
+    pub(crate) fn part_ends(&mut self, slot: Slot, said: &Said<'_>) -> Ended {
+        let in_flight = &mut self.in_flight;
+        let is_spoilt = std::mem::take(&mut in_flight.is_spoilt);
+        let execution = Duration::from_nanos(said.now.since(in_flight.part_ended_at));
+        in_flight.part_ended_at = said.now;
+        let (bytes, rows) = (std::mem::take(&mut in_flight.bytes), std::mem::take(&mut in_flight.rows));
+        match in_flight.parts.take(slot) {
+            Some(Part::Guess { ticket, .. }) => {
+                let outcome = Outcome { execution: Some(execution), bytes, rows };
+                self.guess_ends(ticket, is_spoilt, outcome);
+                Ended::Nothing
+            }
+            Some(Part::Call(of)) => Ended::Call { of, is_spoilt, execution },
+            Some(Part::Tail) => {
+                let before = std::mem::take(&mut in_flight.status_before);
+                Ended::Flight { is_taken_back: said.body() == [before] }
+            }
+            Some(Part::Head | Part::Unlimited | Part::Sign) | None => Ended::Nothing,
+        }
+    }
+
     /// The server says something to a guess at a statement.
     fn guess_reply(&mut self, ticket: Ticket, example: u32, said: &Said<'_>) {
         let is_kept = match said.tag {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What comes next is guessed by `onetrip-loops`, whoever has asked; what a guess is on the wire, and whether it may be run,
-//! its remedy says ([`super::proposes`]). All that leaves with one write shares one shield. Whether an answer may be served is
+//! its remedy says (`Proposes`). All that leaves with one write shares one shield. Whether an answer may be served is
 //! decided by the bytes of the request alone (`Buffer::ask`).
 
 mod examples;
@@ -28,13 +28,13 @@ use smallvec::SmallVec;
 use self::examples::Examples;
 pub(crate) use self::examples::{Example, Request};
 use self::shield::InFlight;
-pub(crate) use self::shield::{name_of_example, put_close, put_parse, put_sync};
-use super::Rule;
-use super::said::Said;
+pub(crate) use self::shield::{Ended, name_of_example, put_close, put_parse, put_sync};
+use super::Said;
+use crate::config::SessionConfig;
 use crate::events::Event;
 use crate::facts::Facts;
-use crate::remedies::SessionConfig;
 use crate::reply_queue::{Due, Expect};
+use crate::rules::Rule;
 use crate::session::core::Core;
 
 /// The server is shown a sign of the program after so long without one, if the program asked for something.
@@ -78,7 +78,7 @@ fn lock(edges: &Mutex<Edges>) -> MutexGuard<'_, Edges> {
 }
 
 /// The clock of `onetrip-loops`.
-pub(super) fn since_start(now: Moment) -> Duration {
+pub(crate) fn since_start(now: Moment) -> Duration {
     Duration::from_nanos(now.0)
 }
 
@@ -101,7 +101,7 @@ fn columns_of(body: &[u8]) -> Option<Vec<Column>> {
     Some(columns.map(|column| Column { oid: column.type_oid, format: format_of(column.format) }).collect())
 }
 
-pub(super) fn format_of(format: Format) -> ColumnFormat {
+pub(crate) fn format_of(format: Format) -> ColumnFormat {
     match format {
         Format::Text => ColumnFormat::Text,
         Format::Binary => ColumnFormat::Binary,
@@ -111,52 +111,52 @@ pub(super) fn format_of(format: Format) -> ColumnFormat {
 /// What is asked for: kinds of requests, and what waits for them.
 impl Flights {
     /// The example of this name.
-    pub(super) fn find_example(&self, name: &[u8]) -> Option<u32> {
+    pub(crate) fn find_example(&self, name: &[u8]) -> Option<u32> {
         self.examples.find(name)
     }
 
     /// One more of `by`'s, if there is room; those of the same `kin` have their values in common.
-    pub(super) fn add_example(&mut self, by: Remedy, name: &[u8], kin: &[u8], template: u32) -> Option<u32> {
+    pub(crate) fn add_example(&mut self, by: Remedy, name: &[u8], kin: &[u8], template: u32) -> Option<u32> {
         self.examples.add(by, name, kin, template)
     }
 
     /// The example of this number.
-    pub(super) fn example(&self, example: u32) -> Option<&Example> {
+    pub(crate) fn example(&self, example: u32) -> Option<&Example> {
         self.examples.get(example)
     }
 
     /// The same, to be changed.
-    pub(super) fn example_mut(&mut self, example: u32) -> Option<&mut Example> {
+    pub(crate) fn example_mut(&mut self, example: u32) -> Option<&mut Example> {
         self.examples.get_mut(example)
     }
 
     /// Who asks the server for what this guess stands for.
-    pub(super) fn proposer_of(&self, guess: &Guess<'_>) -> Option<Remedy> {
+    pub(crate) fn proposer_of(&self, guess: &Guess<'_>) -> Option<Remedy> {
         self.examples.get(guess.template).map(|example| example.by)
     }
 
     /// Whether an answer waits for this request, or is under way; and whether it is that of a request of the program's own,
     /// made before.
-    pub(super) fn ask(&mut self, request: &Request<'_>, asking: &Asking) -> (Answer<'_>, bool) {
+    pub(crate) fn ask(&mut self, request: &Request<'_>, asking: &Asking) -> (Answer<'_>, bool) {
         let answer = self.buffer.ask(&request.key, asking);
         let is_repeat = matches!(answer, Answer::Serve(ticket, _) if self.predictor.is_repeat(ticket));
         (answer, is_repeat)
     }
 
     /// The client waits for an answer that is under way.
-    pub(super) fn hold(&mut self, now: Moment, ticket: Ticket) {
+    pub(crate) fn hold(&mut self, now: Moment, ticket: Ticket) {
         let flight = self.in_flight.flight_of(ticket);
         self.held.get_or_insert((now, flight));
     }
 
     /// The client does not wait for a guess.
-    pub(super) fn forget_hold(&mut self) {
+    pub(crate) fn forget_hold(&mut self) {
         self.held = None;
     }
 
     /// The client has what it waited for. Returns when its unit came, and whether that was a trip: units that wait for one
     /// flight wait for one.
-    pub(super) fn end_hold(&mut self, now: Moment) -> (Moment, bool) {
+    pub(crate) fn end_hold(&mut self, now: Moment) -> (Moment, bool) {
         let held = self.held.take();
         let is_trip = held.is_some_and(|(_, flight)| flight > self.waited_for);
         if is_trip {
@@ -166,17 +166,48 @@ impl Flights {
     }
 
     /// The program was given this answer.
-    pub(super) fn served(&mut self, now: Moment, ticket: Ticket) {
+    pub(crate) fn served(&mut self, now: Moment, ticket: Ticket) {
         self.predictor.served(since_start(now), ticket);
     }
 
+    /// Whether guesses are to leave when the unit under way is complete.
+    pub(crate) fn has_planned(&self) -> bool {
+        !self.planned.is_empty()
+    }
+
+    /// Asks the predictor for more.
+    pub(crate) fn plan(&mut self) {
+        self.predictor.plan(&mut self.planned);
+    }
+
+    /// What is to leave now.
+    pub(crate) fn take_planned(&mut self) -> Flight {
+        std::mem::take(&mut self.planned)
+    }
+
+    /// What was to leave has left: its room is for the next.
+    pub(crate) fn planned_left(&mut self, mut planned: Flight) {
+        planned.clear();
+        self.planned = planned;
+    }
+
+    /// Makes room for the answer of a guess that stands for this request, if it may be run. Returns whether there is some.
+    pub(crate) fn expect(&mut self, now: Moment, guess: &Guess<'_>, key: Option<&[u8]>) -> bool {
+        let is_kept =
+            key.is_some_and(|key| self.buffer.expect(since_start(now), guess.ticket, key, Origin::Guess));
+        if !is_kept {
+            self.predictor.failed(guess.ticket);
+        }
+        is_kept
+    }
+
     /// More of a guess's answer. Returns whether there was room.
-    pub(super) fn append(&mut self, ticket: Ticket, reply: &[u8]) -> bool {
+    pub(crate) fn append(&mut self, ticket: Ticket, reply: &[u8]) -> bool {
         self.buffer.append(ticket, reply)
     }
 
     /// The answer of a guess is whole, or `is_spoilt`.
-    pub(super) fn guess_ends(&mut self, ticket: Ticket, is_spoilt: bool, outcome: Outcome) {
+    pub(crate) fn guess_ends(&mut self, ticket: Ticket, is_spoilt: bool, outcome: Outcome) {
         if is_spoilt {
             self.buffer.fail(ticket);
             self.predictor.failed(ticket);
@@ -191,7 +222,7 @@ impl Flights {
 impl Flights {
     /// A request goes to the server as the next unit: one that `is_pure`, known to only read, may be one of a loop, the rows
     /// of others may be what a loop takes its values from.
-    pub(super) fn watch(
+    pub(crate) fn watch(
         &mut self,
         core: &Core,
         now: Moment,
@@ -224,7 +255,7 @@ impl Flights {
     }
 
     /// The server answers the program's statement that is watched. Returns whether that was the end of it.
-    fn watch_reply(&mut self, distance: Duration, due: Due, said: &Said<'_>) -> bool {
+    pub(crate) fn watch_reply(&mut self, distance: Duration, due: Due, said: &Said<'_>) -> bool {
         let Self { predictor, buffer, examples, running: slot, .. } = self;
         let Some(running) = slot.as_mut().filter(|running| running.unit == due.unit) else { return false };
         let (message, body, is_whole) = (said.message, said.body(), said.is_whole);
@@ -276,7 +307,7 @@ impl Flights {
     }
 
     /// The program was answered from memory: a server that has not heard of it for long gets a sign (rule P18).
-    pub(super) fn show_presence(&mut self, core: &mut Core, now: Moment) {
+    pub(crate) fn show_presence(&mut self, core: &mut Core, now: Moment) {
         let silence = now.since(self.contact_at);
         if silence >= SIGN_AFTER.as_nanos() as u64 && Rule::Sign.is_kept() {
             self.put_sign(core, now);
@@ -284,7 +315,7 @@ impl Flights {
     }
 
     /// Something was sent to the server.
-    pub(super) fn note_contact(&mut self, now: Moment) {
+    pub(crate) fn note_contact(&mut self, now: Moment) {
         self.contact_at = now;
     }
 }
@@ -292,7 +323,7 @@ impl Flights {
 /// What happens.
 impl Flights {
     #[inline(always)] // see `tell`
-    pub(super) fn on_event(&mut self, config: &SessionConfig, facts: &Facts, event: &Event<'_>) {
+    pub(crate) fn on_event(&mut self, config: &SessionConfig, facts: &Facts, event: &Event<'_>) {
         match *event {
             Event::PathMeasured(distance) => self.predictor.set_round_trip(distance),
             Event::ParameterReported { .. }

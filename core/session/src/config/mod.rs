@@ -1,13 +1,26 @@
 //! What a session is told at its start.
 
+mod isolation;
+mod lobs;
+mod overflow;
+mod remedies;
+mod verify;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use onetrip_ledger::ValueHasher;
 
-use super::{IsolationLevel, LobPolicy, Overflow, Remedies, Verify};
 use crate::facts::Common;
 use crate::texts::Texts;
+
+pub use self::isolation::{IsolationLevel, UnknownIsolation};
+pub use self::lobs::{BadLobPrefetch, LobPolicy, LobPrefetch};
+#[cfg(test)]
+pub(crate) use self::overflow::tests::Memory;
+pub use self::overflow::{Overflow, Spill, Spilled};
+pub use self::remedies::{BadRemedies, Remedies};
+pub use self::verify::{BadVerify, Verify};
 
 /// What a session is told at its start.
 #[derive(Debug, Clone)]

@@ -1,14 +1,10 @@
 //! Answers from memory that the server is asked for as well, and that have to be the same.
 
-use std::num::NonZeroU32;
-use std::str::FromStr;
-
 use onetrip_wire::pg::{HEADER_BYTES, backend, frame, frontend};
 
-use super::arrived::Arrived;
-use super::said::Said;
+use super::{Arrived, Said};
+use crate::config::{SessionConfig, Verify};
 use crate::contract::SessionError;
-use crate::remedies::SessionConfig;
 use crate::reply_queue::{Due, Expect, Service, Taker};
 use crate::session::core::Core;
 use crate::slots::{Slot, Slots};
@@ -17,32 +13,6 @@ use crate::slots::{Slot, Slots};
 const CHECKS_MAX: usize = 64;
 /// Bytes of the server's answer that are kept beyond those that were expected, for the record.
 const EXCESS_MAX: usize = 1024;
-
-/// How many of the answers from memory are verified: one in so many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verify(NonZeroU32);
-
-/// The text is not `1/n`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not 1/n: 1/1 verifies every answer from memory, 1/100 one in a hundred")]
-pub struct BadVerify(String);
-
-impl FromStr for Verify {
-    type Err = BadVerify;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let every = text.strip_prefix("1/").and_then(|every| every.parse().ok());
-        every.map(Self).ok_or_else(|| BadVerify(text.to_owned()))
-    }
-}
-
-impl Verify {
-    /// Counts one more answer; whether it is one that is verified.
-    pub(crate) fn is_turn(self, answers: &mut u32) -> bool {
-        *answers = answers.wrapping_add(1);
-        *answers % self.0 == 0
-    }
-}
 
 /// `--verify`: what one session verifies.
 #[derive(Debug, Default)]
@@ -119,7 +89,7 @@ impl Shadow {
     /// # Errors
     ///
     /// It fails at it.
-    pub(super) fn check_reply(
+    pub(crate) fn check_reply(
         &mut self,
         core: &mut Core,
         config: &SessionConfig,
@@ -194,7 +164,7 @@ impl Shadow {
     }
 
     /// Whether an answer was wrong, and not all have been told.
-    pub(super) fn takes_news(&mut self) -> bool {
+    pub(crate) fn takes_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
@@ -214,14 +184,6 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_in_n_is_written_as_a_fraction() {
-        assert!("1/1".parse::<Verify>().is_ok() && "1/4294967295".parse::<Verify>().is_ok());
-        for bad in ["", "1", "1/0", "2/3", "1/-1", "1/x", "0.1"] {
-            assert_eq!(bad.parse::<Verify>(), Err(BadVerify(bad.to_owned())));
-        }
-    }
 
     #[test]
     fn every_nth_answer_is_verified() {

@@ -2,10 +2,10 @@
 
 use onetrip_ledger::{Moment, Obstacle, Remedy, TransactionStatus};
 
+use super::Session;
 use crate::facts::Isolation;
 use crate::facts::Verdict;
 use crate::reading::Effect;
-use crate::remedies::Session;
 
 impl Session {
     /// A statement of the client's goes to the server: notes why its unit was not answered.
