@@ -73,29 +73,29 @@ pub enum SessionError {
     )]
     ChannelBindingOnly,
     /// A BEGIN failed after it was answered. The client has been told, and nothing behind the BEGIN was run.
-    #[error("the server refused a BEGIN that had been answered")]
+    #[error("the server refused a BEGIN that was answered early")]
     BeginRefused,
     /// What was read ahead could not be taken back. The client has been told.
-    #[error("the server did not take back what was read ahead")]
+    #[error("the server did not roll back what onetrip had prefetched")]
     ShieldBroken,
     /// The server failed at what had been answered from memory. The client has been told.
-    #[error("the server failed at a statement that had been answered from memory")]
+    #[error("the server failed at a statement that was answered from memory")]
     VerifyFailed,
     /// A COMMIT or ROLLBACK failed after it was answered, or the server has not confirmed it for 5 s. The client has been told; the transaction had only read.
-    #[error("the server refused the end of a transaction that had been answered")]
+    #[error("the server refused the end of a transaction that was answered early")]
     CommitRefused,
     /// The server answered a setting or reset otherwise than before, after it was answered. The client has been told.
-    #[error("the server answered a setting or reset otherwise than it had been answered")]
+    #[error("the server answered a setting or reset differently than onetrip had answered it")]
     ChatterRefused,
     /// A statement whose Parse was answered is not there, and the client cannot be told so. The client has been told.
-    #[error("the server refused a statement whose Parse had been answered")]
+    #[error("the server refused a statement whose Parse was answered early")]
     StatementRefused,
     /// The program needs to know where a cursor stands that was read ahead, or the server did not do as expected. The
     /// client has been told.
-    #[error("a result that was read ahead cannot be gone on with")]
+    #[error("cannot continue reading a prefetched result")]
     CursorsBroke,
     /// The server did not do with a large object that was read ahead as was expected. The client has been told.
-    #[error("a large object that was read ahead cannot be gone on with")]
+    #[error("cannot continue reading a prefetched large object")]
     LobsBroke,
     /// More came unasked than is kept while a transaction begins. The client has been told.
     #[error("too many notifications came while a transaction began")]

@@ -315,7 +315,7 @@ impl EarlyBegin {
 
 fn refused(cx: &mut Cx<'_>, why: &str) -> SessionError {
     let message = format!("a BEGIN that onetrip had answered failed on the server: {why}");
-    let hint = "Nothing behind it was run. Connect again; leave the remedy out by --remedies exact,-begin.";
+    let hint = "Nothing after it was run. Connect again; leave the remedy out by --remedies exact,-begin.";
     cx.core.refuse("08006", &message, Some(hint));
     SessionError::BeginRefused
 }
@@ -375,7 +375,7 @@ impl EarlyBegin {
         said: &Said<'_>,
     ) -> Result<Verdict, SessionError> {
         if self.until_ready.len() + said.message.len() > KEPT_BYTES_MAX {
-            core.refuse("53000", "too many parameters changed while nothing was asked for", None);
+            core.refuse("53000", "too many parameters changed while the client was idle", None);
             return Err(SessionError::TooMuchKept);
         }
         self.until_ready.extend_from_slice(said.message);

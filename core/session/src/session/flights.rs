@@ -123,7 +123,7 @@ impl Session {
             }
             Ended::Flight { is_taken_back } => {
                 if !is_taken_back && Rule::ShieldEnds.is_kept() {
-                    let message = "onetrip could not take back what it had read ahead in this transaction";
+                    let message = "onetrip could not roll back what it had prefetched in this transaction";
                     let hint = "Connect again; leave the remedy out by --remedies exact,-loops.";
                     self.refuse("08006", message, Some(hint));
                     return Err(SessionError::ShieldBroken);

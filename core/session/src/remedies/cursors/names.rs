@@ -135,7 +135,7 @@ impl Cursors {
         input: &[u8],
     ) -> Result<Place, SessionError> {
         if self.is_lost {
-            return Err(broke(cx.core, "a cursor was not put back to its place"));
+            return Err(broke(cx.core, "the server did not move the cursor back"));
         }
         if !Rule::Place.is_kept() || !self.readers.values().any(super::Reader::is_ahead) {
             return Ok(Place::Good);
@@ -169,7 +169,7 @@ impl Cursors {
                 continue; // the server refuses it, wherever it stands
             }
             if !is_movable && !reader.is_over {
-                return Err(broke(cx.core, "the program asks where it stands"));
+                return Err(broke(cx.core, "the program uses the cursor's position on the server"));
             }
             reader.is_barred = true;
             reader.buffer = super::Buffer::default();
@@ -205,7 +205,7 @@ impl Cursors {
             }
         }
         match may_be_found {
-            true => Err(broke(cx.core, "a function that is new may ask where it stands")),
+            true => Err(broke(cx.core, "a new function may use the cursor's position on the server")),
             false => Ok(()),
         }
     }

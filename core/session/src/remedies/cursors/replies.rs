@@ -78,7 +78,7 @@ impl Cursors {
             Some(Awaited::Ready(Some(status))) if Rule::Broken.is_kept() => {
                 let letter = if *status == TransactionStatus::Idle { b"I" } else { b"T" };
                 if said.body() != letter {
-                    return Err(broke(cx.core, "what was read ahead changed the transaction"));
+                    return Err(broke(cx.core, "prefetching changed the transaction"));
                 }
             }
             Some(Awaited::Piece { serial, turn, rows }) => {
@@ -266,12 +266,12 @@ pub(super) fn put_end(out: &mut Vec<u8>, rows: u64, is_cursor: bool, is_over: bo
 
 /// Ends the session: what was read ahead is too much for memory, and there is no other place.
 pub(super) fn cannot_keep(core: &mut Core, error: &io::Error) -> SessionError {
-    broke(core, &format!("what does not fit into memory cannot be kept in a file ({error})"))
+    broke(core, &format!("the rest of it cannot be written to a temporary file ({error})"))
 }
 
 /// Ends the session: it cannot go on as the program believes.
 pub(super) fn broke(core: &mut Core, why: &str) -> SessionError {
-    let message = format!("onetrip cannot go on with a result that it has read ahead: {why}");
+    let message = format!("onetrip cannot continue reading a prefetched result: {why}");
     let hint = "Connect again; leave the remedy out by --remedies exact,-cursors.";
     core.refuse("08006", &message, Some(hint));
     SessionError::CursorsBroke

@@ -18,7 +18,7 @@ use crate::session::core::Core;
 use crate::slots::Slot;
 
 fn broke(core: &mut Core) -> SessionError {
-    let message = "the server did not do with a large object as it does, after onetrip had read it ahead";
+    let message = "the server answered for a prefetched large object differently than onetrip had answered";
     let hint = "The transaction is over. Connect again; leave the remedy out by --remedies exact,-lobs.";
     core.refuse("08006", message, Some(hint));
     SessionError::LobsBroke
