@@ -2,6 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::units::{BitsPerSecond, ByteSize, HumanDuration};
+use crate::window::WINDOW_MAX_BYTES;
 
 /// A path between two programs. The default is the path of no distance: nothing is delayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +17,8 @@ pub struct LinkSpec {
     /// Whether TCP's congestion window holds back what exceeds it, as a kernel would over this distance.
     pub tcp_window: bool,
     /// Bytes held at once in one direction of the link. Beyond it the relay stops reading, so that the sender
-    /// feels back pressure; each connection may always hold 64 KiB, so that none can block another.
+    /// feels back pressure; each connection may always hold 64 KiB, so that none can block another. With TCP's window
+    /// a connection holds no more than the largest window.
     pub buffer: usize,
     /// Replays the same jitter for the same seed.
     pub seed: u64,
@@ -44,6 +46,12 @@ impl LinkSpec {
     /// Time for a byte to cross an idle path in one direction, without jitter.
     pub fn one_way(&self) -> Duration {
         self.rtt / 2
+    }
+
+    /// Bytes that one connection may hold in one direction, whatever the others hold. With TCP's window no more can
+    /// be under way, or wait for a receiver that does not read; what is beyond it waits in the sender's socket.
+    pub(crate) fn connection_buffer(&self) -> usize {
+        if self.tcp_window { WINDOW_MAX_BYTES } else { usize::MAX }
     }
 }
 

@@ -160,6 +160,9 @@ pub fn slow_start_rounds(bytes: usize, window_segments: usize) -> u32 {
 /// 3.93 MB, measured on Linux 6.18; before 6.6 it was 3 MiB.
 const WINDOW_MAX: usize = 2714;
 
+/// Bytes under way beyond which that receiver stops the sender.
+pub(crate) const WINDOW_MAX_BYTES: usize = WINDOW_MAX * MSS;
+
 #[cfg(test)]
 mod tests {
     use super::*;

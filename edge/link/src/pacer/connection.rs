@@ -72,7 +72,7 @@ pub(super) struct Pipe {
     source: Source,
     /// The receiver knows that nothing will follow.
     ended: bool,
-    /// What is there to be read has waited because the direction was full: its stamp says nothing about the path.
+    /// What is there to be read has waited because the pipe or the direction was full: its stamp says nothing about the path.
     pub(super) paused: bool,
     /// Marks of the pacer's queues.
     pub(super) read_queued: bool,

@@ -27,7 +27,7 @@ pub(super) struct Running {
     directions: [Direction; 2],
     /// Sides with something to read.
     readable: VecDeque<(u64, Side)>,
-    /// Readable sides that have to wait until their direction holds less.
+    /// Readable sides that have to wait until they or their direction hold less.
     paused: Vec<(u64, Side)>,
     /// Pipes with more due than one turn delivers, by the side where they start.
     owing: VecDeque<(u64, Side)>,
@@ -179,8 +179,10 @@ impl Running {
     fn read(&mut self, id: u64, side: Side) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let direction = &mut self.directions[side.index()];
-        let share = CONNECTION_SHARE.saturating_sub(connection.pipes[side.index()].held());
-        let room = self.pacer.spec.buffer.saturating_sub(direction.held).max(share).min(CHUNK);
+        let held = connection.pipes[side.index()].held();
+        let share = CONNECTION_SHARE.saturating_sub(held);
+        let common = self.pacer.spec.buffer.saturating_sub(direction.held).max(share);
+        let room = self.pacer.spec.connection_buffer().saturating_sub(held).min(common).min(CHUNK);
         if room == 0 {
             connection.pipes[side.index()].paused = true;
             self.paused.push((id, side)); // and stays marked as queued
