@@ -76,6 +76,16 @@ impl Session {
             && self.facts.transaction.is_clean()
             && self.facts.transaction.isolation().is_plain()
             && self.facts.transaction.begun().epoch == self.facts.changes().epoch()
+            && self.holds_snapshot()
+    }
+
+    /// Whether the program's transaction holds a snapshot between its statements. In one that has none, a question takes one
+    /// for a moment, and another session that waits for older snapshots (CREATE INDEX CONCURRENTLY, DETACH PARTITION) then
+    /// waits for the transaction's end (`WaitForOlderSnapshots`).
+    fn holds_snapshot(&self) -> bool {
+        self.facts.transaction.isolation().is_snapshot()
+            || self.cursors.hold_snapshot()
+            || self.lobs.hold_snapshot()
     }
 
     /// Whether questions took too long of late.

@@ -8,7 +8,7 @@ use onetrip_wire::pg::backend;
 
 use super::harmless::reads_ahead;
 use super::messages::shown;
-use super::stage::{DISTANCES_MS, Hole, Session, Stage, VERSIONS, administer, gateway_at, server};
+use super::stage::{DISTANCES_MS, Hole, Session, Stage, VERSIONS, administer, gateway_at, rows, server};
 use crate::common::client::{PATIENCE, RawClient};
 use crate::common::messages::*;
 use crate::common::server::endpoint_of;
@@ -178,6 +178,39 @@ fn questions_make_no_temporary_schema() {
         name: "temporary_schemas",
         setup: "CREATE TABLE noted AS SELECT g AS id FROM generate_series(1, 100) AS g; ANALYZE noted",
         programs: &[("a search path of pg_temp", &program)],
+    }
+    .assert_shut();
+}
+
+/// Whether this process holds a snapshot at any moment of a while.
+fn holds_snapshot(other: &mut Session<'_>, process: &str) -> bool {
+    let asks = format!("SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE pid = {process}");
+    let until = Instant::now() + Duration::from_millis(200);
+    let mut held = false;
+    while Instant::now() < until {
+        held |= rows(&other.client.query(&asks)) == [["t"]];
+    }
+    held
+}
+
+/// CREATE INDEX CONCURRENTLY and DETACH PARTITION wait for the end of each transaction that holds a snapshot when they look.
+#[test]
+fn a_question_holds_no_snapshot_of_a_transaction_that_has_none() {
+    let program = |stage: &Stage| {
+        let mut program = stage.session("program");
+        reads_ahead(&mut program, "SELECT id FROM noted");
+        let (process, mut other) = (program.process(), stage.elsewhere("other"));
+        for table in ["first", "second", "third"] {
+            program.says_all(&["BEGIN", &format!("SELECT count(*) FROM {table}")]);
+            stage.note(format!("a snapshot: {}", holds_snapshot(&mut other, &process)));
+            program.says("COMMIT");
+        }
+    };
+    Hole {
+        name: "snapshots_of_questions",
+        setup: "CREATE TABLE noted AS SELECT g AS id FROM generate_series(1, 100) AS g; \
+                CREATE TABLE first (id int); CREATE TABLE second (id int); CREATE TABLE third (id int); ANALYZE",
+        programs: &[("tables that are new to the gateway", &program)],
     }
     .assert_shut();
 }

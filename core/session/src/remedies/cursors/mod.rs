@@ -306,6 +306,11 @@ impl Cursors {
         Some(self.readers.entry(name.into()).or_insert(reader))
     }
 
+    /// Whether a result is open on the server that holds its snapshot. That of a cursor WITH HOLD is stored.
+    pub(crate) fn hold_snapshot(&self) -> bool {
+        self.readers.values().any(|reader| !reader.is_held())
+    }
+
     /// Bytes that are kept in memory for all readers.
     fn kept(&self) -> usize {
         self.readers.values().map(|reader| reader.buffer.bytes_in_memory()).sum()

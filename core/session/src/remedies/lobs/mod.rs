@@ -192,6 +192,11 @@ impl Lobs {
         !self.open.is_empty()
     }
 
+    /// Whether a descriptor is open on the server that holds the snapshot of its opening: one that only reads.
+    pub(crate) fn hold_snapshot(&self) -> bool {
+        self.open.values().any(|open| call::only_reads(open.mode) && open.at != At::Nowhere)
+    }
+
     /// Whether the server's descriptors are open, and stand where the program believes.
     pub(crate) fn is_settled(&self) -> bool {
         self.open.values().all(|open| open.under_way == 0 && open.is_in_place())
