@@ -196,7 +196,7 @@ pub(crate) struct GatewayOptions {
     /// The database, as URL, keyword DSN or HOST:PORT. sslmode and certificates are those of libpq
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// When stopped: time for sessions to finish what they are doing. Then they end with 57P01
+    /// When stopped: time for busy sessions to finish. Then they end with 57P01
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
     pub(crate) drain: Duration,
     #[command(flatten)]
@@ -360,7 +360,7 @@ pub(crate) struct WatchOptions {
     /// Write a trace of all exchanges. It holds no values, only keyed hashes of them
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Keep the values of parameters in the trace
+    /// Keep values in the trace: those of parameters, and both answers where --verify finds a difference
     #[arg(long, requires = "trace")]
     pub(crate) keep_values: bool,
     /// Delay every reply by this time, so that the count of a pipelining client is exact
@@ -379,17 +379,17 @@ pub(crate) struct WatchOptions {
     /// (inside REPEATABLE READ, answers a repeated read from memory), statements (answers Parse and Describe of a
     /// statement that the server has described before), cursors (prefetches results that are read in pieces), lobs
     /// (prefetches large objects) and chatter (answers settings and resets of pools that change nothing). exact,-begin
-    /// leaves one out. All are inactive if the database is less than 0.2 ms away.
+    /// leaves one out, none,+begin adds one. All are inactive if the database is less than 0.2 ms away.
     ///
-    /// What may differ, and nothing else: the server's log and statistics; now() of a transaction (up to half a trip
+    /// What may differ, among others: the server's log and statistics; now() of a transaction (up to half a trip
     /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside the gateway
     /// may meet up to half a trip after COMMIT was answered; REVOKE (effective within 2 s); DDL that did not pass through
     /// the gateway (noticed within 60 s); a reloaded configuration (effective within 2 s in a snapshot); the counters of
     /// plans in pg_prepared_statements; the moment at which a cancel request arrives. A session ends if the server does
-    /// not confirm its early COMMIT within 5 s. docs/safety.md has the rules.
+    /// not confirm its early COMMIT within 5 s. docs/safety.md has the whole list and the rules.
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
-    /// Also run one in N answers from memory on the server, and compare: 1/1 all, 1/100 one in a hundred
+    /// For one in N answers from memory, also ask the server, and compare: 1/1 all, 1/100 one in a hundred
     ///
     /// The program does not wait for it. A difference is a wrong answer: the report names it, the trace holds both answers
     /// (with --keep-values), and the session gets no more answers from memory.
@@ -397,8 +397,8 @@ pub(crate) struct WatchOptions {
     pub(crate) verify: Option<Verify>,
     /// Bytes of a large object to prefetch: -1 nothing, 0 its length, N bytes, auto what was learnt [default: auto]
     ///
-    /// TABLE.COLUMN=N or SCHEMA.TABLE.COLUMN=N, with names as in the catalogue, holds for objects whose oids this column
-    /// delivers; repeat the option for each column. onetrip.lob_prefetch=N in the column's comment does the same. A program sets
+    /// TABLE.COLUMN=N or SCHEMA.TABLE.COLUMN=N, with names as in the catalogue, holds for objects whose oids are in this
+    /// column; repeat the option for each column. onetrip.lob_prefetch=N in the column's comment does the same. A program sets
     /// it for a connection by SET onetrip.lob_prefetch = N or by startup options (-c onetrip.lob_prefetch=N), and for a
     /// statement by onetrip.lob_prefetch=N in a comment of the statement. The narrowest wins: column, statement, connection,
     /// gateway. At most 512 KiB are prefetched at once. Needs --remedies exact. Changes only timing.
@@ -446,7 +446,7 @@ pub(crate) struct JudgeOptions {
     /// Compare with an earlier run: its trace, or its report as JSON
     #[arg(long, value_name = "BASE")]
     pub(crate) compare: Option<PathBuf>,
-    /// Fail if the run has so many more trips than BASE: 5%, or 10
+    /// Fail if the run has more than N extra trips compared with BASE, or N%
     #[arg(long, value_name = "N%|N", requires = "compare")]
     pub(crate) max_increase: Option<Increase>,
     /// Fail unless the run and each scope have exactly the trips in this file [default file: trips.lock]

@@ -53,7 +53,7 @@ fn a_word_finds_a_term_and_the_findings_that_are_about_it() {
     assert!(said("n+1").contains("# OT001: N+1 loop\n"));
     assert!(said("chatter").starts_with("# OT011: session chatter\n"), "one title has it");
     let trip = said("trip");
-    assert!(trip.starts_with("trip, round trip: one turn of the conversation."), "{trip}");
+    assert!(trip.starts_with("trip, round trip: one turn of the conversation: "), "{trip}");
     assert!(trip.contains("\nOT014  nextval with a trip of its own\n"), "{trip}");
     assert!(said("nextval").contains("OT014"));
     assert!(said("select_related").starts_with("OT001  "), "only pages have it");
