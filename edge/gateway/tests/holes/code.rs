@@ -237,7 +237,10 @@ fn new_code_that_may_find_a_portal_ends_the_session() {
         program.client.send(&query("SELECT moves()"));
         assert!(program.client.ends_within(PATIENCE), "the session goes on");
         let errors = program.client.errors();
-        assert!(errors.iter().any(|(_, code, why)| code == "08006" && why.contains("a new function")), "{errors:?}");
+        assert!(
+            errors.iter().any(|(_, code, why)| code == "08006" && why.contains("a new function")),
+            "{errors:?}"
+        );
         drop(program);
         gateway.stop();
         administer(server, "postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
