@@ -44,13 +44,13 @@ pub(crate) const FAMILIES: [Family; 30] = [
     Family {
         name: "begins",
         write: |script, random, _| families::begins::begins(script, random),
-        removed_min: &[("begin", 1.5), ("commit", 0.5)],
+        removed_min: &[("begin", 1.5), ("commit", 0.1)],
         ..FAMILY
     },
     Family {
         name: "commits",
         write: families::commits::commits,
-        removed_min: &[("begin", 3.0), ("commit", 1.5)],
+        removed_min: &[("begin", 3.0), ("commit", 0.5)],
         ..FAMILY
     },
     Family {
@@ -69,7 +69,7 @@ pub(crate) const FAMILIES: [Family; 30] = [
         name: "statements",
         write: |script, random, _| families::statements::statements(script, random),
         weight: 3,
-        removed_min: &[("begin", 2.0), ("statements", 0.1)],
+        removed_min: &[("begin", 2.0), ("statements", 0.03)],
         ..FAMILY
     },
     Family {
