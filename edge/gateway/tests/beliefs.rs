@@ -141,6 +141,34 @@ fn a_descriptor_that_only_reads_sees_the_snapshot_of_its_opening() {
     });
 }
 
+/// Purity: a question inside a READ COMMITTED transaction is asked only where the transaction holds a snapshot anyway, for others
+/// wait for the end of one that does (`WaitForOlderSnapshots`).
+#[test]
+fn between_statements_cursors_and_descriptors_that_only_read_hold_a_snapshot() {
+    on_each(|server, client| {
+        let process = one(client, "SELECT pg_backend_pid()");
+        let mut other = RawClient::session(&server.direct(), "postgres");
+        let asks_other =
+            format!("SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE pid = {process}");
+        for (text, is_held) in [
+            ("BEGIN", "f"),
+            ("SELECT count(*) FROM n", "f"),
+            ("SHOW transaction_isolation", "f"),
+            ("SAVEPOINT s", "f"),
+            ("DECLARE c CURSOR FOR SELECT id FROM n", "t"),
+            ("CLOSE c", "f"),
+            ("SELECT lo_open(70001, x'40000'::int)", "t"),
+            ("SELECT lo_close(0)", "f"),
+            ("SELECT lo_open(70001, x'60000'::int)", "f"),
+        ] {
+            client.query(text);
+            assert_eq!(one(&mut other, &asks_other), is_held, "{text}");
+        }
+        asks(client, &[parse("", "SELECT id FROM n"), bind("p", "", &[]), execute("p", 2), sync()], 1);
+        assert_eq!(one(&mut other, &asks_other), "t", "a portal that is read in pieces");
+    });
+}
+
 /// L4 and L6: ROLLBACK TO closes what was opened behind the savepoint and moves nothing back; numbers are the lowest that are free.
 #[test]
 fn rolling_back_closes_descriptors_and_moves_none() {
