@@ -12,7 +12,7 @@ use common::replay::Step;
 use common::server::{RunningGateway, Server, config};
 use onetrip_gateway::{GatewayConfig, Remedies};
 use onetrip_link::LinkSpec;
-use onetrip_wire::pg::frontend;
+use onetrip_wire::pg::{FrameHeader, frontend};
 
 /// Far enough for remedies to be of use.
 const RTT: Duration = Duration::from_millis(5);
@@ -54,15 +54,12 @@ fn sent(remedies: Remedies, texts: &[String]) -> Sent {
 
 /// Queries and Executes in what a client sends from its startup packet on.
 fn statements(bytes: &[u8]) -> usize {
-    let length = |bytes: &[u8]| {
-        let head = bytes.first_chunk::<4>().map_or(0, |head| u32::from_be_bytes(*head));
-        usize::try_from(head).expect("a length")
-    };
-    let mut rest = bytes.get(length(bytes)..).unwrap_or_default();
+    let startup = bytes.first_chunk::<4>().map_or(0, |length| u32::from_be_bytes(*length) as usize);
+    let mut rest = bytes.get(startup..).unwrap_or_default();
     let mut count = 0;
-    while let [tag, body @ ..] = rest {
-        count += usize::from([frontend::QUERY, frontend::EXECUTE].contains(tag));
-        rest = body.get(length(body).max(4)..).unwrap_or_default();
+    while let Some(Ok(header)) = FrameHeader::peek(rest, u32::MAX) {
+        count += usize::from([frontend::QUERY, frontend::EXECUTE].contains(&header.tag));
+        rest = rest.get(header.frame_len()..).unwrap_or_default();
     }
     count
 }

@@ -182,16 +182,14 @@ pub(crate) fn print(stream: Stream, text: impl FnOnce(Screen) -> String) -> Resu
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
     let is_colored = |is_terminal: bool| !is_set("NO_COLOR") && (is_terminal || is_forced);
-    let style = |is_terminal| if is_colored(is_terminal) { Style::Colored } else { Style::Plain };
+    let screen = |is_terminal, columns| {
+        let style = if is_colored(is_terminal) { Style::Colored } else { Style::Plain };
+        Screen::new(style, columns)
+    };
+    let (mut out, mut error) = (io::stdout(), io::stderr());
     let printed = match stream {
-        Stream::Output => {
-            let out = io::stdout();
-            out.lock().write_all(text(Screen::new(style(out.is_terminal()), columns(&out))).as_bytes())
-        }
-        Stream::Error => {
-            let out = io::stderr();
-            out.lock().write_all(text(Screen::new(style(out.is_terminal()), columns(&out))).as_bytes())
-        }
+        Stream::Output => out.write_all(text(screen(out.is_terminal(), columns(&out))).as_bytes()),
+        Stream::Error => error.write_all(text(screen(error.is_terminal(), columns(&error))).as_bytes()),
     };
     match printed {
         // Whoever reads the report has had enough of it.
