@@ -408,7 +408,7 @@ pub(crate) struct WatchOptions {
     ///
     /// The file is read at the start and written at the end. It is created if it does not exist; what other runs wrote meanwhile
     /// is kept. It says which statement takes its values from which result, by hashes of statements; it holds neither texts nor
-    /// values nor answers. A wrong file cannot make an answer wrong, but statements may then be run in vain. You may delete it
+    /// values nor answers. A wrong file cannot make an answer wrong; the server may then run statements that nobody needs. You may delete it
     /// at any time. At most 1 MiB. Needs --remedies exact.
     #[arg(long, value_name = "FILE", help_heading = "Remedies")]
     pub(crate) learned: Option<PathBuf>,

@@ -87,7 +87,7 @@ pub(crate) struct Inquiries {
     groups: Slots<Group>,
     /// What is being looked up in the catalogue.
     surveying: Option<Surveying>,
-    /// What groups took on the server of late, as far as is known, and up to when that is counted.
+    /// Time of the server that questions have taken, less what has been forgotten by `spent_at`.
     spent: Duration,
     spent_at: Moment,
 }
@@ -129,7 +129,7 @@ impl Inquiries {
         self.groups.iter().any(|group| group.way != Way::Alone)
     }
 
-    /// What questions took on the server of late: it is forgotten at one part in `parts` of the time that passes.
+    /// Time of the server that questions have taken. Of each span of time that passes, one part in `parts` is forgotten.
     pub(crate) fn spent(&self, now: Moment, parts: u32) -> Duration {
         self.spent.saturating_sub(Duration::from_nanos(now.since(self.spent_at)) / parts)
     }
