@@ -279,3 +279,31 @@ fn a_run_that_differs_is_told_from_one_that_repeats() {
     let masked = Masked::between(&one, &two);
     assert_eq!((masked.steps.len(), difference(&one, &two, &masked)), (1, None));
 }
+
+/// Behind a BEGIN that was answered early the server reports what a reload has changed with the next answer.
+#[test]
+fn a_report_of_a_reload_may_come_later_and_must_not_be_lost() {
+    let report = |zone: &str| Message {
+        tag: backend::PARAMETER_STATUS,
+        body: format!("TimeZone\0{zone}\0").into_bytes(),
+    };
+    let run = |reload: &str, reports: [Option<Message>; 2]| {
+        let shown = ["1: SELECT 1", "0: BEGIN", "0: SELECT 1"].map(str::to_owned);
+        let taken = |shown, messages| Taken { shown, outcome: Outcome::Done, messages };
+        let [first, begin, select] = shown;
+        let [early, late] = reports.map(|report| report.into_iter().collect());
+        let taken =
+            vec![taken(format!("{first}{reload}"), Vec::new()), taken(begin, early), taken(select, late)];
+        Seen { taken, state: Vec::new() }
+    };
+    let differs = |reload: &str, through: [Option<Message>; 2]| {
+        let direct = run(reload, [Some(report("UTC")), None]);
+        difference(&direct, &run(reload, through), &Masked::between(&direct, &direct)).is_some()
+    };
+    let reload = ", pg_reload_conf()";
+    assert!(!differs(reload, [Some(report("UTC")), None]));
+    assert!(!differs(reload, [None, Some(report("UTC"))]));
+    assert!(differs(reload, [None, Some(report("GMT"))]));
+    assert!(differs(reload, [None, None]));
+    assert!(differs("", [None, Some(report("UTC"))]));
+}
