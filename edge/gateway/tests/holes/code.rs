@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use super::harmless::{reads_ahead, reads_portal_ahead};
-use super::stage::{DISTANCES_MS, Hole, Path, Program, Stage, VERSIONS, administer, gateway_at, server};
+use super::stage::{
+    DISTANCES_MS, Hole, Path, Program, Session, Stage, VERSIONS, administer, gateway_at, server,
+};
 use crate::common::client::PATIENCE;
 use crate::common::messages::*;
 
 const SETUP: &str = "CREATE TABLE coded (id int PRIMARY KEY, v int NOT NULL); \
-     INSERT INTO coded SELECT i, i FROM generate_series(1, 80) AS i; ANALYZE coded; CREATE TABLE other (v text)";
+     INSERT INTO coded SELECT i, i FROM generate_series(1, 80) AS i; ANALYZE coded; CREATE TABLE other (v text); \
+     CREATE FUNCTION adds() RETURNS void LANGUAGE sql AS 'INSERT INTO other VALUES (''a'')'; \
+     CREATE PROCEDURE adds_more() LANGUAGE sql AS 'INSERT INTO other VALUES (''b'')'";
 const SELECT: &str = "SELECT id FROM coded";
 const DECLARE: &str = "DECLARE c CURSOR FOR SELECT id FROM coded";
 const FETCH: &str = "FETCH FORWARD 10 FROM c";
@@ -80,7 +84,7 @@ fn a_cursor_that_a_statement_names_within_is_found() {
 }
 
 /// What a database has, and a statement that runs it.
-const CODE: [(&str, &str, &str); 10] = [
+const CODE: [(&str, &str, &str); 11] = [
     (
         "builds",
         "CREATE FUNCTION run(q text) RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE q; END'",
@@ -128,6 +132,12 @@ const CODE: [(&str, &str, &str); 10] = [
         "SELECT runs('SELECT cursor' || '_to_xml(''c'', 3, true, true, '''')')",
     ),
     (
+        "extends",
+        "CREATE FUNCTION extends() RETURNS void LANGUAGE plpgsql AS 'BEGIN CREATE EXTENSION tablefunc; END'",
+        "SELECT extends(); SELECT b FROM crosstab('SELECT 1, 1, cursor' || \
+         '_to_xml(''c'', 3, true, true, '''')::text') AS t(a int, b text)",
+    ),
+    (
         "operator",
         "CREATE OPERATOR <#> (LEFTARG = text, RIGHTARG = text, FUNCTION = ts_stat)",
         "INSERT INTO other SELECT ('SELECT to_tsvector(cursor' || '_to_xml(''c'', 3, true, true, '''')::text)' <#> 'a')::text",
@@ -167,6 +177,30 @@ fn what_was_prepared_before_finds_its_cursor() {
     Hole { name: "prepared_xml", setup: SETUP, programs: &[("PREPARE before", &prepared)] }.assert_shut();
 }
 
+/// The portal `p` is read ahead, in a transaction, when a piece of it has come from memory. Directly it is read as far.
+fn portal_is_ahead(program: &mut Session<'_>) {
+    let piece = [execute("p", 10), sync()].concat();
+    let opened =
+        [parse("", SELECT), bind("p", "", &[]), describe_portal("p"), execute("p", 10), sync()].concat();
+    let opens = |program: &mut Session<'_>| {
+        program.says_all(&["ROLLBACK", "BEGIN"]);
+        program.exchange("Bind", &opened);
+        program.exchange("Execute", &piece);
+        program.stage.thinks();
+    };
+    program.settles("portal", |program| {
+        opens(program);
+        program.is_served("Execute", &piece)
+    });
+    if program.stage.is_direct() {
+        let seen = program.stage.take_seen();
+        opens(program);
+        program.exchange("Execute", &piece);
+        program.stage.take_seen();
+        seen.into_iter().for_each(|line| program.stage.note(line));
+    }
+}
+
 #[test]
 fn code_that_is_made_while_a_cursor_is_ahead_finds_its_place() {
     const MOVES: &str =
@@ -203,8 +237,18 @@ fn code_that_is_made_while_a_cursor_is_ahead_finds_its_place() {
         program.exchange("Execute", &[execute("p", 10), sync()].concat());
         program.says("ROLLBACK");
     };
-    let programs: [Program<'_>; 3] =
-        [("harmless", &harmless), ("by the program", &made), ("by another", &by_another)];
+    // Nor does what another session runs that is in the database already.
+    let runs = |stage: &Stage| {
+        let mut program = stage.session("program");
+        reads_portal_ahead(&mut program, SELECT);
+        portal_is_ahead(&mut program);
+        stage.session("neighbour").says_all(&["DO $$BEGIN PERFORM adds(); END$$", "CALL adds_more()"]);
+        program.says("SELECT count(*) FROM other");
+        program.exchange("Execute", &[execute("p", 10), sync()].concat());
+        program.says("ROLLBACK");
+    };
+    let programs: [Program<'_>; 4] =
+        [("harmless", &harmless), ("runs", &runs), ("by the program", &made), ("by another", &by_another)];
     Hole { name: "made_before", setup: SETUP, programs: &[("before it is ahead", &at_once)] }.assert_shut();
     Hole { name: "made", setup: SETUP, programs: &programs }.assert_shut();
 }
@@ -222,15 +266,7 @@ fn new_code_that_may_find_a_portal_ends_the_session() {
         let stage = Stage::through(&gateway, &path, distance);
         let mut program = stage.session("program");
         reads_portal_ahead(&mut program, SELECT);
-        // It is ahead when a piece has come from memory.
-        let opened = [parse("", SELECT), bind("p", "", &[]), describe_portal("p"), execute("p", 10), sync()];
-        program.settles("portal", |program| {
-            program.says_all(&["ROLLBACK", "BEGIN"]);
-            program.exchange("Bind", &opened.concat());
-            program.exchange("Execute", &[execute("p", 10), sync()].concat());
-            program.stage.thinks();
-            program.is_served("Execute", &[execute("p", 10), sync()].concat())
-        });
+        portal_is_ahead(&mut program);
         program.says(
             "CREATE FUNCTION moves() RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE ''MOVE 5 FROM '' || chr(112); END'",
         );
