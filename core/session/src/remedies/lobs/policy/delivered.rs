@@ -83,6 +83,11 @@ impl Delivered {
             return;
         };
         let said = self.said(due.unit, statement);
+        let says_something =
+            said.is_some() || layout.objects.iter().any(|column| column.table >= FIRST_OF_USERS);
+        if !says_something && self.recent.is_empty() && self.older.is_empty() {
+            return; // nothing is known that these oids could take back
+        }
         let Ok(row) = DataRow::decode(body) else { return };
         let formats = core.formats(due.unit, statement);
         let format = |position: u16| formats.map_or(Format::Text, |formats| formats.of(position.into()));
