@@ -77,7 +77,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.total.is_some() || options.status {
         let builds: Vec<Built> =
             chosen.map(|target| Built::read(target, &program(&machine, target))).collect::<Result<_>>()?;
-        return go_on(&machine, &builds, options.total.map(Duration::from_secs));
+        let spent = Spent::read(target_directory().join("fuzz/spent.json"))?;
+        let total = options.total.map(Duration::from_secs);
+        return go_on(spent, &builds, total, |target, slice| {
+            run_target(&machine, target, How::Seconds(slice.as_secs().max(1)))
+        });
     }
     let mut failed = Vec::new();
     for target in chosen {
@@ -90,12 +94,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Runs each target until it has had so much processor time, the one that has had least first; then says what each has had.
-fn go_on(machine: &str, builds: &[Built], total: Option<Duration>) -> Result<()> {
-    let mut spent = Spent::read(target_directory().join("fuzz/spent.json"))?;
+fn go_on(
+    mut spent: Spent,
+    builds: &[Built],
+    total: Option<Duration>,
+    mut run: impl FnMut(&str, Duration) -> Result<bool>,
+) -> Result<()> {
     let mut failed = HashSet::new();
     while let Some((built, slice)) = total.and_then(|total| spent.next(builds, total, &failed)) {
         let before = charge::of_the_ended()?;
-        if !run_target(machine, &built.target, How::Seconds(slice.as_secs().max(1)))? {
+        if !run(&built.target, slice)? {
             failed.insert(built.target.clone());
             continue;
         }
@@ -189,4 +197,33 @@ fn run_target(machine: &str, target: &str, how: How) -> Result<bool> {
         }
     }
     Ok(command.status().with_context(|| format!("cannot run {target}"))?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_booked_until_all_is_spent_and_a_target_that_fails_is_told() {
+        let _turn = crate::CHILDREN.lock();
+        let path = std::env::temp_dir().join(format!("xtask-goes-on-{}.json", std::process::id()));
+        let builds =
+            ["a", "b", "bad"].map(|target| Built { target: target.to_owned(), program: "1".to_owned() });
+        let total = Duration::from_millis(50);
+        let mut ran = Vec::new();
+        let spins = "n=0; while [ $n -lt 50000 ]; do n=$((n+1)); done";
+        let result =
+            go_on(Spent::read(path.clone()).expect("none is there"), &builds, Some(total), |target, _| {
+                ran.push(target.to_owned());
+                Ok(target != "bad" && Command::new("sh").args(["-c", spins]).status()?.success())
+            });
+        let error = result.expect_err("one has failed").to_string();
+        assert!(error.contains("failed: bad;"), "{error}");
+        assert_eq!(ran.iter().filter(|target| *target == "bad").count(), 1);
+        let spent = Spent::read(path.clone()).expect("it is written");
+        assert!(spent.of(&builds[0]) >= total && spent.of(&builds[1]) >= total);
+        // All is spent: none of these runs again.
+        go_on(spent, &builds[..2], Some(total), |_, _| bail!("it runs")).expect("there is nothing to do");
+        fs::remove_file(path).expect("it is there");
+    }
 }
