@@ -43,13 +43,15 @@ prove:
 	@scripts/setup test
 	@$(CARGO) xtask prove
 
-# What happens when something around the gateway fails: the tests that docs/operations.md lists, and those of budgets.
+# What happens when something around the gateway fails: the table of docs/operations.md, the tests that it lists, and those of
+# budgets. `scripts/faults --write` writes the table.
 faults:
 	@scripts/setup test
 	$(CARGO) test --locked -p onetrip-session --test bounds
 	$(CARGO) test --locked -p onetrip-gateway --lib --test outages --test bad_input --test faults --test back_pressure --test kinds --test idle
 	$(CARGO) test --locked -p onetrip-ledger --test trace
 	$(CARGO) test --locked -p onetrip --test run verdicts
+	scripts/faults
 
 # Clients of several kinds on one gateway with remedies on: nothing is lost, nothing grows. SOAK_SECONDS=300 for less.
 SOAK_SECONDS ?= 600

@@ -86,7 +86,7 @@ class Gateway:
         return self._ask("counts")
 
     def set_scope(self, label: str) -> None:
-        self._ask("scope " + " ".join(label.split()))
+        self._ask("test " + " ".join(label.split()))
 
     def _ask(self, line: str) -> Counts:
         with socket.socket(socket.AF_UNIX) as control:

@@ -77,6 +77,8 @@ def test_behind_a_gateway_every_drivers_trips_are_counted_and_booked_on_tests(
     report = json.loads((pytester.path / "report.json").read_text())
     trips = {scope["label"]: scope["trips"] for scope in report["scopes"]}
     assert trips["test_shop.py::test_beyond"] == trips["test_shop.py::test_within"] + 1
+    shown = pytester.run(command, "run", "--", sys.executable, "-m", "pytest", "-k", "test_within").stderr.str()
+    assert "Tests, most trips first" in shown, "also for a single one"
 
 
 @pytest.mark.usefixtures("where")

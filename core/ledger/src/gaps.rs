@@ -27,6 +27,11 @@ impl Gaps {
         self.lost_bytes > 0 || self.damaged_blocks > 0
     }
 
+    /// Whether the trace may hold less than the run did.
+    pub fn is_partial(&self) -> bool {
+        self.has_loss() || self.is_open
+    }
+
     /// Whether findings may be missing although no record is.
     pub fn hides_findings(&self) -> bool {
         self.cut_exchanges > 0 || self.untold_statements > 0

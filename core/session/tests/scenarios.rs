@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Pair, SHOWN_KEY, bind, complete, execute, message, parse, query, ready, row, startup, sync};
+use common::{
+    Pair, SHOWN_KEY, bind, complete, execute, message, parse, query, ready, row, startup, startup_with, sync,
+};
 use onetrip_ledger::{Outcome, Steps, UnitKind};
 use onetrip_session::{INSPECT_BYTES_MAX, Opening, SessionError};
 use onetrip_wire::pg::{
@@ -544,4 +546,23 @@ fn a_row_that_was_not_described_is_no_part_of_an_earlier_result() {
     let books = pair.books();
     let last = books.exchanges.last().expect("an exchange");
     assert_eq!((last.statements[0].results, last.statements[0].key_columns), (0, 0));
+}
+
+#[test]
+fn values_of_settings_that_users_define_are_not_kept() {
+    let mut pair = Pair::opening();
+    let packet = startup_with(&[("options", "-c app.jwt=s3cret -c geqo=off"), ("app.key", "s3cret")]);
+    pair.client(&packet).expect("a good packet");
+    pair.server(&[message(b'R', &[0; 4]), ready(b'I')].concat()).expect("good messages");
+    for text in ["SET app.token = s3cret", "SET LOCAL \"app.token\" TO \"s3cret\""] {
+        let sent = pair.client(&query(text)).expect("a good statement");
+        assert!(sent.is_empty() || sent.windows(6).any(|bytes| bytes == b"s3cret"), "the server has it");
+        pair.server(&[complete("SET"), ready(b'I')].concat()).expect("good messages");
+    }
+    let books = pair.books();
+    let value =
+        |name: &str| books.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
+    assert_eq!((value("user"), value("app.key")), (Some("ann"), Some("***")));
+    assert_eq!(value("options"), Some("-c app.jwt=*** -c geqo=off"));
+    assert_eq!(books.templates[1..], ["SET app.token = ***", "SET LOCAL \"app.token\" TO ***"]);
 }

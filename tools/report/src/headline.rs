@@ -66,7 +66,9 @@ pub(crate) fn sentence(report: &Report<'_>) -> String {
                 0 => String::new(),
                 more => format!("; {}", counted(more as u64, "more reason", "more reasons")),
             };
-            format!("{part} judged: {}{more}. {seen}", cut(first, REASON_MAX))
+            let reason = format!("{}{more}", cut(first, REASON_MAX));
+            let end = if reason.ends_with('?') { "" } else { "." };
+            format!("{part} judged: {reason}{end} {seen}")
         }
     }
 }
@@ -79,6 +81,7 @@ fn no_session(summary: &Summary) -> String {
         return format!("No session was opened: {} ({}).{way}", words.trim_end_matches('.'), clean(sqlstate));
     }
     match (summary.connections, summary.trips.total) {
+        (0, 0) if summary.gaps.is_partial() => "No session is in what can be read of the trace.".into(),
         (0, 0) => "No connection reached the gateway.".into(),
         (0, _) => "No session was opened: clients asked for encryption, and left. If the gateway offers it, they check \
                    certificates: let them use sslmode=require, or give it one that they trust (--tls-cert, --tls-key). \
@@ -180,9 +183,10 @@ fn is_share(part: u64, whole: u64, percent: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::str::FromStr;
 
-    use onetrip_ledger::judge::Rules;
-    use onetrip_ledger::{Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, TripTotals};
+    use onetrip_ledger::judge::{Limit, Rules};
+    use onetrip_ledger::{Driver, Evidence, Finding, Gaps, Obstacle, PathTimes, ScopeTotals, TripTotals};
 
     use super::*;
 
@@ -346,5 +350,26 @@ mod tests {
              trips; nothing worth doing here."
         );
         assert_eq!(said(&run(7, 0, Vec::new())), "7 round trips; nothing worth doing here.");
+        // What is damaged may hold the session.
+        let gaps = Gaps { damaged_blocks: 1, damaged_bytes: 90, ..Gaps::default() };
+        assert_eq!(
+            said(&Summary { gaps, ..Summary::default() }),
+            "Could not be judged. No session is in what can be read of the trace."
+        );
+    }
+
+    #[test]
+    fn a_reason_that_ends_with_a_question_has_no_full_stop() {
+        let summary = Summary {
+            scopes: vec![ScopeTotals { label: "import".into(), ..ScopeTotals::default() }],
+            ..run(7, 0, Vec::new())
+        };
+        let limit = Limit { scope: Some("improt".into()), ..Limit::from_str("trips=5").unwrap() };
+        let judgement = Rules { limits: vec![limit], ..Rules::default() }.judge(&summary);
+        assert_eq!(
+            sentence(&Report { judgement: Some(&judgement), ..Report::new(&summary) }),
+            "Could not be judged: scope \"improt\" did not occur; did you mean \"import\"? 7 round trips; nothing worth \
+             doing here."
+        );
     }
 }

@@ -69,10 +69,15 @@ fn machine() -> Result<Machine> {
 
 /// Processor time of all descendants: those that were waited for, and those that run.
 fn own() -> Result<Duration> {
+    let ticks = descendants()?.iter().map(|process| process.ticks).sum();
+    Ok(of_the_ended()? + from_ticks(ticks)?)
+}
+
+/// Processor time of the descendants that were waited for.
+pub(crate) fn of_the_ended() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let ended = (usage.user_time() + usage.system_time()).num_microseconds();
-    let ticks = descendants()?.iter().map(|process| process.ticks).sum();
-    Ok(Duration::from_micros(u64::try_from(ended)?) + from_ticks(ticks)?)
+    Ok(Duration::from_micros(u64::try_from(ended)?))
 }
 
 fn from_ticks(ticks: u64) -> Result<Duration> {

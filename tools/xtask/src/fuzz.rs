@@ -2,13 +2,17 @@
 //! LLVM counts branches when it is asked to. Only the address sanitizer needs a nightly toolchain and cargo-fuzz; the targets
 //! are safe Rust.
 
+use std::collections::HashSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::spent::{Built, Spent};
 use crate::steps::Spec;
-use crate::{root, target_directory};
+use crate::{charge, root, target_directory};
 
 /// Inputs per target in CI: counted, so that a busy machine runs as many.
 const SMOKE_RUNS: u64 = 20_000;
@@ -35,20 +39,31 @@ pub(crate) struct Options {
     /// Seconds per target, with new inputs each time; kept inputs go to fuzz/corpus.
     #[arg(long, conflicts_with = "runs")]
     seconds: Option<u64>,
+    /// Seconds of processor time per target, with those of earlier runs on the same build: stop it at any time, run it
+    /// again, and it goes on.
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["seconds", "runs"])]
+    total: Option<u64>,
+    /// Prints the processor time that each target has had as it is built now, and runs nothing.
+    #[arg(long, conflicts_with_all = ["seconds", "runs", "total"])]
+    status: bool,
     /// Inputs per target, the same each time.
     #[arg(long, default_value_t = SMOKE_RUNS)]
     runs: u64,
 }
 
 impl Options {
+    fn smoke() -> Self {
+        Self { targets: Vec::new(), seconds: None, total: None, status: false, runs: SMOKE_RUNS }
+    }
+
     pub(crate) fn for_seconds(seconds: u64) -> Self {
-        Self { targets: Vec::new(), seconds: Some(seconds), runs: SMOKE_RUNS }
+        Self { seconds: Some(seconds), ..Self::smoke() }
     }
 }
 
 /// Each target with a fixed number of inputs.
 pub(crate) fn smoke() -> Result<()> {
-    run(&Options { targets: Vec::new(), seconds: None, runs: SMOKE_RUNS })
+    run(&Options::smoke())
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -59,12 +74,54 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let machine = host()?;
     build(&machine)?;
     let chosen = known.iter().filter(|name| options.targets.is_empty() || options.targets.contains(name));
+    if options.total.is_some() || options.status {
+        let builds: Vec<Built> =
+            chosen.map(|target| Built::read(target, &program(&machine, target))).collect::<Result<_>>()?;
+        let spent = Spent::read(target_directory().join("fuzz/spent.json"))?;
+        let total = options.total.map(Duration::from_secs);
+        return go_on(spent, &builds, total, |target, slice| {
+            run_target(&machine, target, How::Seconds(slice.as_secs().max(1)))
+        });
+    }
     let mut failed = Vec::new();
     for target in chosen {
-        if !run_target(&machine, target, options)? {
+        let how = options.seconds.map_or(How::Inputs(options.runs), How::Seconds);
+        if !run_target(&machine, target, how)? {
             failed.push(target.as_str());
         }
     }
+    told(&failed)
+}
+
+/// Runs each target until it has had so much processor time, the one that has had least first; then says what each has had.
+fn go_on(
+    mut spent: Spent,
+    builds: &[Built],
+    total: Option<Duration>,
+    mut run: impl FnMut(&str, Duration) -> Result<bool>,
+) -> Result<()> {
+    let mut failed = HashSet::new();
+    while let Some((built, slice)) = total.and_then(|total| spent.next(builds, total, &failed)) {
+        let before = charge::of_the_ended()?;
+        if !run(&built.target, slice)? {
+            failed.insert(built.target.clone());
+            continue;
+        }
+        let taken = charge::of_the_ended()?.saturating_sub(before);
+        if taken.is_zero() {
+            bail!("{} takes no time", built.target);
+        }
+        spent.add(built, taken)?;
+    }
+    for built in builds {
+        println!("fuzz: {:24} {:8.0} s", built.target, spent.of(built).as_secs_f64());
+    }
+    let mut failed: Vec<&str> = failed.iter().map(String::as_str).collect();
+    failed.sort_unstable();
+    told(&failed)
+}
+
+fn told(failed: &[&str]) -> Result<()> {
     if !failed.is_empty() {
         bail!("fuzz targets failed: {}; their inputs are in fuzz/artifacts", failed.join(", "));
     }
@@ -101,12 +158,25 @@ fn build(machine: &str) -> Result<()> {
     Ok(())
 }
 
+/// How long a target runs.
+#[derive(Clone, Copy)]
+enum How {
+    /// With new inputs each time.
+    Seconds(u64),
+    /// The same each time.
+    Inputs(u64),
+}
+
+/// Where a target is built.
+fn program(machine: &str, target: &str) -> PathBuf {
+    target_directory().join("fuzz").join(machine).join("fuzz").join(target)
+}
+
 /// Whether no input failed.
-fn run_target(machine: &str, target: &str, options: &Options) -> Result<bool> {
-    let program = target_directory().join("fuzz").join(machine).join("fuzz").join(target);
+fn run_target(machine: &str, target: &str, how: How) -> Result<bool> {
     let artifacts = root().join("fuzz/artifacts").join(target);
     fs::create_dir_all(&artifacts)?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(program(machine, target));
     command
         .current_dir(root().join("fuzz"))
         .arg("-len_control=0")
@@ -114,17 +184,46 @@ fn run_target(machine: &str, target: &str, options: &Options) -> Result<bool> {
         .arg(format!("-rss_limit_mb={MEMORY_MB_MAX}"))
         .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()));
-    match options.seconds {
-        Some(seconds) => {
+    match how {
+        How::Seconds(seconds) => {
             println!("fuzz: {target}, for {seconds} s");
             let corpus = root().join("fuzz/corpus").join(target);
             fs::create_dir_all(&corpus)?;
             command.arg(format!("-max_total_time={seconds}")).arg(corpus);
         }
-        None => {
-            println!("fuzz: {target}, {} inputs", options.runs);
-            command.arg(format!("-runs={}", options.runs)).arg(format!("-seed={SMOKE_SEED}"));
+        How::Inputs(runs) => {
+            println!("fuzz: {target}, {runs} inputs");
+            command.arg(format!("-runs={runs}")).arg(format!("-seed={SMOKE_SEED}"));
         }
     }
     Ok(command.status().with_context(|| format!("cannot run {target}"))?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_booked_until_all_is_spent_and_a_target_that_fails_is_told() {
+        let _turn = crate::CHILDREN.lock();
+        let path = std::env::temp_dir().join(format!("xtask-goes-on-{}.json", std::process::id()));
+        let builds =
+            ["a", "b", "bad"].map(|target| Built { target: target.to_owned(), program: "1".to_owned() });
+        let total = Duration::from_millis(50);
+        let mut ran = Vec::new();
+        let spins = "n=0; while [ $n -lt 50000 ]; do n=$((n+1)); done";
+        let result =
+            go_on(Spent::read(path.clone()).expect("none is there"), &builds, Some(total), |target, _| {
+                ran.push(target.to_owned());
+                Ok(target != "bad" && Command::new("sh").args(["-c", spins]).status()?.success())
+            });
+        let error = result.expect_err("one has failed").to_string();
+        assert!(error.contains("failed: bad;"), "{error}");
+        assert_eq!(ran.iter().filter(|target| *target == "bad").count(), 1);
+        let spent = Spent::read(path.clone()).expect("it is written");
+        assert!(spent.of(&builds[0]) >= total && spent.of(&builds[1]) >= total);
+        // All is spent: none of these runs again.
+        go_on(spent, &builds[..2], Some(total), |_, _| bail!("it runs")).expect("there is nothing to do");
+        fs::remove_file(path).expect("it is there");
+    }
 }

@@ -7,6 +7,7 @@ mod documents;
 mod fuzz;
 mod links;
 mod runner;
+mod spent;
 mod steps;
 mod suites;
 mod tools;

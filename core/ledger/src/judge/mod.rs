@@ -162,6 +162,7 @@ impl Rules {
         Some(match summary.refusals.first() {
             Some(refusal) => format!("no session was opened: {} ({})", refusal.message, refusal.sqlstate),
             None if summary.connections + summary.trips.total > 0 => "no session was opened".to_owned(),
+            None if summary.gaps.is_partial() => "no session is in what can be read of the trace".to_owned(),
             None => "no connection reached the gateway".to_owned(),
         })
     }

@@ -5,6 +5,7 @@ mod cursors;
 mod effect;
 pub(crate) mod grammar;
 mod prefetch;
+mod secrets;
 mod sql;
 mod words;
 
@@ -16,6 +17,7 @@ pub(crate) use self::cursors::{CursorUse, cursor_use, makes_cursor_code, mention
 pub(crate) use self::effect::Effect;
 pub(crate) use self::grammar::{begins_safe, leaves_savepoints};
 pub(crate) use self::prefetch::{Change, SETTING, of_comments, parse, sets_prefetch_alone};
+pub(crate) use self::secrets::{kept_parameter, kept_template};
 pub(crate) use self::sql::fetch;
 
 /// Longest name that the server does not cut, in bytes.

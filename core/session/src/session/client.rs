@@ -14,8 +14,8 @@ use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SOURCE_BYTES_MAX, SessionEr
 use crate::events::Event;
 use crate::facts::Doubt;
 use crate::reading::{
-    Change, Effect, begins_safe, cursor_use, deallocated, leaves_savepoints, makes_cursor_code, of_comments,
-    sets_prefetch_alone,
+    Change, Effect, begins_safe, cursor_use, deallocated, kept_template, leaves_savepoints,
+    makes_cursor_code, of_comments, sets_prefetch_alone,
 };
 use crate::remedies::cursors::Place;
 use crate::remedies::statement_refused;
@@ -409,7 +409,8 @@ impl Session {
             parameters.push(values.literal(value), value, self.config.keep_values);
         }
         let (scope, request) = scopes.of_comments(&lifted, values, names, stream);
-        let template = names.template(lifted.template(), stream);
+        let kept = if self.config.keep_values { lifted.template().into() } else { kept_template(&lifted) };
+        let template = names.template(&kept, stream);
         let has_lobs = self.config.remedies.has(Remedy::Lobs);
         let is_of_session = has_lobs && sets_prefetch_alone(&lifted);
         use StatementKind as S;

@@ -1,5 +1,7 @@
 //! From the startup packet to the first ReadyForQuery: authentication is relayed, parameters are learnt.
 
+use std::borrow::Cow;
+
 use onetrip_ledger::{Moment, UnitKind};
 use onetrip_wire::WireError;
 use onetrip_wire::pg::{
@@ -14,6 +16,7 @@ use crate::contract::{
     BackendKey, INSPECT_BYTES_MAX, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, SessionError, Verdict,
 };
 use crate::events::Event;
+use crate::reading::kept_parameter;
 
 /// Answers "yes" to SSLRequest.
 const ENCRYPTED: u8 = b'S';
@@ -297,7 +300,12 @@ impl Session {
     /// Books the startup packet, puts the one for the server into its outbox and tells a client that asks for more
     /// than protocol 3.0 that there is no more.
     fn open(&mut self, now: Moment, message: StartupMessage<'_>) {
-        self.core.stream.opened(now, message.parameters.iter());
+        let keep_values = self.config.keep_values;
+        let kept = |(name, value)| {
+            (name, if keep_values { Cow::Borrowed(value) } else { kept_parameter(name, value) })
+        };
+        let kept: Vec<_> = message.parameters.iter().map(kept).collect();
+        self.core.stream.opened(now, kept.iter().map(|(name, value)| (*name, &**value)));
         self.config.common.tally.opened();
         if let Some(name) = message.parameters.get("application_name") {
             self.core.scopes.application(name, &mut self.core.names, &mut self.core.stream);

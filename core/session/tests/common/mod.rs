@@ -50,6 +50,8 @@ pub(crate) fn decide(session: &mut Session, now: Moment, input: &[u8]) -> Result
 pub(crate) struct Books {
     pub(crate) exchanges: Vec<Exchange>,
     pub(crate) templates: Vec<String>,
+    /// Names and values of the startup packet.
+    pub(crate) parameters: Vec<(String, String)>,
     pub(crate) summary: Summary,
 }
 
@@ -215,10 +217,15 @@ impl Pair {
         let block = self.session.stream().take_block();
         let mut exchanges = Vec::new();
         let mut templates = vec![String::new()];
+        let mut parameters = Vec::new();
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         decode_block::<TraceError>(&mut Records::default(), 1, &block, |record| {
             match record {
                 Record::Exchange(exchange) => exchanges.push(exchange.clone()),
-                Record::Template { text, .. } => templates.push(String::from_utf8_lossy(text).into_owned()),
+                Record::Template { text, .. } => templates.push(words(text)),
+                Record::Opened { parameters: all, .. } => {
+                    parameters.extend(all.iter().map(|(name, value)| (words(name), words(value))));
+                }
                 _ => {}
             }
             Ok(())
@@ -226,7 +233,7 @@ impl Pair {
         .expect("own records read back");
         let mut analyzer = Analyzer::new();
         analyzer.block(1, &block).expect("own records read back");
-        Books { exchanges, templates, summary: analyzer.finish(&Mutes::default()).summary }
+        Books { exchanges, templates, parameters, summary: analyzer.finish(&Mutes::default()).summary }
     }
 }
 
