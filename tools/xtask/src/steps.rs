@@ -159,9 +159,9 @@ pub(crate) fn test() -> Result<Vec<Step>> {
         step("generated", 6, "generated programs: same results with remedies", vec![run(suites.generated())]),
         step(
             "contracts",
-            4,
-            "formats, reports, made documents, faults, who depends on whom",
-            vec![run(suites.contracts()), run(Spec::new("scripts/faults", [""; 0]))],
+            3,
+            "formats, reports, made documents, who depends on whom",
+            vec![run(suites.contracts())],
         ),
         step("fuzz", 4, "each fuzz target for a while", vec![Act::Inner("cargo xtask fuzz", fuzz::smoke)]),
         step("packages", 8, "the source package, and the page in a browser", packages(&suites)),
