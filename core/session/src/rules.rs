@@ -208,7 +208,7 @@ rules! {
         a_transaction_in_another_state_ends_the_session;
     /// Only where no function knows cursors.
     Functions "R9"
-        "Only in a database without code of users that could find a cursor: a function that has a word in its source without which it cannot (cursor, fetch, move, open, close, CURRENT OF, EXECUTE), or could not make such code (extension, pg_proc), or is of a language that is not read here, a rule with CURRENT OF, and whatever is stored as an expression (views, defaults, checks, policies, operators and so on) over one of the server's functions that read a cursor or run a text. Where a text that may make such code was sent since a result was opened, by this session or another: before a statement that may run code, a cursor of SQL is moved back, and a portal of the protocol that is ahead ends its session."
+        "Only in a database without code of users that could find a cursor: a function that has a word in its source without which it cannot (cursor, fetch, move, open, close, CURRENT OF, EXECUTE), or could not make such code (LANGUAGE, extension, pg_proc), or is of a language that is not read here, a rule with CURRENT OF, and whatever is stored as an expression (views, defaults, checks, policies, operators and so on) over one of the server's functions that read a cursor or run a text. Where a text that may make such code was sent since a result was opened, by this session or another: before a statement that may run code, a cursor of SQL is moved back, and a portal of the protocol that is ahead ends its session."
         no_function_finds_a_cursor_further_on;
     /// Nothing was sent since that may change the session.
     Neutral "K1"

@@ -161,6 +161,16 @@ mod tests {
         }
     }
 
+    /// A DO or CALL counts as harmless only because code with these words is looked for before anything is read ahead.
+    #[test]
+    fn words_of_texts_that_make_code_are_looked_for_in_functions() {
+        let asked = onetrip_sql::purity::Lookup::Cursors.sql();
+        for word in BUILDERS.iter().chain(&MAKERS) {
+            let word = std::str::from_utf8(word).unwrap();
+            assert!(asked.contains(&format!("|{word}|")), "{word}");
+        }
+    }
+
     #[test]
     fn code_is_made_by_texts_that_say_so() {
         for text in [

@@ -84,7 +84,7 @@ fn a_cursor_that_a_statement_names_within_is_found() {
 }
 
 /// What a database has, and a statement that runs it.
-const CODE: [(&str, &str, &str); 11] = [
+const CODE: [(&str, &str, &str); 12] = [
     (
         "builds",
         "CREATE FUNCTION run(q text) RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE q; END'",
@@ -135,6 +135,13 @@ const CODE: [(&str, &str, &str); 11] = [
         "extends",
         "CREATE FUNCTION extends() RETURNS void LANGUAGE plpgsql AS 'BEGIN CREATE EXTENSION tablefunc; END'",
         "SELECT extends(); SELECT b FROM crosstab('SELECT 1, 1, cursor' || \
+         '_to_xml(''c'', 3, true, true, '''')::text') AS t(a int, b text)",
+    ),
+    (
+        "makes",
+        "CREATE FUNCTION makes() RETURNS void LANGUAGE plpgsql AS 'BEGIN CREATE FUNCTION crossed(text) RETURNS SETOF record \
+         LANGUAGE c AS ''$libdir/tablefunc'', ''crosstab''; END'",
+        "SELECT makes(); SELECT b FROM crossed('SELECT 1, 1, cursor' || \
          '_to_xml(''c'', 3, true, true, '''')::text') AS t(a int, b text)",
     ),
     (
