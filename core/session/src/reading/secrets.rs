@@ -13,17 +13,14 @@ const OWN: &[u8] = b"onetrip.";
 /// A template without the word that it sets such a setting to.
 pub(crate) fn kept_template<'a>(lifted: &Lifted<'a>) -> Cow<'a, [u8]> {
     let template = lifted.template();
-    let name = lifted.name().map(onetrip_sql::Name::as_written).unwrap_or_default();
-    match lifted.facts().setting {
-        Some(SettingValue::Word(span))
-            if is_of_users(name) && !span.of(template).eq_ignore_ascii_case(b"default") =>
-        {
-            let before = template.get(..span.start as usize).unwrap_or_default();
-            let after = template.get(span.end as usize..).unwrap_or_default();
-            Cow::Owned([before, MASK, after].concat())
-        }
-        _ => Cow::Borrowed(template),
+    let Some(SettingValue::Word(span)) = lifted.facts().setting else { return Cow::Borrowed(template) };
+    let is_secret = lifted.name().is_some_and(|name| is_of_users(name.as_written()));
+    if !is_secret || span.of(template).eq_ignore_ascii_case(b"default") {
+        return Cow::Borrowed(template);
     }
+    let before = template.get(..span.start as usize).unwrap_or_default();
+    let after = template.get(span.end as usize..).unwrap_or_default();
+    Cow::Owned([before, MASK, after].concat())
 }
 
 /// A startup parameter's value without those of such settings.
