@@ -283,10 +283,11 @@ fn a_run_that_differs_is_told_from_one_that_repeats() {
 /// Behind a BEGIN that was answered early the server reports what a reload has changed with the next answer.
 #[test]
 fn a_report_of_a_reload_may_come_later_and_must_not_be_lost() {
-    let report = |zone: &str| Message {
+    let parameter = |name: &str, value: &str| Message {
         tag: backend::PARAMETER_STATUS,
-        body: format!("TimeZone\0{zone}\0").into_bytes(),
+        body: format!("{name}\0{value}\0").into_bytes(),
     };
+    let report = |zone: &str| parameter("TimeZone", zone);
     let run = |reload: &str, reports: [Option<Message>; 2]| {
         let shown = ["1: SELECT 1", "0: BEGIN", "0: SELECT 1"].map(str::to_owned);
         let taken = |shown, messages| Taken { shown, outcome: Outcome::Done, messages };
@@ -305,5 +306,9 @@ fn a_report_of_a_reload_may_come_later_and_must_not_be_lost() {
     assert!(!differs(reload, [None, Some(report("UTC"))]));
     assert!(differs(reload, [None, Some(report("GMT"))]));
     assert!(differs(reload, [None, None]));
+    assert!(
+        differs(reload, [Some(report("UTC")), Some(parameter("DateStyle", "German"))]),
+        "nobody has reported it directly"
+    );
     assert!(differs("", [None, Some(report("UTC"))]));
 }

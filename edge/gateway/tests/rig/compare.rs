@@ -89,11 +89,16 @@ pub(crate) fn difference(direct: &Seen, through: &Seen, masked: &Masked) -> Opti
     if direct.taken.len() != through.taken.len() {
         return Some("the sessions end in other states".to_owned());
     }
-    if masked.schedule.is_none() && masked.steps.is_empty() {
+    if is_reloaded && masked.schedule.is_none() && masked.steps.is_empty() {
         let (one, two) = (reported(direct), reported(through));
-        let unlike = one.iter().find(|(parameter, value)| two.get(*parameter) != Some(*value));
-        if let Some((parameter, value)) = unlike {
-            return Some(format!("{parameter:?} is {value:?} against {:?}", two.get(parameter)));
+        if let Some(parameter) =
+            one.keys().chain(two.keys()).find(|one_of| one.get(*one_of) != two.get(*one_of))
+        {
+            return Some(format!(
+                "{parameter:?} is {:?} against {:?}",
+                one.get(parameter),
+                two.get(parameter)
+            ));
         }
     }
     let lines = || direct.state.iter().zip(&through.state).find(|(left, right)| left != right);
