@@ -200,11 +200,10 @@ fn portal_is_ahead(program: &mut Session<'_>) {
         program.is_served("Execute", &piece)
     });
     if program.stage.is_direct() {
-        let seen = program.stage.take_seen();
-        opens(program);
-        program.exchange("Execute", &piece);
-        program.stage.take_seen();
-        seen.into_iter().for_each(|line| program.stage.note(line));
+        program.unseen(|program| {
+            opens(program);
+            program.exchange("Execute", &piece);
+        });
     }
 }
 

@@ -183,6 +183,13 @@ impl Session<'_> {
         self.stage.seen.replace(seen);
     }
 
+    /// Does something that is not compared.
+    pub(crate) fn unseen(&mut self, act: impl FnOnce(&mut Self)) {
+        let seen = self.stage.take_seen();
+        act(self);
+        self.stage.seen.replace(seen);
+    }
+
     /// A simple query.
     pub(crate) fn says(&mut self, text: &str) -> Vec<Message> {
         self.exchange(text, &query(text))
