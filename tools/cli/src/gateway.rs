@@ -12,10 +12,11 @@ use crate::judge::Judge;
 use crate::learned::Learned;
 use crate::output::{Stream, Subject, write};
 use crate::say::say;
-use crate::{link, stop};
+use crate::{link, memory, stop};
 
 /// `onetrip gateway`.
 pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
+    memory::keep_small();
     let judge = Judge::new(&options.judge)?;
     options.output.check()?;
     let environment = Environment::of_this_process();

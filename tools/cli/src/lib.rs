@@ -20,6 +20,7 @@ mod lacking;
 mod learned;
 mod link;
 mod masked;
+mod memory;
 mod output;
 mod pages;
 mod ping;

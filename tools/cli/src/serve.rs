@@ -3,10 +3,12 @@ use onetrip_embed::{EmbedError, Login, ServeOptions, Server, User};
 
 use crate::args::ServeCommandOptions;
 use crate::exit::ExitCode;
+use crate::memory;
 use crate::stop::Waiter;
 
 /// `onetrip serve`.
 pub(crate) fn serve(options: &ServeCommandOptions) -> Result<ExitCode> {
+    memory::keep_small();
     let mut serve = ServeOptions { listen: options.listen, ..ServeOptions::new(&options.database) };
     match (&options.user, &options.password_file) {
         (Some(name), Some(path)) => {
