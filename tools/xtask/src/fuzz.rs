@@ -4,8 +4,10 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -83,14 +85,39 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             run_target(&machine, target, How::Seconds(slice.as_secs().max(1)))
         });
     }
-    let mut failed = Vec::new();
-    for target in chosen {
-        let how = options.seconds.map_or(How::Inputs(options.runs), How::Seconds);
-        if !run_target(&machine, target, how)? {
-            failed.push(target.as_str());
+    let how = options.seconds.map_or(How::Inputs(options.runs), How::Seconds);
+    let chosen: Vec<&str> = chosen.map(String::as_str).collect();
+    told(&failing(&chosen, processors(), |target| run_target(&machine, target, how))?)
+}
+
+/// Those of `targets` that fail, in their order; as many run at once as there are `workers`.
+fn failing<'a>(
+    targets: &[&'a str],
+    workers: usize,
+    runs_well: impl Fn(&str) -> Result<bool> + Sync,
+) -> Result<Vec<&'a str>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut failed = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Relaxed);
+            let Some(target) = targets.get(place).copied() else { return Ok(failed) };
+            if !runs_well(target)? {
+                failed.push((place, target));
+            }
         }
-    }
-    told(&failed)
+    };
+    let mut failed = std::thread::scope(|scope| -> Result<Vec<_>> {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let parts = workers.into_iter().map(|worker| worker.join().expect("a worker does not panic"));
+        parts.collect::<Result<Vec<_>>>().map(|parts| parts.concat())
+    })?;
+    failed.sort_unstable();
+    Ok(failed.into_iter().map(|(_, target)| target).collect())
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Runs each target until it has had so much processor time, the one that has had least first; then says what each has had.
@@ -202,6 +229,21 @@ fn run_target(machine: &str, target: &str, how: How) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_target_runs_once_and_those_that_fail_are_told_in_order() {
+        let ran = std::sync::Mutex::new(Vec::new());
+        let failed = failing(&["a", "bad", "b", "worse", "c"], 2, |target| {
+            ran.lock().expect("nobody panics").push(target.to_owned());
+            Ok(target.len() == 1)
+        });
+        assert_eq!(failed.expect("all of them run"), ["bad", "worse"]);
+        let mut ran = ran.into_inner().expect("nobody panics");
+        ran.sort_unstable();
+        assert_eq!(ran, ["a", "b", "bad", "c", "worse"]);
+        let error = failing(&["a"], 2, |_| bail!("it does not start")).expect_err("it does not").to_string();
+        assert_eq!(error, "it does not start");
+    }
 
     #[test]
     fn processor_time_is_booked_until_all_is_spent_and_a_target_that_fails_is_told() {
