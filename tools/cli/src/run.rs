@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,8 +11,9 @@ use onetrip_gateway::{Gateway, GatewayConfig, Leader, ListenAddress};
 use onetrip_report::{Redirected, RunInfo};
 use onetrip_target::intercept::{InterceptError, Lead, Seen, is_available};
 use onetrip_target::launch::{
-    ChildExit, Gateways, LaunchError, Preload, Program, Redirect, RedirectOptions, Source, Upstream,
-    connections_of, lead_to_first, lead_to_known, leads_to, redirect,
+    ChildExit, ClosedSince, ClosedThere, Gateways, LaunchError, Preload, Program, Redirect, RedirectOptions,
+    Source, Upstream, connections_of, database_ports, is_database_port, lead_to_first, lead_to_known,
+    leads_to, redirect,
 };
 use onetrip_target::{Conninfo, Environment, Host, SslMode};
 use tempfile::TempDir;
@@ -39,6 +40,8 @@ const LOOK_EVERY: RangeInclusive<Duration> = Duration::from_millis(5)..=Duration
 /// Within these bounds, a look every fiftieth of the time that the program has run, and a twentieth of the time for looking.
 const LOOKS: u32 = 50;
 const LOOK_SHARE: u32 = 20;
+/// How often connections are looked for that were closed: the kernel knows them for a minute.
+const CLOSED_EVERY: Duration = Duration::from_secs(20);
 /// Words of a command line whose names go into the trace: `poetry run python app.py`.
 const NAMED_WORDS: usize = 4;
 
@@ -81,7 +84,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         Some(gateways) => lead_to(way, gateways, &upstream.conninfo, &environment, &mut redirect)?,
         None => Led::default(),
     };
-    let ended = supervise(options, &mut redirect, &gateway, lead)?;
+    let ended = supervise(options, &upstream.conninfo, &mut redirect, &gateway, lead)?;
     let outcome = gateway.stop();
     say_endless(&common);
     learned.keep(&common);
@@ -274,6 +277,7 @@ fn announce(redirect: &Redirect, upstream: Option<&str>, gateway: &str) {
 /// Runs the program to its end, with our signals passed on.
 fn supervise(
     options: &RunOptions,
+    database: &Conninfo,
     redirect: &mut Redirect,
     gateway: &Gateway,
     lead: Option<Lead>,
@@ -298,6 +302,8 @@ fn supervise(
                 Err(_) => pending().await,
             }
         };
+        let closed = lead.is_none().then(|| ClosedSince::now(database_ports(database))).flatten();
+        let mut sights = Sights { open: BTreeSet::new(), closed };
         let (mut program, interceptor) = match lead {
             None => (Program::spawn(&options.program, redirect)?, None),
             Some(lead) => {
@@ -306,32 +312,55 @@ fn supervise(
             }
         };
         let id = program.id();
-        let mut places = BTreeSet::new();
         let exit = tokio::select! {
             exit = program.wait() => exit.context("cannot tell how the program ended"),
             () = serving => bail!("nobody listens for tests any more"),
-            () = look(id, gateway, &mut places) => bail!("nobody waits for the program any more"),
+            () = sights.look(id, gateway) => bail!("nobody waits for the program any more"),
         };
         let places = match interceptor {
             Some(interceptor) => Places::Led(interceptor.stop()),
-            None => Places::Seen(places),
+            None => Places::Seen(sights.at_the_end(gateway)),
         };
         let has_tests = control.is_ok_and(|control| control.has_tests());
         Ok(Ended { exit: exit?, has_tests, places })
     })
 }
 
-/// While no client has come, looks now and then where the program is connected. The shortest connections are missed.
-async fn look(program: Option<u32>, gateway: &Gateway, places: &mut BTreeSet<SocketAddr>) {
-    let Some(program) = program else { return pending().await };
-    let begun = Instant::now();
-    while gateway.accepted() == 0 && places.len() < PLACES_SHOWN {
-        let looked = Instant::now();
-        places.extend(connections_of(program));
-        let pause = (begun.elapsed() / LOOKS).max(looked.elapsed() * LOOK_SHARE);
-        tokio::time::sleep(pause.clamp(*LOOK_EVERY.start(), *LOOK_EVERY.end())).await;
+/// What is seen of a program's connections now and then.
+struct Sights {
+    open: BTreeSet<SocketAddr>,
+    closed: Option<ClosedSince>,
+}
+
+impl Sights {
+    /// While no client has come, looks where the program is connected. The shortest connections are missed, and seen
+    /// among those that were closed.
+    async fn look(&mut self, program: Option<u32>, gateway: &Gateway) {
+        let Some(program) = program else { return pending().await };
+        let begun = Instant::now();
+        let mut closed_at = begun;
+        while gateway.accepted() == 0 {
+            let looked = Instant::now();
+            if self.open.len() < PLACES_SHOWN {
+                self.open.extend(connections_of(program));
+            }
+            if closed_at.elapsed() >= CLOSED_EVERY {
+                self.closed.iter_mut().for_each(ClosedSince::look);
+                closed_at = Instant::now();
+            }
+            let pause = (begun.elapsed() / LOOKS).max(looked.elapsed() * LOOK_SHARE);
+            tokio::time::sleep(pause.clamp(*LOOK_EVERY.start(), *LOOK_EVERY.end())).await;
+        }
+        pending().await
     }
-    pending().await
+
+    /// All of it, once the program has ended.
+    fn at_the_end(mut self, gateway: &Gateway) -> SeenPlaces {
+        // The gateway's own connections to the database are none of the program's.
+        let mut closed = self.closed.take().filter(|_| gateway.accepted() == 0);
+        closed.iter_mut().for_each(ClosedSince::look);
+        SeenPlaces { open: self.open, closed: closed.map(|closed| closed.servers()).unwrap_or_default() }
+    }
 }
 
 /// Where a program connected, as far as is known.
@@ -339,7 +368,36 @@ enum Places {
     /// All places, for each connection was asked about.
     Led(Seen),
     /// Those that were seen now and then.
-    Seen(BTreeSet<SocketAddr>),
+    Seen(SeenPlaces),
+}
+
+struct SeenPlaces {
+    /// The program was connected there.
+    open: BTreeSet<SocketAddr>,
+    /// Somebody on this machine was, while the program ran.
+    closed: BTreeMap<SocketAddr, ClosedThere>,
+}
+
+impl SeenPlaces {
+    fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.closed.is_empty()
+    }
+
+    /// What was closed at the first place that fits. It is not known that it was the program's, so it is not said.
+    fn closed_at(&self, is_meant: impl Fn(&SocketAddr) -> bool, what: &str, way_out: &str) -> Option<String> {
+        let (place, there) = self.closed.iter().find(|(place, _)| is_meant(place))?;
+        let others = if there.has_earlier { "; there were others before it started" } else { "" };
+        Some(match there.count {
+            1 => format!(
+                "While the program ran, a connection from this machine to {place}{what} was closed. Whose it was is \
+                 not known{others}. If it was the program's{way_out}"
+            ),
+            count => format!(
+                "While the program ran, {count} connections from this machine to {place}{what} were closed. Whose they \
+                 were is not known{others}. If they were the program's{way_out}"
+            ),
+        })
+    }
 }
 
 impl Places {
@@ -359,7 +417,7 @@ impl Places {
                 let places = seen.places.keys().filter(|place| !place.is_of_the_system());
                 places.take(PLACES_SHOWN).map(ToString::to_string).collect()
             }
-            Self::Seen(some) => some.iter().take(PLACES_SHOWN).map(ToString::to_string).collect(),
+            Self::Seen(seen) => seen.open.iter().take(PLACES_SHOWN).map(ToString::to_string).collect(),
         }
     }
 }
@@ -400,31 +458,41 @@ fn how_to_connect(
     database: Option<&Conninfo>,
 ) -> String {
     let names = places.names();
-    match (places, names.as_slice()) {
-        (Places::Led(seen), names) => return how_to_lead(seen, names, gateway),
-        (Places::Seen(_), []) => {}
-        (Places::Seen(some), names) => {
-            let leads_there =
-                |place: &&SocketAddr| database.is_some_and(|database| leads_to(**place, database));
-            if let Some(place) = some.iter().find(leads_there) {
-                return format!(
-                    "The program was connected to {place}, which is the database, past the gateway: its address stands \
-                     in a file, in its code or among its arguments. Add --redirect, which leads there whatever its \
-                     settings say."
-                );
-            }
-            let names = names.join(", ");
+    let seen = match places {
+        Places::Led(seen) => return how_to_lead(seen, &names, gateway),
+        Places::Seen(seen) => seen,
+    };
+    let mut said = Vec::new();
+    if let Some(database) = database.filter(|_| !seen.is_empty()) {
+        let leads_there = leads_to(database);
+        if let Some(place) = seen.open.iter().find(|place| leads_there(place)) {
             return format!(
-                "The program was connected to {names}. If one of these is the database, run it with --upstream \
-                 HOST:PORT --redirect, which leads there whatever its settings say."
+                "The program was connected to {place}, which is the database, past the gateway: its address stands in \
+                 a file, in its code or among its arguments. Add --redirect, which leads there whatever its settings \
+                 say."
             );
         }
+        let way_out = ", add --redirect, which leads there whatever its settings say.";
+        said.extend(seen.closed_at(leads_there, ", which is the database,", way_out));
+    }
+    if !names.is_empty() {
+        let names = names.join(", ");
+        said.push(format!(
+            "The program was connected to {names}. If one of these is the database, run it with --upstream \
+             HOST:PORT --redirect, which leads there whatever its settings say."
+        ));
+        return said.join(" ");
+    }
+    if said.is_empty() {
+        let way_out = ", and if that is its database, run it with --upstream HOST:PORT --redirect.";
+        said.extend(seen.closed_at(|place| is_database_port(place.port()), "", way_out));
     }
     let changed: Vec<&str> = redirect.notes.iter().map(|change| change.variable.as_str()).collect();
-    format!(
+    said.push(format!(
         "The program did not use {}. If it keeps its settings in another variable, name that with --env NAME; if \
          they are in a file or in its code, add --redirect, or start `onetrip gateway` and put its address there \
          (here it was {gateway}).",
         if changed.is_empty() { "any variable that was set".to_owned() } else { changed.join(", ") }
-    )
+    ));
+    said.join(" ")
 }

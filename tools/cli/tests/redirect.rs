@@ -301,3 +301,71 @@ fn without_the_switch_it_is_seen_where_a_program_stays_connected() {
         assert!(report.contains(&said) && report.contains("--redirect"), "{report}");
     }
 }
+
+/// `onetrip run --upstream UPSTREAM COMMAND`, nothing about PostgreSQL in the environment; the report in one line.
+fn without_the_switch(upstream: &str, command: &[&str]) -> String {
+    let mut onetrip = onetrip();
+    for variable in ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "DATABASE_URL"] {
+        onetrip.env_remove(variable);
+    }
+    onetrip.args(["run", "--upstream", upstream]).args(command);
+    let done = onetrip.stdin(Stdio::null()).output().expect("onetrip runs");
+    text(&done.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn without_the_switch_the_shortest_connection_past_the_gateway_is_told() {
+    let server = PgServer::start(&[]);
+    let place = format!("127.0.0.1:{}", server.at.port);
+    let dsn = format!(
+        "host=127.0.0.1 port={} user=onetrip password=onetrip-secret dbname=postgres sslmode=disable",
+        server.at.port
+    );
+    let script = format!("import socket; socket.create_connection(('127.0.0.1', {}))", server.at.port);
+    for command in [["psql", "-qAtc", "SELECT 1", &dsn].as_slice(), &["python3", "-c", &script]] {
+        let report = without_the_switch(&place, command);
+        // Whether it is seen while it lasts is chance.
+        let is_told = report
+            .contains(&format!("from this machine to {place}, which is the database, was closed"))
+            || report.contains(&format!("The program was connected to {place}, which is the database"));
+        assert!(is_told && report.contains("--redirect"), "{report}");
+    }
+}
+
+#[test]
+fn what_somebody_else_closed_while_the_program_ran_is_not_called_the_programs() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let go = tempfile::tempdir().unwrap();
+    let waits = format!("until [ -e {}/go ]; do sleep 0.1; done", go.path().display());
+    let connect = || drop((std::net::TcpStream::connect(address).unwrap(), other.accept().unwrap()));
+    let path = go.path().join("started");
+    let script = format!("touch {}; {waits}", path.display());
+    let told = |connections: usize| {
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_file(go.path().join("go"));
+        std::thread::scope(|scope| {
+            let database = address.to_string();
+            let script = script.as_str();
+            let run = scope.spawn(move || without_the_switch(&database, &["sh", "-c", script]));
+            assert!(comes_true(|| path.exists()));
+            (0..connections).for_each(|_| connect());
+            std::fs::write(go.path().join("go"), "").unwrap();
+            run.join().unwrap()
+        })
+    };
+    let nothing = told(0);
+    assert!(
+        nothing.contains("The program did not use") && !nothing.contains("While the program"),
+        "{nothing}"
+    );
+    let one = told(1);
+    let said = format!(
+        "While the program ran, a connection from this machine to {address}, which is the database, was"
+    );
+    assert!(one.contains(&said) && one.contains("Whose it was is not known."), "{one}");
+    assert!(!one.contains("The program was connected"), "{one}");
+    let two = told(2);
+    let said = format!("2 connections from this machine to {address}, which is the database, were closed.");
+    assert!(two.contains(&said) && two.contains("not known; there were others before it started."), "{two}");
+}

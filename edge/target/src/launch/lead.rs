@@ -29,9 +29,20 @@ pub fn lead_to_known(upstream: &Conninfo, gateways: Gateways) -> Lead {
     Box::new(move |destination| known.is_meant(destination).then(|| gateways.for_a(destination)))
 }
 
-/// Whether one of these servers is at an address.
-pub fn leads_to(address: SocketAddr, upstream: &Conninfo) -> bool {
-    Known::new(upstream.clone()).is_known(&Destination::Tcp(address))
+/// Tells whether one of these servers is at an address. Names are looked up once, now.
+pub fn leads_to(upstream: &Conninfo) -> impl Fn(&SocketAddr) -> bool + use<> {
+    let known = Known::new(upstream.clone());
+    move |address| known.is_known(&Destination::Tcp(*address))
+}
+
+/// The ports of these servers, and those that databases have by default.
+pub fn database_ports(upstream: &Conninfo) -> impl Iterator<Item = u16> {
+    upstream.hosts.iter().map(|host| host.port).chain(KNOWN_PORTS)
+}
+
+/// Whether databases have this port by default.
+pub fn is_database_port(port: u16) -> bool {
+    KNOWN_PORTS.contains(&port)
 }
 
 /// Leads connections to the first server that looks like a database's, which is said to `taken`.
@@ -61,7 +72,7 @@ impl Gateways {
 fn database(destination: &Destination) -> Option<Host> {
     match destination {
         Destination::Tcp(address) => {
-            let is_known = KNOWN_PORTS.contains(&address.port());
+            let is_known = is_database_port(address.port());
             is_known.then(|| Host::tcp(address.ip().to_string(), address.port()))
         }
         Destination::Unix(path) => {

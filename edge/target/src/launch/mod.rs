@@ -12,8 +12,8 @@ mod upstream;
 
 use std::io;
 
-pub use connections::connections_of;
-pub use lead::{Gateways, lead_to_first, lead_to_known, leads_to};
+pub use connections::{ClosedSince, ClosedThere, connections_of};
+pub use lead::{Gateways, database_ports, is_database_port, lead_to_first, lead_to_known, leads_to};
 pub use preload::Preload;
 pub use program::{ChildExit, Program};
 pub use redirect::{Change, Redirect, RedirectOptions, Untouched, redirect};
