@@ -51,6 +51,9 @@ pub enum BudgetError {
     /// The file is not the expected TOML.
     #[error("{0}")]
     Syntax(#[from] toml::de::Error),
+    /// A table, or a name outside of any, that the file cannot have.
+    #[error("it has an unknown {0}; write [budget] or [scope.\"NAME\"]{meant}", meant = meant_table(.0))]
+    UnknownTable(TopLevel),
     /// Not everything is counted by scope.
     #[error(
         "{measure} cannot be limited per scope ({scope}); trips, statements, most-trips-per-request and \
@@ -73,6 +76,33 @@ pub enum BudgetError {
     Empty,
 }
 
+/// A key at the top of a budget file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopLevel {
+    name: String,
+    is_table: bool,
+}
+
+impl fmt::Display for TopLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, is_table } = self;
+        if *is_table { write!(f, "table [{name:?}]") } else { write!(f, "name {name:?} outside of a table") }
+    }
+}
+
+/// Which table was meant: one that is spelt like it, that of a budget's name, or a scope.
+fn meant_table(key: &TopLevel) -> String {
+    let TopLevel { name, is_table } = key;
+    let meant = match nearest(name, TABLES) {
+        Some("budget") => "[budget]".to_owned(),
+        Some(_) => "[scope.\"NAME\"]".to_owned(),
+        None if *is_table => format!("[scope.{name:?}]"),
+        None if name.parse::<Measure>().is_ok() => return format!(" (write {name} below [budget])"),
+        None => return String::new(),
+    };
+    format!(" (did you mean {meant}?)")
+}
+
 /// What a budget's misspelt name was meant to be.
 fn meant(text: &str) -> String {
     let name = text.split('=').next().unwrap_or_default().trim();
@@ -81,6 +111,9 @@ fn meant(text: &str) -> String {
         .filter(|meant| *meant != name)
         .map_or(String::new(), |meant| format!(" (did you mean {meant}?)"))
 }
+
+/// The fields of [`BudgetFile`].
+const TABLES: [&str; 2] = ["budget", "scope"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,6 +144,9 @@ impl FromStr for Limit {
 ///
 /// Other TOML, unknown names, and a file without any limit: it would be kept by every run.
 pub fn parse_file(text: &str) -> Result<Vec<Limit>, BudgetError> {
+    if let Some(unknown) = unknown_table(text) {
+        return Err(BudgetError::UnknownTable(unknown));
+    }
     let file: BudgetFile = toml::from_str(text)?;
     let mut limits = Vec::new();
     let scopes = file.scope.into_iter().map(|(scope, table)| (Some(scope), table));
@@ -130,6 +166,13 @@ pub fn parse_file(text: &str) -> Result<Vec<Limit>, BudgetError> {
         }
     }
     if limits.is_empty() { Err(BudgetError::Empty) } else { Ok(limits) }
+}
+
+/// The first key at the top that is none of the file's; `None` also where the text is not TOML.
+fn unknown_table(text: &str) -> Option<TopLevel> {
+    let table: toml::Table = toml::from_str(text).ok()?;
+    let (name, value) = table.into_iter().find(|(name, _)| !TABLES.contains(&name.as_str()))?;
+    Some(TopLevel { name, is_table: value.is_table() })
 }
 
 impl Measure {
@@ -226,6 +269,25 @@ mod tests {
         assert!(refused("trips=many").contains("write trips=200"));
         assert!(refused("trps=5").contains("did you mean trips?"));
         assert!(refused("median-trips-per-request=5").contains("budget file"));
+    }
+
+    #[test]
+    fn an_unknown_table_is_refused_with_the_one_that_was_meant() {
+        let refused = |text: &str| parse_file(text).unwrap_err().to_string();
+        let said = refused("[budgets]\ntrips = 1\n");
+        assert_eq!(
+            said,
+            "it has an unknown table [\"budgets\"]; write [budget] or [scope.\"NAME\"] (did you mean [budget]?)"
+        );
+        assert!(refused("[scopes.checkout]\ntrips = 1\n").contains("did you mean [scope.\"NAME\"]?"));
+        assert!(refused("[Scope.\"GET /orders\"]\ntrips = 1\n").contains("did you mean [scope.\"NAME\"]?"));
+        // Beside a known one it is not left out, either.
+        let said = refused("[budget]\ntrips = 1\n[\"GET /orders\"]\ntrips = 1\n");
+        assert!(said.contains("did you mean [scope.\"GET /orders\"]?"), "{said}");
+        let said = refused("trips = 1\n");
+        assert!(said.contains("name \"trips\" outside of a table"), "{said}");
+        assert!(said.contains("write trips below [budget]"), "{said}");
+        assert!(!refused("speed = 1\n").contains("did you mean"));
     }
 
     #[test]
