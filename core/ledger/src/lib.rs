@@ -36,7 +36,7 @@ pub use obstacle::Obstacle;
 pub use remedy::{Remedy, UnknownRemedy};
 pub use stacks::Driver;
 pub use summary::{
-    Difference, MayNotEnd, PathTimes, Refusal, ScopeTotals, Summary, TemplateTotals, TripTotals,
+    Difference, MayNotEnd, NoSession, PathTimes, Refusal, ScopeTotals, Summary, TemplateTotals, TripTotals,
 };
 pub use trace::{Record, StreamEncoder, TraceError, TraceReader, TraceWriter};
 pub use value::{ValueHash, ValueHasher};

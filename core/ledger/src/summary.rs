@@ -79,6 +79,20 @@ impl Summary {
     /// Most SQLSTATEs that a summary names.
     pub const ERRORS_MAX: usize = 20;
 
+    /// Why no session was opened; `None` where one was.
+    pub fn no_session(&self) -> Option<NoSession<'_>> {
+        if self.sessions > 0 {
+            return None;
+        }
+        Some(match (self.refusals.first(), self.connections, self.trips.total) {
+            (Some(refusal), ..) => NoSession::Refused(refusal),
+            (None, 0, 0) if self.gaps.is_partial() => NoSession::Unreadable,
+            (None, 0, 0) => NoSession::Unreached,
+            (None, 0, _) => NoSession::AskedForEncryption,
+            (None, clients, _) => NoSession::Left { clients },
+        })
+    }
+
     /// Books that a statement may never end.
     pub(crate) fn may_not_end(&mut self, statement: String, failures: u64) {
         let list = &mut self.may_not_end;
@@ -109,6 +123,24 @@ pub struct Refusal {
     pub message: String,
     /// How many sessions.
     pub sessions: u64,
+}
+
+/// Why a run has no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoSession<'s> {
+    /// The first reason that clients were told.
+    Refused(&'s Refusal),
+    /// Clients left before the server had let them in.
+    Left {
+        /// How many.
+        clients: u64,
+    },
+    /// Clients asked for encryption, and left.
+    AskedForEncryption,
+    /// A trace of which not all can be read holds none.
+    Unreadable,
+    /// Nobody came.
+    Unreached,
 }
 
 /// An answer from memory that was not what the server answered.

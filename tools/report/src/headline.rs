@@ -1,7 +1,7 @@
 //! The one sentence that matters.
 
 use onetrip_ledger::judge::Ruling;
-use onetrip_ledger::{Code, Refusal, Summary};
+use onetrip_ledger::{Code, NoSession, Refusal, Summary};
 
 use crate::clean::{clean, cut};
 use crate::number::{bound, count, counted, percent};
@@ -46,10 +46,10 @@ pub(crate) fn is_worth_doing(summary: &Summary) -> bool {
 pub(crate) fn sentence(report: &Report<'_>) -> String {
     let summary = report.summary;
     let failure = report.run.and_then(RunInfo::failure);
-    let seen = match (summary.sessions, report.network) {
-        (0, Some(_)) if summary.trips.total == 0 => "The capture holds no connection with data.".into(),
-        (0, _) => no_session(summary),
-        _ => work(summary, failure.is_some()),
+    let seen = match (summary.no_session(), report.network) {
+        (Some(_), Some(_)) if summary.trips.total == 0 => "The capture holds no connection with data.".into(),
+        (Some(why), _) => no_session(why),
+        (None, _) => work(summary, failure.is_some()),
     };
     let seen = match failure {
         Some(failure) => format!("The program failed ({failure}). {seen}"),
@@ -74,23 +74,25 @@ pub(crate) fn sentence(report: &Report<'_>) -> String {
 }
 
 /// Why no session came about, in the server's words, and the way out.
-fn no_session(summary: &Summary) -> String {
-    if let Some(Refusal { sqlstate, message, .. }) = summary.refusals.first() {
-        let words = cut(message, REASON_MAX);
-        let way = way_in(sqlstate, message).map_or(String::new(), |way| format!(" {way}"));
-        return format!("No session was opened: {} ({}).{way}", words.trim_end_matches('.'), clean(sqlstate));
-    }
-    match (summary.connections, summary.trips.total) {
-        (0, 0) if summary.gaps.is_partial() => "No session is in what can be read of the trace.".into(),
-        (0, 0) => "No connection reached the gateway.".into(),
-        (0, _) => "No session was opened: clients asked for encryption, and left. If the gateway offers it, they check \
-                   certificates: let them use sslmode=require, or give it one that they trust (--tls-cert, --tls-key). \
-                   Otherwise add --tls, or let them use sslmode=prefer or disable."
-            .into(),
-        (clients, _) => format!(
+fn no_session(why: NoSession<'_>) -> String {
+    match why {
+        NoSession::Refused(Refusal { sqlstate, message, .. }) => {
+            let words = cut(message, REASON_MAX);
+            let way = way_in(sqlstate, message).map_or(String::new(), |way| format!(" {way}"));
+            format!("No session was opened: {} ({}).{way}", words.trim_end_matches('.'), clean(sqlstate))
+        }
+        NoSession::Left { clients } => format!(
             "No session was opened: {} left before the server had let them in. Have they a password?",
             counted(clients, "client", "clients")
         ),
+        NoSession::AskedForEncryption => {
+            "No session was opened: clients asked for encryption, and left. If the gateway offers it, they check \
+             certificates: let them use sslmode=require, or give it one that they trust (--tls-cert, --tls-key). \
+             Otherwise add --tls, or let them use sslmode=prefer or disable."
+                .into()
+        }
+        NoSession::Unreadable => "No session is in what can be read of the trace.".into(),
+        NoSession::Unreached => "No connection reached the gateway.".into(),
     }
 }
 

@@ -12,7 +12,7 @@ pub use compare::{Base, Comparison, Increase};
 pub use nearest::nearest;
 pub use snapshot::Snapshot;
 
-use crate::{Code, Gaps, ScopeTotals, Summary};
+use crate::{Code, Gaps, NoSession, Refusal, ScopeTotals, Summary};
 
 /// Scopes that a reason names where none is like the one that was asked for.
 const SCOPES_NAMED_MAX: usize = 5;
@@ -156,14 +156,14 @@ impl Rules {
 
     /// Why nothing at all can be said of a run.
     pub fn not_seen(&self, summary: &Summary) -> Option<String> {
-        if summary.sessions > 0 || self.allow.no_connections {
-            return None;
-        }
-        Some(match summary.refusals.first() {
-            Some(refusal) => format!("no session was opened: {} ({})", refusal.message, refusal.sqlstate),
-            None if summary.connections + summary.trips.total > 0 => "no session was opened".to_owned(),
-            None if summary.gaps.is_partial() => "no session is in what can be read of the trace".to_owned(),
-            None => "no connection reached the gateway".to_owned(),
+        let why = summary.no_session().filter(|_| !self.allow.no_connections)?;
+        Some(match why {
+            NoSession::Refused(Refusal { sqlstate, message, .. }) => {
+                format!("no session was opened: {message} ({sqlstate})")
+            }
+            NoSession::Left { .. } | NoSession::AskedForEncryption => "no session was opened".to_owned(),
+            NoSession::Unreadable => "no session is in what can be read of the trace".to_owned(),
+            NoSession::Unreached => "no connection reached the gateway".to_owned(),
         })
     }
 
