@@ -56,11 +56,17 @@ pub enum GatewayError {
 }
 
 fn tls_hint(error: &rustls::Error) -> &'static str {
-    use rustls::AlertDescription::{BadCertificate, CertificateUnknown, UnknownCA};
+    use rustls::AlertDescription::{
+        BadCertificate, CertificateExpired, CertificateUnknown, UnknownCA, UnsupportedCertificate,
+    };
     match error {
-        rustls::Error::AlertReceived(BadCertificate | CertificateUnknown | UnknownCA) => {
-            "; it checks certificates (sslmode=verify-ca or verify-full): start onetrip with --tls-cert and --tls-key \
-             of a certificate that it trusts, or let it connect with sslmode=require"
+        // libpq verifies with sslmode=require, too, where it has a root certificate.
+        rustls::Error::AlertReceived(
+            BadCertificate | CertificateExpired | CertificateUnknown | UnknownCA | UnsupportedCertificate,
+        ) => {
+            "; it checks certificates (sslmode=verify-ca or verify-full, or a root certificate in sslrootcert or \
+             ~/.postgresql/root.crt): start onetrip with --tls-cert and --tls-key of a certificate that it trusts, or \
+             let it connect with sslmode=require and no root certificate"
         }
         _ => "",
     }

@@ -152,7 +152,7 @@ pub(crate) enum RedirectWay {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS with the program")]
 pub(crate) struct TlsOptions {
-    /// Offer TLS to clients with a certificate made at start. Enough for sslmode=require
+    /// Offer TLS to clients with a certificate made at start. Enough for sslmode=require without a root certificate
     #[arg(long)]
     pub(crate) tls: bool,
     /// Certificate for clients, with its chain, as PEM. With the database's own, SCRAM with channel binding works

@@ -110,6 +110,13 @@ fn require_works_with_a_certificate_made_at_start_and_verify_is_told_the_way_out
     let said = gateway.stop();
     assert!(said.contains("verify-ca or verify-full") && said.contains("--tls-cert"), "{said}");
 
+    // libpq verifies with sslmode=require, too, where it has a root certificate.
+    let gateway = Gateway::start(&server, "", &["--tls"]);
+    let refused = gateway.psql("sslmode=require sslrootcert=/etc/ssl/certs/ca-certificates.crt");
+    assert!(!refused.status.success());
+    let said = gateway.stop();
+    assert!(said.contains("sslmode=require and no root certificate"), "{said}");
+
     let directory = tempfile::tempdir().unwrap();
     let (certificate, key) = certificate(directory.path());
     let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());

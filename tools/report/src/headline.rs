@@ -87,8 +87,9 @@ fn no_session(why: NoSession<'_>) -> String {
         ),
         NoSession::AskedForEncryption => {
             "No session was opened: clients asked for encryption, and left. If the gateway offers it, they check \
-             certificates: let them use sslmode=require, or give it one that they trust (--tls-cert, --tls-key). \
-             Otherwise add --tls, or let them use sslmode=prefer or disable."
+             certificates: give it one that they trust (--tls-cert, --tls-key), or let them use sslmode=require and no \
+             root certificate (sslrootcert, ~/.postgresql/root.crt). Otherwise add --tls, or let them use \
+             sslmode=prefer or disable."
                 .into()
         }
         NoSession::Unreadable => "No session is in what can be read of the trace.".into(),
@@ -309,6 +310,7 @@ mod tests {
         let trips = TripTotals { total: 1, connect: 1, may_share: 0 };
         let encrypted = Summary { trips, ..Summary::default() };
         assert!(said(&encrypted).contains("asked for encryption"), "{}", said(&encrypted));
+        assert!(said(&encrypted).contains("sslmode=require and no root certificate"), "{}", said(&encrypted));
         let asked = Summary { connections: 3, ..encrypted };
         assert!(said(&asked).contains("3 clients left before"), "{}", said(&asked));
         assert_eq!(said(&run(1, 0, Vec::new())), "1 round trip; nothing worth doing here.");
