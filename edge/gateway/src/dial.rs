@@ -1,6 +1,7 @@
 //! Connecting to the database, by libpq's rules.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::GatewayError;
+use crate::error::descriptors_hint;
 use crate::leg::{HandshakeError, Leg};
 use crate::links::{LinkOutcome, Links};
 use crate::socket::Socket;
@@ -113,38 +115,46 @@ impl Dialer {
         };
         let lookup = has_names.then(|| started.elapsed());
         let mut failures = String::new();
+        let mut no_descriptor = None;
         for (host, address) in found {
             let reached = match address {
                 Ok(address) => self.reach(&host, address).await,
-                Err(error) => Err(error.to_string()),
+                Err(unreached) => Err(unreached),
             };
             match reached {
                 Ok((leg, upstream, times)) => return Ok((leg, upstream, DialTimes { lookup, ..times })),
-                Err(failure) => {
+                Err(Unreached::NoDescriptor(error)) => no_descriptor = Some(error),
+                Err(Unreached::Said(failure)) => {
                     let separator = if failures.is_empty() { "" } else { "\n" };
                     // Writing to a string cannot fail.
                     let _ = write!(failures, "{separator}{failure}");
                 }
             }
         }
-        Err(GatewayError::Dial(failures))
+        // What the other addresses said is not known to be so with a descriptor.
+        Err(no_descriptor.map_or(GatewayError::Dial(failures), |source| GatewayError::Descriptors { source }))
     }
 
-    fn candidates(&self) -> Vec<(Host, Result<Address, AddressError>)> {
-        candidates(&self.conninfo).map(|(host, address)| (host.clone(), address)).collect()
+    fn candidates(&self) -> Vec<(Host, Result<Address, Unreached>)> {
+        let found = candidates(&self.conninfo);
+        found.map(|(host, address)| (host.clone(), address.map_err(unresolved))).collect()
     }
 
     async fn reach(
         self: &Arc<Self>,
         host: &Host,
         address: Address,
-    ) -> Result<(Leg, Upstream, DialTimes), String> {
+    ) -> Result<(Leg, Upstream, DialTimes), Unreached> {
         let limit = self.conninfo.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
         let plan = self.tls.as_ref().filter(|plan| plan.applies_to(host) && !plan.starts_plain());
         let upstream =
             |tls| Upstream { dialer: Arc::clone(self), host: host.clone(), address: address.clone(), tls };
-        let words = |error: io::Error| {
-            format!("connection to server at {host} failed: {error}{}", connect_hint(&error))
+        let words = |error: io::Error| match descriptors_hint(&error) {
+            Some(_) => Unreached::NoDescriptor(error),
+            None => {
+                let hint = connect_hint(&error);
+                Unreached::Said(format!("connection to server at {host} failed: {error}{hint}"))
+            }
         };
         let bounded = async {
             let mut times = DialTimes::default();
@@ -160,13 +170,14 @@ impl Dialer {
                     Ok((Leg::plain(socket), upstream(false), times))
                 }
                 Err(Secured::Plain(socket)) => Ok((Leg::plain(socket), upstream(false), times)),
-                Err(Secured::Failed(failure)) => Err(failure),
+                Err(Secured::Failed(failure)) => Err(Unreached::Said(failure)),
             }
         };
         match timeout(limit, bounded).await {
             Ok(reached) => reached.map(|(leg, upstream, times)| (self.over_link(leg), upstream, times)),
             Err(_) => {
-                Err(format!("connection to server at {host} failed: no answer within {} s", limit.as_secs()))
+                let what = format!("no answer within {} s", limit.as_secs());
+                Err(Unreached::Said(format!("connection to server at {host} failed: {what}")))
             }
         }
     }
@@ -236,6 +247,23 @@ impl Upstream {
                 _ => Err(io::Error::other("TLS with the database failed")),
             },
         }
+    }
+}
+
+/// Why an address was not reached.
+enum Unreached {
+    /// There was no file descriptor for it.
+    NoDescriptor(io::Error),
+    /// Anything else, in words.
+    Said(String),
+}
+
+/// The resolver needs a descriptor, too. Without one it says that there is no such name. So one is asked for at once, before
+/// somebody else gives one back.
+fn unresolved(error: AddressError) -> Unreached {
+    match File::open("/dev/null") {
+        Err(error) if descriptors_hint(&error).is_some() => Unreached::NoDescriptor(error),
+        _ => Unreached::Said(error.to_string()),
     }
 }
 

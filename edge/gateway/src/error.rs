@@ -4,6 +4,7 @@ use std::io;
 use onetrip_ledger::TraceError;
 use onetrip_session::SessionError;
 use onetrip_target::tls::TlsError;
+use rustix::process::{Resource, getrlimit};
 
 /// Why the gateway, or one connection through it, cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,15 @@ pub enum GatewayError {
     /// No address of the database answered. One line per address.
     #[error("{0}")]
     Dial(String),
+    /// There is no file descriptor for a connection to the database.
+    #[error(
+        "onetrip is out of file descriptors, so it cannot connect to the database: {source}. {}",
+        descriptors_hint(source).unwrap_or_default()
+    )]
+    Descriptors {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The settings for TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -53,6 +63,19 @@ pub enum GatewayError {
     /// A thread or a runtime cannot be made.
     #[error("cannot start the gateway: {0}")]
     Start(#[source] io::Error),
+}
+
+/// How there come to be more file descriptors, if the system refused one.
+pub(crate) fn descriptors_hint(error: &io::Error) -> Option<String> {
+    match error.raw_os_error()? {
+        libc::EMFILE => {
+            let limit = getrlimit(Resource::Nofile).current;
+            let now = limit.map_or(String::new(), |limit| format!(" of {limit}"));
+            Some(format!("Raise onetrip's limit{now}: `ulimit -n`, or LimitNOFILE in its service's unit."))
+        }
+        libc::ENFILE => Some("Raise the system's limit: sysctl fs.file-max.".to_owned()),
+        _ => None,
+    }
 }
 
 fn tls_hint(error: &rustls::Error) -> &'static str {

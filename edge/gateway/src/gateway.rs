@@ -25,7 +25,7 @@ use crate::address::ListenAddress;
 use crate::cancel::Cancels;
 use crate::connection::serve;
 use crate::dial::Dialer;
-use crate::error::with_causes;
+use crate::error::{descriptors_hint, with_causes};
 use crate::links::LinkOutcome;
 use crate::notice::{Kind, Peer, notice, tell_left_out};
 use crate::opening::Client;
@@ -432,7 +432,7 @@ fn kind_of(error: &GatewayError) -> Kind {
         GatewayError::Session(SessionError::Client(_) | SessionError::BindingMissed)
         | GatewayError::ClientTls { .. }
         | GatewayError::NoProtocol => Kind::Client,
-        GatewayError::Dial(_) | GatewayError::Tls(_) => Kind::Dial,
+        GatewayError::Dial(_) | GatewayError::Descriptors { .. } | GatewayError::Tls(_) => Kind::Dial,
         _ => Kind::Server,
     }
 }
@@ -533,7 +533,8 @@ async fn accept(
                 }
             }
             Err(error) => {
-                notice(Kind::Accept, None, &format!("cannot accept a connection: {error}"));
+                let hint = descriptors_hint(&error).map_or(String::new(), |hint| format!(". {hint}"));
+                notice(Kind::Accept, None, &format!("cannot accept a connection: {error}{hint}"));
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

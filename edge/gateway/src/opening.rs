@@ -12,7 +12,7 @@ use crate::GatewayError;
 use crate::buffer::Buffer;
 use crate::connection::{end_books, send};
 use crate::dial::Upstream;
-use crate::error::client_failed;
+use crate::error::{client_failed, descriptors_hint};
 use crate::gateway::Shared;
 use crate::leg::{HandshakeError, Leg};
 use crate::notice::Peer;
@@ -145,6 +145,11 @@ impl Opening {
     pub(crate) async fn dial(&mut self) -> Result<(Leg, Upstream), GatewayError> {
         match self.shared.dialer().dial().await {
             Ok((leg, upstream, _)) => Ok((leg, upstream)),
+            Err(GatewayError::Descriptors { source }) => {
+                let message = "onetrip is out of file descriptors, so it cannot connect to the database";
+                self.session.refuse("53300", message, descriptors_hint(&source).as_deref());
+                Err(GatewayError::Descriptors { source })
+            }
             Err(error) => {
                 let message = format!("onetrip cannot reach the database: {error}");
                 self.session.refuse("08006", &message, Some("Check the gateway's --upstream."));

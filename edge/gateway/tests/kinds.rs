@@ -160,13 +160,26 @@ fn a_gateway_with_few_descriptors() {
     process::serve(&gateway);
 }
 
-/// More clients come than there are descriptors for; some are served, and the others once these have gone.
+/// More clients come than there are descriptors for; some are served, and the others once these have gone. Who got the
+/// last descriptor is told that there is none for the database.
 fn assert_outlives_scarcity(port: u16) {
+    // With one more or less, a client gets the last one even if each is let in before the next comes.
+    let refused = [64, 65].map(|descriptors| refused_for_scarcity(port, descriptors)).concat();
+    assert!(!refused.is_empty());
+    for (severity, sqlstate, message) in refused {
+        assert_eq!((&*severity, &*sqlstate), ("FATAL", "53300"), "{message}");
+        assert!(message.contains("out of file descriptors"), "{message}");
+    }
+}
+
+fn refused_for_scarcity(port: u16, descriptors: u32) -> Vec<(String, String, String)> {
     let (mut process, endpoint) = process::start(
         Command::new("sh")
             .args([
                 "-c",
-                "ulimit -n 64; exec \"$0\" --exact a_gateway_with_few_descriptors --ignored --nocapture",
+                &format!(
+                    "ulimit -n {descriptors}; exec \"$0\" --exact a_gateway_with_few_descriptors --ignored --nocapture"
+                ),
             ])
             .arg(std::env::current_exe().expect("this program"))
             .env(SCARCE_UPSTREAM, format!("postgres://onetrip@127.0.0.1:{port}/postgres?sslmode=disable")),
@@ -188,6 +201,7 @@ fn assert_outlives_scarcity(port: u16) {
     thread::sleep(A_WHILE);
     assert!(served() < 40, "there are descriptors for {}", served());
     is_served(&mut first);
+    let refused = clients.iter().flat_map(RawClient::errors).collect();
     for mut client in clients {
         client.send(&terminate());
     }
@@ -204,6 +218,7 @@ fn assert_outlives_scarcity(port: u16) {
     is_served(&mut next);
     process.kill().expect("it runs");
     process.wait().expect("it ends");
+    refused
 }
 
 #[test]

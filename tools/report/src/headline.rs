@@ -304,6 +304,8 @@ mod tests {
             unknown.ends_with("(28000). Check the user that the program names, and its right to log in."),
             "{unknown}"
         );
+        let scarce = said(&refused("onetrip is out of file descriptors, so it cannot connect", "53300"));
+        assert!(scarce.contains("ulimit -n") && !scarce.contains("max_connections"), "{scarce}");
         let kept_out = said(&refused("no pg_hba.conf entry for host \"10.0.0.7\"", "28000"));
         assert!(kept_out.contains("has to let this user in"), "{kept_out}");
         assert_eq!(said(&refused("no\u{1b}[31m way.", "X")), "No session was opened: no\\u{1b}[31m way (X).");

@@ -64,6 +64,9 @@ pub(crate) fn way_in(sqlstate: &str, message: &str) -> Option<&'static str> {
         "28000" => "Check the user that the program names, and its right to log in.",
         "3D000" => "Create the database, or name another one.",
         "42501" => "Grant the user CONNECT on the database.",
+        "53300" if message.contains("file descriptors") => {
+            "Raise the gateway's limit on open files (`ulimit -n`, LimitNOFILE), or open fewer connections at once."
+        }
         "53300" => "Close some connections, or raise the server's max_connections.",
         "57P03" => "The server is starting or stopping: try again.",
         _ => return None,
