@@ -1,7 +1,7 @@
 //! The servers that settings name, in the order in which they are tried.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use crate::{ConninfoError, Environment, Settings};
@@ -63,16 +63,17 @@ impl Host {
         }
     }
 
-    /// Whether both name the same server: by name and port, where every way to this machine is one name.
+    /// Whether both name the same server: by name and port, where `localhost`, its addresses and Unix sockets are one name.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let local = |host: &Self| match &host.name {
             HostName::Unix(_) => true,
-            HostName::Tcp { name, .. } => {
-                name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-            }
+            HostName::Tcp { name, .. } => name == "localhost" || name.parse().is_ok_and(is_localhost),
         };
-        self.port == other.port
-            && (self.name().eq_ignore_ascii_case(&other.name()) || (local(self) && local(other)))
+        let is_one_place = match (&self.name, &other.name) {
+            (HostName::Unix(one), HostName::Unix(other)) => is_same_file(one, other),
+            _ => self.name().eq_ignore_ascii_case(&other.name()) || (local(self) && local(other)),
+        };
+        self.port == other.port && is_one_place
     }
 }
 
@@ -86,6 +87,18 @@ impl fmt::Display for Host {
             HostName::Unix(_) => write!(formatter, "{}", socket_path(self).display()),
         }
     }
+}
+
+/// Whether `localhost` has this address: a program gets either from that name, and tries both. Another loopback address, such as
+/// 127.0.0.2, can have a server of its own at the same port.
+pub(crate) fn is_localhost(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address == Ipv4Addr::LOCALHOST || address == Ipv6Addr::LOCALHOST
+}
+
+/// `/var/run` is `/run`.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// `directory/.s.PGSQL.port`.

@@ -387,6 +387,10 @@ fn every_way_to_this_machine_is_one_server() {
     let socket = Host::unix("/var/run/postgresql", 5432);
     assert!(socket.is_same_server(&Host::tcp("localhost", 5432)));
     assert!(Host::tcp("::1", 5432).is_same_server(&Host::tcp("127.0.0.1", 5432)));
+    // Other loopback addresses, and other directories, have servers of their own.
+    assert!(!Host::tcp("127.0.0.2", 5432).is_same_server(&Host::tcp("127.0.0.1", 5432)));
+    assert!(!Host::tcp("127.0.0.2", 5432).is_same_server(&socket));
+    assert!(!socket.is_same_server(&Host::unix("/nonexistent", 5432)));
     assert!(Host::tcp("DB", 5432).is_same_server(&Host::tcp("db", 5432)));
     assert!(!socket.is_same_server(&Host::tcp("localhost", 5433)));
     assert!(!socket.is_same_server(&Host::tcp("db", 5432)));

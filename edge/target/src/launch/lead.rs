@@ -1,10 +1,11 @@
 //! Which connections of a program go to the gateway.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::address::{Address, candidates};
+use crate::host::{is_localhost, is_same_file};
 use crate::intercept::{Destination, Lead};
 use crate::{Conninfo, DEFAULT_PORT, Host, HostName};
 
@@ -114,8 +115,7 @@ impl Known {
     fn is_known(&self, destination: &Destination) -> bool {
         self.addresses.iter().any(|known| match (known, destination) {
             (Address::Tcp(known), Destination::Tcp(to)) => {
-                // Every loopback address is this machine.
-                let both_local = known.ip().to_canonical().is_loopback() && to.ip().is_loopback();
+                let both_local = is_localhost(known.ip()) && is_localhost(to.ip());
                 known.port() == to.port() && (known.ip().to_canonical() == to.ip() || both_local)
             }
             (Address::Unix(known), Destination::Unix(to)) => is_same_file(known, to),
@@ -126,9 +126,4 @@ impl Known {
 
 fn look_up(conninfo: &Conninfo) -> Vec<Address> {
     candidates(conninfo).filter_map(|(_, address)| address.ok()).collect()
-}
-
-/// `/var/run` is `/run`.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }

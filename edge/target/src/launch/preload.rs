@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::Gateways;
 use crate::address::{Address, candidates};
+use crate::host::is_localhost;
 use crate::{Conninfo, Environment};
 
 /// `preload/connect.c`, compiled.
@@ -35,7 +36,7 @@ impl Preload {
         let places =
             candidates(upstream).filter_map(|(_, address)| address.ok()).flat_map(|address| match address {
                 Address::Unix(path) => vec![path.display().to_string()],
-                Address::Tcp(address) if address.ip().is_loopback() => {
+                Address::Tcp(address) if is_localhost(address.ip()) => {
                     let local: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
                     local.map(|ip| SocketAddr::new(ip, address.port()).to_string()).into()
                 }

@@ -41,6 +41,24 @@ pub struct Redirect {
     pub passfiles: Vec<TempPassfile>,
 }
 
+impl Redirect {
+    /// libpq binds no login to the certificate that it sees. It does by default where the database offers it, and the
+    /// database refuses a login that is bound to the gateway's certificate, or that was meant to be.
+    pub fn bind_no_channel(&mut self, environment: &Environment) {
+        const VARIABLE: &str = "PGCHANNELBINDING";
+        const DISABLED: &str = "disable";
+        let own = environment.var(VARIABLE).ok().flatten();
+        if own == Some(DISABLED) {
+            return;
+        }
+        self.set.retain(|(name, _)| name != VARIABLE);
+        self.notes.retain(|change| change.variable != VARIABLE);
+        self.set.push((VARIABLE.to_owned(), DISABLED.into()));
+        let (from, to) = (own.map(str::to_owned), Some(DISABLED.to_owned()));
+        self.notes.push(Change { variable: VARIABLE.to_owned(), from, to });
+    }
+}
+
 /// One change, secrets hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
