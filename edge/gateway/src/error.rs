@@ -49,6 +49,11 @@ pub enum GatewayError {
         "a client began with TLS without ALPN \"postgresql\", which PostgreSQL refuses: let it ask for TLS first (sslnegotiation=postgres)"
     )]
     NoProtocol,
+    /// A client's first byte is TLS's, and the gateway offers none.
+    #[error(
+        "a client began with TLS, which is not offered: start onetrip with --tls, or let the client ask first (sslnegotiation=postgres)"
+    )]
+    NoTls,
     /// A socket failed.
     #[error("{side}: {source}")]
     Socket {

@@ -431,7 +431,8 @@ fn kind_of(error: &GatewayError) -> Kind {
     match error {
         GatewayError::Session(SessionError::Client(_) | SessionError::BindingMissed)
         | GatewayError::ClientTls { .. }
-        | GatewayError::NoProtocol => Kind::Client,
+        | GatewayError::NoProtocol
+        | GatewayError::NoTls => Kind::Client,
         GatewayError::Dial(_) | GatewayError::Descriptors { .. } | GatewayError::Tls(_) => Kind::Dial,
         _ => Kind::Server,
     }

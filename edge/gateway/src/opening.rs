@@ -115,8 +115,11 @@ impl Opening {
     /// Shakes hands with a client that begins with TLS.
     async fn begin_direct_tls(&mut self) -> Result<(), GatewayError> {
         let is_tls = self.up.undecided().first() == Some(&DIRECT_TLS);
-        if !is_tls || !self.client.is_plain() || !self.client.is_tcp() || self.shared.client_tls.is_none() {
+        if !is_tls || !self.client.is_plain() || !self.client.is_tcp() {
             return Ok(());
+        }
+        if self.shared.client_tls.is_none() {
+            return Err(GatewayError::NoTls);
         }
         let early = self.up.undecided().to_vec();
         self.up.drop_undecided(early.len());

@@ -59,6 +59,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let learned = Learned::open(&options.watch)?;
     let also = config.also_listen.clone();
     let link = config.link.clone();
+    let has_own_certificate = config.client_tls.is_some() && options.tls.tls_cert.is_none();
     let gateway = Gateway::start(config)?;
     let common = gateway.common();
     learned.teach(&common);
@@ -75,6 +76,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         true => Redirect::default(),
         false => redirect(&environment, &upstream, &redirect_options)?,
     };
+    if has_own_certificate {
+        redirect.bind_no_channel(&environment);
+    }
     announce(&redirect, (!is_open).then(|| upstream.conninfo.address()).as_deref(), &address.to_string());
     link::announce(link.as_ref());
     let gateways = also.map(|unix| Gateways { tcp: address, unix });

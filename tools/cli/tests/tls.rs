@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use common::onetrip;
 use onetrip_pgserver::PgServer;
+use serde_json::Value;
 
 /// `onetrip gateway` on a free port, ended when dropped.
 struct Gateway {
@@ -167,6 +168,35 @@ fn scram_between_two_tls_connections_says_the_way_out_and_passes_with_the_databa
 }
 
 #[test]
+fn a_program_that_is_led_here_logs_in_by_scram_over_tls_at_the_first_try() {
+    let server = PgServer::start(&["--ssl", "--auth", "scram-sha-256"]);
+    let (port, user, password) = (server.at.port, &server.at.user, &server.at.password);
+    for sslmode in ["require", "prefer"] {
+        let place = format!("host=127.0.0.1 port={port} user={user} password={password} sslmode={sslmode}");
+        let done = onetrip()
+            .args([
+                "run",
+                "--format",
+                "json",
+                "--upstream",
+                &format!("127.0.0.1:{port}"),
+                "--redirect",
+                "psql",
+            ])
+            .args([&format!("{place} dbname=postgres"), "-XAtc", "SELECT 41 + 1"])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        // The report is on standard error, behind what is said before.
+        let said = text(&done.stderr);
+        let report: Value = serde_json::from_str(&said[said.find("\n{").unwrap()..]).unwrap();
+        assert_eq!(text(&done.stdout), "42\n");
+        let counts = ["opened", "let_in"].map(|count| report["connections"][count].as_u64());
+        assert_eq!(counts, [Some(1); 2], "{report}");
+    }
+}
+
+#[test]
 fn tls_from_the_first_byte_needs_its_protocols_name() {
     let server = PgServer::start(&[]);
     let gateway = Gateway::start(&server, "", &["--tls"]);
@@ -196,4 +226,11 @@ print('done')",
     assert_eq!(text(&done.stdout), "done\n", "{}", text(&done.stderr));
     let said = gateway.stop();
     assert!(said.contains("without ALPN"), "{said}");
+
+    let plain = Gateway::start(&server, "", &[]);
+    let mut client = TcpStream::connect(&plain.address).unwrap();
+    client.write_all(&[0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0]).unwrap();
+    assert_eq!(client.read(&mut [0]).unwrap(), 0, "it is closed without a word");
+    let said = plain.stop();
+    assert!(said.contains("start onetrip with --tls"), "{said}");
 }

@@ -58,6 +58,10 @@ pub(crate) fn way_in(sqlstate: &str, message: &str) -> Option<&'static str> {
             "Is the database running, and is this its address? Set --upstream, or PGHOST and PGPORT."
         }
         "28P01" => "Check the user and the password that the program has.",
+        "28000" if message.starts_with("SCRAM cannot pass") => {
+            "Let the program connect with channel_binding=disable (PGCHANNELBINDING), or give onetrip the database's own \
+             certificate (--tls-cert, --tls-key), or --upstream with sslmode=disable if nobody can listen on the way."
+        }
         "28000" if message.contains("pg_hba.conf") => {
             "The server's pg_hba.conf has to let this user in from the gateway's address."
         }

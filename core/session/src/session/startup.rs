@@ -153,8 +153,9 @@ impl Session {
             return Ok(true);
         }
         let text = "SCRAM cannot pass a gateway between two TLS connections with different certificates";
-        let hint = "Start onetrip with the database's own certificate (--tls-cert, --tls-key), or connect with \
-                    channel_binding=disable or sslmode=disable.";
+        let hint = "Connect with channel_binding=disable or sslmode=disable, or start onetrip with the database's own \
+                    certificate (--tls-cert, --tls-key), or with --upstream and sslmode=disable if nobody can listen on \
+                    the way to the database.";
         self.refuse("28000", text, Some(hint));
         Err(SessionError::BindingMissed)
     }
