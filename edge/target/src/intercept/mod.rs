@@ -98,7 +98,7 @@ pub enum InterceptError {
     Unavailable,
     /// The program could not be confined.
     #[error(
-        "the program's connections cannot be redirected: another tool already listens to its system calls"
+        "the program's connections cannot be redirected: another tool already listens to its system calls; `--redirect=preload` does without"
     )]
     Refused,
     /// The system failed.
