@@ -240,6 +240,9 @@ impl Buffer {
     /// when they come.
     pub fn flush(&mut self) {
         self.generation += 1;
+        if self.order.is_empty() {
+            return; // what nothing was expected of holds nothing
+        }
         let wasted = self.entries.values().filter(|entry| entry.is_wasted()).count();
         self.counters.wasted += wasted as u64;
         for (_, entry) in self.entries.drain() {

@@ -147,7 +147,7 @@ impl Session {
     /// told.
     pub(crate) fn open_query(&mut self, now: Moment, text: &[u8]) -> (u64, Option<u16>, Text) {
         let unit = self.core.units.open(now, UnitKind::Query);
-        let text = self.read_text(text);
+        let text = self.read_text(text, false);
         if let Some(scope) = text.sets_scope {
             self.core.scopes.set(scope);
         }
@@ -184,7 +184,7 @@ impl Session {
             && self.core.prepared.fits(text.len() + PREPARED_BYTES_MAX)
             && self.needs_facts();
         let source = is_kept.then(|| Box::from(text));
-        let mut text = self.read_text(text);
+        let mut text = self.read_text(text, true);
         self.cursors.prepares(name, &text);
         match parse {
             // A text that is not whole.
@@ -394,8 +394,9 @@ impl Session {
         }
     }
 
-    /// Looks into a statement's text: its template, what its comments say, and its literals as parameters.
-    pub(crate) fn read_text(&mut self, text: &[u8]) -> Text {
+    /// Looks into a statement's text: its template, what its comments say, and its literals as parameters. What is found is
+    /// for a run of it now, or, if `is_kept`, for later ones.
+    pub(crate) fn read_text(&mut self, text: &[u8], is_kept: bool) -> Text {
         if self.core.is_cut {
             self.core.parameters.clear();
             // How it goes on was not captured.
@@ -431,7 +432,10 @@ impl Session {
         let prefetch = has_lobs.then(|| of_comments(&lifted)).flatten();
         let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
         let has_cursors = self.config.remedies.has(Remedy::Cursors);
-        let used = has_cursors.then(|| cursor_use(&lifted, text)).flatten();
+        // These make, read and close none by name; what else they do matters to results that are followed when they run.
+        let is_plain = matches!(lifted.kind(), S::Select | S::Values | S::With) || lifted.kind().is_row_write();
+        let may_matter = is_kept || !is_plain || self.cursors.follows_any();
+        let used = (has_cursors && may_matter).then(|| cursor_use(&lifted, text)).flatten();
         // What is written into the catalogue may be a parameter.
         let makes_cursor_code = has_cursors
             && effect == Effect::MayDefine
@@ -495,7 +499,7 @@ impl Session {
 
     /// What a text does, as far as it tells, and its template.
     pub(crate) fn effect_of(&mut self, text: &[u8]) -> (Effect, u32) {
-        let text = self.read_text(text);
+        let text = self.read_text(text, false);
         (text.effect, text.template)
     }
 

@@ -93,7 +93,7 @@ impl Session {
 
     fn locks_of_bytes(&mut self, now: Moment, text: Option<&[u8]>) -> Locks {
         let Some(text) = text.map(<[u8]>::to_vec) else { return Locks::Strong };
-        let text = self.read_text(&text);
+        let text = self.read_text(&text, false);
         self.locks_of_text(now, &text)
     }
 

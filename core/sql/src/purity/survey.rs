@@ -43,7 +43,7 @@ impl Wanted {
 
     /// Whether there is nothing to look up.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        !(self.database || self.cursors || self.locks) && self.len() == 0
     }
 
     /// Adds what another one wants.
