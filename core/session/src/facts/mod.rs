@@ -135,7 +135,11 @@ enum Statement {
     #[default]
     Unseen,
     /// It was not looked into.
-    Seen(Box<[u8]>),
+    Seen {
+        text: Box<[u8]>,
+        /// It was met by [`Facts::comes_again`].
+        was_met: bool,
+    },
     Reads {
         needs: Arc<Needs>,
         judged: Option<Judged>,
@@ -539,14 +543,22 @@ impl Facts {
             (&self.statements[position], self.texts_bytes + text.len() <= TEXTS_BYTES_MAX)
         {
             self.texts_bytes += text.len();
-            self.statements[position] = Statement::Seen(text.into());
+            self.statements[position] = Statement::Seen { text: text.into(), was_met: false };
+        }
+    }
+
+    /// Whether this was asked of the template before, or its text needs not be looked into any more.
+    pub(crate) fn comes_again(&mut self, template: u32) -> bool {
+        match self.statements.get_mut(template as usize) {
+            Some(Statement::Seen { was_met, .. }) => std::mem::replace(was_met, true),
+            _ => true,
         }
     }
 
     /// Looks into the text of a template, once.
     fn look_into(&mut self, template: u32) -> Option<&mut Statement> {
         let statement = self.statements.get_mut(template as usize)?;
-        if let Statement::Seen(text) = statement {
+        if let Statement::Seen { text, .. } = statement {
             self.texts_bytes -= text.len();
             let text = std::str::from_utf8(text).map_err(|_| Impure::NotParsed);
             let needs = text.and_then(purity::read);
@@ -562,7 +574,7 @@ impl Facts {
     pub(crate) fn needs_of(&mut self, template: u32) -> Option<Arc<Needs>> {
         match self.look_into(template)? {
             Statement::Reads { needs, .. } => Some(Arc::clone(needs)),
-            Statement::Unseen | Statement::Seen(_) | Statement::Unsafe(_) => None,
+            Statement::Unseen | Statement::Seen { .. } | Statement::Unsafe(_) => None,
         }
     }
 
@@ -571,7 +583,7 @@ impl Facts {
         match self.statements.get(template as usize)? {
             Statement::Unsafe(because) => Some(Arc::clone(because)),
             Statement::Reads { judged, .. } => judged.as_ref()?.verdict.clone().err(),
-            Statement::Unseen | Statement::Seen(_) => None,
+            Statement::Unseen | Statement::Seen { .. } => None,
         }
     }
 
@@ -595,7 +607,7 @@ impl Facts {
         let (needs, judged) = match self.look_into(template) {
             Some(Statement::Reads { needs, judged }) => (needs, judged),
             Some(Statement::Unsafe(_)) => return Verdict::MayAct,
-            Some(Statement::Unseen | Statement::Seen(_)) | None => return Verdict::MayAct,
+            Some(Statement::Unseen | Statement::Seen { .. }) | None => return Verdict::MayAct,
         };
         let (Some(search_path), Some(database), true) = (search_path, database, is_told) else {
             return Verdict::Open;

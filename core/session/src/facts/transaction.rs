@@ -166,6 +166,11 @@ impl Transaction {
         self.level_asked_at
     }
 
+    /// Whether the level is known, or was asked for, or will be. Else it is unknown to the end, unless a cursor wants it.
+    pub(crate) fn may_tell_level(&self) -> bool {
+        self.wants_level || self.isolation != Isolation::Unknown || self.is_level_asked()
+    }
+
     /// Whether the server was asked for the level, and nothing was sent since that may have changed it.
     pub(crate) fn is_level_asked(&self) -> bool {
         self.level_asked_at == Some(self.level_count) && self.isolation == Isolation::Unknown

@@ -167,9 +167,10 @@ impl Session {
             .any(|one| self.may_remedy(one))
     }
 
-    /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them.
+    /// Whether statements of this template are proven to do nothing but read the snapshot, as this session writes them. Where
+    /// the session's state is not known, nothing is, and the text is not looked into.
     pub(crate) fn only_reads(&mut self, now: Moment, template: u32) -> bool {
-        self.verdict(now, template) == Verdict::Reads
+        self.facts.has_state() && self.verdict(now, template) == Verdict::Reads
     }
 
     /// The same, now that all that was sent before is known to only read, and the session has no temporary objects that names
@@ -177,6 +178,14 @@ impl Session {
     pub(crate) fn surely_reads(&mut self, now: Moment, template: u32) -> bool {
         self.prove(now);
         self.facts.is_known() && self.only_reads(now, template)
+    }
+
+    /// Whether no statement of the client's transaction will be proven to only read before its end: the session's state is
+    /// not known, and in a transaction that has done more than read it is not asked for ([`Self::inquire`]).
+    pub(crate) fn is_past_proof(&self) -> bool {
+        let is_inside = self.core.status() == TransactionStatus::Active;
+        let is_unknown = self.facts.lacks_state() || self.facts.is_pooled();
+        is_inside && is_unknown && !self.facts.transaction.is_clean()
     }
 
     /// The same, or whether that is still open.

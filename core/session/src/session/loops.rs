@@ -43,6 +43,12 @@ impl Session {
         {
             return None;
         }
+        // Nothing of it is answered from memory, objects that its rows name among it (rule L2), and it is forgotten at the end.
+        let is_level_open = self.facts.transaction.may_tell_level() || self.cursors.follows_any();
+        if self.is_past_proof() && !is_level_open {
+            self.flights.forget_hold();
+            return None;
+        }
         let unit = Arrived::peek(input)?;
         let request = self.request_of(now, unit)?;
         if self.core.status() == TransactionStatus::Idle && !request.begins {
