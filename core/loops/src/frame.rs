@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 
 use crate::canonical::{Cell, LENGTH_MAX, UNKNOWN};
+use crate::packed::{self, Packed};
 use crate::value::{Column, Template, Ticket};
 use crate::values::Values;
 
@@ -83,6 +84,8 @@ pub(crate) struct Frame {
     is_cut: bool,
     places: Vec<Place>,
     bytes: Vec<u8>,
+    /// The last of its rows, as long as nobody has looked into them: they hold no value that is found.
+    packed: Packed,
     /// Per column, once asked for: hash and row, sorted.
     indexes: Vec<Vec<(u32, u32)>>,
 }
@@ -96,37 +99,76 @@ impl Frame {
         self.columns.len()
     }
 
-    /// Memory in use.
+    /// Memory in use, or what it takes once all rows were looked into, which is more.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len() + self.places.len() * size_of::<Place>()
+        let packed = self.packed.rows() as usize * self.columns.len();
+        self.bytes.len() + self.packed.key_bytes() + (self.places.len() + packed) * size_of::<Place>()
     }
 
     /// Adds a row; not if it does not fit.
     pub(crate) fn push(&mut self, columns: &[Column], row: &[Option<&[u8]>]) {
+        self.unpack(u32::MAX);
+        if !self.has_room(columns, row.len()) {
+            return;
+        }
+        for (position, value) in row.iter().enumerate().take(self.columns.len()) {
+            let value = match value {
+                None => packed::Value::Null,
+                Some(value) if value.len() > LENGTH_MAX => packed::Value::Long,
+                Some(value) => packed::Value::Key(value),
+            };
+            self.put(position, value);
+        }
+        self.rows += 1;
+    }
+
+    /// Adds a row as it came, to be looked into by [`Self::unpack`]; not if it does not fit.
+    pub(crate) fn pack(&mut self, columns: &[Column], row: &packed::Row<'_>) {
+        if row.width > COLUMNS_MAX || self.rows > 0 && row.width != self.columns.len() {
+            let values: SmallVec<[Option<&[u8]>; 64]> = row.values().collect();
+            self.push(columns, &values);
+        } else if self.has_room(columns, row.width) {
+            self.packed.push(row);
+            self.rows += 1;
+        }
+    }
+
+    /// Looks into the first rows, so that their values are found.
+    pub(crate) fn unpack(&mut self, rows: u32) {
+        if self.packed.rows() == 0 {
+            return;
+        }
+        let mut packed = std::mem::take(&mut self.packed);
+        while packed.rows() > 0 && self.rows - packed.rows() < rows {
+            packed.take(self.columns.len(), |position, value| self.put(position, value));
+        }
+        self.packed = packed;
+    }
+
+    /// Whether one more row of so many columns is kept; the first row tells which there are.
+    fn has_room(&mut self, columns: &[Column], width: usize) -> bool {
         if self.rows == 0 && self.places.is_empty() {
             self.columns.clear();
             let described = columns.iter().copied().chain(std::iter::repeat(UNKNOWN));
-            self.columns.extend(described.take(row.len().min(COLUMNS_MAX)));
+            self.columns.extend(described.take(width.min(COLUMNS_MAX)));
         }
-        let kept = self.columns.len().min(row.len());
+        let kept = self.columns.len().min(width);
         let size = self.size() + kept * (size_of::<Place>() + LENGTH_MAX);
         self.is_cut |= size > self.room || self.rows >= ROWS_MAX || kept < self.columns.len();
-        if self.is_cut {
-            return;
-        }
-        for (column, value) in self.columns.iter().zip(row) {
-            let start = self.bytes.len() as u32;
-            self.places.push(match value {
-                None => Place { start, length: NULL, hash: 0 },
-                Some(value) if value.len() > LENGTH_MAX => Place { start, length: LONG, hash: 0 },
-                Some(value) => {
-                    self.bytes.extend_from_slice(value);
-                    let hash = Cell::of_column(*column, value).meaning.hash();
-                    Place { start, length: value.len() as u16, hash }
-                }
-            });
-        }
-        self.rows += 1;
+        !self.is_cut
+    }
+
+    fn put(&mut self, column: usize, value: packed::Value<'_>) {
+        let start = self.bytes.len() as u32;
+        self.places.push(match value {
+            packed::Value::Null => Place { start, length: NULL, hash: 0 },
+            packed::Value::Long => Place { start, length: LONG, hash: 0 },
+            packed::Value::Key(value) => {
+                self.bytes.extend_from_slice(value);
+                let hash = Cell::of_column(self.columns[column], value).meaning.hash();
+                Place { start, length: value.len() as u16, hash }
+            }
+        });
     }
 
     /// A value; `None` for NULL, for what is too long to be a key, and for what is not there.
@@ -160,6 +202,7 @@ impl Frame {
         if usize::from(column) >= self.columns.len() {
             return None;
         }
+        self.unpack(u32::MAX);
         if self.rows <= SCAN_ROWS {
             return (from..self.rows).find(|row| self.may_be(*row, column, hash));
         }
@@ -181,6 +224,13 @@ impl Frame {
 
     /// Empties it for another result; the memory of a large one is given back.
     pub(crate) fn reset(&mut self) {
+        if self.size() > 1 << 16 {
+            self.places = Vec::new();
+            self.bytes = Vec::new();
+        }
+        self.places.clear();
+        self.bytes.clear();
+        self.packed.clear();
         self.serial = 0;
         self.parent = None;
         self.of_loop = None;
@@ -192,12 +242,6 @@ impl Frame {
         self.consumers.clear();
         self.columns.clear();
         self.indexes.clear();
-        if self.size() > 1 << 16 {
-            self.places = Vec::new();
-            self.bytes = Vec::new();
-        }
-        self.places.clear();
-        self.bytes.clear();
     }
 
     fn place(&self, row: u32, column: u16) -> Option<&Place> {
@@ -338,6 +382,55 @@ mod tests {
             wide.push(&COLUMNS, &[Some(&value), Some(&value)]);
         }
         assert!(wide.rows() < ROWS_MAX && wide.size() <= BYTES_MAX, "{}", wide.size());
+    }
+
+    /// The row as the server sends it.
+    fn sent(row: &[Option<&[u8]>]) -> Vec<u8> {
+        let mut out = (row.len() as u16).to_be_bytes().to_vec();
+        for value in row {
+            out.extend_from_slice(&value.map_or(-1, |value| value.len() as i32).to_be_bytes());
+            out.extend_from_slice(value.unwrap_or_default());
+        }
+        out
+    }
+
+    #[test]
+    fn rows_that_are_looked_into_later_are_the_same_rows() {
+        let long = [b'x'; LENGTH_MAX + 1];
+        let wide = vec![Some(&b"7"[..]); COLUMNS_MAX + 3];
+        let row = |number: u32| -> Vec<Option<Vec<u8>>> {
+            vec![Some(number.to_string().into_bytes()), (number % 3 == 0).then(|| long.to_vec())]
+        };
+        for room in [BYTES_MAX, 20_000] {
+            let (mut one, mut other) =
+                (Frame { room, ..Frame::default() }, Frame { room, ..Frame::default() });
+            for number in 0..1000 {
+                let row = row(number);
+                let row: Vec<Option<&[u8]>> = row.iter().map(Option::as_deref).collect();
+                one.push(&COLUMNS, &row);
+                other.pack(&COLUMNS, &packed::Row::read(&sent(&row)).unwrap());
+                assert_eq!(
+                    (one.rows(), one.size()),
+                    (other.rows(), other.size()),
+                    "before it is looked into"
+                );
+            }
+            let shown = |frame: &Frame, row| [0, 1].map(|column| frame.fingerprint(row, column));
+            assert!(other.cell(0, 0).is_none());
+            other.unpack(10);
+            assert!((0..10).all(|row| shown(&one, row) == shown(&other, row)));
+            assert!(other.cell(10, 0).is_none() && one.size() == other.size());
+            let hash = Cell::of_column(COLUMNS[0], b"99").meaning.hash();
+            assert_eq!(one.find(0, hash, 0), other.find(0, hash, 0));
+            assert_eq!(other.find(0, hash, 0), Some(99));
+            assert!((0..one.rows()).all(|row| shown(&one, row) == shown(&other, row)));
+        }
+        let mut frame = Frame { room: BYTES_MAX, ..Frame::default() };
+        frame.pack(&[], &packed::Row::read(&sent(&wide)).unwrap());
+        assert_eq!((frame.rows(), frame.columns()), (1, COLUMNS_MAX));
+        for bad in [&b""[..], b"\0\x01", b"\0\x01\0\0\0\x02x", b"\0\0x", b"\0\x01\xff\xff\xff\xfe"] {
+            assert!(packed::Row::read(bad).is_none(), "{bad:?}");
+        }
     }
 
     #[test]

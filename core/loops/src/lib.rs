@@ -39,6 +39,7 @@ mod frame;
 mod history;
 mod kept;
 mod locate;
+mod packed;
 mod planning;
 mod predictor;
 mod rendering;

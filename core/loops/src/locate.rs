@@ -147,6 +147,9 @@ impl Predictor {
             let of_edge = self.frames_of(*edge);
             frames.extend(of_edge.into_iter().map(|(is_walked, _, id)| (*edge, is_walked, id)));
         }
+        for (edge, _, frame) in &frames {
+            self.show_near(*edge, *frame);
+        }
         let near = |(edge, _, frame): &(u32, bool, FrameId)| {
             let row = self.find_near(*edge, *frame, values, &mut scratch)?;
             Some(Found { edge: *edge, frame: *frame, row, is_near: true })
@@ -170,6 +173,14 @@ impl Predictor {
             }
         }
         found
+    }
+
+    /// Looks into the rows that [`Self::find_near`] tries. All of a frame that a loop walks were looked into.
+    fn show_near(&mut self, edge: u32, id: FrameId) {
+        let is_by_rows = self.edges.get(edge).is_some_and(|edge| edge.walk == Walk::Rows);
+        if let Some(frame) = self.frames.get_mut(id) {
+            frame.unpack(if is_by_rows { NEAR_ROWS } else { u32::MAX });
+        }
     }
 
     fn find_near(&self, edge: u32, id: FrameId, values: &[Value<'_>], scratch: &mut Vec<u8>) -> Option<u32> {
@@ -267,6 +278,7 @@ impl Predictor {
             Some(slot) => slot,
             None => {
                 let slot = self.loops.start(id);
+                frame.unpack(u32::MAX);
                 frame.of_loop = Some(slot);
                 frame.depth = 0;
                 slot
@@ -330,6 +342,9 @@ impl Predictor {
             Walk::Last => self.frames.get(id)?.rows() - 1,
             Walk::Steps => 0,
         };
+        if walk != Walk::Rows {
+            self.frames.get_mut(id)?.unpack(u32::MAX);
+        }
         let frame = self.frames.get(id)?;
         let from = frame.template.key;
         let at = At::new(&self.frames, frame, row, None);
@@ -357,6 +372,7 @@ impl Predictor {
 
 /// The row that has most of the values, the first of them; near the beginning, or anywhere.
 fn best_row(frame: &mut Frame, values: &[Value<'_>], is_deep: bool) -> Option<u32> {
+    frame.unpack(NEAR_ROWS);
     let hashes: SmallVec<[u32; 8]> = values.iter().filter_map(|value| hash_of(*value)).collect();
     let columns = frame.columns() as u16;
     let mut best: Option<(usize, u32)> = None;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::costs::Costs;
 use crate::edges::Edges;
-use crate::frame::{self, FrameId, Frames};
+use crate::frame::{self, Frame, FrameId, Frames};
+use crate::packed;
 use crate::running::Loops;
 use crate::tickets::{Entry, Place, State, Tickets};
 use crate::value::{Arrival, Column, Template, Ticket, Value};
@@ -172,24 +173,39 @@ impl Predictor {
     /// A row of the result of a statement or a guess. Rows may go on after a [`Predictor::result_end`] (a portal read
     /// in pieces). Columns that were not described are left out: what is in them is told by its bytes.
     pub fn result_row(&mut self, ticket: Ticket, columns: &[Column], row: &[Option<&[u8]>]) {
-        let Some(entry) = self.tickets.get(ticket).copied() else {
-            return;
-        };
-        let frame = match (entry.result, entry.state) {
-            (Some(frame), _) => Some(frame),
-            (None, State::Guessed) => self.open_guess(ticket, &entry),
-            (None, _) => None,
-        };
-        let Some(id) = frame else {
-            return;
-        };
-        let all = self.frames.get(id).filter(|frame| frame.rows() % 256 == 255).map(|_| self.frames.size());
-        if let Some(frame) = self.frames.get_mut(id) {
-            if let Some(all) = all {
-                frame.room = frame.room.min(FRAMES_BYTES_MAX.saturating_sub(all - frame.size()));
-            }
+        if let Some(frame) = self.frame_with_room(ticket) {
             frame.push(columns, row);
         }
+    }
+
+    /// The same, for a row as the server sends it: how many columns, then each value with its length. It is looked into when
+    /// a statement comes whose values may be from its result. Bytes that are no row are left out.
+    pub fn result_row_as_sent(&mut self, ticket: Ticket, columns: &[Column], row: &[u8]) {
+        let Some(row) = packed::Row::read(row) else {
+            return;
+        };
+        if let Some(frame) = self.frame_with_room(ticket) {
+            frame.pack(columns, &row);
+            if frame.of_loop.is_some() {
+                frame.unpack(u32::MAX);
+            }
+        }
+    }
+
+    /// Where a row of this result is kept, and how much there may be.
+    fn frame_with_room(&mut self, ticket: Ticket) -> Option<&mut Frame> {
+        let entry = self.tickets.get(ticket).copied()?;
+        let id = match (entry.result, entry.state) {
+            (Some(frame), _) => frame,
+            (None, State::Guessed) => self.open_guess(ticket, &entry)?,
+            (None, _) => return None,
+        };
+        let all = self.frames.get(id).filter(|frame| frame.rows() % 256 == 255).map(|_| self.frames.size());
+        let frame = self.frames.get_mut(id)?;
+        if let Some(all) = all {
+            frame.room = frame.room.min(FRAMES_BYTES_MAX.saturating_sub(all - frame.size()));
+        }
+        Some(frame)
     }
 
     /// The result is complete.

@@ -371,8 +371,7 @@ impl Sim {
         }
         if self.predictor.wants_rows(answer.ticket) {
             for row in &answer.rows.rows {
-                let row: Vec<Option<&[u8]>> = row.iter().map(Option::as_deref).collect();
-                self.predictor.result_row(answer.ticket, &answer.rows.columns, &row);
+                self.predictor.result_row_as_sent(answer.ticket, &answer.rows.columns, &sent(row));
             }
         }
         let bytes = answer.rows.bytes();
@@ -459,4 +458,14 @@ pub(crate) fn story(sim: &mut Sim) {
         sim.query(SALARIES, &[text(employees.integer(n, 0))]);
     }
     sim.commit();
+}
+
+/// A row as the server sends it.
+pub fn sent(row: &[Option<Vec<u8>>]) -> Vec<u8> {
+    let mut out = (row.len() as u16).to_be_bytes().to_vec();
+    for value in row {
+        out.extend_from_slice(&value.as_ref().map_or(-1, |value| value.len() as i32).to_be_bytes());
+        out.extend_from_slice(value.as_deref().unwrap_or_default());
+    }
+    out
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr2_iter, memchr_iter};
+use memchr::{memchr_iter, memchr2_iter};
 use onetrip_sql::{StatementKind, is_idle_comment};
 
 use crate::rules::Rule;

@@ -433,7 +433,8 @@ impl Session {
         let changes_prefetch = has_lobs.then(|| Change::of(&lifted, scratch)).flatten();
         let has_cursors = self.config.remedies.has(Remedy::Cursors);
         // These make, read and close none by name; what else they do matters to results that are followed when they run.
-        let is_plain = matches!(lifted.kind(), S::Select | S::Values | S::With) || lifted.kind().is_row_write();
+        let is_plain =
+            matches!(lifted.kind(), S::Select | S::Values | S::With) || lifted.kind().is_row_write();
         let may_matter = is_kept || !is_plain || self.cursors.follows_any();
         let used = (has_cursors && may_matter).then(|| cursor_use(&lifted, text)).flatten();
         // What is written into the catalogue may be a parameter.

@@ -87,11 +87,8 @@ fn feed_row(predictor: &mut Predictor, example: Option<&Example>, ticket: Ticket
     if !predictor.wants_rows(ticket) {
         return;
     }
-    if let Ok(row) = DataRow::decode(body) {
-        let columns = example.map_or(&[][..], |example| &example.columns);
-        let values: SmallVec<[Option<&[u8]>; 16]> = row.columns.iter().collect();
-        predictor.result_row(ticket, columns, &values);
-    }
+    let columns = example.map_or(&[][..], |example| &example.columns);
+    predictor.result_row_as_sent(ticket, columns, body);
 }
 
 /// The columns that a RowDescription tells.
