@@ -22,8 +22,7 @@ use onetrip_loops::{
     Answer, Arrival, Asking, Buffer, Column, Edges, Flight, Format as ColumnFormat, Guess, Origin, Outcome,
     Predictor, Ticket,
 };
-use onetrip_wire::pg::{DataRow, Format, RowDescription, backend};
-use smallvec::SmallVec;
+use onetrip_wire::pg::{Format, RowDescription, backend};
 
 use self::examples::Examples;
 pub(crate) use self::examples::{Example, Request};
