@@ -461,7 +461,7 @@ pub(crate) fn story(sim: &mut Sim) {
 }
 
 /// A row as the server sends it.
-pub fn sent(row: &[Option<Vec<u8>>]) -> Vec<u8> {
+pub(crate) fn sent(row: &[Option<Vec<u8>>]) -> Vec<u8> {
     let mut out = (row.len() as u16).to_be_bytes().to_vec();
     for value in row {
         out.extend_from_slice(&value.as_ref().map_or(-1, |value| value.len() as i32).to_be_bytes());
