@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::settings::variable_of;
+
 /// Connection settings that cannot be read or do not fit together.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConninfoError {
@@ -99,11 +101,13 @@ pub enum ConninfoError {
     },
     /// libpq: `definition of service … not found`.
     #[error(
-        "definition of service \"{service}\" not found: add a [{service}] section to ~/.pg_service.conf, or name another one in PGSERVICE"
+        "definition of service \"{service}\" not found: add a [{service}] section to {file}, or name another one in PGSERVICE"
     )]
     ServiceUnknown {
         /// The service's name.
         service: String,
+        /// The file that libpq reads first.
+        file: String,
     },
     /// libpq: `syntax error in service file …`.
     #[error("syntax error in service file {}, line {line}: write keyword=value, and no service= in it", path.display())]
@@ -114,7 +118,7 @@ pub enum ConninfoError {
         line: usize,
     },
     /// A setting that a gateway cannot keep.
-    #[error("{keyword} is not kept: {why}. Leave it out of the gateway's settings")]
+    #[error("{keyword} is not kept: {why}. Leave it out of the connection text{}", variable_too(.keyword))]
     NotKept {
         /// The setting.
         keyword: &'static str,
@@ -129,6 +133,11 @@ pub enum ConninfoError {
         /// What it is like.
         meant: &'static str,
     },
+}
+
+/// ", or unset PGTARGETSESSIONATTRS", for a keyword that libpq also reads from a variable.
+fn variable_too(keyword: &str) -> String {
+    variable_of(keyword).map_or(String::new(), |variable| format!(", or unset {variable}"))
 }
 
 const FORMS: &str = "host:port, postgres://user@host:port/database, jdbc:postgresql://host:port/database or host=… port=… dbname=…";

@@ -159,6 +159,11 @@ fn check_name(name: &str) -> Result<&str, ConninfoError> {
     if name.contains(impossible) { Err(ConninfoError::Host) } else { Ok(name) }
 }
 
+/// Checks a list of ports by itself.
+pub(crate) fn check_ports(text: &str) -> Result<(), ConninfoError> {
+    list(Some(text)).into_iter().try_for_each(|port| parse_port(port).map(drop))
+}
+
 fn parse_port(text: &str) -> Result<u16, ConninfoError> {
     let text = text.trim_matches(|character: char| character.is_ascii_whitespace());
     if text.is_empty() {

@@ -109,7 +109,7 @@ pub fn redact(text: &str) -> String {
             Place::Alone(bytes) | Place::Pair(bytes) | Place::Alias(bytes) => {
                 edits.edits.push((bytes.clone(), REDACTED.to_owned()));
             }
-            Place::Address => {}
+            Place::Address | Place::HostPort(_) => {}
         }
     }
     edits.apply(text)
@@ -129,6 +129,17 @@ impl<'a> Edits<'a> {
 
     /// Replaces the host list, or adds host and port to keyword/value text that has none.
     fn address(&mut self, host: &str, port: u16) {
+        let both = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let both = self.spell(&both);
+        let told = self.edits.len();
+        self.edits.extend(self.written.entries.iter().filter_map(|entry| match &entry.place {
+            Place::HostPort(bytes) => Some((bytes.clone(), both.clone())),
+            _ => None,
+        }));
+        let has_address = self.written.address.as_ref().is_some_and(|place| !place.bytes.is_empty());
+        if self.edits.len() > told && !has_address {
+            return;
+        }
         match &self.written.address {
             Some(place) => {
                 let address = if host.contains(':') {
@@ -165,7 +176,7 @@ impl<'a> Edits<'a> {
 
     fn replacement(&self, entry: &Entry, value: &str) -> Option<(Range<usize>, String)> {
         match &entry.place {
-            Place::Address => None,
+            Place::Address | Place::HostPort(_) => None,
             Place::Alone(bytes) | Place::Pair(bytes) => Some((bytes.clone(), self.spell(value))),
             Place::Alias(bytes) => Some((bytes.clone(), format!("{}={}", entry.keyword, self.spell(value)))),
         }

@@ -9,6 +9,7 @@ pub(crate) fn load(service: &str, environment: &Environment) -> Result<Vec<(Stri
     let named = environment.var("PGSERVICEFILE")?.map(PathBuf::from);
     let is_named = named.is_some();
     let own = named.or_else(|| environment.home.as_ref().map(|home| home.join(".pg_service.conf")));
+    let first = own.clone().unwrap_or_else(|| PathBuf::from("~/.pg_service.conf"));
     if let Some(path) = own.filter(|path| is_named || path.exists()) {
         if let Some(settings) = read_group(&path, service)? {
             return Ok(settings);
@@ -24,7 +25,7 @@ pub(crate) fn load(service: &str, environment: &Environment) -> Result<Vec<(Stri
             return Ok(settings);
         }
     }
-    Err(ConninfoError::ServiceUnknown { service: service.to_owned() })
+    Err(ConninfoError::ServiceUnknown { service: service.to_owned(), file: first.display().to_string() })
 }
 
 fn read_group(path: &Path, service: &str) -> Result<Option<Vec<(String, String)>>, ConninfoError> {
@@ -100,11 +101,14 @@ mod tests {
         let host = |environment: &Environment, service| load(service, environment).map(|mut s| s.remove(0).1);
         assert_eq!(host(&environment, "s").as_deref(), Ok("own"));
         assert_eq!(host(&environment, "only").as_deref(), Ok("system"));
-        assert_eq!(
-            host(&environment, "none"),
-            Err(ConninfoError::ServiceUnknown { service: "none".to_owned() })
+        let unknown = |environment: &Environment| host(environment, "none").unwrap_err().to_string();
+        assert!(
+            unknown(&environment).contains("/.pg_service.conf, or name another"),
+            "{}",
+            unknown(&environment)
         );
         environment.set("PGSERVICEFILE", path("named"));
+        assert!(unknown(&environment).contains("/named, or name another"), "{}", unknown(&environment));
         assert_eq!(host(&environment, "s").as_deref(), Ok("named"));
         environment.set("PGSERVICEFILE", path("absent"));
         assert_eq!(host(&environment, "s"), Err(ConninfoError::ServiceFile { path: path("absent") }));

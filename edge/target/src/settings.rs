@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::rewrite::REDACTED;
 use crate::written::{Written, quote};
-use crate::{ConninfoError, Environment, service};
+use crate::{ConninfoError, Environment, host, service};
 
 /// A keyword of libpq.
 struct Keyword {
@@ -65,6 +65,12 @@ impl Settings {
         for keyword in KEYWORDS {
             if let Some(variable) = keyword.variable {
                 if let Some(value) = environment.var(variable)? {
+                    if keyword.name == "port" && self.get("port").is_none() {
+                        host::check_ports(value).map_err(|_| ConninfoError::Value {
+                            keyword: "PGPORT",
+                            expected: "a number from 1 to 65535, or several with commas",
+                        })?;
+                    }
                     self.set_default(keyword.name, value);
                 }
             }

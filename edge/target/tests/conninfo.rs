@@ -250,6 +250,11 @@ fn several_hosts_share_a_port_or_have_one_each() {
     let hosts = |text| conninfo(text).hosts;
     assert_eq!(hosts("postgresql://a,b:6/"), [Host::tcp("a", 5432), Host::tcp("b", 6)]);
     assert_eq!(hosts("host=a,/tmp,c port=7"), [Host::tcp("a", 7), Host::unix("/tmp", 7), Host::tcp("c", 7)]);
+    let both = [Host::tcp("a", 6), Host::tcp("b", 7)];
+    assert_eq!(hosts("postgresql+psycopg2://u@/d?host=a:6&host=b:7"), both);
+    assert_eq!(hosts("postgresql://u@/d?host=a:6,b:7"), both);
+    assert_eq!(hosts("postgresql://u@/d?host=a:6,b"), [Host::tcp("a", 6), Host::tcp("b", 5432)]);
+    assert_eq!(hosts("postgresql://u@/d?host=[::1]:6"), [Host::tcp("::1", 6)]);
     assert_eq!(hosts("host=@abstract"), [Host::unix("@abstract", 5432)]);
     let resolve = |text| Conninfo::parse(text, &surroundings()).map(|conninfo| conninfo.hosts);
     assert_eq!(
@@ -287,6 +292,9 @@ fn without_a_host_the_socket_directory_counts_and_then_localhost() {
     assert_eq!(hosts(&environment), [Host::unix(here.path(), 5432)]);
     std::fs::write(tmp.path().join(".s.PGSQL.5432"), "").unwrap();
     assert_eq!(hosts(&environment), [Host::unix(tmp.path(), 5432)]);
+    environment.set("PGPORT", "abc");
+    let error = Conninfo::from_environment(&environment).unwrap_err().to_string();
+    assert!(error.starts_with("invalid PGPORT: it must be a number from 1 to 65535"), "{error}");
     environment.set("PGPORT", "5433");
     assert_eq!(hosts(&environment), [Host::unix(here.path(), 5433)]);
 }
@@ -339,7 +347,10 @@ fn a_service_comes_after_the_text_and_before_the_environment() {
     assert_eq!(by_environment.role(), Ok("service-user"));
     environment.set("PGSERVICE", "none");
     let error = Conninfo::from_environment(&environment).unwrap_err();
-    assert_eq!(error, ConninfoError::ServiceUnknown { service: "none".to_owned() });
+    assert_eq!(
+        error,
+        ConninfoError::ServiceUnknown { service: "none".to_owned(), file: file.display().to_string() }
+    );
 }
 
 #[test]

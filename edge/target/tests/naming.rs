@@ -61,6 +61,11 @@ fn every_notation_that_names_the_database_is_pointed_at_the_gateway() {
             "Host=db.example;Port=5433;Username=u;Password=\"a;b\";SSL Mode=VerifyFull",
             "Host=127.0.0.1;Port=6432;Username=u;Password=\"a;b\";SSL Mode=disable",
         ),
+        ("Host=db.example:5433;Username=u", "Host=127.0.0.1:6432;Username=u"),
+        (
+            "postgresql+psycopg://u:p@/shop?host=db.example:5433",
+            "postgresql+psycopg://u:p@/shop?host=127.0.0.1:6432",
+        ),
         ("Server=db.example; Port=5433; User Id=u;", "Server=127.0.0.1; Port=6432; User Id=u;"),
         (
             "Driver={PostgreSQL Unicode};Server=db.example;Port=5433;Uid=u;Pwd={a;b}",
@@ -70,6 +75,16 @@ fn every_notation_that_names_the_database_is_pointed_at_the_gateway() {
         ("tcp://db.example:5433", "tcp://127.0.0.1:6432"),
     ] {
         assert_eq!(value(before).as_deref(), Some(after), "{before}");
+    }
+}
+
+#[test]
+fn what_is_pointed_at_the_gateway_is_not_said_to_be_left() {
+    for text in ["\"postgres://u:p@db.example:5433/shop\"", " postgres://u:p@db.example:5433/shop\n"] {
+        let (_, redirect) = turned(&[("DATABASE_URL", text)], Some(DATABASE));
+        let moved = redirect.set.iter().find(|(name, _)| name == "DATABASE_URL").unwrap();
+        assert!(moved.1.to_str().unwrap().contains("@127.0.0.1:6432/"), "{moved:?}");
+        assert_eq!(redirect.untouched, []);
     }
 }
 
@@ -139,8 +154,8 @@ fn what_names_something_else_stays() {
         "Server=db.example;Database=shop;User Id=u", // SQL Server's, at its own port
         "Data Source=db.example,5433;Initial Catalog=shop",
         "Server=db.example;Port=3306;Uid=u",
-        "Host=db.example:5433;Username=u",
-        "Host=db.example;Username=u;Database=shop", // at port 5432
+        "Host=db.example:5433;Port=5433;Username=u", // which of them counts?
+        "Host=db.example;Username=u;Database=shop",  // at port 5432
         "redis://h:5433?target=db.example:5433",
         "--host=db.example --port=5433",
     ] {

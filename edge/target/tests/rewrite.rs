@@ -41,6 +41,18 @@ fn an_address_among_the_parameters_moves_too() {
 }
 
 #[test]
+fn hosts_among_the_parameters_keep_their_ports_beside_them() {
+    moves(
+        "postgresql+psycopg://u:p@/d?host=h:5433&x=y",
+        "postgresql+psycopg://u:p@/d?host=127.0.0.1:6432&x=y",
+    );
+    moves("postgresql://u@/d?host=a:1&host=b:2", "postgresql://u@/d?host=127.0.0.1:6432&host=127.0.0.1:6432");
+    moves("postgresql://u@/d?host=a:1,b:2", "postgresql://u@/d?host=127.0.0.1:6432");
+    moves("Host=db:5433;Username=ada", "Host=127.0.0.1:6432;Username=ada");
+    moves("Host=a:1,b:2;Username=ada", "Host=127.0.0.1:6432;Username=ada");
+}
+
+#[test]
 fn a_jdbc_url_keeps_all_but_its_hosts() {
     moves("jdbc:postgresql://db:5432/shop?user=u&x=y", "jdbc:postgresql://127.0.0.1:6432/shop?user=u&x=y");
     moves("jdbc:postgresql:shop", "jdbc:postgresql://127.0.0.1:6432/shop");

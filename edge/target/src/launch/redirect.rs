@@ -125,6 +125,9 @@ pub fn redirect(
     work.turn_enclosed()?;
     work.turn_pairs();
     work.turn_passfile()?;
+    let Redirect { notes, untouched, .. } = &mut work.result;
+    // A later step may have found the address within the text: in quotes, or between blanks.
+    untouched.retain(|left| !notes.iter().any(|change| change.variable == left.what));
     Ok(work.result)
 }
 

@@ -77,6 +77,8 @@ pub(crate) enum Place {
     Pair(Range<usize>),
     /// A whole pair that must be written anew to have a value: `ssl=true` is an `sslmode`.
     Alias(Range<usize>),
+    /// The value of a pair that names hosts with their ports: `host=db:5433`.
+    HostPort(Range<usize>),
 }
 
 impl Written {
@@ -118,6 +120,36 @@ impl Written {
             };
         }
         url::parse_host_port(text, 0..text.len())
+    }
+
+    /// Reads ports in the values of host pairs, as SQLAlchemy, asyncpg and Npgsql do: `host=one:5432&host=two:5433`, or
+    /// `Host=one:5432,two:5433`. Only where no pair names ports, since nobody says which would count.
+    fn read_ports_of_hosts(&mut self) {
+        let is_pair = |entry: &Entry| matches!(entry.place, Place::Pair(_) | Place::Alias(_));
+        let (mut hosts, mut ports) = (Vec::new(), Vec::new());
+        for entry in self.entries.iter().filter(|entry| is_pair(entry)) {
+            match entry.keyword.as_str() {
+                "port" | "hostaddr" => return,
+                "host" => {
+                    for item in entry.value.split(',') {
+                        let (host, port) = url::host_and_port(item).unwrap_or((item, ""));
+                        hosts.push(host.to_owned());
+                        ports.push(port.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        if ports.iter().all(String::is_empty) {
+            return;
+        }
+        for entry in self.entries.iter_mut().filter(|entry| entry.keyword == "host") {
+            if let Place::Pair(bytes) = &entry.place {
+                entry.place = Place::HostPort(bytes.clone());
+                entry.value = hosts.join(",");
+            }
+        }
+        self.entries.push(url::implied("port", &ports.join(",")));
     }
 
     /// The value that counts for a keyword.

@@ -44,14 +44,16 @@ pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
         let value = if keyword == "sslmode" { sslmode(&value) } else { value };
         entries.push(Entry { keyword: keyword.to_owned(), value, place: Place::Pair(pair.bytes) });
     }
-    let host = entries.iter().find(|entry| entry.keyword == "host").map(|entry| entry.value.as_str());
-    // Npgsql also takes `Host=db:5433`; where the port stands in two places, it is left to who wrote it.
-    if host.is_none_or(|host| host.is_empty() || host.contains(':')) {
-        return Err(ConninfoError::NotRecognised);
-    }
     let format = Format::Pairs { is_postgres: is_postgres == [true; 2] };
     // In front of blanks at the end, behind which a semicolon would begin a keyword of a DSN.
-    Ok(Written { format, entries, address: None, end: text.trim_end().len(), has_query: false })
+    let end = text.trim_end().len();
+    let mut written = Written { format, entries, address: None, end, has_query: false };
+    written.read_ports_of_hosts();
+    // Where the port stands in two places, it is left to who wrote it.
+    if written.get("host").is_none_or(|host| host.is_empty() || host.contains(':')) {
+        return Err(ConninfoError::NotRecognised);
+    }
+    Ok(written)
 }
 
 /// How the keyword that libpq calls so is written here.

@@ -47,7 +47,10 @@ pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> 
         query(text, position + 1, Plus::Itself, "require", &mut entries)?;
     }
     let address = AddressPlace { bytes: start..end, before: "", after: "" };
-    Ok(Written { format: Format::Url, entries, address: Some(address), end: text.len(), has_query })
+    let mut written =
+        Written { format: Format::Url, entries, address: Some(address), end: text.len(), has_query };
+    written.read_ports_of_hosts();
+    Ok(written)
 }
 
 /// Takes `host:port`, `[address]:port`, `/socket/directory` or `/socket/directory:port` apart, which stands at
@@ -164,6 +167,15 @@ pub(super) fn query(
         entries.push(entry);
     }
     Ok(())
+}
+
+/// Takes `host:port` or `[address]:port` apart.
+pub(super) fn host_and_port(text: &str) -> Option<(&str, &str)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_host = !host.is_empty() && (bracketed.is_some() || !host.contains([':', '/']));
+    (is_port && is_host).then(|| (bracketed.unwrap_or(host), port))
 }
 
 /// The first of these bytes from `start` on, or the end of the text.
