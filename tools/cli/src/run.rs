@@ -79,6 +79,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     if has_own_certificate {
         redirect.bind_no_channel(&environment);
     }
+    if upstream.source == Source::Defaults && !is_open {
+        say("nothing names a database: libpq's default is taken; name another with --upstream");
+    }
     announce(&redirect, (!is_open).then(|| upstream.conninfo.address()).as_deref(), &address.to_string());
     link::announce(link.as_ref());
     let gateways = also.map(|unix| Gateways { tcp: address, unix });

@@ -243,6 +243,21 @@ fn interrupting_a_run_still_prints_the_report() {
 }
 
 #[test]
+fn where_nothing_names_a_database_that_is_said() {
+    let said = |variables: &[(&str, &str)]| {
+        let done = onetrip().args(["run", "true"]).envs(variables.iter().copied()).output().unwrap();
+        text(&done.stderr)
+    };
+    let default = "nothing names a database: libpq's default is taken";
+    assert!(said(&[]).contains(default), "{}", said(&[]));
+    for named in [("PGHOST", "127.0.0.1"), ("SHOP", "postgres://127.0.0.1:1/shop")] {
+        assert!(!said(&[named]).contains(default), "{}", said(&[named]));
+    }
+    let pair = [("DB_HOST", "127.0.0.1"), ("DB_PORT", "5432")];
+    assert!(!said(&pair).contains(default), "{}", said(&pair));
+}
+
+#[test]
 fn wrong_flags_and_files_say_what_to_do() {
     let refused = |arguments: &[&str]| {
         let done = psql(onetrip(), SERVER.0).args(arguments).output().unwrap();
