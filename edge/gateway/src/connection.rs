@@ -29,6 +29,8 @@ const HAND_OVER: Duration = Duration::from_millis(200);
 const PATH_EVERY: Duration = Duration::from_secs(1);
 /// How long a client may take for its startup packet, as PostgreSQL's `authentication_timeout`.
 const OPENING_MAX: Duration = Duration::from_secs(60);
+/// What a client that is not let in yet has sent before a stop is dealt with for so long: why it left is told then.
+const LAST_BYTES: Duration = Duration::from_millis(100);
 
 /// A connection in its middle age: both legs are there.
 struct Connection {
@@ -70,14 +72,14 @@ pub(crate) async fn serve(
     let mut opening = Opening::new(client, shared, recorder)?;
     let opened = tokio::select! {
         biased;
-        _ = stop.wait_for(|stop| *stop != Stop::No) => Ok(Opened::Gone),
         opened = tokio::time::timeout(OPENING_MAX, opening.open()) => opened.unwrap_or(Ok(Opened::Gone)),
+        () = stopped_for(LAST_BYTES, &mut stop) => Ok(Opened::Gone),
     };
     let dialled = match opened {
         Ok(Opened::Session) => tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop != Stop::No) => Err(opening.refuse_for_stop()),
             dialled = opening.dial() => dialled,
+            _ = stop.wait_for(|stop| *stop != Stop::No) => Err(opening.refuse_for_stop()),
         },
         Ok(Opened::Cancel(shown)) => {
             // However long that takes: given up on its way, it would hold its session.
@@ -109,11 +111,19 @@ pub(crate) async fn serve(
     }
     tokio::select! {
         biased;
-        _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
+        // What has come is dealt with first: who has left is not told that we do.
         done = poll_fn(|cx| connection.poll(cx)) => return done,
+        _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
     }
     poll_fn(|cx| connection.poll_stop(cx)).await;
     Ok(())
+}
+
+/// Waits until all are to stop, and then for so long.
+async fn stopped_for(time: Duration, stop: &mut watch::Receiver<Stop>) {
+    // If nobody can say so any more, all are to stop.
+    let _ = stop.wait_for(|stop| *stop != Stop::No).await;
+    tokio::time::sleep(time).await;
 }
 
 pub(crate) fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Recorder) {

@@ -334,7 +334,9 @@ fn without_the_switch_the_shortest_connection_past_the_gateway_is_told() {
 
 #[test]
 fn what_somebody_else_closed_while_the_program_ran_is_not_called_the_programs() {
-    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // A port that is given to no client, so that nobody has had it a moment ago.
+    let free = |port| std::net::TcpListener::bind(("127.0.0.1", port)).ok();
+    let other = (20_000 + std::process::id() as u16 % 10_000..32_000).find_map(free).unwrap();
     let address = other.local_addr().unwrap();
     let go = tempfile::tempdir().unwrap();
     let waits = format!("until [ -e {}/go ]; do sleep 0.1; done", go.path().display());
