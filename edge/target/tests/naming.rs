@@ -79,6 +79,23 @@ fn every_notation_that_names_the_database_is_pointed_at_the_gateway() {
 }
 
 #[test]
+fn a_host_that_repeats_the_port_of_its_pair_moves_with_it() {
+    let moved = |host: &str| {
+        let (_, redirect) = turned(&[("DB_HOST", host), ("DB_PORT", "5433")], Some(DATABASE));
+        let value = |wanted: &str| {
+            let found = redirect.set.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.to_str().unwrap().to_owned())
+        };
+        (value("DB_HOST"), value("DB_PORT"))
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(moved("db.example:5433"), (text("127.0.0.1:6432"), text("6432")));
+    assert_eq!(moved("db.example"), (text("127.0.0.1"), text("6432")));
+    // Which port would count is not known.
+    assert_eq!(moved("db.example:5434"), (None, None));
+}
+
+#[test]
 fn what_is_pointed_at_the_gateway_is_not_said_to_be_left() {
     for text in ["\"postgres://u:p@db.example:5433/shop\"", " postgres://u:p@db.example:5433/shop\n"] {
         let (_, redirect) = turned(&[("DATABASE_URL", text)], Some(DATABASE));

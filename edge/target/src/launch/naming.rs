@@ -89,7 +89,11 @@ pub(super) fn pairs(environment: &Environment) -> Vec<Pair> {
         let Some(port) = value.trim().parse::<u16>().ok().filter(|port| *port != 0) else { continue };
         let named = texts().filter_map(|(name, upper, value)| {
             let end = upper.strip_prefix(prefix)?;
-            HOST_ENDS.contains(&end).then(|| host(value)).flatten().map(|host| (name, host))
+            HOST_ENDS
+                .contains(&end)
+                .then(|| host(value))
+                .flatten()
+                .map(|host| (name, without_port(host, port)))
         });
         let named: Vec<(&str, &str)> = named.collect();
         let Some((_, first)) = named.first() else { continue };
@@ -144,6 +148,13 @@ fn host(value: &str) -> Option<&str> {
     let value = value.trim();
     let possible = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@".contains(&byte);
     (!value.is_empty() && value.len() < 256 && value.bytes().all(possible)).then_some(value)
+}
+
+/// The host of a value that repeats the port of its pair: `db:5433` beside 5433.
+pub(super) fn without_port(value: &str, port: u16) -> &str {
+    let repeated =
+        value.rsplit_once(':').filter(|(host, own)| !host.contains(':') && own.parse() == Ok(port));
+    repeated.map_or(value, |(host, _)| host)
 }
 
 fn server(host: &str, port: u16) -> Host {

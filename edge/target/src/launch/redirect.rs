@@ -299,7 +299,9 @@ impl Work<'_> {
                 continue;
             }
             for host in &pair.hosts {
-                self.set(host, gateway.ip().to_string());
+                let own = self.environment.var(host).ok().flatten().map_or("", str::trim);
+                let repeats_port = naming::without_port(own, pair.server.port) != own;
+                self.set(host, if repeats_port { gateway.to_string() } else { gateway.ip().to_string() });
             }
             self.set(&pair.port, gateway.port().to_string());
             self.origins.push(pair.server);
