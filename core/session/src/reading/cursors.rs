@@ -2,6 +2,7 @@
 
 use onetrip_sql::{Lifted, StatementKind};
 
+use super::grammar::pair;
 use super::sql;
 use super::words::{see_words, words};
 
@@ -85,7 +86,7 @@ struct Found {
 impl Found {
     fn in_text(text: &[u8]) -> Self {
         // What is written by code points (`U&"..."`) is not read here.
-        let is_escaped = memchr::memchr_iter(b'&', text).any(|at| text.get(at + 1) == Some(&b'"'));
+        let is_escaped = pair(text, *b"&\"").is_some();
         let mut found = Self { runners: is_escaped, ..Self::default() };
         see_words(text, begins_one, |word| {
             if LENGTHS[usize::from(word[0] | 0x20)] >> word.len().min(31) & 1 == 1 {

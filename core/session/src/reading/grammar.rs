@@ -206,7 +206,7 @@ fn comment_end(text: &[u8]) -> Option<usize> {
 
 /// Where these two bytes are side by side. Each statement's comments come by here, and for two bytes it costs more to make
 /// a searcher than to search.
-fn pair(text: &[u8], [first, second]: [u8; 2]) -> Option<usize> {
+pub(super) fn pair(text: &[u8], [first, second]: [u8; 2]) -> Option<usize> {
     memchr_iter(first, text).find(|at| text.get(at + 1) == Some(&second))
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::enclosed::urls;
 use crate::settings::{is_keyword, is_libpq_variable};
-use crate::written::{Format, Written};
+use crate::written::{Format, Written, split_port};
 use crate::{DEFAULT_PORT, Environment, Host};
 
 /// Longer values are no addresses.
@@ -152,8 +152,7 @@ fn host(value: &str) -> Option<&str> {
 
 /// The host of a value that repeats the port of its pair: `db:5433` beside 5433.
 pub(super) fn without_port(value: &str, port: u16) -> &str {
-    let repeated =
-        value.rsplit_once(':').filter(|(host, own)| !host.contains(':') && own.parse() == Ok(port));
+    let repeated = split_port(value).filter(|(host, own)| !host.contains(':') && own.parse() == Ok(port));
     repeated.map_or(value, |(host, _)| host)
 }
 

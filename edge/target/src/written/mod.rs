@@ -17,7 +17,7 @@ use crate::{ConninfoError, SslMode};
 pub(crate) use dsn::{is_blank, quote};
 pub(crate) use pairs::{quote as quote_pair, spelled as spelled_in_pairs};
 pub(crate) use percent::encode;
-pub(crate) use url::is_scheme;
+pub(crate) use url::{is_scheme, split_port};
 
 /// How connection text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,8 +58,8 @@ pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> 
 pub(super) fn parse_host_port(text: &str, bytes: Range<usize>) -> Result<Written, ConninfoError> {
     let trimmed = text[bytes.clone()].trim();
     let (host, port) = trimmed.rsplit_once(':').unwrap_or((trimmed, ""));
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_pair = !host.is_empty() && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let bracketed = bracketed(host);
+    let is_pair = split_port(trimmed).is_some();
     let is_directory = port.is_empty() && trimmed.starts_with('/');
     if !is_pair && !is_directory {
         return Err(ConninfoError::NotRecognised);
@@ -171,11 +171,20 @@ pub(super) fn query(
 
 /// Takes `host:port` or `[address]:port` apart.
 pub(super) fn host_and_port(text: &str) -> Option<(&str, &str)> {
-    let (host, port) = text.rsplit_once(':')?;
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_host = !host.is_empty() && (bracketed.is_some() || !host.contains([':', '/']));
-    (is_port && is_host).then(|| (bracketed.unwrap_or(host), port))
+    let (host, port) = split_port(text)?;
+    let bracketed = bracketed(host);
+    (bracketed.is_some() || !host.contains([':', '/'])).then(|| (bracketed.unwrap_or(host), port))
+}
+
+/// What stands before the last colon, and the number behind it.
+pub(crate) fn split_port(text: &str) -> Option<(&str, &str)> {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    text.rsplit_once(':').filter(|(host, port)| !host.is_empty() && is_port(port))
+}
+
+/// The address of `[address]`.
+fn bracketed(host: &str) -> Option<&str> {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']'))
 }
 
 /// The first of these bytes from `start` on, or the end of the text.
