@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use libfuzzer_sys::fuzz_target;
-use onetrip_ledger::trace::{FORMAT_VERSION, Records, TraceHeader, decode_block};
+use onetrip_ledger::trace::{Records, TraceHeader, decode_block};
 use onetrip_ledger::{Analyzer, Mutes, TraceError, TraceReader, TraceWriter};
 
 fn read(path: &std::path::Path, length: usize) -> usize {
@@ -32,8 +32,7 @@ fuzz_target!(|data: &[u8]| {
         1 => {
             let directory = tempfile::tempdir().expect("a temporary directory");
             let path = directory.path().join("trace");
-            let header = TraceHeader { version: FORMAT_VERSION, keeps_values: false, started_unix_nanos: 0 };
-            let mut writer = TraceWriter::create(&path, header).expect("a new trace");
+            let mut writer = TraceWriter::create(&path, TraceHeader::now(false)).expect("a new trace");
             writer.append(1, data).expect("a block");
             let whole = std::fs::metadata(&path).expect("the trace").len();
             writer.append(2, data).expect("a block");

@@ -117,9 +117,15 @@ proptest! {
     }
 }
 
+const HEADER_BYTES: usize = 24;
+
 /// A trace of three blocks, and where each ends.
 fn three_blocks(path: &Path) -> Vec<u64> {
-    let mut writer = TraceWriter::create(path, TraceHeader::now(false)).unwrap();
+    three_blocks_after(path, TraceHeader::now(false))
+}
+
+fn three_blocks_after(path: &Path, header: TraceHeader) -> Vec<u64> {
+    let mut writer = TraceWriter::create(path, header).unwrap();
     (1..=3u32)
         .map(|stream| {
             let mut encoder = StreamEncoder::default();
@@ -147,15 +153,46 @@ fn a_trace_cut_anywhere_keeps_its_complete_blocks() {
     let path = directory.path().join("whole.trace");
     let ends = three_blocks(&path);
     let whole = fs::read(&path).unwrap();
-    for length in 20..=whole.len() {
+    for length in HEADER_BYTES..=whole.len() {
         let cut = directory.path().join("cut.trace");
         fs::write(&cut, &whole[..length]).unwrap();
         let complete = ends.iter().filter(|end| **end <= length as u64).count();
         let (streams, gaps) = read(&cut);
         assert_eq!(streams.len(), complete, "cut at {length}");
-        let last_end = complete.checked_sub(1).map_or(20, |last| ends[last]);
+        let last_end = complete.checked_sub(1).map_or(HEADER_BYTES as u64, |last| ends[last]);
         assert_eq!(gaps, [0, 0, length as u64 - last_end], "cut at {length}");
     }
+}
+
+#[test]
+fn what_a_client_has_sent_does_not_pass_for_a_block_of_the_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("forged.trace");
+    let own = TraceHeader::now(false);
+    // Blocks as a trace has them, in a statement's text, and then the writer was killed.
+    let found = |forged: TraceHeader| {
+        three_blocks_after(&path, forged);
+        let blocks = fs::read(&path).unwrap().split_off(HEADER_BYTES);
+        let mut encoder = StreamEncoder::default();
+        encoder.template(1, &[blocks.as_slice(), b"more"].concat());
+        TraceWriter::create(&path, own).unwrap().append(7, &encoder.take_block()).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+        read(&path).0
+    };
+    assert_eq!(found(TraceHeader::now(false)), []);
+    assert_eq!(found(own), [1, 2, 3], "with the salt known they would pass");
+}
+
+#[test]
+fn a_trace_of_version_1_which_has_no_salt_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("old.trace");
+    three_blocks_after(&path, TraceHeader { version: 1, salt: 0, ..TraceHeader::now(false) });
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.drain(20..HEADER_BYTES);
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(read(&path), (vec![1, 2, 3], [0; 3]));
 }
 
 #[test]

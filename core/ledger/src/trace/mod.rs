@@ -15,7 +15,7 @@ pub use writer::TraceWriter;
 use crate::{Exchange, Moment};
 
 /// Version of the format that this crate writes, and the newest that it reads.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 /// Stream of facts about the trace itself; connections count from one.
 pub const TRACE_STREAM: u32 = 0;

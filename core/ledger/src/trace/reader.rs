@@ -2,10 +2,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::header::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, TraceHeader};
+use super::header::{
+    BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, SALT_BYTES, TraceHeader,
+};
 use super::{FORMAT_VERSION, TraceError};
 use crate::Gaps;
 
+/// The first version whose header ends with a salt.
+const SALTED_VERSION: u16 = 2;
 /// Tag and length of a record.
 const RECORD_HEADER_BYTES: usize = 5;
 /// Tags of records are below it, for long.
@@ -62,21 +66,29 @@ impl TraceReader {
         let file = File::open(path).map_err(with_path)?;
         let seeks = file.metadata().map_err(with_path)?.is_file();
         let mut file = BufReader::with_capacity(1 << 20, file);
-        let mut bytes = [0; HEADER_BYTES];
-        file.read_exact(&mut bytes).map_err(|error| match error.kind() {
+        let too_short = |error: io::Error| match error.kind() {
             io::ErrorKind::UnexpectedEof => TraceError::NotATrace(name()),
             _ => with_path(error),
-        })?;
-        let header = TraceHeader::from_bytes(bytes).ok_or_else(|| TraceError::NotATrace(name()))?;
+        };
+        let mut bytes = [0; HEADER_BYTES];
+        file.read_exact(&mut bytes).map_err(too_short)?;
+        let mut header = TraceHeader::from_bytes(bytes).ok_or_else(|| TraceError::NotATrace(name()))?;
+        let mut at = HEADER_BYTES as u64;
         if header.version > FORMAT_VERSION {
             return Err(TraceError::NewerVersion { path: name(), found: header.version });
+        }
+        if header.version >= SALTED_VERSION {
+            let mut salt = [0; SALT_BYTES];
+            file.read_exact(&mut salt).map_err(too_short)?;
+            header.salt = u32::from_le_bytes(salt);
+            at += SALT_BYTES as u64;
         }
         Ok(Self {
             path: path.to_owned(),
             file,
             header,
             payload: Vec::new(),
-            at: HEADER_BYTES as u64,
+            at,
             seeks,
             damaged_blocks: 0,
             damaged_bytes: 0,
@@ -145,7 +157,7 @@ impl TraceReader {
         self.payload = payload;
         Ok(match got {
             got if got < header.length => Found::Rest((BLOCK_HEADER_BYTES + got) as u64),
-            _ if header.fits(&self.payload) => Found::Block(header),
+            _ if header.fits(self.header.salt, &self.payload) => Found::Block(header),
             _ => Found::Damage(header),
         })
     }
@@ -270,7 +282,7 @@ mod tests {
         drop(writer);
         let after = fs::metadata(&path).expect("it is there").len();
         let mut reader = TraceReader::open(&path).expect("a trace");
-        let second = HEADER_BYTES as u64 + 1;
+        let second = (HEADER_BYTES + SALT_BYTES) as u64 + 1;
         assert_eq!(reader.find_block_before(second, after).expect("it reads"), Some(end));
         for shorter in second..after {
             assert_eq!(reader.find_block_before(second, shorter).expect("it reads"), None, "up to {shorter}");

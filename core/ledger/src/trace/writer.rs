@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 
-use super::header::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, MARK, TraceHeader};
+use super::header::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, MARK, TraceHeader};
 use super::{StreamEncoder, TRACE_STREAM, TraceError};
 
 /// Appends blocks to a trace file. After the first failure nothing more is written but the end mark, so that what is
@@ -14,6 +14,7 @@ use super::{StreamEncoder, TRACE_STREAM, TraceError};
 pub struct TraceWriter {
     path: PathBuf,
     file: File,
+    salt: u32,
     /// End of the last complete block.
     good_len: u64,
     /// Its begin: it gives way to the end mark where there is room for nothing more.
@@ -45,9 +46,10 @@ impl TraceWriter {
         } else if !kind.is_fifo() && !kind.is_char_device() {
             return Err(with_path(io::Error::new(io::ErrorKind::InvalidInput, "is not a file; name one")));
         }
-        file.write_all(&header.to_bytes()).map_err(with_path)?;
-        let (path, begin) = (path.to_owned(), HEADER_BYTES as u64);
-        Ok(Self { path, file, good_len: begin, last_at: begin, is_cut: false })
+        let bytes = header.to_bytes();
+        file.write_all(&bytes).map_err(with_path)?;
+        let (path, begin) = (path.to_owned(), bytes.len() as u64);
+        Ok(Self { path, file, salt: header.salt, good_len: begin, last_at: begin, is_cut: false })
     }
 
     /// Appends one block in one write; on an error the file is cut back to its last complete block, and the trace has
@@ -106,7 +108,7 @@ impl TraceWriter {
 
     fn write_over(&mut self, stream: u32, payload: &[u8]) -> io::Result<()> {
         let mut block = Vec::with_capacity(BLOCK_HEADER_BYTES + payload.len());
-        block.extend_from_slice(&BlockHeader::of(stream, payload).to_bytes());
+        block.extend_from_slice(&BlockHeader::of(self.salt, stream, payload).to_bytes());
         block.extend_from_slice(payload);
         self.file.write_all(&block)?;
         self.last_at = self.good_len;
