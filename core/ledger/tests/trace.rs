@@ -180,7 +180,7 @@ fn what_a_client_has_sent_does_not_pass_for_a_block_of_the_trace() {
         file.set_len(file.metadata().unwrap().len() - 1).unwrap();
         read(&path).0
     };
-    assert_eq!(found(TraceHeader::now(false)), []);
+    assert_eq!(found(TraceHeader::now(false)), [0_u32; 0]);
     assert_eq!(found(own), [1, 2, 3], "with the salt known they would pass");
 }
 
