@@ -18,8 +18,8 @@ check:
 	@scripts/setup check
 	@$(CARGO) xtask check
 
-# What CI runs, in steps with a budget each. Some of them: `cargo xtask test build rust`. It builds each program once, for its
-# tests alone: what a debugger reads, and what a second build would reuse, cost a third of the build's time.
+# What CI runs, in steps with a budget each. Some of them: `cargo xtask test build rust`. What only a debugger reads is not
+# built, nor what only a second build would use.
 test: export CARGO_INCREMENTAL := 0
 test: export CARGO_PROFILE_DEV_DEBUG := 0
 test: export CARGO_PROFILE_TEST_DEBUG := 0
