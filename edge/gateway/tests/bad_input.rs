@@ -502,7 +502,7 @@ fn a_trace_survives_the_killing_of_its_gateway_up_to_the_last_complete_block() {
     assert!(complete >= 4);
     let cut = directory.path().join("cut.trace");
     let mut seen = Vec::new();
-    for length in (20..whole.len()).step_by(whole.len() / 200 + 1).chain([whole.len()]) {
+    for length in (24..whole.len()).step_by(whole.len() / 200 + 1).chain([whole.len()]) {
         std::fs::write(&cut, &whole[..length]).expect("there is room");
         seen.push(blocks(&cut).0);
     }

@@ -56,6 +56,7 @@ impl Session {
         }
         let template = self.flights.example(request.example)?.template;
         let is_pure = self.may_run_ahead(now, template);
+        self.flights.keep_of_epoch(self.facts.changes().epoch());
         let may_serve = self.is_in_snapshot() && !request.begins;
         let asking = Asking {
             now: since_start(now),

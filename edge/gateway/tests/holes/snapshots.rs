@@ -301,6 +301,58 @@ fn a_named_statement_keeps_the_view_of_its_parse() {
     .assert_shut();
 }
 
+/// A statement is repeated in a snapshot; `change` makes its text mean something else, and `others` prove it anew.
+fn proven_anew<'a>(
+    row: &'a str,
+    change: &'a str,
+    back: &'a str,
+    by_its_maker: bool,
+) -> impl Fn(&Stage) + Sync + 'a {
+    move |stage| {
+        let mut program = stage.session_with("program", &[PATH]);
+        let mut maker = stage.session_with("maker", &[PATH]);
+        let mut reader = stage.session_with("reader", &[PATH]);
+        serves_repeat(&mut program, row);
+        serves_repeat(&mut reader, row);
+        program.says("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        for _ in 0..2 {
+            program.says(row);
+            stage.thinks();
+        }
+        maker.says(change);
+        for _ in 0..3 {
+            let proves = if by_its_maker { &mut maker } else { &mut reader };
+            proves.says_all(&["BEGIN ISOLATION LEVEL REPEATABLE READ", row]);
+            stage.thinks();
+            proves.says(row);
+            stage.thinks();
+            proves.says("COMMIT");
+        }
+        program.says_all(&[row, row, "COMMIT"]);
+        maker.says(back);
+    }
+}
+
+#[test]
+fn what_was_read_before_a_change_is_not_served_when_the_text_is_proven_anew() {
+    const READ: &str = "SELECT v FROM anew WHERE id = 1";
+    const HIDDEN: [&str; 2] = ["CREATE TABLE first.anew (id int, v int)", "DROP TABLE first.anew"];
+    const RENAMED: [&str; 2] =
+        ["ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", "ALTER TYPE mood RENAME VALUE 'blue' TO 'sad'"];
+    let hidden = proven_anew(READ, HIDDEN[0], HIDDEN[1], false);
+    let by_its_maker = proven_anew(READ, HIDDEN[0], HIDDEN[1], true);
+    let renamed = proven_anew("SELECT m FROM moods WHERE id = 1", RENAMED[0], RENAMED[1], false);
+    Hole {
+        name: "proven_anew",
+        setup: "CREATE SCHEMA first; CREATE TABLE anew (id int PRIMARY KEY, v text); \
+                INSERT INTO anew SELECT g, 'v' || g FROM generate_series(1, 40) AS g; ANALYZE anew; \
+                CREATE TYPE mood AS ENUM ('sad', 'gay'); CREATE TABLE moods (id int PRIMARY KEY, m mood); \
+                INSERT INTO moods SELECT g, 'sad' FROM generate_series(1, 40) AS g; ANALYZE moods",
+        programs: &[("hidden", &hidden), ("hidden by who proves it", &by_its_maker), ("renamed", &renamed)],
+    }
+    .assert_shut();
+}
+
 const COUNTERS: &str = "CREATE TABLE counted (id int PRIMARY KEY, v int); \
      INSERT INTO counted SELECT g, g FROM generate_series(1, 40) AS g; ANALYZE counted";
 

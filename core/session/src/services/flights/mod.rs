@@ -58,6 +58,8 @@ pub(crate) struct Flights {
     contact_at: Moment,
     /// Hits up to which what was learnt has been shared.
     hits_shared: u64,
+    /// Epoch of the catalogue in which a unit was last asked for.
+    epoch: u64,
 }
 
 #[derive(Debug)]
@@ -351,6 +353,14 @@ impl Flights {
             | Event::UnnamedPortalMade
             | Event::UnnamedStatementMade { .. }
             | Event::UnnamedStatementGone => {}
+        }
+    }
+
+    /// Names mean what the catalogue says when a statement is parsed, within a snapshot, too. What was read in another epoch of
+    /// it goes, although the statement may be proven anew in this one (P4).
+    pub(crate) fn keep_of_epoch(&mut self, epoch: u64) {
+        if std::mem::replace(&mut self.epoch, epoch) != epoch {
+            self.flush();
         }
     }
 
