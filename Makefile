@@ -13,7 +13,7 @@ build:
 demo:
 	@scripts/demo
 
-# Format, lints, licences, types, links of documents, and the tests that need no server.
+# Format, lints, licences, types, links and prose of documents, and the tests that need no server.
 check:
 	@scripts/setup check
 	@$(CARGO) xtask check

@@ -81,6 +81,9 @@ pub(crate) enum Command {
     /// Write the manual's pages into a directory
     #[command(hide = true)]
     Man(ManOptions),
+    /// Print every text of the help, for the linter of prose
+    #[command(hide = true)]
+    Texts,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -91,17 +94,17 @@ Examples:
 
 // A paragraph is one line, which clap wraps to the terminal's width.
 const RUN_HELP: &str = "\
-onetrip starts a gateway and points the program at it by its environment: the PG* variables of libpq, DATABASE_URL, \
-each variable named by --env, and every other variable that names the database's host and port (URLs, JDBC and R2DBC \
-URLs, DSNs, .NET connection strings, HOST:PORT, pairs such as DB_HOST and DB_PORT, URLs inside JAVA_TOOL_OPTIONS or \
-JSON). It prints what it changed.
+onetrip starts a gateway and points the program at it by its environment. It changes the PG* variables of libpq, \
+DATABASE_URL, each variable named by --env, and every other variable that names the database's host and port. These can \
+be URLs, JDBC and R2DBC URLs, DSNs, .NET connection strings and HOST:PORT. Pairs such as DB_HOST and DB_PORT, and URLs \
+inside JAVA_TOOL_OPTIONS or JSON, also count. onetrip prints what it changed.
 
 Without --upstream, the database is that of --env, the PG* variables or DATABASE_URL, or of other variables if all \
 that name a PostgreSQL server name the same one. If they differ, nothing is started. The gateway requires as much \
 TLS of the database as these variables do, unless --upstream says how much.
 
-The report goes to standard error, or to the file of --output. The exit code is the program's. If that is 0, it is \
-90 when a budget was broken or --fail-on found something, and 91 when the run could not be judged: no session was \
+The report goes to standard error, or to the file of --output. The exit code is the program's, if that is not 0. \
+It is 90 if a budget was broken or --fail-on found something. It is 91 if the run could not be judged: no session was \
 opened, a scope did not occur, or records are missing. 125 is a failure of onetrip itself.";
 
 #[derive(Debug, Args)]
@@ -257,8 +260,8 @@ pub(crate) enum PingFormat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A connection to the near end reaches the far end over the simulated path: no byte arrives before half a round trip, \
-and a new connection's first answer takes two round trips. Ctrl-C reports how well the times were kept.")]
+A connection to the near end reaches the far end over the simulated path. No byte arrives before half a round trip. A \
+new connection's first answer takes two round trips. Ctrl-C reports how well the times were kept.")]
 pub(crate) struct LinkCommandOptions {
     /// Near end of the link, where clients connect
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0", value_parser = socket_address)]
@@ -374,19 +377,19 @@ pub(crate) struct WatchOptions {
     pub(crate) threads: Option<usize>,
     /// Remove round trips without code changes: exact (results stay the same, only timing changes), or none
     ///
-    /// exact consists of: begin (answers BEGIN, SAVEPOINT and RELEASE at once), commit (answers the end of a read-only
-    /// transaction at once), loops (inside REPEATABLE READ, runs the statements of a loop before the program asks), repeats
-    /// (inside REPEATABLE READ, answers a repeated read from memory), statements (answers Parse and Describe of a
-    /// statement that the server has described before), cursors (prefetches results that are read in pieces), lobs
-    /// (prefetches large objects) and chatter (answers settings and resets of pools that change nothing). exact,-begin
-    /// leaves one out, none,+begin adds one. All are inactive if the database is less than 0.2 ms away.
+    /// exact has eight remedies. begin answers BEGIN, SAVEPOINT and RELEASE at once. commit answers the end of a read-only
+    /// transaction at once. loops runs the statements of a loop before the program asks, inside REPEATABLE READ. repeats
+    /// answers a repeated read from memory, inside REPEATABLE READ. statements answers Parse and Describe of a statement that
+    /// the server has described before. cursors prefetches results that are read in pieces. lobs prefetches large objects.
+    /// chatter answers settings and resets of pools that change nothing. exact,-begin leaves one out, none,+begin adds one.
+    /// All are inactive if the database is less than 0.2 ms away.
     ///
-    /// What may differ, among others: the server's log and statistics; now() of a transaction (up to half a trip
-    /// later); its idle-in-transaction timeout (up to a trip later); locks of readers, which sessions outside the gateway
-    /// may meet up to half a trip after COMMIT was answered; REVOKE (effective within 2 s); DDL that did not pass through
-    /// the gateway (noticed within 60 s); a reloaded configuration (effective within 2 s in a snapshot); the counters of
-    /// plans in pg_prepared_statements; the moment at which a cancel request arrives. A session ends if the server does
-    /// not confirm its early COMMIT within 5 s. docs/safety.md has the whole list and the rules.
+    /// These may differ, among others. The server's log and statistics differ. now() of a transaction is up to half a trip
+    /// later, and its idle-in-transaction timeout up to a trip later. Sessions outside the gateway may meet locks of readers
+    /// up to half a trip after COMMIT was answered. REVOKE is effective within 2 s, and a reloaded configuration within 2 s in
+    /// a snapshot. DDL that did not pass through the gateway is noticed within 60 s. The counters of plans in
+    /// pg_prepared_statements and the moment at which a cancel request arrives differ. A session ends if the server does not
+    /// confirm its early COMMIT within 5 s. docs/safety.md has the whole list and the rules.
     #[arg(long, value_name = "TIER", default_value = "none", help_heading = "Remedies")]
     pub(crate) remedies: Remedies,
     /// For one in N answers from memory, also ask the server, and compare: 1/1 all, 1/100 one in a hundred
@@ -395,28 +398,28 @@ pub(crate) struct WatchOptions {
     /// (with --keep-values), and the session gets no more answers from memory.
     #[arg(long, value_name = "1/N", help_heading = "Remedies")]
     pub(crate) verify: Option<Verify>,
-    /// Bytes of a large object to prefetch: -1 nothing, 0 its length, N bytes, auto what was learnt [default: auto]
+    /// Bytes of a large object to prefetch: -1 nothing, 0 its length, N bytes, auto what was learned [default: auto]
     ///
     /// TABLE.COLUMN=N or SCHEMA.TABLE.COLUMN=N, with names as in the catalogue, holds for objects whose oids are in this
-    /// column; repeat the option for each column. onetrip.lob_prefetch=N in the column's comment does the same. A program sets
-    /// it for a connection by SET onetrip.lob_prefetch = N or by startup options (-c onetrip.lob_prefetch=N), and for a
-    /// statement by onetrip.lob_prefetch=N in a comment of the statement. The narrowest wins: column, statement, connection,
+    /// column. Repeat the option for each column. onetrip.lob_prefetch=N in the column's comment does the same. A program sets
+    /// it for a connection by SET onetrip.lob_prefetch = N or by startup options (-c onetrip.lob_prefetch=N). For a
+    /// statement, it writes onetrip.lob_prefetch=N in a comment of the statement. The narrowest wins: column, statement, connection,
     /// gateway. At most 512 KiB are prefetched at once. Needs --remedies exact. Changes only timing.
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Remedies")]
     pub(crate) lob_prefetch: Vec<LobPrefetch>,
-    /// Keep what was learnt about loops in this file, so that the next run removes their trips from the start
+    /// Keep what was learned about loops in this file, so that the next run removes their trips from the start
     ///
-    /// The file is read at the start and written at the end. It is created if it does not exist; what other runs wrote meanwhile
-    /// is kept. It says which statement takes its values from which result, by hashes of statements; it holds neither texts nor
-    /// values nor answers. A wrong file cannot make an answer wrong; the server may then run statements that nobody needs. You may delete it
-    /// at any time. At most 1 MiB. Needs --remedies exact.
+    /// The file is read at the start and written at the end. It is created if it does not exist, and what other runs wrote
+    /// meanwhile is kept. It says which statement takes its values from which result, by hashes of statements. It holds neither
+    /// texts nor values nor answers. A wrong file cannot make an answer wrong, but the server may then run statements that
+    /// nobody needs. You may delete it at any time. At most 1 MiB. Needs --remedies exact.
     #[arg(long, value_name = "FILE", help_heading = "Remedies")]
     pub(crate) learned: Option<PathBuf>,
     /// Run transactions that choose no level at repeatable-read, so that their loops can be removed
     ///
-    /// This changes the program. Statements of a transaction no longer see what others commit meanwhile: polling inside a
-    /// transaction never ends, an upsert loop (UPDATE, else INSERT, else again) may never end, a read after a lock is as old as
-    /// the transaction, and what a second connection wrote is not seen. UPDATE, DELETE, row locks and INSERT ... ON CONFLICT
+    /// This changes the program. Statements of a transaction no longer see what others commit meanwhile. Polling inside a
+    /// transaction never ends. An upsert loop (UPDATE, else INSERT, else again) may never end. A read after a lock is as old as
+    /// the transaction. The transaction does not see what a second connection wrote. UPDATE, DELETE, row locks and INSERT ... ON CONFLICT
     /// of a row that was changed meanwhile fail with 40001 instead of waiting. A statement that fails so ten times in a row,
     /// or runs for 10 s, is named on standard error.
     #[arg(long, value_name = "LEVEL", help_heading = "Remedies")]

@@ -38,7 +38,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let address = gateway.address().to_string();
     say(format_args!("listening at {address}, database at {upstream_address}; Ctrl-C stops and reports"));
     link::announce(link.as_ref());
-    signals.wait_through_hangups(|| say("SIGHUP: there is nothing to read anew; SIGTERM stops"))?;
+    signals.wait_through_hangups(|| say("SIGHUP: there is nothing to read again; SIGTERM stops"))?;
     let is_urgent = drain(&gateway, options.drain, &mut signals);
     signals.exit_on_signal(ExitCode::FAILED.code());
     let outcome = if is_urgent { gateway.stop_within(Duration::ZERO) } else { gateway.stop() };

@@ -24,11 +24,11 @@ const EXIT_INTERRUPTED: u8 = 130;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\
-A workload is run in several ways at several distances. Trips and bytes are counted by the gateway first; then the \
-same is timed without it. A wrong answer or a wrong count ends the run with exit code 125.
+A workload is run in several ways at several distances. First the gateway counts trips and bytes. Then the same is \
+timed without it. A wrong answer or a wrong count ends the run with exit code 125.
 
-Where PostgreSQL is needed and --database is not given, the installed one is started in a temporary directory, on a \
-free port and not durable, as an unprivileged user, and is gone afterwards."
+If PostgreSQL is needed and --database is not given, the lab starts the installed one: in a temporary directory, on a \
+free port, not durable, as an unprivileged user. It is removed afterwards."
 )]
 pub(crate) struct LabOptions {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `--learned FILE`: what was learnt about loops, kept between runs.
+//! `--learned FILE`: what was learned about loops, kept between runs.
 //!
 //! Only hints are kept. How the server describes statements is an answer, true as long as its catalogue stays as it is,
 //! which a later run cannot know: it is asked anew.
@@ -33,7 +33,7 @@ impl Learned {
     pub(crate) fn open(options: &WatchOptions) -> Result<Self> {
         let Some(named) = &options.learned else { return Ok(Self { file: None, edges: Edges::new() }) };
         if ![Remedy::Loops, Remedy::Repeats, Remedy::Lobs].iter().any(|one| options.remedies.has(*one)) {
-            say("--learned: nothing is learnt without --remedies exact");
+            say("--learned: nothing is learned without --remedies exact");
         }
         // A link stays one: what it leads to is replaced.
         let file = named.canonicalize().unwrap_or_else(|_| named.clone());
@@ -53,7 +53,7 @@ impl Learned {
     pub(crate) fn keep(&self, common: &Common) {
         let Some(file) = &self.file else { return };
         if let Err(error) = write(file, common.learned()) {
-            say(format_args!("what was learnt is not kept: {}", explained(&error)));
+            say(format_args!("what was learned is not kept: {}", explained(&error)));
         }
     }
 }
@@ -80,7 +80,7 @@ fn read(file: &Path) -> Result<Edges> {
     }
     let known = if text.len() > KEPT_BYTES_MAX { Err(BadKept::Foreign) } else { Edges::from_text(&text) };
     known.map_err(|bad| {
-        let way_out = "name another file, or delete this one: what it held is learnt again by the next runs";
+        let way_out = "name another file, or delete this one: what it held is learned again by the next runs";
         match bad {
             BadKept::Foreign => {
                 anyhow!("{name} was not written by --learned, and is left as it is: name another file")
@@ -96,7 +96,7 @@ fn write(file: &Path, mut edges: Edges) -> Result<()> {
     let name = file.display();
     let directory = directory_of(file);
     let failed = || format!("cannot write {name}");
-    // Runs that end at the same time write one after the other. Without the lock, one may miss what another has learnt;
+    // Runs that end at the same time write one after the other. Without the lock, one may miss what another has learned;
     // the file is whole all the same.
     let locked = File::open(directory).with_context(failed)?;
     let begun = Instant::now();

@@ -88,6 +88,7 @@ fn run(command: Command) -> ExitCode {
         Command::Lab(_) => lacking::refuse("lab", "lab"),
         Command::Completions(options) => pages::completions(&options),
         Command::Man(options) => pages::man(&options),
+        Command::Texts => pages::texts(),
     };
     done.unwrap_or_else(|error| {
         say(explained(&error));

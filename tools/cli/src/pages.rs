@@ -1,7 +1,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
+use clap::builder::StyledStr;
+use clap::{Arg, Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::args::Cli;
@@ -39,4 +40,72 @@ pub(crate) fn man(options: &ManOptions) -> Result<ExitCode> {
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &options.directory));
     written.with_context(|| format!("cannot write pages into {}", options.directory.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `onetrip texts`: what `--help` says of each command and option, below a heading that names it. `scripts/prose` reads it.
+pub(crate) fn texts() -> Result<ExitCode> {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = String::new();
+    write_texts(&command, &mut page);
+    print(Stream::Output, |_| page)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_texts(command: &clap::Command, page: &mut String) {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let about = command.get_long_about().or_else(|| command.get_about());
+    let after = command.get_after_long_help().or_else(|| command.get_after_help());
+    let before = command.get_before_long_help().or_else(|| command.get_before_help());
+    write_text(name, [before, about, after], page);
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        write_argument(name, argument, page);
+    }
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+        write_texts(sub, page);
+    }
+}
+
+fn write_argument(command: &str, argument: &Arg, page: &mut String) {
+    let name = match argument.get_long() {
+        Some(long) => format!("{command} --{long}"),
+        None => format!("{command} {}", argument.get_id()),
+    };
+    let help = argument.get_long_help().or_else(|| argument.get_help());
+    write_text(&name, [help], page);
+    for value in argument.get_possible_values().iter().filter(|value| !value.is_hide_set()) {
+        write_text(&format!("{name} {}", value.get_name()), [value.get_help()], page);
+    }
+}
+
+fn write_text<'a>(name: &str, texts: impl IntoIterator<Item = Option<&'a StyledStr>>, page: &mut String) {
+    page.push_str(&format!("# {name}\n\n"));
+    for text in texts.into_iter().flatten() {
+        page.push_str(&format!("{text}\n\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_and_option_of_the_help_has_a_text() {
+        let mut command = Cli::command();
+        command.build();
+        let mut page = String::new();
+        write_texts(&command, &mut page);
+        let mut lines = page.lines().filter(|line| !line.is_empty()).peekable();
+        let mut headings = 0;
+        while let Some(line) = lines.next() {
+            let Some(name) = line.strip_prefix("# ") else { continue };
+            headings += 1;
+            let is_value = name.split(' ').count() > 3;
+            let has_text = lines.peek().is_some_and(|next| !next.starts_with("# "));
+            assert!(has_text || is_value, "{name} has no text");
+        }
+        assert!(headings > 100, "{headings} headings are not all");
+        assert!(page.contains("# onetrip run --remedies\n"), "{page}");
+        assert!(!page.contains("# onetrip texts"), "{page}");
+    }
 }

@@ -22,13 +22,13 @@ const ROWS_MAX: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is read is told by numbers, by a table, or by a trace that `onetrip run` has written; numbers go before what \
-was found. A table tells its rows and their width; its widest column is the large value if it has 1,000 bytes or \
-more on average. A trace tells of the result with the most rows, of the large values that were read one by one after \
-it, of how many of them, and of the path.
+Numbers, a table, or a trace of `onetrip run` describe what is read. Numbers take precedence. A table gives its rows \
+and their width. Its widest column is the large value if it has 1,000 bytes or more on average. A trace gives the result \
+with the most rows. It also gives the large values that were read one by one after that result, their number, and the \
+path.
 
-A model chooses; then the choice and its neighbours are measured on a table of that shape, unless --no-check, and \
-the settings are printed in the words of the drivers.")]
+A model chooses the settings. Unless --no-check is set, the choice and its neighbours are then measured on a table of \
+that shape. The settings are printed in the terms of the drivers.")]
 pub(crate) struct TuneOptions {
     /// Rows and sizes are those of this table of --database
     #[arg(long, value_name = "NAME", requires = "database")]

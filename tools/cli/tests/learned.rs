@@ -1,4 +1,4 @@
-//! `--learned FILE`: what a run has learnt about loops makes the next one shorter, and a file that cannot be used is left
+//! `--learned FILE`: what a run has learned about loops makes the next one shorter, and a file that cannot be used is left
 //! as it is.
 
 use std::fs::{self, Permissions};
@@ -38,7 +38,7 @@ fn server() -> PgServer {
     PgServer::start(&["--load", file.to_str().unwrap()])
 }
 
-/// Runs `program` 12 ms away with a file for what is learnt.
+/// Runs `program` 12 ms away with a file for what is learned.
 fn run(server: &PgServer, file: &Path, options: &[&str], program: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_onetrip"))
         .args(["run", "--rtt", "12ms", "--format", "json", "--remedies", "exact", "--learned"])
@@ -82,14 +82,14 @@ fn the_second_run_of_a_short_program_takes_fewer_trips_than_the_first() {
     println!("{first} trips, then {second}, then {third}");
     assert!(second < first && third < first, "{first} trips, then {second}, then {third}");
     let cold = trips(&server, &directory.path().join("other.learned"));
-    assert!(cold > second, "{cold} trips with nothing learnt, {second} with it");
+    assert!(cold > second, "{cold} trips with nothing learned, {second} with it");
     let files: Vec<_> =
         fs::read_dir(directory.path()).unwrap().flatten().map(|file| file.file_name()).collect();
     assert_eq!(files.len(), 2, "{files:?}");
 }
 
 #[test]
-fn runs_at_once_leave_a_whole_file_that_holds_what_each_has_learnt() {
+fn runs_at_once_leave_a_whole_file_that_holds_what_each_has_learned() {
     let server = server();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("learned");
@@ -100,7 +100,7 @@ fn runs_at_once_leave_a_whole_file_that_holds_what_each_has_learnt() {
     });
     let alone = trips(&server, &directory.path().join("cold"));
     let warm = trips(&server, &file);
-    assert!(warm < alone, "{alone} trips with nothing learnt, {warm} with it");
+    assert!(warm < alone, "{alone} trips with nothing learned, {warm} with it");
 }
 
 /// The program is not run, the message says this and the file stays as it was.
@@ -126,7 +126,7 @@ fn a_file_that_cannot_be_used_is_named_and_left_as_it_is() {
     assert_refused(&server, &file, &whole.as_bytes()[..whole.len() - 5], "is damaged in line");
     let changed = whole.replacen(" rows ", " last ", 1);
     assert!(changed != whole, "{whole}");
-    assert_refused(&server, &file, changed.as_bytes(), "delete this one: what it held is learnt again");
+    assert_refused(&server, &file, changed.as_bytes(), "delete this one: what it held is learned again");
     let newer = whole.replacen("onetrip-learned 1 ", "onetrip-learned 2 ", 1);
     assert_refused(&server, &file, newer.as_bytes(), "another version of onetrip");
     assert_refused(&server, &file, b"trips = 200\n", "was not written by --learned");
@@ -142,7 +142,7 @@ fn a_file_that_cannot_be_used_is_named_and_left_as_it_is() {
     let spoil = format!("echo spoilt > {}", file.display());
     let done = run(&server, &file, &[], &["sh", "-c", &spoil]);
     let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && said.contains("what was learnt is not kept"), "{said}");
+    assert!(done.status.success() && said.contains("what was learned is not kept"), "{said}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "spoilt\n");
 }
 
@@ -161,5 +161,5 @@ fn a_link_stays_a_link_and_no_remedy_is_told_to_learn_nothing() {
     let mut idle = Command::new(env!("CARGO_BIN_EXE_onetrip"));
     idle.args(["run", "--upstream", "127.0.0.1:1", "--learned"]).arg(&file).arg("true");
     let said = String::from_utf8_lossy(&idle.output().unwrap().stderr).into_owned();
-    assert!(said.contains("nothing is learnt without --remedies exact"), "{said}");
+    assert!(said.contains("nothing is learned without --remedies exact"), "{said}");
 }

@@ -13,7 +13,7 @@ pub enum BadReport {
     #[error("it is no report of onetrip's ({0}); write one with --format json")]
     Syntax(#[from] serde_json::Error),
     /// Written by another onetrip.
-    #[error("it has format {0}, and this onetrip knows {FORMAT}: write it anew")]
+    #[error("it has format {0}, and this onetrip knows {FORMAT}: write it again")]
     Format(u32),
 }
 

@@ -28,7 +28,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, licences, types, links and unit tests: nothing that needs a server (budget 5 minutes).
+    /// Format, lints, licences, types, links, prose and unit tests: nothing that needs a server (budget 5 minutes).
     Check,
     /// Everything that CI runs. A step that takes more than 1.5 times its budget fails.
     Test(Selection),

