@@ -1,9 +1,12 @@
-//! A pipelining PostgreSQL client: as few trips, as little CPU and as little memory as the work allows, and types
-//! that say what ran and what did not.
+//! A pipelining PostgreSQL client. It needs as few trips, as little CPU and as little memory as the work allows. Its
+//! types say what ran and what did not.
 //!
-//! [`core`] is the connection without a socket. [`blocking`] puts a socket around it, [`aio`] one of tokio's. Both speak of the same things:
-//! a [`core::Request`] becomes an operation with an [`OperationId`]; operations travel alone or in the block of a
-//! pipeline; an [`Error`] says by [`Error::retry`] whether its operation may be done again.
+//! [`core`] is the connection without a socket. [`blocking`] puts a socket around it, and [`aio`] one of tokio's.
+//! Both use the same terms:
+//!
+//! - A [`core::Request`] becomes an operation with an [`OperationId`].
+//! - Operations travel alone or in the block of a pipeline.
+//! - [`Error::retry`] says whether the failed operation may be done again.
 //!
 //! Not in scope: other databases, and mapping rows to objects.
 

@@ -1,7 +1,7 @@
-//! Parameters: values as the server wants them.
+//! Parameters: values in the form that the server reads.
 //!
-//! No trip is spent on asking for a statement's types. The first time it runs, its parameters travel in their text
-//! form and the server infers their types from the statement; from its answer on they travel in binary.
+//! No trip is spent on asking for a statement's types. The first time a statement runs, its parameters travel in
+//! their text form, and the server infers their types from the statement. After its answer, they travel in binary.
 
 use std::io::Write;
 

@@ -1,8 +1,8 @@
-//! PostgreSQL wire over an embedded SQLite file: the server behind `onetrip serve`.
+//! PostgreSQL's wire protocol over an embedded SQLite file: the server of `onetrip serve`.
 //!
-//! A client speaks protocol 3.0, simple or extended; a thread of its own translates PostgreSQL's SQL to SQLite's,
-//! runs it, and encodes the rows straight into the output buffer. What works and what does not, and how values get
-//! their types, is in `docs/embedded-server.md`.
+//! A client speaks protocol 3.0, simple or extended. A thread of its own translates PostgreSQL's SQL to SQLite's,
+//! runs it, and encodes the rows directly into the output buffer. `docs/embedded-server.md` says what works and what
+//! does not, and how values get their types.
 //!
 //! Not here: TLS, replication, more than one database in a server, procedures and triggers in PostgreSQL's languages.
 

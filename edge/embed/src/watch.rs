@@ -1,7 +1,7 @@
 //! What ends a statement before it is done: a cancel request, its timeout, or the limit of a replay.
 //!
-//! SQLite asks every thousand steps of its virtual machine, `pg_sleep` whenever it is woken, and functions of ours
-//! that read long values by [`spend`].
+//! SQLite checks it every thousand steps of its virtual machine, and `pg_sleep` whenever it wakes up. Functions of
+//! this crate that read long values check it by [`spend`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};

@@ -1,8 +1,13 @@
-//! What a test runner asks of the gateway that it runs behind: a unix socket whose path is in `ONETRIP_CONTROL`.
+//! What a test runner asks of its gateway, by a Unix socket whose path is in `ONETRIP_CONTROL`.
 //!
-//! A line is `test LABEL` or `scope LABEL` (what names no scope itself is booked on LABEL from now on; without one, on
-//! nothing) or `counts`. Each is answered by one JSON object with what was counted since the run began. The report calls
-//! scopes that were named by `test` tests.
+//! A line is one command:
+//!
+//! - `test LABEL` or `scope LABEL`: from now on, what names no scope itself is booked on LABEL. Without a label, it
+//!   is booked on nothing.
+//! - `counts`: only asks.
+//!
+//! Each is answered by one JSON object with what was counted since the run began. In the report, scopes that were
+//! named by `test` are tests.
 
 use std::ffi::OsString;
 use std::fs::Permissions;

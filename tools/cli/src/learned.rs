@@ -1,7 +1,7 @@
 //! `--learned FILE`: what was learned about loops, kept between runs.
 //!
-//! Only hints are kept. How the server describes statements is an answer, true as long as its catalogue stays as it is,
-//! which a later run cannot know: it is asked anew.
+//! Only hints are kept. How the server describes statements is an answer. It is true only while the server's
+//! catalogue stays as it is, and a later run cannot know that. So a later run asks again.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,9 +1,9 @@
-//! What a run that was counted will take at another distance from its database.
+//! The time of a counted run at another distance from its database.
 //!
-//! The rule: `time(rtt', bw') = think + server + trips × rtt' + waits for TCP's window + bytes / bw'`, with concurrent
-//! connections overlapped as they were observed. A [`Forecast`] plays the trips of a [`Timeline`] again, each
-//! longer by what the new path adds to it; how that is done, what it takes for granted and how well it does
-//! against measured runs is in `docs/forecast.md` and `docs/benchmarks.md`.
+//! The rule: `time(rtt', bw') = think + server + trips × rtt' + waits for TCP's window + bytes / bw'`, with
+//! concurrent connections overlapped as they were observed. A [`Forecast`] plays the trips of a [`Timeline`] again.
+//! Each is longer by what the new path adds to it. `docs/forecast.md` has the method and its assumptions, and
+//! `docs/benchmarks.md` compares forecasts with measured runs.
 //!
 //! No clock and no I/O here: a trace in, times out.
 //!

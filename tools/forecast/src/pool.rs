@@ -1,7 +1,8 @@
 //! Whether a program's threads take their connections from a pool that hands out the one given back last.
 //!
-//! Such a pool serves many threads by few connections while the database is near, and by all of them when it is far:
-//! what one connection carried one after the other was asked for by several threads, which will wait at the same time.
+//! Such a pool serves many threads by few connections while the database is near, and by all of them when it is far.
+//! Near the database, one connection carried the requests of several threads, one after the other. Far from it, these
+//! threads will wait at the same time.
 
 use onetrip_ledger::timeline::{Lane, Waterfall};
 

@@ -1,9 +1,11 @@
 //! The trips of a timeline, played again on another path.
 //!
-//! Each thread of the program keeps a shift: by how much later than observed it is. A trip adds to its thread's shift
-//! what the path adds to the trip; the time between trips stays. A thread that begins takes over the shift of the
-//! first thread, or where that is over of the one that ended last; a thread that was silent for most of another one's
-//! life, until that was over, has waited for it.
+//! Each thread of the program keeps a shift: how much later than observed it is. A trip adds to its thread's shift
+//! what the path adds to the trip. The time between trips stays.
+//!
+//! A thread that begins takes the shift of the first thread. If that has ended, it takes the shift of the thread that
+//! ended last. A thread may be silent for most of another one's life, until that ends. Such a thread has waited for
+//! the other.
 
 use std::collections::HashMap;
 

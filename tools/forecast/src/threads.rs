@@ -1,9 +1,9 @@
 //! Which connections are used by one thread of the program, one after the other.
 //!
-//! A trace shows connections, not threads. Two connections whose trips never overlap, although chance would have
-//! made them overlap several times, are used by one thread: a trip of one delays the other. So does a connection
-//! that is opened after another one's last trip. All others go their own way. Connections of a pool that hands out
-//! the one given back last are dealt with in [`crate::pool`].
+//! A trace shows connections, not threads. Two connections may have trips that never overlap, although chance would
+//! have made them overlap several times. One thread uses such connections: a trip of one delays the other. The same
+//! holds for a connection that is opened after another one's last trip. All others are independent. [`crate::pool`]
+//! handles connections of a pool that hands out the one given back last.
 
 use onetrip_ledger::timeline::Waterfall;
 

@@ -1,8 +1,8 @@
 //! The lab: every claim about round trips has a workload, and every workload a chart drawn from measured samples.
 //!
-//! A [`workload::Workload`] is data: its matrix, its steps, the rows and trips that must come out. [`run()`] plays it on
-//! real servers, counts trips with the gateway before it times them without it, and returns [`Samples`]; tables, verdicts
-//! and charts are made of those alone.
+//! A [`workload::Workload`] is data: its matrix, its steps, the rows and trips that must come out. [`run()`] plays it
+//! on real servers. It counts trips with the gateway before it times them without it, and returns [`Samples`].
+//! Tables, verdicts and charts are made only of those.
 //!
 //! Non-scope: flags and terminals (`cli`), pipelines for applications (`client`).
 

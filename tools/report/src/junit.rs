@@ -1,5 +1,5 @@
-//! The rules as JUnit test cases, for whatever shows test results: a broken one has failed, one that could not be judged
-//! is an error.
+//! The rules as JUnit test cases, for programs that show test results. A broken rule is a failed case. A rule that
+//! could not be judged is an error.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! What a run spent, shown: terminal text, JSON, JUnit XML and one self-contained page from one [`Report`].
+//! Shows what a run spent, as terminal text, JSON, JUnit XML or one self-contained page, from one [`Report`].
 //!
-//! A report is a pure function of a [`Summary`]: no clock, no file, no terminal is looked at here, so the caller
-//! decides about colour and where the text goes. Text of statements comes from strangers; none of the outputs
-//! lets it reach a terminal or a parser unescaped.
+//! A report is a pure function of a [`Summary`]. It reads no clock, no file and no terminal, so the caller decides
+//! about colour and where the text goes. Text of statements comes from strangers. No output lets it reach a terminal
+//! or a parser unescaped.
 //!
 //! Non-scope: counting (`ledger`), flags and files (`cli`).
 

@@ -1,5 +1,5 @@
-//! The report for a pull request, in GitHub's Markdown. Strangers' text stands in code spans only, where nothing is a
-//! link, a mention or markup.
+//! The report for a pull request, in GitHub's Markdown. Strangers' text appears only in code spans, in which nothing
+//! is a link, a mention or markup.
 
 use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Comparison, Ruling};

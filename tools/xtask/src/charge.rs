@@ -1,7 +1,7 @@
-//! What a step is charged: its wall time, less what other processes have taken of the machine meanwhile.
+//! The time that a step is charged: its wall time, less what other processes have taken of the machine meanwhile.
 //!
-//! Wall time alone would fail a step because the machine is busy; processor time alone would let a test sleep for an
-//! hour. On a machine with nothing else to do, the charge is the wall time. On a busy one it is less, and never less than
+//! With wall time alone, a busy machine would fail a step. With processor time alone, a test could sleep for an hour.
+//! On a machine with nothing else to do, the charge is the wall time. On a busy one it is less, and never less than
 //! the step's own processor time divided by the processors.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What is made from code, by the tests that also check it.
+//! Documents that are made from code, by the tests that also check them.
 
 use anyhow::{Result, bail};
 

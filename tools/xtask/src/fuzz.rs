@@ -1,5 +1,5 @@
-//! Fuzz targets on the stable toolchain: libFuzzer's own driver is linked in by the `libfuzzer-sys` crate, and rustc's
-//! LLVM counts branches when it is asked to. Only the address sanitizer needs a nightly toolchain and cargo-fuzz; the targets
+//! Fuzz targets on the stable toolchain. The `libfuzzer-sys` crate links libFuzzer's own driver, and rustc's LLVM
+//! counts branches on request. Only the address sanitizer needs a nightly toolchain and cargo-fuzz, and the targets
 //! are safe Rust.
 
 use std::collections::HashSet;

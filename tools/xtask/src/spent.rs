@@ -1,5 +1,5 @@
-//! Processor time that each fuzz target has had, kept between runs. It holds for one build of a target: a program of other
-//! bytes begins anew.
+//! Processor time that each fuzz target has had, kept between runs. It holds for one build of a target. A program
+//! with other bytes begins at zero.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;

@@ -1,7 +1,7 @@
-//! The tiers: which commands are a step, and what it may take.
+//! The tiers: which commands each step has, and how long it may take.
 //!
-//! A budget is minutes on the two cores of CI, from a clean clone. What a step may take is part of its contract: a test
-//! that does not fit belongs to `nightly`.
+//! A budget is minutes on the two cores of CI, from a clean clone. A test that does not fit into its step's budget
+//! belongs to `nightly`.
 
 use std::ffi::OsStr;
 use std::fmt;

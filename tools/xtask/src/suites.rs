@@ -1,5 +1,5 @@
-//! Which integration tests belong to which step, by the names of their files. What no step names runs in the step `rust`,
-//! so a new test runs in CI without being named anywhere.
+//! Which integration tests belong to which step, by the names of their files. The step `rust` runs every test that no
+//! step names. So a new test runs in CI without being named anywhere.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
-//! The connection with a socket of tokio's around it, for programs that await.
+//! The connection with a socket of tokio's around it, for async programs.
 //!
-//! Every future may be dropped: what was sent stays sent, and the next call reads and throws away what nobody waits for.
+//! Every future may be dropped. What was sent stays sent, and the next call reads and discards what nobody waits for.
 //!
-//! The files that [`blocking`] has too are written here, and there made from these: see `tests/twins.rs`.
+//! The files that [`blocking`] has, too, are written here. Those of [`blocking`] are made from these: see
+//! `tests/twins.rs`.
 
 mod bulk;
 mod client;

@@ -1,5 +1,5 @@
-//! What a statement does to the transaction, by its first words. It is used to refuse calls that cannot work and to know
-//! beforehand where a pipeline will stand; what the server says in ReadyForQuery outranks it.
+//! What a statement does to the transaction, by its first words. The client uses it to refuse calls that cannot work,
+//! and to know beforehand where a pipeline will stand. The server's ReadyForQuery takes precedence.
 
 use onetrip_sql::scan;
 

@@ -1,4 +1,4 @@
-//! Results of statements outside of blocks, kept whole.
+//! Results of statements outside blocks, kept whole.
 
 use super::{Connection, Event, Request};
 use crate::{CommandTag, Done, Error, OperationId, ResultSet, TransactionStatus};

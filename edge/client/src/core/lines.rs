@@ -1,7 +1,7 @@
 //! What statements print: notices, and the output that a package keeps for the session until it is asked for.
 //!
-//! Where output is collected, every Sync is followed by the question for it and a Sync of its own, in the same flight: so
-//! neither can the question fail what it follows, nor a failure keep the question from being asked.
+//! If output is collected, a request for it follows every Sync, with a Sync of its own, in the same write. So the
+//! request cannot fail what comes before it. And a failure does not prevent the request.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Blocks of operations that travel together.
 //!
-//! What is sent for one operation, outside of a transaction (`op` is Parse, Bind and Execute, as far as needed):
+//! What is sent for one operation, outside a transaction (`op` is Parse, Bind and Execute, as far as needed):
 //!
 //! ```text
 //!   Abort      op op op … Sync                        one implicit transaction: all of it or nothing
@@ -14,8 +14,8 @@
 //!   Continue   SAVEPOINT  op RELEASE SAVEPOINT Sync  ROLLBACK-TO op RELEASE SAVEPOINT Sync  ROLLBACK-TO … RELEASE Sync
 //! ```
 //!
-//! If `op` succeeds, RELEASE keeps it and the new savepoint stands behind it, so that ROLLBACK TO undoes nothing; if
-//! it fails, the server skips RELEASE and SAVEPOINT, and ROLLBACK TO undoes `op` alone. Savepoints do not pile up.
+//! If `op` succeeds, RELEASE keeps it and the new savepoint comes after it. So ROLLBACK TO undoes nothing. If
+//! `op` fails, the server skips RELEASE and SAVEPOINT, and ROLLBACK TO undoes `op` alone. Savepoints do not accumulate.
 
 use super::block::Outcome;
 use super::control::Control;

@@ -1,5 +1,5 @@
-//! Statements that change tables, and what they mean for those that are prepared: the server refuses a prepared statement
-//! whose result has other columns than it had, and in a transaction that is the end of it.
+//! Statements that change tables, and what they mean for prepared statements. The server refuses a prepared statement
+//! whose result has other columns than it had. In a transaction, that is the end of the transaction.
 
 use super::Connection;
 

@@ -1,8 +1,11 @@
 //! `pg_catalog`.
 //!
-//! Object identifiers: a table, view or index has 16384 plus its row in `sqlite_master`; the key of a table that has
-//! no index for it (`INTEGER PRIMARY KEY`) has 1,000,000,000 plus that of the table; a constraint by an index has
-//! 2,000,000,000 plus that of the index, a foreign key 3,000,000,000 plus 64 times that of its table plus its number.
+//! Object identifiers:
+//!
+//! - A table, view or index has 16384 plus its row in `sqlite_master`.
+//! - The key of a table that has no index for it (`INTEGER PRIMARY KEY`) has 1,000,000,000 plus that of the table.
+//! - A constraint by an index has 2,000,000,000 plus that of the index.
+//! - A foreign key has 3,000,000,000 plus 64 times that of its table plus its number.
 
 use super::View;
 

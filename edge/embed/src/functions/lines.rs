@@ -1,7 +1,7 @@
 //! Output of a session's statements for its own client: `put_line`, `get_line`, `get_lines`.
 //!
-//! What a statement puts stays until it is taken, across transactions, and goes with the session. It is not PostgreSQL's:
-//! other servers have it as a package (`dbms_output`).
+//! The output of a statement stays until it is taken, across transactions, and ends with the session. PostgreSQL has
+//! no such output. Other servers have it as a package (`dbms_output`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

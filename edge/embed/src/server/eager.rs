@@ -1,9 +1,11 @@
 //! Waiting for a client that is likely to be quick.
 //!
-//! To sleep and be woken costs a session several microseconds, about as much as a small statement. So while other sessions
-//! are busy, a session whose client was quick the last time lets them go first, looks whether there is something to do
-//! by then, and sleeps only if there is nothing. With one core for all it would take from the client what it saves, and
-//! a session that is alone would let only its own client or a gateway go first: these sleep at once.
+//! Sleeping and waking up cost a session several microseconds, about as much as a small statement. So while other
+//! sessions are busy, a session whose client was quick the last time lets them go first. It then looks whether there
+//! is something to do, and sleeps only if there is nothing.
+//!
+//! Two kinds of sessions sleep at once. With one core for all, waiting would take from the client what it saves. A
+//! session that is alone would let only its own client or a gateway go first.
 
 use std::io::{self, Read};
 use std::net::TcpStream;

@@ -1,7 +1,7 @@
 //! Sequences: rows of a table of this server's, made with the first sequence.
 //!
-//! `SELECT nextval('…')` and `SELECT setval('…', n)` alone are changes of that row. Unlike PostgreSQL's they belong to
-//! their transaction, and a rollback takes them back.
+//! `SELECT nextval('…')` and `SELECT setval('…', n)` alone are changes of that row. Unlike PostgreSQL's sequences,
+//! these belong to their transaction, and a rollback undoes them.
 
 use super::ddl::{Ddl, if_not_exists};
 use super::parser::Parser;

@@ -1,7 +1,7 @@
 //! `numeric`: decimal numbers between PostgreSQL's two formats and what SQLite stores.
 //!
-//! SQLite has 64-bit integers and doubles. A numeric is stored as an integer where it is one, otherwise as a
-//! double, which holds 15 significant digits exactly; more are refused, never rounded away silently.
+//! SQLite has 64-bit integers and doubles. A numeric that is an integer is stored as one. Any other is stored as a
+//! double, which holds 15 significant digits exactly. More digits are refused, never rounded silently.
 
 use crate::error::{SqlError, SqlResult};
 use crate::value::InlineText;

@@ -1,4 +1,5 @@
-//! Dates and times: SQLite stores them as ISO 8601 text, PostgreSQL's wire counts from 2000-01-01.
+//! Dates and times. SQLite stores them as ISO 8601 text. PostgreSQL's wire counts days and microseconds, with zero at
+//! 2000-01-01.
 
 use onetrip_wire::calendar::{self, POSTGRES_EPOCH_DAYS};
 

@@ -1,8 +1,8 @@
 //! `onetrip demo`: what a loop of statements costs at home and what it costs from afar.
 //!
-//! Everything in it is real but the distance: a database ([`database`]) with generated tables ([`data`]), a program
-//! with a driver ([`program`]), and for every run ([`runs`]) a gateway between them that counts, with a simulated
-//! link where the run is from afar. Answers are compared with what was generated.
+//! Everything in it is real except the distance. There is a database ([`database`]) with generated tables ([`data`]),
+//! and a program with a driver ([`program`]). Every run ([`runs`]) has a gateway between them that counts. A run from
+//! afar also has a simulated link. Answers are compared with what was generated.
 
 mod data;
 mod database;

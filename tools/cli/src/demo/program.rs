@@ -1,5 +1,5 @@
-//! The program of the story: a list of all employees, then the salaries of each. A client like any other: it knows a
-//! driver and SQL, and nothing of who stands between it and its database.
+//! The program of the demo: a list of all employees, then the salaries of each. It is a client like any other. It
+//! knows a driver and SQL, and nothing of the gateway between it and its database.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row};

@@ -1,8 +1,8 @@
-//! A session that sends exactly what a plan says, in exactly as many flights: also what no client should send. It stands for
-//! other people's drivers; what the lab asks for itself goes by onetrip's client (`database/session.rs`).
+//! A session that sends exactly what a plan says, in exactly as many writes: also what no client should send. It
+//! represents other people's drivers. The lab's own questions use onetrip's client (`database/session.rs`).
 //!
-//! Requests of a flight leave in one write; a run of executions ends in one Sync, a simple query brings its own. Replies
-//! are read while a flight is still being written, so that two full buffers cannot stop each other.
+//! Requests of a flight leave in one write. A run of executions ends in one Sync, and a simple query has its own.
+//! Replies are read while a flight is still being written, so that two full buffers cannot block each other.
 
 mod login;
 mod play;

@@ -1,8 +1,8 @@
 //! Runs a workload: every way at every place of its matrix, counted before it is timed.
 //!
-//! Counting goes through a gateway without a distance, because a count does not depend on it. Timing goes without a
-//! gateway, straight to the database or over a simulated link, so that what counts does not cost. Only ways with remedies
-//! are counted and timed in one, through the gateway that has them.
+//! Counting uses a gateway without a distance, because a count does not depend on it. Timing uses no gateway, so that
+//! counting does not cost time: it goes straight to the database or over a simulated link. Only ways with remedies
+//! are counted and timed at once, through the gateway that has them.
 
 mod cell;
 mod foreign;

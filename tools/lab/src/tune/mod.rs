@@ -1,5 +1,5 @@
-//! Chooses a fetch size and how much of each large value comes with its row: by a model first, then by measuring the choice
-//! and its neighbours.
+//! Chooses a fetch size and how much of each large value comes with its row. A model chooses first. Then the choice
+//! and its neighbours are measured.
 
 mod check;
 mod shape;

@@ -1,4 +1,4 @@
-//! Settings in the words of the drivers that have them.
+//! Settings in the terms of the drivers that have them.
 //!
 //! Sources: pgjdbc's documentation of `defaultRowFetchSize` and cursor-based results; psycopg 3's and psycopg 2's of
 //! server-side cursors; Oracle's JDBC developer's guide, "Prefetching of LOB data"; onetrip's own docs/client.md.

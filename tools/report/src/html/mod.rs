@@ -1,7 +1,7 @@
 //! The report as one page that needs nothing else: style, script, drawings and data are in it.
 //!
-//! The page's size is bounded by what it lists and draws, not by the trace. Its content policy allows the one
-//! script that is part of it and no request, so that a statement's text cannot run and nothing leaves the page.
+//! The page's size depends on what it lists and draws, not on the trace. Its content policy allows the one script
+//! that is part of it and no request. So a statement's text cannot run, and nothing leaves the page.
 
 mod data;
 mod tables;

@@ -1,4 +1,4 @@
-//! One statement with many sets of parameters: which way they go, what is sent for them, and which of them failed.
+//! One statement with many sets of parameters: which method is used, what is sent, and which set failed.
 //!
 //! ```text
 //!   Pipeline   op op op … Sync                                           any statement
@@ -6,9 +6,9 @@
 //!   Copy       COPY … FROM STDIN, data, … Sync                           a plain insertion that names its columns
 //! ```
 //!
-//! Each is a block that aborts, so that outside of a transaction all of it is kept or nothing. `Auto` first asks what
-//! the table is like, in the same transaction and with the statement prepared anew: from its Parse on the server locks
-//! the table, so that the answer holds until the end. The question is a trip: it is asked only where so many sets save
+//! Each is a block that aborts. So outside a transaction, all of it is kept or nothing. `Auto` first asks for the
+//! table's properties, in the same transaction, and prepares the statement again. From its Parse on, the server locks
+//! the table, so that the answer holds until the end. The question is a trip. It is asked only if so many sets save
 //! more than that.
 
 mod insert;

@@ -1,7 +1,7 @@
-//! What no server can be faster than: one system call to read a question, one to write an answer of the same size as a
+//! The limit for every server: one system call to read a question, one to write an answer of the same size as a
 //! database's.
 //!
-//! A question begins with its own length and that of its answer, four bytes each, so that it needs no other agreement.
+//! A question begins with its own length and that of its answer, four bytes each. So it needs no other agreement.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! The installed MariaDB, and sessions that run prepared statements on it. Without tables of grants no password is asked
-//! for.
+//! The installed MariaDB, and sessions that run prepared statements on it. It runs without tables of grants, so it
+//! asks for no password.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
