@@ -377,12 +377,13 @@ pub(crate) struct WatchOptions {
     pub(crate) threads: Option<usize>,
     /// Remove round trips without code changes: exact (results stay the same, only timing changes), or none
     ///
-    /// exact has eight remedies. begin answers BEGIN, SAVEPOINT and RELEASE at once. commit answers the end of a read-only
-    /// transaction at once. loops runs the statements of a loop before the program asks, inside REPEATABLE READ. repeats
-    /// answers a repeated read from memory, inside REPEATABLE READ. statements answers Parse and Describe of a statement that
-    /// the server has described before. cursors prefetches results that are read in pieces. lobs prefetches large objects.
-    /// chatter answers settings and resets of pools that change nothing. exact,-begin leaves one out, none,+begin adds one.
-    /// All are inactive if the database is less than 0.2 ms away.
+    /// There are eight remedies in exact. Remedy begin answers BEGIN, SAVEPOINT and RELEASE at once. Remedy commit answers the
+    /// end of a read-only transaction at once. Remedy loops, inside REPEATABLE READ, runs the statements of a loop before the
+    /// program asks. Remedy repeats, inside REPEATABLE READ, answers a repeated read from memory. Remedy statements answers
+    /// Parse and Describe of a statement that the server has described before. Remedy cursors prefetches results that are read
+    /// in pieces. Remedy lobs prefetches large objects. Remedy chatter answers settings and resets of pools that change
+    /// nothing. Write exact,-begin to leave one out, and none,+begin to add one. All are inactive if the database is less than
+    /// 0.2 ms away.
     ///
     /// These may differ, among others. The server's log and statistics differ. now() of a transaction is up to half a trip
     /// later, and its idle-in-transaction timeout up to a trip later. Sessions outside the gateway may meet locks of readers
