@@ -4,7 +4,7 @@
 export CARGO ?= $(CURDIR)/scripts/cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: demo check test nightly test-dist bench lab prove faults soak fuzz build dist clean
+.PHONY: demo check test nightly test-dist bench lab prove faults soak fuzz build dist docs clean
 
 build:
 	@scripts/setup build
@@ -71,6 +71,11 @@ dist:
 # Each of these, installed and used on a Debian that has no compiler; needs root, and what `make dist` made.
 test-dist:
 	scripts/test-dist
+
+# The documents as a book with search, by mdBook, which is compiled the first time: target/book/html/index.html.
+docs:
+	@scripts/setup build
+	@scripts/book
 
 # Each target for a minute.
 fuzz:

@@ -1,4 +1,5 @@
-//! Links of documents: each leads to a file of the repository, and to a heading of it where it names one.
+//! Links of documents: each leads to a file of the repository, and to a heading of it where it names one. The book's table of
+//! contents lists each page of docs/ once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -9,6 +10,9 @@ use anyhow::{Context, Result, bail};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::root;
+
+/// The table of contents of the book (`scripts/book`).
+const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// A document's links and what can be linked to in it.
 #[derive(Default)]
@@ -44,12 +48,29 @@ pub(crate) fn check() -> Result<()> {
             }
         }
     }
+    let summary = documents.get(Path::new(SUMMARY)).with_context(|| format!("there is no {SUMMARY}"))?;
+    broken.extend(contents_faults(summary, documents.keys()));
     broken.sort();
     if !broken.is_empty() {
         bail!("{} broken links\n{}", broken.len(), broken.join("\n"));
     }
     println!("links: {count} links of {} documents lead somewhere", documents.len());
     Ok(())
+}
+
+/// What the table of contents lacks, and what it lists twice. A dead link of it is broken as any other's.
+fn contents_faults<'a>(summary: &Document, pages: impl Iterator<Item = &'a PathBuf>) -> Vec<String> {
+    let mut listed: HashMap<PathBuf, usize> = HashMap::new();
+    for link in &summary.links {
+        *listed.entry(flatten(&Path::new("docs").join(link))).or_default() += 1;
+    }
+    let twice = listed.iter().filter(|(_, times)| **times > 1);
+    let mut faults: Vec<_> =
+        twice.map(|(page, times)| format!("{SUMMARY} lists {} {times} times", page.display())).collect();
+    let own = pages.filter(|page| page.starts_with("docs") && *page != Path::new(SUMMARY));
+    let missing = own.filter(|page| !listed.contains_key(*page));
+    faults.extend(missing.map(|page| format!("{SUMMARY} does not list {}", page.display())));
+    faults
 }
 
 /// Why a link leads nowhere. Links to other machines are not followed.
@@ -157,6 +178,19 @@ mod tests {
             links.iter().map(|link| fault(&root(), Path::new("PAGE.md"), link, &documents)).collect();
         let (file, heading) = (Some("there is no such file"), Some("there is no such heading"));
         assert_eq!(faults, [None, heading, file, None, heading]);
+    }
+
+    #[test]
+    fn the_book_lists_each_page_of_docs_once() {
+        let summary = read(
+            "# Summary\n\n- [One](one.md)\n- [Up](../README.md)\n- [Two](lab/two.md)\n- [Again](one.md)\n",
+        );
+        let pages = ["docs/SUMMARY.md", "docs/one.md", "docs/lab/two.md", "docs/three.md", "README.md"];
+        let pages: Vec<_> = pages.iter().map(PathBuf::from).collect();
+        let faults = contents_faults(&summary, pages.iter());
+        let expected =
+            ["docs/SUMMARY.md lists docs/one.md 2 times", "docs/SUMMARY.md does not list docs/three.md"];
+        assert_eq!(faults, expected);
     }
 
     #[test]

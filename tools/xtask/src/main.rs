@@ -1,6 +1,8 @@
-//! `cargo xtask`: the tiers of checks, each with a budget of time per step, and what makes documents and proves rules.
+//! `cargo xtask`: the tiers of checks with a time budget for each step, and what generates documents and proves
+//! rules.
 //!
-//! It builds nothing of onetrip itself: each step is a command that can be run by hand, and is printed before it runs.
+//! It builds nothing of onetrip itself. Each step is a command that you can run by hand, and it is printed before it
+//! runs.
 
 mod charge;
 mod documents;
@@ -44,7 +46,7 @@ enum Task {
     Docs,
     /// Writes the lists of PostgreSQL's built-ins that only read, from what PostgreSQL 15 and 18 say of themselves.
     Purity,
-    /// Checks that each link of the documents leads to a file, and to a heading of it.
+    /// Checks that each link of the documents leads to a file, and to a heading of it, and that the book lists each page.
     Links,
     /// Runs fuzz targets. It needs neither a nightly toolchain nor cargo-fuzz.
     Fuzz(fuzz::Options),
