@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<()> {
     match task {
         Task::Check => runner::run("check", steps::check()?),
-        Task::Test(selection) => selection.run("test", steps::test()?),
+        Task::Test(selection) => selection.run("test", steps::test(selection.has("build"))?),
         Task::Nightly(selection) => selection.run("nightly", steps::nightly()?),
         Task::Prove { options } => documents::prove(&options),
         Task::Docs => documents::write(),
@@ -85,6 +85,10 @@ fn run(task: Task) -> Result<()> {
 }
 
 impl Selection {
+    fn has(&self, step: &str) -> bool {
+        self.steps.is_empty() || self.steps.iter().any(|name| name == step)
+    }
+
     fn run(&self, tier: &str, mut steps: Vec<steps::Step>) -> Result<()> {
         for name in &self.steps {
             if !steps.iter().any(|step| step.name == name) {
@@ -92,7 +96,7 @@ impl Selection {
                 bail!("{tier} has no step {name:?}. It has: {}", known.join(", "));
             }
         }
-        steps.retain(|step| self.steps.is_empty() || self.steps.iter().any(|name| step.name == name));
+        steps.retain(|step| self.has(step.name));
         if self.list {
             runner::list(&steps);
             return Ok(());
