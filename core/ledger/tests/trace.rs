@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::Mutex;
 
 use onetrip_ledger::trace::{BLOCK_BYTES_MAX, Records, TraceHeader, decode_block};
 use onetrip_ledger::{
@@ -119,6 +120,10 @@ proptest! {
 
 const HEADER_BYTES: usize = 24;
 
+/// A child that is being started has its parent's files for a moment, and with them the locks of traces. So the tests that
+/// start one and those that open a trace again take turns.
+static TURNS: Mutex<()> = Mutex::new(());
+
 /// A trace of three blocks, and where each ends.
 fn three_blocks(path: &Path) -> Vec<u64> {
     three_blocks_after(path, TraceHeader::now(false))
@@ -166,6 +171,7 @@ fn a_trace_cut_anywhere_keeps_its_complete_blocks() {
 
 #[test]
 fn what_a_client_has_sent_does_not_pass_for_a_block_of_the_trace() {
+    let _turn = TURNS.lock();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("forged.trace");
     let own = TraceHeader::now(false);
@@ -249,6 +255,7 @@ fn a_damaged_trace_is_read_as_far_as_that_goes_from_a_pipe() {
 
 #[test]
 fn a_trace_is_its_owners_and_replaces_nothing_but_a_trace() {
+    let _turn = TURNS.lock();
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let create = |name: &str| TraceWriter::create(&path(name), TraceHeader::now(false));
@@ -317,6 +324,7 @@ fn ends_of(path: &Path) -> (Vec<u32>, u64, bool) {
 
 #[test]
 fn a_trace_ends_with_its_mark_and_what_was_lost() {
+    let _turn = TURNS.lock();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ended.trace");
     three_blocks(&path);
@@ -330,6 +338,7 @@ fn a_trace_ends_with_its_mark_and_what_was_lost() {
 /// The largest file that this process may write is bounded: what a full disk does, without one.
 #[test]
 fn on_a_full_disk_the_last_block_gives_way_to_the_end_mark() {
+    let _turn = TURNS.lock();
     let directory = tempfile::tempdir().unwrap();
     for room in 0..140 {
         let path = directory.path().join(format!("{room}.trace"));
