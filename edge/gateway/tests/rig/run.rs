@@ -194,6 +194,7 @@ impl Run {
             state.extend(state::closed(&mut self.observer));
         }
         let transcripts: Vec<_> = self.lanes.into_iter().map(|lane| lane.finish(&terminate())).collect();
+        self.observer.await_rest();
         for (number, start) in self.starts.iter().enumerate() {
             let Some((session, start)) = *start else { continue };
             let next = self.starts[number + 1..].iter().flatten().find(|(other, _)| *other == session);

@@ -60,6 +60,21 @@ impl Observer {
         self.rows(&waits).first().is_some_and(|count| count != "0")
     }
 
+    /// Waits until no session of the database runs anything. A gateway ends a client's connection at once, and the server
+    /// still runs the statement that waited for another session: it may write what the next program finds.
+    pub(crate) fn await_rest(&mut self) {
+        const BUSY: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
+            AND backend_type = 'client backend' AND state <> 'idle'";
+        let deadline = Instant::now() + REST;
+        while !self.rows(BUSY).is_empty() {
+            if Instant::now() > deadline {
+                self.rows(&format!("SELECT pg_terminate_backend(pid, 5000) FROM ({BUSY}) busy"));
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// The rows of a query, columns joined by bars.
     pub(crate) fn rows(&mut self, text: &str) -> Vec<String> {
         let messages = self.client.query(text);
