@@ -90,6 +90,8 @@ pub(crate) enum PortalState {
     /// It has run, and has nothing to give.
     Done,
     Failed,
+    /// The transaction that it was made in has failed, and took its statement from it.
+    Released,
 }
 
 /// A portal or a cursor.
@@ -241,8 +243,9 @@ impl Backend {
             }
             _ => world.locks.release_above(self.number, depth - 1),
         }
-        for portal in self.portals.values_mut().filter(|portal| portal.depth == depth && !portal.is_held) {
-            portal.state = PortalState::Failed;
+        let own = self.portals.values_mut().filter(|portal| portal.depth == depth && !portal.is_held);
+        for portal in own.filter(|portal| !matches!(portal.state, PortalState::Failed)) {
+            portal.state = PortalState::Released;
         }
     }
 

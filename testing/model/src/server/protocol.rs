@@ -391,12 +391,13 @@ impl Connection {
     fn execute(&mut self, world: &mut World, execute: &Execute<'_>) -> Handled {
         let portal = self.backend.portals.get(execute.portal).ok_or_else(|| no_portal(execute.portal))?;
         let prepared = Arc::clone(&portal.prepared);
+        let is_released = matches!(portal.state, PortalState::Released);
         if prepared.statement.is_none() {
             self.put(backend::EMPTY_QUERY_RESPONSE);
             return Ok(Turn::Done(()));
         }
         self.backend.transaction();
-        if self.backend.has_failed() && !ends_transaction(prepared.statement.as_ref()) {
+        if self.backend.has_failed() && (is_released || !ends_transaction(prepared.statement.as_ref())) {
             return Err(Failure::aborted());
         }
         let savepoint = self.backend.transaction.as_ref().and_then(Transaction::innermost);
@@ -412,7 +413,17 @@ impl Connection {
             PortalState::Rows { .. } => {}
             PortalState::Ready => {
                 let parameters = portal.parameters.clone();
-                let output = done!(self.backend.run(world, &prepared, &parameters));
+                let output = match self.backend.run(world, &prepared, &parameters) {
+                    Ok(Turn::Done(output)) => output,
+                    Ok(Turn::Blocked(by)) => return Ok(Turn::Blocked(by)),
+                    // In a transaction that had failed before, it keeps its statement.
+                    Err(failure) if self.backend.has_failed() => {
+                        let portal = self.backend.portals.get_mut(execute.portal);
+                        portal.into_iter().for_each(|portal| portal.state = PortalState::Failed);
+                        return Err(failure);
+                    }
+                    Err(failure) => return Err(failure),
+                };
                 if output.columns.is_none() {
                     if let Some(portal) = self.backend.portals.get_mut(execute.portal) {
                         portal.state = PortalState::Done;
@@ -425,7 +436,7 @@ impl Connection {
                     portal.state = PortalState::Rows { output, at: 0, at_end: false };
                 }
             }
-            PortalState::Done | PortalState::Failed => {
+            PortalState::Done | PortalState::Failed | PortalState::Released => {
                 let name = String::from_utf8_lossy(execute.portal);
                 return Err(Failure::new("55000", format!("portal \"{name}\" cannot be run")));
             }
