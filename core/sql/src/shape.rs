@@ -30,6 +30,12 @@ pub struct Shape<'a> {
     /// Keys of the outermost `WHERE`. None if it has an `OR`, a `NOT` or a subquery, or if the template has a list
     /// that lost its length, because parameters then are not numbered by their place.
     pub keys: Vec<EqualityKey<'a>>,
+    /// Columns that are compared with a parameter by `=` or with a list that begins with it, wherever that stands. None where
+    /// `keys` has none for want of numbers.
+    pub compared: Vec<EqualityKey<'a>>,
+    /// Parameters that say which part of the rows is wanted, by number: those of `LIMIT`, `OFFSET`, `FETCH` and `BETWEEN`,
+    /// and those that come before or after a value (`<`, `<=`, `>`, `>=`).
+    pub bounds: Vec<u32>,
     /// `SELECT` of one constant: what is sent to see whether the server answers.
     pub is_constant: bool,
     /// A `WITH` stands in it, whose names are listed as tables where they are read.
@@ -45,6 +51,10 @@ impl<'a> Shape<'a> {
         shape.list_names(&tokens);
         shape.list_tables(&tokens);
         shape.list_keys(&tokens);
+        if !tokens.contains(&Token::Ellipsis) {
+            shape.list_compared(&tokens);
+            shape.list_bounds(&tokens);
+        }
         shape
     }
 
@@ -127,6 +137,80 @@ impl<'a> Shape<'a> {
                 self.keys.push(EqualityKey { column: Name(last), parameter });
             }
         }
+    }
+
+    fn list_compared(&mut self, tokens: &[Token<'a>]) {
+        for position in 0..tokens.len() {
+            let (column, parameter) = match tokens[position..] {
+                [Token::Name { last, .. }, Token::Symbol(b'='), Token::Parameter(parameter), ..]
+                | [Token::Parameter(parameter), Token::Symbol(b'='), Token::Name { last, .. }, ..] => {
+                    (last, parameter)
+                }
+                [Token::Name { last, .. }, word, Token::Symbol(b'('), Token::Parameter(parameter), ..]
+                    if word.is(b"in") =>
+                {
+                    (last, parameter)
+                }
+                [
+                    Token::Name { last, .. },
+                    Token::Symbol(b'='),
+                    word,
+                    Token::Symbol(b'('),
+                    Token::Parameter(parameter),
+                    ..,
+                ] if word.is(b"any") => (last, parameter),
+                _ => continue,
+            };
+            if self.compared.len() < KEYS_MAX {
+                self.compared.push(EqualityKey { column: Name(column), parameter });
+            }
+        }
+    }
+
+    fn list_bounds(&mut self, tokens: &[Token<'a>]) {
+        for (position, token) in tokens.iter().enumerate() {
+            let Token::Parameter(parameter) = *token else { continue };
+            let (before, after) = (&tokens[..position], &tokens[position + 1..]);
+            let pages = before.last().is_some_and(|word| word.is_any(PAGING))
+                || matches!(before, [.., fetch, first] if fetch.is(b"fetch") && first.is_any(&[b"first", b"next"]));
+            if (pages || is_ordered(before, after) || is_between(before)) && self.bounds.len() < LISTED_MAX {
+                self.bounds.push(parameter);
+            }
+        }
+    }
+}
+
+/// Whether a parameter between these is compared by order, alone or in a row of several.
+fn is_ordered(before: &[Token<'_>], after: &[Token<'_>]) -> bool {
+    let mut row = before;
+    // `(a, b) > ($1, $2)`
+    while let [rest @ .., Token::Parameter(_), Token::Symbol(b',')] = row {
+        row = rest;
+    }
+    let row = row.strip_suffix(&[Token::Symbol(b'(')]).unwrap_or(before);
+    let ends = |tokens: &[Token<'_>]| operator(tokens.iter().rev().copied(), true);
+    ends(before) || ends(row) || operator(after.iter().copied(), false)
+}
+
+/// Whether the first symbols are one of the operators of order, and no longer one.
+fn operator<'a>(tokens: impl Iterator<Item = Token<'a>>, is_reversed: bool) -> bool {
+    let symbols = tokens.map_while(|token| match token {
+        Token::Symbol(symbol) if b"<>=!@#%^&|~*+-/?".contains(&symbol) => Some(symbol),
+        _ => None,
+    });
+    let mut symbols: Vec<u8> = symbols.take(3).collect();
+    if is_reversed {
+        symbols.reverse();
+    }
+    [&b"<"[..], b"<=", b">", b">="].contains(&symbols.as_slice())
+}
+
+/// Whether a parameter behind these is a bound of `BETWEEN`.
+fn is_between(before: &[Token<'_>]) -> bool {
+    match before {
+        [.., word] if word.is(b"between") => true,
+        [.., word, Token::Parameter(_), and] if word.is(b"between") && and.is(b"and") => true,
+        _ => false,
     }
 }
 
@@ -240,6 +324,8 @@ const RESERVED: &[&[u8]] = &[
     b"with",
     b"within",
 ];
+/// Words before a number of rows.
+const PAGING: &[&[u8]] = &[b"limit", b"offset"];
 /// Names before a `(` that open something else than arguments.
 const NEVER_CALLED: &[&[u8]] = &[b"materialized", b"row", b"sets", b"cube", b"rollup"];
 /// Words behind which a comma separates no tables any more.
@@ -420,6 +506,35 @@ mod tests {
         assert_eq!(tables("SELECT EXTRACT(year FROM born), a IS DISTINCT FROM b FROM people"), ["people"]);
         assert_eq!(tables("SELECT * FROM (a JOIN b ON a.x = b.x), c ORDER BY d, e"), ["a", "b", "c"]);
         assert_eq!(tables("DELETE FROM ONLY t WHERE a = $1"), ["t"]);
+    }
+
+    #[test]
+    fn compared_columns_are_listed_wherever_they_stand() {
+        let compared = |template: &'static str| -> Vec<(&str, u32)> {
+            let shape = Shape::of(template.as_bytes());
+            shape.compared.iter().map(|key| (texts(&[key.column])[0], key.parameter)).collect()
+        };
+        assert_eq!(
+            compared("SELECT a FROM t WHERE t.b = $1 AND NOT c OR $2 = d AND e IN ($3, $4) OR f = ANY ($5)"),
+            [("b", 1), ("d", 2), ("e", 3), ("f", 5)]
+        );
+        assert_eq!(compared("SELECT a FROM t WHERE b = ANY($1) AND lower(c) = $2 AND d > $3"), [("b", 1)]);
+    }
+
+    #[test]
+    fn bounds_say_which_part_of_the_rows_is_wanted() {
+        let bounds = |template: &str| Shape::of(template.as_bytes()).bounds;
+        assert_eq!(
+            bounds("SELECT a FROM t WHERE b > $1 AND c = $2 ORDER BY b LIMIT $3 OFFSET $4"),
+            [1, 3, 4]
+        );
+        assert_eq!(bounds("SELECT a FROM t WHERE b <= $1 AND $2 >= c AND (d, e) > ($3, $4)"), [1, 2, 3, 4]);
+        assert_eq!(
+            bounds("SELECT a FROM t WHERE b BETWEEN $1 AND $2 AND c = $3 FETCH FIRST $4 ROWS ONLY"),
+            [1, 2, 4]
+        );
+        let none = "SELECT a FROM t WHERE b <> $1 AND c != $2 AND d ->> $3 = $4 AND e @> $5 AND f(1, $6) AND g << $7";
+        assert_eq!(bounds(none), [0_u32; 0]);
     }
 
     #[test]
