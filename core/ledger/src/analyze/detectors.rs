@@ -117,7 +117,7 @@ impl Detectors {
     fn walk(&mut self, reading: Reading<'_, '_>, shared: &mut Shared) -> Walking {
         let Self { claims, recent, loops, .. } = self;
         let books = Books { edges: &mut shared.edges, claims };
-        loops.take(reading, recent, &shared.results.everywhere, books)
+        loops.take(reading, recent, &shared.results.everywhere, &shared.templates, books)
     }
 
     fn show_reading(

@@ -101,10 +101,33 @@ impl Run<'_> {
     }
 }
 
+/// Where an exchange stands in what its connection does: what is near each other, without a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    pub(super) connection: u32,
+    /// Exchanges of the connection so far.
+    pub(super) count: u64,
+    /// Transaction blocks of the connection so far, if it is within one; else zero.
+    pub(super) transaction: u64,
+}
+
+impl Place {
+    /// How many exchanges later this is than `earlier` of the same connection.
+    pub(super) fn since(self, earlier: Self) -> u64 {
+        self.count.saturating_sub(earlier.count)
+    }
+
+    /// Whether both are within one transaction block.
+    pub(super) fn shares_transaction(self, other: Self) -> bool {
+        self.connection == other.connection && self.transaction != 0 && self.transaction == other.transaction
+    }
+}
+
 /// One exchange as detectors see it.
 #[derive(Debug)]
 pub(super) struct Event<'e> {
     pub(super) exchange: &'e Exchange,
+    pub(super) place: Place,
     /// Scope, by the analyzer's own ids.
     pub(super) scope: u32,
     /// Time between the connection's last reply and this unit, in nanoseconds.

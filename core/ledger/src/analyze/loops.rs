@@ -1,8 +1,11 @@
 //! OT001: proves that parameters walk the rows of an earlier result.
 //!
-//! The rule is a joint match: over at least three consecutive runs of one template, all parameters that vary come
-//! from one and the same row of one earlier result, each from a fixed column, and the rows increase. One equal
-//! small number proves nothing; three rows in order do.
+//! The rule is a joint match over at least three consecutive runs of one template. All parameters that vary come from one and
+//! the same row of one earlier result, each from a fixed column, and the rows increase. One equal small number proves
+//! nothing, and three small numbers in order prove little: any list has the ids 1, 2, 3. So the names of columns and tables must
+//! say that a parameter is meant for what the column has. The result must be at hand: of the same request or transaction, or
+//! not many exchanges ago. Where the names tell nothing, the loop must begin right behind the result and leave no row out. What
+//! pages through a result (LIMIT, OFFSET, the last key seen) proves nothing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,9 +15,11 @@ use smallvec::SmallVec;
 use super::book::{Book, Fate, Key, Sighting};
 use super::claims::{Claims, TripNumber};
 use super::client::{Client, Unsettled};
-use super::event::{Event, Run};
+use super::event::{Event, Place, Run};
 use super::hash::Table;
+use super::relations::{Relation, relation};
 use super::results::{Recent, ResultSet};
+use super::templates::{Named, Templates};
 use crate::findings::{Code, Evidence};
 use crate::{Driver, Moment, Obstacle};
 
@@ -24,6 +29,11 @@ const PROOF_RUNS: usize = 3;
 const HISTORY: usize = 16;
 /// How far ahead of the last matched row the next one may be: loops that skip rows skip few.
 const STRIDE_MAX: usize = 32;
+/// Other exchanges that a loop's body may have between two rows, and that may come between the result and its loop: where a
+/// foreign key says what is meant, where one table's own key does, and what may come before the loop where no name does.
+const BODY_OF_REFERENCE: u64 = 64;
+const BODY_MAX: u64 = 16;
+const APART_MAX: u64 = 3;
 /// After so many runs without a source, looking for one costs more than it finds: look every fourth time.
 const EAGER_RUNS: u64 = 12;
 /// Templates followed per connection.
@@ -31,8 +41,6 @@ const FOLLOWED_MAX: usize = 512;
 /// Runs without a loop of their own that are kept until the end, and walks that they are held against.
 const LEFTOVER_MAX: usize = 65_536;
 const WALKS_MAX: usize = 16;
-/// How long after the last run of a proven loop another connection's run may still be a part of it.
-const LEFTOVER_GAP_NS: u64 = 1_000_000_000;
 /// Results that a loop walked lately, at most.
 const INSTANCES_REMEMBERED: usize = 64;
 /// A pattern that was broken by more than one in eight matches is chance.
@@ -82,6 +90,7 @@ struct Execution {
     trip: Option<TripNumber>,
     obstacle: Option<Obstacle>,
     parameters: SmallVec<[u64; 4]>,
+    place: Place,
     sent_at: Moment,
     request: u64,
     waited_ns: u64,
@@ -96,6 +105,8 @@ struct Walk {
     sources: Vec<(usize, usize)>,
     first_row: usize,
     last_row: usize,
+    last_place: Place,
+    relation: Relation,
 }
 
 /// Proven patterns of all connections: which template walks which.
@@ -162,6 +173,7 @@ impl Loops {
         reading: Reading<'_, '_>,
         own: &Recent,
         everywhere: &Recent,
+        templates: &Templates,
         books: Books<'_>,
     ) -> Walking {
         let Reading { event, run, trip, client } = reading;
@@ -177,6 +189,7 @@ impl Loops {
             trip,
             obstacle: event.obstacle,
             parameters: SmallVec::from_slice(run.parameters),
+            place: event.place,
             sent_at: event.exchange.sent_at,
             request: event.exchange.request,
             waited_ns: event.exchange.duration(),
@@ -198,7 +211,7 @@ impl Loops {
             return Walking::No;
         }
         let sources = own.iter().chain(everywhere.iter()).filter(|source| source.template != run.template);
-        let proven = sources.into_iter().find_map(|source| followed.prove(source));
+        let proven = sources.into_iter().find_map(|source| followed.prove(source, run.template, templates));
         let Some((walk, from)) = proven else { return Walking::No };
         let key = key(&walk.source);
         let known = followed.history.iter().skip(from);
@@ -236,7 +249,10 @@ impl Followed {
         key: &impl Fn(&ResultSet) -> Key,
         scope: u32,
     ) -> bool {
-        let Some(walk) = &mut self.walk else { return false };
+        let Some(walk) = self.walk.as_mut().filter(|walk| walk.is_near(execution)) else {
+            self.walk = None;
+            return false;
+        };
         let newer = own.iter().find(|result| result.template == walk.source.template);
         if let Some(newer) = newer.filter(|newer| !Arc::ptr_eq(newer, &walk.source)) {
             let same_result = newer.id == walk.source.id;
@@ -246,14 +262,14 @@ impl Followed {
                 if !same_result {
                     walk.first_row = row;
                 }
-                walk.last_row = row;
+                walk.take(row, execution);
                 edges.matched(key(&walk.source), scope, walk, execution);
                 return true;
             }
         }
         let source = Arc::clone(&walk.source);
         if let Some(row) = walk.row_in(&source, execution, walk.last_row) {
-            walk.last_row = row;
+            walk.take(row, execution);
             edges.matched(key(&source), scope, walk, execution);
             return true;
         }
@@ -261,7 +277,7 @@ impl Followed {
             if row <= walk.first_row {
                 // The program walks the same rows once more: another loop over one result.
                 walk.first_row = row;
-                walk.last_row = row;
+                walk.take(row, execution);
                 edges.began_again(key(&source));
                 edges.matched(key(&source), scope, walk, execution);
                 return true;
@@ -274,8 +290,10 @@ impl Followed {
     }
 
     fn remember(&mut self, execution: Execution) {
-        let other_request = self.history.back().is_some_and(|last| last.request != execution.request);
-        if other_request {
+        let is_another = |last: &Execution| {
+            last.request != execution.request || !is_near(last.place, &execution, BODY_OF_REFERENCE)
+        };
+        if self.history.back().is_some_and(is_another) {
             self.history.clear();
         }
         self.runs += 1;
@@ -286,7 +304,7 @@ impl Followed {
     }
 
     /// Looks for the longest run of remembered executions, up to the latest, that walks `source`.
-    fn prove(&self, source: &Arc<ResultSet>) -> Option<(Walk, usize)> {
+    fn prove(&self, source: &Arc<ResultSet>, template: u32, templates: &Templates) -> Option<(Walk, usize)> {
         let latest = self.history.back()?;
         if self.history.len() < PROOF_RUNS || (source.request != 0 && source.request != latest.request) {
             return None;
@@ -299,12 +317,60 @@ impl Followed {
             if walked[0].sent_at < source.completed_at {
                 return None;
             }
-            walk(source, &walked).map(|walk| (walk, from))
+            let mut walk = walk(source, &walked)?;
+            let names = (templates.named(source.template), templates.named(template));
+            walk.relation = meant(&walk, &walked, names)?;
+            Some((walk, from))
         })
     }
 }
 
+/// How names speak for the walk, if that and the places of the runs are enough for a proof.
+fn meant(walk: &Walk, walked: &[&Execution], (lists, reads): (&Named, &Named)) -> Option<Relation> {
+    let (first, last) = (walked.first()?, walked.last()?);
+    let source = &walk.source;
+    let relation_of = |(parameter, column): &(usize, usize)| {
+        let column = source.columns.get(*column).map_or("", String::as_str);
+        let targets = reads.compared.iter().filter(|(position, _)| position == parameter);
+        targets.map(|(_, target)| relation(lists, column, reads, target)).max().unwrap_or(Relation::None)
+    };
+    let keys = walk.sources.iter().filter(|(parameter, _)| !reads.bounds.contains(parameter));
+    // Without a key the rows are paged through.
+    let relation = keys.map(relation_of).max()?;
+    let is_own = source.place.connection == first.place.connection;
+    let in_context = source.request != 0
+        || (source.place.shares_transaction(first.place) && first.place.shares_transaction(last.place));
+    let body = walked.windows(2).map(|pair| pair[1].place.since(pair[0].place)).max().unwrap_or(0);
+    let within = |most: u64| is_own && body <= most && source.unused_for(first.place) <= most;
+    let is_proven = match relation {
+        Relation::Refers => in_context || !is_own || within(BODY_OF_REFERENCE),
+        Relation::Same => in_context || within(BODY_MAX),
+        Relation::None => {
+            let leaves_none_out = walk.last_row - walk.first_row + 1 == walked.len();
+            leaves_none_out && within(BODY_MAX) && source.unused_for(first.place) <= APART_MAX
+        }
+    };
+    is_proven.then_some(relation)
+}
+
+/// Whether a run may belong to a loop whose latest run was there.
+fn is_near(last: Place, execution: &Execution, body_max: u64) -> bool {
+    let in_request = execution.request != 0;
+    in_request || last.shares_transaction(execution.place) || execution.place.since(last) <= body_max
+}
+
 impl Walk {
+    fn is_near(&self, execution: &Execution) -> bool {
+        let body_max = if self.relation == Relation::Refers { BODY_OF_REFERENCE } else { BODY_MAX };
+        is_near(self.last_place, execution, body_max)
+    }
+
+    /// The loop takes a row.
+    fn take(&mut self, row: usize, execution: &Execution) {
+        self.last_row = row;
+        self.last_place = execution.place;
+    }
+
     /// The row of `source`, not before `from`, that gives all parameters that vary.
     fn row_in(&self, source: &ResultSet, execution: &Execution, from: usize) -> Option<usize> {
         let &(parameter, column) = self.sources.first()?;
@@ -349,7 +415,8 @@ fn walk(source: &Arc<ResultSet>, executions: &[&Execution]) -> Option<Walk> {
             sources.push((parameter, (0..source.width).find(gives)?));
         }
         let (first_row, last_row) = (*rows.first()?, *rows.last()?);
-        Some(Walk { source: Arc::clone(source), sources, first_row, last_row })
+        let (source, last_place) = (Arc::clone(source), executions.last()?.place);
+        Some(Walk { source, sources, first_row, last_row, last_place, relation: Relation::None })
     })
 }
 
@@ -397,6 +464,7 @@ impl Edges {
     }
 
     fn matched(&mut self, key: Key, scope: u32, walk: &Walk, execution: &Execution) {
+        walk.source.used(execution.place);
         let edge = self.edge(key);
         if edge.scope == 0 {
             edge.scope = scope;
@@ -451,8 +519,10 @@ impl Edges {
             let walks = self.walks.get(&template).into_iter().flatten();
             let shared = walks.clone().find(|(key, walk)| {
                 let last_at = self.edges.get(key).map_or(Moment(0), |edge| edge.last_at);
+                // As long after the last run as the whole loop took may be another connection's share.
+                let took = last_at.since(walk.source.completed_at);
                 execution.sent_at >= walk.source.completed_at
-                    && execution.sent_at.0 <= last_at.0.saturating_add(LEFTOVER_GAP_NS)
+                    && execution.sent_at.0 <= last_at.0.saturating_add(took)
                     && walk.row_in(&walk.source, &execution, 0).is_some()
             });
             if let Some((key, walk)) = shared.cloned() {

@@ -16,6 +16,7 @@ mod pairs;
 mod prepares;
 mod purpose;
 mod refusals;
+mod relations;
 mod repeats;
 mod results;
 mod scopes;

@@ -197,7 +197,7 @@ fn folded(name: Name<'_>) -> String {
 }
 
 /// A name without its schema. Quoted names with a dot in them are none of those that are looked for.
-fn last_part(name: Name<'_>) -> String {
+pub(super) fn last_part(name: Name<'_>) -> String {
     let folded = folded(name);
     folded.rsplit('.').next().unwrap_or(&folded).to_owned()
 }

@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
-use super::event::{Event, Run};
+use super::event::{Event, Place, Run};
 use crate::Moment;
 
 /// Results of one connection that a loop may walk; one per template, so that a loop's body does not push out its source.
@@ -27,6 +27,9 @@ pub(super) struct ResultSet {
     pub(super) template: u32,
     pub(super) request: u64,
     pub(super) completed_at: Moment,
+    pub(super) place: Place,
+    /// Exchanges of its connection when a loop over it took its latest row.
+    used_at: AtomicU64,
     pub(super) columns: Arc<[String]>,
     pub(super) width: usize,
     values: Vec<u32>,
@@ -40,6 +43,18 @@ impl ResultSet {
         self.cells(value)
             .map(|cell| (cell / self.width, cell % self.width))
             .find_map(|(row, found)| (found == column && row >= from).then_some(row))
+    }
+
+    /// How many exchanges ago its connection got it, or a loop over it took a row.
+    pub(super) fn unused_for(&self, now: Place) -> u64 {
+        now.count.saturating_sub(self.used_at.load(Relaxed))
+    }
+
+    /// A loop takes a row now.
+    pub(super) fn used(&self, now: Place) {
+        if now.connection == self.place.connection {
+            self.used_at.fetch_max(now.count, Relaxed);
+        }
     }
 
     /// Whether any cell has this value.
@@ -207,6 +222,8 @@ impl ResultStore {
             template: run.template,
             request: event.exchange.request,
             completed_at: event.exchange.last_reply_at,
+            place: event.place,
+            used_at: AtomicU64::new(event.place.count),
             columns: Arc::clone(columns),
             width,
             values,
@@ -249,6 +266,8 @@ mod tests {
             template: 1,
             request: 0,
             completed_at: Moment(0),
+            place: Place::default(),
+            used_at: AtomicU64::new(0),
             columns: Arc::from([]),
             width: 1,
             values,

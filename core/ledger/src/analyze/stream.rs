@@ -6,7 +6,7 @@ use super::Shared;
 use super::client::Client;
 use super::connections::Life;
 use super::detectors::Detectors;
-use super::event::{Event, Run};
+use super::event::{Event, Place, Run};
 use crate::stacks::{Recogniser, Startup};
 use crate::timeline::TripSample;
 use crate::{
@@ -44,6 +44,8 @@ pub(super) struct Stream {
     work_trips: u64,
     scope: u32,
     level: Level,
+    place: Place,
+    transactions: u64,
     detectors: Detectors,
 }
 
@@ -270,12 +272,13 @@ impl Stream {
             return;
         }
         let wire_ns = self.wire_ns(exchange.duration());
+        self.place = self.place_of(exchange);
         let runs = self.names.runs(exchange, shared);
         let obstacle = match exchange.obstacle {
             None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
             told => told,
         };
-        let event = Event { exchange, scope, think_ns, wire_ns, obstacle, runs };
+        let event = Event { exchange, place: self.place, scope, think_ns, wire_ns, obstacle, runs };
         count_statements(&event, shared);
         self.level = self.level.after(&event);
         if !self.is_settled {
@@ -295,6 +298,16 @@ impl Stream {
         self.detectors.show(&event, |id| self.names.template(id), client, shared);
         if self.recogniser.orm().is_some() || self.work_trips >= RECOGNITION_TRIPS {
             self.settle(shared);
+        }
+    }
+
+    fn place_of(&mut self, exchange: &Exchange) -> Place {
+        let is_within = exchange.status != TransactionStatus::Idle;
+        self.transactions += u64::from(is_within && self.place.transaction == 0);
+        Place {
+            connection: self.number,
+            count: self.place.count + 1,
+            transaction: if is_within { self.transactions } else { 0 },
         }
     }
 

@@ -1,10 +1,11 @@
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use onetrip_sql::{Lifted, Lifter, Name, Shape, StatementKind};
 
 use super::event::{Keys, TableId, TemplateFacts};
-use super::purpose::{Purpose, is_catalogue, purpose_of};
+use super::purpose::{Purpose, is_catalogue, last_part, purpose_of};
 use crate::TemplateTotals;
 use crate::stacks::{Marks, marks_of};
 
@@ -36,10 +37,22 @@ struct Names {
     ids: HashMap<Box<[u8]>, u32>,
 }
 
+/// Names of a template that its facts do not have: few templates are asked for them.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// Tables that are read, without their schemas.
+    pub(super) tables: Vec<String>,
+    /// Columns that are compared with a parameter, by the position of the parameter.
+    pub(super) compared: Vec<(usize, String)>,
+    /// Positions of parameters that say which part of the rows is wanted.
+    pub(super) bounds: Vec<usize>,
+}
+
 #[derive(Debug)]
 struct Template {
     text: Arc<str>,
     facts: TemplateFacts,
+    named: OnceCell<Box<Named>>,
     totals: TemplateTotals,
     /// Why it is not known to only read.
     impure: Option<Box<str>>,
@@ -52,6 +65,7 @@ impl Default for Templates {
         let others = Template {
             text: OTHERS.into(),
             facts: TemplateFacts::default(),
+            named: OnceCell::new(),
             totals: TemplateTotals::default(),
             impure: None,
             marks: None,
@@ -78,6 +92,7 @@ impl Templates {
         self.list.push(Template {
             text: Arc::clone(&text),
             facts,
+            named: OnceCell::new(),
             totals: TemplateTotals::default(),
             impure: None,
             marks: None,
@@ -88,6 +103,23 @@ impl Templates {
 
     pub(super) fn facts(&self, id: u32) -> TemplateFacts {
         self.list[id as usize].facts
+    }
+
+    /// Names in the template.
+    pub(super) fn named(&self, id: u32) -> &Named {
+        let template = &self.list[id as usize];
+        template.named.get_or_init(|| {
+            let shape = Shape::of(template.text.as_bytes());
+            let position = |parameter: u32| usize::try_from(parameter).ok()?.checked_sub(1);
+            let compared = shape.compared.iter();
+            Box::new(Named {
+                tables: shape.tables.iter().map(|table| last_part(*table)).collect(),
+                compared: compared
+                    .filter_map(|key| Some((position(key.parameter)?, last_part(key.column))))
+                    .collect(),
+                bounds: shape.bounds.iter().filter_map(|parameter| position(*parameter)).collect(),
+            })
+        })
     }
 
     pub(super) fn text(&self, id: u32) -> String {

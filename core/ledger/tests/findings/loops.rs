@@ -99,3 +99,83 @@ fn nested_loops_are_two_findings() {
     codes.sort();
     assert_eq!(codes, [(Code::Loop, 4), (Code::Loop, 15)]);
 }
+
+#[test]
+fn small_numbers_that_any_list_has_are_no_loop_over_it() {
+    let mut traffic = Traffic::new();
+    let ids: Vec<u64> = (1..=30).collect();
+    traffic.list("SELECT id, views FROM posts", &ids);
+    for _ in 0..5 {
+        traffic.run("SELECT count(*) FROM audits", &[]);
+    }
+    for id in 1..=6 {
+        traffic.run("SELECT balance FROM accounts WHERE id = $1", &[id]);
+    }
+    assert!(traffic.found().iter().all(|(code, _)| *code != Code::Loop));
+}
+
+#[test]
+fn pages_through_a_table_walk_no_list() {
+    for pages in [
+        "SELECT name FROM tags ORDER BY id LIMIT $1",
+        "SELECT name FROM tags ORDER BY id LIMIT 20 OFFSET $1",
+        "SELECT id FROM posts WHERE id > $1 ORDER BY id LIMIT 20",
+        "SELECT id FROM posts WHERE id BETWEEN $1 AND 900",
+    ] {
+        let mut traffic = Traffic::new();
+        let ids: Vec<u64> = (1..=30).map(|n| 20 * n).collect();
+        traffic.list("SELECT id, views FROM posts", &ids);
+        for id in &ids[..8] {
+            traffic.run(pages, &[*id]);
+        }
+        assert!(traffic.found().iter().all(|(code, _)| *code != Code::Loop), "{pages}");
+    }
+}
+
+#[test]
+fn where_no_name_tells_a_loop_begins_right_behind_its_list_and_leaves_no_row_out() {
+    let reads = "SELECT weight FROM parcels WHERE number = $1";
+    let walk = |apart: usize, step: usize| {
+        let mut traffic = Traffic::new();
+        let ids: Vec<u64> = (0..30).map(|n| 700 + 13 * n).collect();
+        traffic.list("SELECT id, flag FROM authors", &ids);
+        for _ in 0..apart {
+            traffic.run("SELECT count(*) FROM audits", &[]);
+        }
+        for id in ids.iter().step_by(step).take(6) {
+            traffic.run(reads, &[*id]);
+        }
+        traffic.found().iter().any(|(code, _)| *code == Code::Loop)
+    };
+    assert!(walk(0, 1));
+    assert!(!walk(8, 1), "other work lies between");
+    assert!(!walk(0, 2), "every second row");
+}
+
+#[test]
+fn a_foreign_key_proves_a_loop_also_some_time_behind_its_list() {
+    let mut traffic = Traffic::new();
+    let ids: Vec<u64> = (1..=10).collect();
+    traffic.list("SELECT id, flag FROM authors", &ids);
+    for _ in 0..40 {
+        traffic.run("SELECT count(*) FROM audits", &[]);
+    }
+    for id in &ids {
+        traffic.run(CHILD, &[*id]);
+    }
+    assert_eq!(traffic.avoidable(Code::Loop), 9);
+}
+
+#[test]
+fn a_list_of_long_ago_proves_no_loop() {
+    let mut traffic = Traffic::new();
+    let ids: Vec<u64> = (1..=10).collect();
+    traffic.list("SELECT id, flag FROM authors", &ids);
+    for _ in 0..200 {
+        traffic.run("SELECT count(*) FROM audits", &[]);
+    }
+    for id in &ids {
+        traffic.run(CHILD, &[*id]);
+    }
+    assert!(traffic.found().iter().all(|(code, _)| *code != Code::Loop));
+}
