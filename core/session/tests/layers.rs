@@ -7,6 +7,8 @@ use std::process::Command;
 
 #[path = "layers/imports.rs"]
 mod imports;
+#[path = "layers/receivers.rs"]
+mod receivers;
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
