@@ -37,7 +37,7 @@ impl Sort {
             let of_run = match run.facts.purpose {
                 _ if run.continues() => return None,
                 Purpose::Ping => Self::Ping,
-                Purpose::Set | Purpose::Show => Self::Setting,
+                Purpose::Set | Purpose::Reset | Purpose::Show => Self::Setting,
                 Purpose::LookUp | Purpose::SetByCall => Self::LookUp,
                 _ => return None,
             };

@@ -42,6 +42,10 @@ pub(super) struct Detectors {
     pairs: Pairs,
     sequences: Sequences,
     lobs: Lobs,
+    /// A setting was changed since the session began, or was last reset.
+    has_set: bool,
+    /// Think time before what stood between two uses of the connection, since its last work.
+    carried_ns: u64,
 }
 
 impl Detectors {
@@ -53,7 +57,12 @@ impl Detectors {
         client: Client,
         shared: &mut Shared,
     ) {
-        self.writes.tick(event);
+        let is_between_uses = event.is_between_uses(self.has_set);
+        self.carried_ns = if is_between_uses { event.apart_ns() } else { 0 };
+        let sets = |run: &Run<'_>| matches!(run.facts.purpose, Purpose::Set | Purpose::SetByCall);
+        let resets = |run: &Run<'_>| run.facts.purpose == Purpose::Reset;
+        self.has_set = event.runs.iter().any(sets) || (self.has_set && !event.runs.iter().any(resets));
+        self.writes.tick(event, is_between_uses);
         self.prepares.take(event, template);
         self.show_writes(event, client, shared);
         let trip = self.number(event);
@@ -62,11 +71,13 @@ impl Detectors {
         }
         if let (Some(trip), Some(run)) = (trip, event.sole_run()) {
             self.show_reading(event, run, trip, client, shared);
-        } else if !event.is_idle() || event.failed() {
+        } else if !is_between_uses && (!event.is_idle() || event.failed()) {
             self.values.end(&mut self.claims);
             self.groups.end(&mut self.claims);
         }
-        self.pairs.take(event, trip, &mut self.claims);
+        if !is_between_uses {
+            self.pairs.take(event, trip, &mut self.claims);
+        }
         shared.chatter.take(event, trip, &mut self.claims);
         self.sequences.take(event);
         self.lobs.take(event, client, &mut shared.book);
@@ -74,10 +85,17 @@ impl Detectors {
             self.fetches.take(event, run, client, &mut shared.book);
             self.groups.sent(run);
         }
-        self.show_ends(event, client, shared);
+        if !is_between_uses {
+            self.show_ends(event, client, shared);
+        }
         for run in event.runs.iter().filter(|run| !run.results.is_empty()) {
             shared.results.keep(&mut self.recent, event, run);
         }
+    }
+
+    /// Think time that the next exchange has before it beside its own, in nanoseconds.
+    pub(super) fn carried_ns(&self) -> u64 {
+        self.carried_ns
     }
 
     /// Ends the connection's patterns and books them.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use onetrip_sql::StatementKind;
 
 use super::purpose::Purpose;
-use crate::{Exchange, Obstacle, Outcome, Remedy, Statement, Steps};
+use crate::{Exchange, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus};
 
 /// What detectors need to know of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +132,10 @@ pub(super) struct Event<'e> {
     pub(super) scope: u32,
     /// Time between the connection's last reply and this unit, in nanoseconds.
     pub(super) think_ns: u64,
+    /// The same of the exchanges before this one that stand between two uses of the connection.
+    pub(super) carried_ns: u64,
+    /// That time was within a transaction, or within one request of the program.
+    pub(super) is_in_context: bool,
     /// The path's part of the exchange's time, in nanoseconds.
     pub(super) wire_ns: u64,
     /// What kept remedies from it, where that is known.
@@ -141,6 +145,26 @@ pub(super) struct Event<'e> {
 }
 
 impl<'e> Event<'e> {
+    /// The think time that tells this exchange apart from the one before, in nanoseconds. Within a transaction or a request it is
+    /// none: what is there belongs together, however long a program, or a busy machine, takes between two exchanges.
+    pub(super) fn apart_ns(&self) -> u64 {
+        self.carried_ns + if self.is_in_context { 0 } else { self.think_ns }
+    }
+
+    /// Whether it does nothing for the program and changes nothing, such as what a pool sends between two uses: a ping outside a
+    /// transaction, or a reset of a session in which nothing was set.
+    pub(super) fn is_between_uses(&self, has_set: bool) -> bool {
+        let of_pool = |run: &Run<'_>| match run.facts.purpose {
+            Purpose::Ping => !run.continues(),
+            Purpose::Reset => !has_set,
+            _ => false,
+        };
+        self.exchange.status == TransactionStatus::Idle
+            && !self.failed()
+            && !self.runs.is_empty()
+            && self.runs.iter().all(of_pool)
+    }
+
     /// The exchange took a trip of its own for certain.
     pub(super) fn is_own_trip(&self) -> bool {
         self.exchange.starts_trip && !self.exchange.may_share

@@ -88,7 +88,7 @@ impl Groups {
         let goes_on = !self.reads.is_empty()
             && self.reads.len() < READS_MAX
             && self.request == event.exchange.request
-            && event.think_ns <= POLL_THINK_NS
+            && event.apart_ns() <= POLL_THINK_NS
             && self.reads.iter().all(|(template, _)| *template != run.template)
             && origin != Origin::Within;
         if !goes_on {
@@ -99,7 +99,7 @@ impl Groups {
             self.doubts.push(Doubt { place, template: run.template, parameters, unseen });
         }
         self.resolve(run, claims);
-        self.slow_gaps += usize::from(goes_on && event.think_ns > LOOP_THINK_NS);
+        self.slow_gaps += usize::from(goes_on && event.apart_ns() > LOOP_THINK_NS);
         self.reads.push((run.template, trip));
         let room = RETURNED_MAX - self.returned.len();
         self.returned_more |= run.results.len() > room;

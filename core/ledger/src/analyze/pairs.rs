@@ -21,18 +21,21 @@ pub(super) struct Pairs {
     parameters: Vec<u64>,
     found: bool,
     request: u64,
+    /// The longest think time since the read, outside transactions and requests.
+    apart_ns: u64,
 }
 
 impl Pairs {
     /// Takes one exchange of any sort; `trip` is its number if it is a reading trip.
     pub(super) fn take(&mut self, event: &Event<'_>, trip: Option<TripNumber>, claims: &mut Claims) {
         self.is_waiting &= event.exchange.request == self.request && !event.failed();
+        self.apart_ns = self.apart_ns.max(event.apart_ns());
         let Some(work) = event.first_work() else { return };
         if self.is_waiting && event.exchange.starts_trip {
             if let Some(code) = self.code(work) {
                 let pattern = Pattern { code, template: self.template, other: work.template };
                 claims.claim(self.trip, pattern, event.scope, Share::Avoidable);
-                if event.think_ns > LOOP_THINK_NS {
+                if self.apart_ns > LOOP_THINK_NS {
                     claims.slow(pattern);
                 }
             }
@@ -58,6 +61,7 @@ impl Pairs {
         self.parameters.extend_from_slice(run.parameters);
         self.found = run.statement.rows == 1;
         self.request = event.exchange.request;
+        self.apart_ns = 0;
     }
 
     /// The pattern that the read and this write make.

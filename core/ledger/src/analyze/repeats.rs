@@ -1,14 +1,14 @@
 //! OT005: the same query with the same values and the same result.
 
 use super::claims::{Claims, Pattern, Share, TripNumber};
-use super::event::{Event, Run};
+use super::event::{Event, Place, Run};
 use super::hash::{Table, digest};
 use crate::Moment;
 use crate::findings::Code;
 
 /// Runs that make a pattern.
 const RUNS_MIN: usize = 3;
-/// Outside a transaction, runs further apart than this do not repeat each other: the data may have changed.
+/// Outside a transaction and a request, runs further apart than this do not repeat each other: the data may have changed.
 const GAP_MAX_NS: u64 = 1_000_000_000;
 /// A program that thinks longer than this between most runs polls, and each answer may be new.
 pub(super) const POLL_THINK_NS: u64 = 20_000_000;
@@ -32,6 +32,7 @@ struct Asked {
     slow_gaps: usize,
     claimed: bool,
     last_at: Moment,
+    place: Place,
 }
 
 impl Repeats {
@@ -49,9 +50,10 @@ impl Repeats {
         if !asked.is_same(event, run) {
             *asked = Asked::new(event, run);
         }
-        asked.slow_gaps += usize::from(asked.runs > 0 && event.think_ns > POLL_THINK_NS);
+        asked.slow_gaps += usize::from(asked.runs > 0 && event.apart_ns() > POLL_THINK_NS);
         asked.digest = run.statement.result_digest;
         asked.last_at = exchange.last_reply_at;
+        asked.place = event.place;
         if let Some(first) = asked.trips.get_mut(asked.runs) {
             *first = trip;
         }
@@ -83,6 +85,7 @@ impl Asked {
             slow_gaps: 0,
             claimed: false,
             last_at: event.exchange.sent_at,
+            place: event.place,
         }
     }
 
@@ -91,7 +94,11 @@ impl Asked {
         self.request == event.exchange.request
             && (self.digest == digest || self.digest & 1 != digest & 1)
             && self.rows == run.statement.rows
-            && event.exchange.sent_at.since(self.last_at) < GAP_MAX_NS
+            && (self.is_in_context_of(event) || event.exchange.sent_at.since(self.last_at) < GAP_MAX_NS)
+    }
+
+    fn is_in_context_of(&self, event: &Event<'_>) -> bool {
+        self.request != 0 || self.place.shares_transaction(event.place)
     }
 
     /// Books the first runs as soon as they are enough, and each run after them.

@@ -45,6 +45,8 @@ pub(super) struct Stream {
     scope: u32,
     level: Level,
     place: Place,
+    /// The request of the latest exchange; zero is none.
+    request: u64,
     transactions: u64,
     detectors: Detectors,
 }
@@ -272,13 +274,27 @@ impl Stream {
             return;
         }
         let wire_ns = self.wire_ns(exchange.duration());
+        let is_in_context =
+            self.place.transaction != 0 || (exchange.request != 0 && self.request == exchange.request);
+        self.request = exchange.request;
+        let carried_ns = self.detectors.carried_ns();
         self.place = self.place_of(exchange);
         let runs = self.names.runs(exchange, shared);
         let obstacle = match exchange.obstacle {
             None if !shared.has_remedies => self.level.after_begin(&runs).obstacle(),
             told => told,
         };
-        let event = Event { exchange, place: self.place, scope, think_ns, wire_ns, obstacle, runs };
+        let event = Event {
+            exchange,
+            place: self.place,
+            scope,
+            think_ns,
+            carried_ns,
+            is_in_context,
+            wire_ns,
+            obstacle,
+            runs,
+        };
         count_statements(&event, shared);
         self.level = self.level.after(&event);
         if !self.is_settled {

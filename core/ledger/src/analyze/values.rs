@@ -45,13 +45,13 @@ impl Values {
         let goes_on = self.runs > 0
             && self.template == run.template
             && self.request == event.exchange.request
-            && event.think_ns < GAP_MAX_NS
+            && event.apart_ns() < GAP_MAX_NS
             && self.varies_by_keys(run);
         if !goes_on {
             self.end(claims);
             self.begin(event, run);
         }
-        self.slow_gaps += usize::from(self.runs > 0 && event.think_ns > LOOP_THINK_NS);
+        self.slow_gaps += usize::from(self.runs > 0 && event.apart_ns() > LOOP_THINK_NS);
         self.count(run);
         if let Some(first) = self.trips.get_mut(self.runs) {
             *first = trip;

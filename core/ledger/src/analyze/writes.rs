@@ -5,14 +5,14 @@ use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
 use super::transactions::Transactions;
+use crate::TransactionStatus;
 use crate::findings::{Code, Evidence};
-use crate::{Moment, TransactionStatus};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
-/// A run ends when its next row takes longer than this to come.
+/// A run ends when the program thinks longer than this before the next row, outside transactions and requests.
 const GAP_MAX_NS: u64 = 1_000_000_000;
-/// Think time of a loop; requests that happen to write with one statement are further apart.
+/// Think time of a loop outside transactions and requests; requests that write with one statement are further apart.
 pub(super) const LOOP_THINK_NS: u64 = 8_000_000;
 /// Other exchanges that a loop's body may have between two rows.
 const BODY_MAX: u64 = 16;
@@ -31,12 +31,12 @@ struct WriteRun {
     scope: u32,
     request: u64,
     last_parameters: Vec<u64>,
-    last_at: Moment,
     last_clock: u64,
     rows: u64,
     slow_gaps: u64,
-    /// Idle or transaction time, whichever the program thought longest in since the last row.
-    think_ns: u64,
+    /// Think time outside transactions and requests since the last row: all of it, and the longest.
+    apart_ns: u64,
+    apart_max_ns: u64,
     /// Rows whose own transaction ended before the next row came.
     transactions: u64,
     in_transaction: bool,
@@ -50,10 +50,14 @@ struct WriteRun {
 
 impl Writes {
     /// Counts an exchange of any sort, so that a run knows how far apart its rows are.
-    pub(super) fn tick(&mut self, event: &Event<'_>) {
+    pub(super) fn tick(&mut self, event: &Event<'_>, is_between_uses: bool) {
         self.clock += 1;
+        if is_between_uses {
+            return; // its time is carried on
+        }
         for run in self.runs.values_mut() {
-            run.think_ns = run.think_ns.max(event.think_ns);
+            run.apart_max_ns = run.apart_max_ns.max(event.apart_ns());
+            run.apart_ns += event.apart_ns();
         }
     }
 
@@ -69,7 +73,7 @@ impl Writes {
         let exchange = event.exchange;
         let goes_on = self.runs.get(&run.template).is_some_and(|known| {
             known.request == exchange.request
-                && exchange.sent_at.since(known.last_at) < GAP_MAX_NS
+                && known.apart_ns < GAP_MAX_NS
                 && self.clock - known.last_clock <= BODY_MAX
         });
         if !goes_on {
@@ -84,12 +88,12 @@ impl Writes {
             known.last_clock = self.clock;
             return;
         }
-        known.slow_gaps += u64::from(known.rows > 0 && known.think_ns > LOOP_THINK_NS);
-        known.think_ns = 0;
+        known.slow_gaps += u64::from(known.rows > 0 && known.apart_max_ns > LOOP_THINK_NS);
+        known.apart_max_ns = 0;
+        known.apart_ns = 0;
         known.rows += 1;
         known.last_parameters.clear();
         known.last_parameters.extend_from_slice(run.parameters);
-        known.last_at = exchange.last_reply_at;
         known.last_clock = self.clock;
         known.waited_ns += exchange.duration();
         known.wire_ns += event.wire_ns;
@@ -159,11 +163,11 @@ impl WriteRun {
             scope: event.scope,
             request: event.exchange.request,
             last_parameters: Vec::new(),
-            last_at: event.exchange.sent_at,
             last_clock: 0,
             rows: 0,
             slow_gaps: 0,
-            think_ns: 0,
+            apart_ns: 0,
+            apart_max_ns: 0,
             transactions: 0,
             in_transaction: false,
             begins: 0,

@@ -15,9 +15,9 @@ mod transactions;
 mod values;
 mod writes;
 
-use onetrip_ledger::{Analyzer, Mutes};
+use onetrip_ledger::{Analyzer, Code, Mutes};
 
-use crate::traffic::Traffic;
+use crate::traffic::{MILLISECOND, Traffic};
 
 #[test]
 fn muted_findings_are_gone_and_others_stay() {
@@ -42,4 +42,83 @@ fn muted_findings_are_gone_and_others_stay() {
     assert!(Mutes::parse("[[mute]]\nwhy = \"all\"").is_err());
     assert!(Mutes::parse("[[mute]]\ncode = \"OT999\"").is_err());
     assert!(Mutes::parse("[[mute]]\ncolour = \"red\"").is_err());
+}
+
+/// What a slow machine, or a program that works between two statements, changes: nothing of what is within a transaction or a
+/// request.
+#[test]
+fn within_a_transaction_or_a_request_no_finding_depends_on_time() {
+    let found = |factor: u64, with_requests: bool| {
+        let mut traffic = Traffic::new();
+        for request in 1..=3 {
+            traffic.request = if with_requests { request } else { 0 };
+            if !with_requests {
+                traffic.begin();
+            }
+            traffic.think *= factor;
+            for n in 0..20 {
+                traffic.run("INSERT INTO log (id) VALUES ($1)", &[1000 * request + n]);
+            }
+            for _ in 0..6 {
+                traffic.run("SELECT name FROM shops WHERE id = $1", &[4711]);
+            }
+            for n in 0..15 {
+                traffic.run("SELECT name FROM tags WHERE id = $1", &[90_000 + 7 * (n * n % 31)]);
+            }
+            for n in 0..5 {
+                traffic.run("SELECT balance FROM accounts WHERE id = $1", &[50_000 + n]);
+                traffic.run("UPDATE accounts SET balance = $1 WHERE id = $2", &[7, 50_000 + n]);
+            }
+            traffic.think /= factor;
+            if !with_requests {
+                traffic.commit();
+            }
+            traffic.wait(10_000 * MILLISECOND);
+        }
+        traffic.found()
+    };
+    for with_requests in [false, true] {
+        let at_once = found(1, with_requests);
+        assert!(at_once.len() >= 4, "{at_once:?}");
+        for factor in [5, 20, 1000, 20_000] {
+            assert_eq!(found(factor, with_requests), at_once, "gaps times {factor}");
+        }
+    }
+}
+
+/// Pools send pings and resets between two uses of a connection.
+#[test]
+fn what_a_pool_sends_between_two_uses_hides_nothing() {
+    let found = |between: &[&str], think: u64| {
+        let mut traffic = Traffic::new();
+        let mut run = |text: &str, parameters: &[u64], rows: u64| {
+            traffic.run_for(text, parameters, rows);
+            traffic.think = think;
+            between.iter().for_each(|text| traffic.run(text, &[]));
+        };
+        for _ in 0..8 {
+            run("SELECT name FROM shops WHERE id = $1", &[4711], 1);
+        }
+        for n in 0..15 {
+            run("SELECT name FROM tags WHERE id = $1", &[90_000 + 7 * (n * n % 31)], 1);
+        }
+        for n in 0..6 {
+            run("SELECT balance FROM accounts WHERE id = $1", &[50_000 + n], 1);
+            run("UPDATE accounts SET balance = $1 WHERE id = $2", &[7, 50_000 + n], 1);
+        }
+        traffic.found().into_iter().filter(|(code, _)| *code != Code::SessionChatter).collect::<Vec<_>>()
+    };
+    let alone = found(&[], MILLISECOND / 10);
+    assert_eq!(alone.len(), 4, "{alone:?}");
+    let of_asyncpg = "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL";
+    for between in
+        [&["RESET ALL"][..], &["DISCARD ALL"], &["SELECT 1"], &[of_asyncpg], &["RESET ALL", "SELECT 1"]]
+    {
+        assert_eq!(found(between, MILLISECOND / 10), alone, "{between:?}");
+    }
+    // The gaps before and behind a reset are one.
+    assert_eq!(found(&["RESET ALL"], 11 * MILLISECOND), []);
+    // What is set back may have changed the next answer.
+    let changed = found(&["SET search_path = other", "RESET ALL"], MILLISECOND / 10);
+    assert!(changed.iter().all(|(code, _)| *code != Code::Repeated), "{changed:?}");
 }

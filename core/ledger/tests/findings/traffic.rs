@@ -43,6 +43,11 @@ impl Traffic {
         }
     }
 
+    /// The program does something else for a time, in nanoseconds.
+    pub(crate) fn wait(&mut self, time: u64) {
+        self.now += time;
+    }
+
     fn template(&mut self, text: &str) -> u32 {
         let known = self.templates.iter().position(|known| known == text);
         let position = known.unwrap_or_else(|| {
