@@ -44,7 +44,7 @@ pub(super) struct Detectors {
     lobs: Lobs,
     /// A setting was changed since the session began, or was last reset.
     has_set: bool,
-    /// Think time before what stood between two uses of the connection, since its last work.
+    /// Think time before exchanges that only gave the connection back, since its last work.
     carried_ns: u64,
 }
 
@@ -57,12 +57,12 @@ impl Detectors {
         client: Client,
         shared: &mut Shared,
     ) {
-        let is_between_uses = event.is_between_uses(self.has_set);
-        self.carried_ns = if is_between_uses { event.apart_ns() } else { 0 };
+        let gives_back = event.only_gives_back(self.has_set);
+        self.carried_ns = if gives_back { event.apart_ns() } else { 0 };
         let sets = |run: &Run<'_>| matches!(run.facts.purpose, Purpose::Set | Purpose::SetByCall);
         let resets = |run: &Run<'_>| run.facts.purpose == Purpose::Reset;
         self.has_set = event.runs.iter().any(sets) || (self.has_set && !event.runs.iter().any(resets));
-        self.writes.tick(event, is_between_uses);
+        self.writes.tick(event, gives_back);
         self.prepares.take(event, template);
         self.show_writes(event, client, shared);
         let trip = self.number(event);
@@ -71,11 +71,11 @@ impl Detectors {
         }
         if let (Some(trip), Some(run)) = (trip, event.sole_run()) {
             self.show_reading(event, run, trip, client, shared);
-        } else if !is_between_uses && (!event.is_idle() || event.failed()) {
+        } else if !gives_back && (!event.is_idle() || event.failed()) {
             self.values.end(&mut self.claims);
             self.groups.end(&mut self.claims);
         }
-        if !is_between_uses {
+        if !gives_back {
             self.pairs.take(event, trip, &mut self.claims);
         }
         shared.chatter.take(event, trip, &mut self.claims);
@@ -85,7 +85,7 @@ impl Detectors {
             self.fetches.take(event, run, client, &mut shared.book);
             self.groups.sent(run);
         }
-        if !is_between_uses {
+        if !gives_back {
             self.show_ends(event, client, shared);
         }
         for run in event.runs.iter().filter(|run| !run.results.is_empty()) {

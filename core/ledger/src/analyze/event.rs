@@ -132,7 +132,7 @@ pub(super) struct Event<'e> {
     pub(super) scope: u32,
     /// Time between the connection's last reply and this unit, in nanoseconds.
     pub(super) think_ns: u64,
-    /// The same of the exchanges before this one that stand between two uses of the connection.
+    /// The same of the exchanges before this one that only gave the connection back.
     pub(super) carried_ns: u64,
     /// That time was within a transaction, or within one request of the program.
     pub(super) is_in_context: bool,
@@ -151,18 +151,14 @@ impl<'e> Event<'e> {
         self.carried_ns + if self.is_in_context { 0 } else { self.think_ns }
     }
 
-    /// Whether it does nothing for the program and changes nothing, such as what a pool sends between two uses: a ping outside a
-    /// transaction, or a reset of a session in which nothing was set.
-    pub(super) fn is_between_uses(&self, has_set: bool) -> bool {
-        let of_pool = |run: &Run<'_>| match run.facts.purpose {
-            Purpose::Ping => !run.continues(),
-            Purpose::Reset => !has_set,
-            _ => false,
-        };
-        self.exchange.status == TransactionStatus::Idle
+    /// Whether it only gives the connection back to a pool: a reset of a session in which nothing was set. A ping is something
+    /// else: it tells that the connection is taken out again, for other work.
+    pub(super) fn only_gives_back(&self, has_set: bool) -> bool {
+        !has_set
+            && self.exchange.status == TransactionStatus::Idle
             && !self.failed()
             && !self.runs.is_empty()
-            && self.runs.iter().all(of_pool)
+            && self.runs.iter().all(|run| run.facts.purpose == Purpose::Reset)
     }
 
     /// The exchange took a trip of its own for certain.

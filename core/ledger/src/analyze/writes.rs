@@ -50,9 +50,9 @@ struct WriteRun {
 
 impl Writes {
     /// Counts an exchange of any sort, so that a run knows how far apart its rows are.
-    pub(super) fn tick(&mut self, event: &Event<'_>, is_between_uses: bool) {
+    pub(super) fn tick(&mut self, event: &Event<'_>, gives_back: bool) {
         self.clock += 1;
-        if is_between_uses {
+        if gives_back {
             return; // its time is carried on
         }
         for run in self.runs.values_mut() {
