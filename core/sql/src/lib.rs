@@ -9,7 +9,7 @@
 //!   elements of a list apart. Numbers are lifted wherever they stand: in LIMIT, in ORDER BY 1, in varchar(10);
 //! - the **literals** with their values, in text order ([`Literal::value`]);
 //! - the **facts**: kind of statement, main table, cursor and setting names ([`Facts`]);
-//! - the **shape** of a template: functions, tables, keys ([`Shape`]);
+//! - the **shape** of a template: functions, tables, keys ([`Shape`]), and what parameters are compared with ([`Comparisons`]);
 //! - the **comments**, which [`sqlcommenter`] reads for route, controller and their like.
 //!
 //! ```
@@ -49,5 +49,5 @@ pub use facts::{Facts, FetchCount, FetchDirection, Name, PARTS_MAX, SettingValue
 pub use kind::StatementKind;
 pub use lifter::{COMMENTS_MAX, LITERALS_MAX, Lifted, Lifter, MysqlMode, Parameter, is_idle_comment};
 pub use literal::{Literal, LiteralKind};
-pub use shape::{EqualityKey, Shape};
+pub use shape::{Comparisons, EqualityKey, Shape};
 pub use template::{CUT_MARK, Span, TEMPLATE_BYTES_MAX};

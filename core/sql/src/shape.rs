@@ -8,7 +8,7 @@ const LISTED_MAX: usize = 64;
 /// Keys of one template that are listed.
 const KEYS_MAX: usize = 8;
 
-/// A condition `column = $n` that every row of the result meets.
+/// A condition `column = $n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EqualityKey<'a> {
     /// The column, without its table.
@@ -27,15 +27,9 @@ pub struct Shape<'a> {
     pub tables: Vec<Name<'a>>,
     /// All names that are no keywords: columns, tables, functions, aliases.
     pub names: Vec<Name<'a>>,
-    /// Keys of the outermost `WHERE`. None if it has an `OR`, a `NOT` or a subquery, or if the template has a list
+    /// Keys of the outermost `WHERE`, which every row of the result meets. None if it has an `OR`, a `NOT` or a subquery, or if the template has a list
     /// that lost its length, because parameters then are not numbered by their place.
     pub keys: Vec<EqualityKey<'a>>,
-    /// Columns that are compared with a parameter by `=` or with a list that begins with it, wherever that stands. None where
-    /// `keys` has none for want of numbers.
-    pub compared: Vec<EqualityKey<'a>>,
-    /// Parameters that say which part of the rows is wanted, by number: those of `LIMIT`, `OFFSET`, `FETCH` and `BETWEEN`,
-    /// and those that come before or after a value (`<`, `<=`, `>`, `>=`).
-    pub bounds: Vec<u32>,
     /// `SELECT` of one constant: what is sent to see whether the server answers.
     pub is_constant: bool,
     /// A `WITH` stands in it, whose names are listed as tables where they are read.
@@ -51,10 +45,6 @@ impl<'a> Shape<'a> {
         shape.list_names(&tokens);
         shape.list_tables(&tokens);
         shape.list_keys(&tokens);
-        if !tokens.contains(&Token::Ellipsis) {
-            shape.list_compared(&tokens);
-            shape.list_bounds(&tokens);
-        }
         shape
     }
 
@@ -138,8 +128,32 @@ impl<'a> Shape<'a> {
             }
         }
     }
+}
 
-    fn list_compared(&mut self, tokens: &[Token<'a>]) {
+/// What parameters are compared with, wherever that stands. Nothing is listed where a list has lost its length, because
+/// parameters then are not numbered by their place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparisons<'a> {
+    /// Columns that are compared with a parameter by `=`, or with a list that begins with it.
+    pub columns: Vec<EqualityKey<'a>>,
+    /// Parameters that say which part of the rows is wanted, by number: those of `LIMIT`, `OFFSET`, `FETCH` and `BETWEEN`,
+    /// and those that come before or after a value (`<`, `<=`, `>`, `>=`).
+    pub bounds: Vec<u32>,
+}
+
+impl<'a> Comparisons<'a> {
+    /// Reads a template, as [`Lifted::template`](crate::Lifted::template) gives it.
+    pub fn of(template: &'a [u8]) -> Self {
+        let tokens = tokens(template);
+        let mut comparisons = Self::default();
+        if !tokens.contains(&Token::Ellipsis) {
+            comparisons.list_columns(&tokens);
+            comparisons.list_bounds(&tokens);
+        }
+        comparisons
+    }
+
+    fn list_columns(&mut self, tokens: &[Token<'a>]) {
         for position in 0..tokens.len() {
             let (column, parameter) = match tokens[position..] {
                 [Token::Name { last, .. }, Token::Symbol(b'='), Token::Parameter(parameter), ..]
@@ -161,8 +175,8 @@ impl<'a> Shape<'a> {
                 ] if word.is(b"any") => (last, parameter),
                 _ => continue,
             };
-            if self.compared.len() < KEYS_MAX {
-                self.compared.push(EqualityKey { column: Name(column), parameter });
+            if self.columns.len() < KEYS_MAX {
+                self.columns.push(EqualityKey { column: Name(column), parameter });
             }
         }
     }
@@ -511,8 +525,8 @@ mod tests {
     #[test]
     fn compared_columns_are_listed_wherever_they_stand() {
         let compared = |template: &'static str| -> Vec<(&str, u32)> {
-            let shape = Shape::of(template.as_bytes());
-            shape.compared.iter().map(|key| (texts(&[key.column])[0], key.parameter)).collect()
+            let comparisons = Comparisons::of(template.as_bytes());
+            comparisons.columns.iter().map(|key| (texts(&[key.column])[0], key.parameter)).collect()
         };
         assert_eq!(
             compared("SELECT a FROM t WHERE t.b = $1 AND NOT c OR $2 = d AND e IN ($3, $4) OR f = ANY ($5)"),
@@ -523,7 +537,7 @@ mod tests {
 
     #[test]
     fn bounds_say_which_part_of_the_rows_is_wanted() {
-        let bounds = |template: &str| Shape::of(template.as_bytes()).bounds;
+        let bounds = |template: &str| Comparisons::of(template.as_bytes()).bounds;
         assert_eq!(
             bounds("SELECT a FROM t WHERE b > $1 AND c = $2 ORDER BY b LIMIT $3 OFFSET $4"),
             [1, 3, 4]

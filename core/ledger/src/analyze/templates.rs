@@ -2,7 +2,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onetrip_sql::{Lifted, Lifter, Name, Shape, StatementKind};
+use onetrip_sql::{Comparisons, EqualityKey, Lifted, Lifter, Name, Shape, StatementKind};
 
 use super::event::{Keys, TableId, TemplateFacts};
 use super::purpose::{Purpose, is_catalogue, last_part, purpose_of};
@@ -109,15 +109,14 @@ impl Templates {
     pub(super) fn named(&self, id: u32) -> &Named {
         let template = &self.list[id as usize];
         template.named.get_or_init(|| {
-            let shape = Shape::of(template.text.as_bytes());
+            let text = template.text.as_bytes();
+            let Comparisons { columns, bounds } = Comparisons::of(text);
             let position = |parameter: u32| usize::try_from(parameter).ok()?.checked_sub(1);
-            let compared = shape.compared.iter();
+            let column = |key: &EqualityKey<'_>| Some((position(key.parameter)?, last_part(key.column)));
             Box::new(Named {
-                tables: shape.tables.iter().map(|table| last_part(*table)).collect(),
-                compared: compared
-                    .filter_map(|key| Some((position(key.parameter)?, last_part(key.column))))
-                    .collect(),
-                bounds: shape.bounds.iter().filter_map(|parameter| position(*parameter)).collect(),
+                tables: Shape::of(text).tables.iter().map(|table| last_part(*table)).collect(),
+                compared: columns.iter().filter_map(column).collect(),
+                bounds: bounds.iter().filter_map(|parameter| position(*parameter)).collect(),
             })
         })
     }
