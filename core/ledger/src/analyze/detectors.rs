@@ -57,12 +57,14 @@ impl Detectors {
         client: Client,
         shared: &mut Shared,
     ) {
-        let gives_back = event.only_gives_back(self.has_set);
-        self.carried_ns = if gives_back { event.apart_ns() } else { 0 };
+        if event.only_gives_back(self.has_set) {
+            return self.show_giving_back(event, template, shared);
+        }
+        self.carried_ns = 0;
         let sets = |run: &Run<'_>| matches!(run.facts.purpose, Purpose::Set | Purpose::SetByCall);
         let resets = |run: &Run<'_>| run.facts.purpose == Purpose::Reset;
         self.has_set = event.runs.iter().any(sets) || (self.has_set && !event.runs.iter().any(resets));
-        self.writes.tick(event, gives_back);
+        self.writes.tick(event);
         self.prepares.take(event, template);
         self.show_writes(event, client, shared);
         let trip = self.number(event);
@@ -71,13 +73,11 @@ impl Detectors {
         }
         if let (Some(trip), Some(run)) = (trip, event.sole_run()) {
             self.show_reading(event, run, trip, client, shared);
-        } else if !gives_back && (!event.is_idle() || event.failed()) {
+        } else if !event.is_idle() || event.failed() {
             self.values.end(&mut self.claims);
             self.groups.end(&mut self.claims);
         }
-        if !gives_back {
-            self.pairs.take(event, trip, &mut self.claims);
-        }
+        self.pairs.take(event, trip, &mut self.claims);
         shared.chatter.take(event, trip, &mut self.claims);
         self.sequences.take(event);
         self.lobs.take(event, client, &mut shared.book);
@@ -85,12 +85,18 @@ impl Detectors {
             self.fetches.take(event, run, client, &mut shared.book);
             self.groups.sent(run);
         }
-        if !gives_back {
-            self.show_ends(event, client, shared);
-        }
+        self.show_ends(event, client, shared);
         for run in event.runs.iter().filter(|run| !run.results.is_empty()) {
             shared.results.keep(&mut self.recent, event, run);
         }
+    }
+
+    /// What gives the connection back costs a trip, and ends nothing; its think time is the next exchange's.
+    fn show_giving_back(&mut self, event: &Event<'_>, template: impl Fn(u32) -> u32, shared: &mut Shared) {
+        self.carried_ns = event.apart_ns();
+        self.writes.pass();
+        self.prepares.take(event, template);
+        shared.chatter.take(event, None, &mut self.claims);
     }
 
     /// Think time that the next exchange has before it beside its own, in nanoseconds.

@@ -16,7 +16,7 @@ pub(super) enum Purpose {
     Show,
     /// Changes a setting of the session.
     Set,
-    /// Gives the session back its settings, as a pool does between two uses.
+    /// Gives the session back all of its settings, as a pool does between two uses.
     Reset,
     /// Asks the system catalogue, or the session about itself.
     LookUp,
@@ -93,8 +93,8 @@ pub(super) fn purpose_of(lifted: &Lifted<'_>, shape: &Shape<'_>) -> Purpose {
         StatementKind::Empty => Purpose::Ping,
         StatementKind::Show => Purpose::Show,
         StatementKind::Set if lifted.name().is_some_and(is_own_setting) => Purpose::Work,
-        StatementKind::Set => Purpose::Set,
-        StatementKind::Reset | StatementKind::Discard => Purpose::Reset,
+        StatementKind::Reset | StatementKind::Discard if facts.all => Purpose::Reset,
+        StatementKind::Set | StatementKind::Reset | StatementKind::Discard => Purpose::Set,
         StatementKind::Multi if resets_session(facts, shape) => Purpose::Reset,
         StatementKind::Select if !facts.writes && !facts.into && !facts.locks_rows => select(facts, shape),
         StatementKind::Other => object_call(shape).map_or(Purpose::Work, Purpose::LargeObject),
@@ -227,7 +227,10 @@ mod tests {
     fn chatter_is_told_from_work() {
         all(Purpose::Ping, &["", "-- ping", ";", "SELECT 1", "select 'x' as alive"]);
         all(Purpose::Show, &["SHOW search_path", "show transaction isolation level"]);
-        all(Purpose::Set, &["SET search_path TO app", "SET LOCAL statement_timeout = 5"]);
+        all(
+            Purpose::Set,
+            &["SET search_path TO app", "SET LOCAL statement_timeout = 5", "RESET role", "DISCARD PLANS"],
+        );
         all(
             Purpose::Reset,
             &[

@@ -50,15 +50,17 @@ struct WriteRun {
 
 impl Writes {
     /// Counts an exchange of any sort, so that a run knows how far apart its rows are.
-    pub(super) fn tick(&mut self, event: &Event<'_>, gives_back: bool) {
-        self.clock += 1;
-        if gives_back {
-            return; // its time is carried on
-        }
+    pub(super) fn tick(&mut self, event: &Event<'_>) {
+        self.pass();
         for run in self.runs.values_mut() {
             run.apart_max_ns = run.apart_max_ns.max(event.apart_ns());
             run.apart_ns += event.apart_ns();
         }
+    }
+
+    /// Counts an exchange that lies between two rows and takes no time from them.
+    pub(super) fn pass(&mut self) {
+        self.clock += 1;
     }
 
     /// Takes one more row, written by `run` in its own trip.
