@@ -20,7 +20,7 @@ pub(crate) const STATEMENTS: &str = "SELECT name, statement, parameter_types, fr
     WHERE name NOT LIKE 'onetrip%' ORDER BY name";
 pub(crate) const CURSORS: &str = "SELECT name, statement, is_holdable, is_binary, is_scrollable FROM pg_cursors \
     WHERE name NOT LIKE 'onetrip%' AND name <> '' ORDER BY name";
-// Of transaction_isolation and its kin only who began no transaction sees a default, and a pooler's session has begun some.
+// Without transaction_isolation and its kin, as in families/settings.rs.
 pub(crate) const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE source = 'session' AND name NOT LIKE 'transaction\\_%' \
     UNION ALL SELECT 'listens', pg_listening_channels() UNION ALL SELECT 'role', current_user \
     UNION ALL SELECT 'temporary', relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r' ORDER BY 1, 2";
