@@ -58,7 +58,7 @@ fn count_to_end(stream: &mut Stream) -> (usize, usize) {
         pending.push(&buffer[..count]);
         rows += pending.count(backend::DATA_ROW);
         ready += pending.count(backend::READY_FOR_QUERY);
-        pending.messages.clear();
+        pending.clear();
     }
 }
 

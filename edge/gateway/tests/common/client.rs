@@ -220,6 +220,11 @@ impl RawClient {
         self.shared.lock().transcript.count(tag)
     }
 
+    /// The status of the transaction that the last ReadyForQuery said.
+    pub(crate) fn status(&self) -> Option<u8> {
+        self.shared.lock().transcript.status()
+    }
+
     /// Waits until what came, and whether the peer has hung up, satisfies `done`; false if that takes longer.
     pub(crate) fn waits_until(&self, limit: Duration, done: impl Fn(&Transcript, bool) -> bool) -> bool {
         self.wait(|received| done(&received.transcript, received.ended), limit)

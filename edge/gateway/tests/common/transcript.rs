@@ -30,6 +30,8 @@ impl fmt::Debug for Message {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transcript {
     pub(crate) messages: Vec<Message>,
+    /// Where each ReadyForQuery is in `messages`: it is asked for at every step.
+    ready: Vec<usize>,
     rest: Vec<u8>,
     single_bytes_due: usize,
 }
@@ -52,15 +54,33 @@ impl Transcript {
             }
             let Some(Ok(header)) = FrameHeader::peek(&self.rest[at..], u32::MAX) else { break };
             let Some(frame) = self.rest.get(at..at + header.frame_len()) else { break };
+            if header.tag == backend::READY_FOR_QUERY {
+                self.ready.push(self.messages.len());
+            }
             self.messages.push(Message { tag: header.tag, body: frame[HEADER_BYTES..].to_vec() });
             at += header.frame_len();
         }
         self.rest.drain(..at);
     }
 
+    /// Forgets the messages that have been read.
+    pub(crate) fn clear(&mut self) {
+        self.messages.clear();
+        self.ready.clear();
+    }
+
     /// Messages with this tag.
     pub(crate) fn count(&self, tag: u8) -> usize {
-        self.messages.iter().filter(|message| message.tag == tag).count()
+        match tag {
+            backend::READY_FOR_QUERY => self.ready.len(),
+            _ => self.messages.iter().filter(|message| message.tag == tag).count(),
+        }
+    }
+
+    /// The status of the transaction that the last ReadyForQuery says.
+    pub(crate) fn status(&self) -> Option<u8> {
+        let &last = self.ready.last()?;
+        self.messages[last].body.first().copied()
     }
 
     /// The tags in order, as text.

@@ -115,9 +115,7 @@ impl Lane {
 
     /// What the last ReadyForQuery said.
     pub(crate) fn status(&self) -> u8 {
-        let messages = self.client.messages_from(0);
-        let last = messages.iter().rev().find(|message| message.tag == backend::READY_FOR_QUERY);
-        last.and_then(|ready| ready.body.first().copied()).unwrap_or(b'?')
+        self.client.status().unwrap_or(b'?')
     }
 
     /// Whether a Flush was the last thing, so that the group is still open.
