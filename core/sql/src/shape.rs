@@ -34,6 +34,8 @@ pub struct Shape<'a> {
     pub is_constant: bool,
     /// A `WITH` stands in it, whose names are listed as tables where they are read.
     pub has_with: bool,
+    /// `SKIP LOCKED` stands in it: it takes rows that no other session has taken.
+    pub skips_locked: bool,
 }
 
 impl<'a> Shape<'a> {
@@ -41,7 +43,8 @@ impl<'a> Shape<'a> {
     pub fn of(template: &'a [u8]) -> Self {
         let tokens = tokens(template);
         let has_with = tokens.iter().any(|token| token.is(b"with"));
-        let mut shape = Self { is_constant: is_constant(&tokens), has_with, ..Self::default() };
+        let skips_locked = tokens.windows(2).any(|words| words[0].is(b"skip") && words[1].is(b"locked"));
+        let mut shape = Self { is_constant: is_constant(&tokens), has_with, skips_locked, ..Self::default() };
         shape.list_names(&tokens);
         shape.list_tables(&tokens);
         shape.list_keys(&tokens);

@@ -172,11 +172,14 @@ impl Entry {
             .filter(|id| *id != 0)
             .map(|id| templates.text(id))
             .collect();
+        let driver = key.client.driver();
+        let is_worker = key.code == Code::ReadBeforeWrite && templates.facts(key.template).skips_locked;
+        let fix = if is_worker { driver.fix_of_worker() } else { driver.fix(key.code) };
         let is_impure = fate.left.contains_key(&Obstacle::Impure);
         Finding {
             code: key.code,
             statements,
-            driver: key.client.driver(),
+            driver,
             scopes: self.scopes.iter().map(|id| scope(*id)).collect(),
             occurrences,
             trips,
@@ -187,7 +190,7 @@ impl Entry {
             waited_ns: share(waited_ns),
             wire_ns: share(wire_ns),
             evidence: evidence.clone(),
-            fix: key.client.driver().fix(key.code).to_owned(),
+            fix: fix.to_owned(),
         }
     }
 }

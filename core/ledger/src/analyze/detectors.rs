@@ -171,8 +171,9 @@ impl Detectors {
 
     fn show_writes(&mut self, event: &Event<'_>, client: Client, shared: &mut Shared) {
         let Self { writes, transactions, .. } = self;
-        let changes_schema = event.runs.iter().any(|run| run.facts.kind == StatementKind::Ddl);
-        if changes_schema || event.failed() {
+        // What a worker writes for one job is no row of what it writes for the next.
+        let begins_work = |run: &Run<'_>| run.facts.kind == StatementKind::Ddl || run.facts.skips_locked;
+        if event.runs.iter().any(begins_work) || event.failed() {
             writes.end_all(client, transactions, &mut shared.book);
         }
         let is_written = |run: &&Run<'_>| run.facts.kind.is_row_write() && !run.continues();

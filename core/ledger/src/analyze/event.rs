@@ -18,6 +18,8 @@ pub(super) struct TemplateFacts {
     pub(super) one_table: bool,
     /// It begins a transaction whose reads all see the same state.
     pub(super) snapshot: bool,
+    /// It takes rows that no other session has taken, as a queue's worker does.
+    pub(super) skips_locked: bool,
     pub(super) keys: Keys,
 }
 
@@ -75,6 +77,7 @@ impl Default for TemplateFacts {
             table: TableId::default(),
             one_table: false,
             snapshot: false,
+            skips_locked: false,
             keys: Keys::default(),
         }
     }

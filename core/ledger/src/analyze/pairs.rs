@@ -1,7 +1,8 @@
 //! OT013 and OT015: a read that is there for the write behind it only.
 //!
 //! A row is read by its key and changed by the same key next; or it is looked for, not found, and inserted next. One
-//! statement can do both: UPDATE ... RETURNING, INSERT ... ON CONFLICT.
+//! statement can do both: UPDATE ... RETURNING, INSERT ... ON CONFLICT. A queue's worker reads any row that is free
+//! (SKIP LOCKED) and changes it by a key that the row has.
 
 use onetrip_sql::StatementKind;
 
@@ -19,6 +20,8 @@ pub(super) struct Pairs {
     table: TableId,
     keys: Keys,
     parameters: Vec<u64>,
+    /// Values of the row, where any free one was taken.
+    taken: Vec<u32>,
     found: bool,
     request: u64,
     /// The longest think time since the read, outside transactions and requests.
@@ -49,7 +52,8 @@ impl Pairs {
     fn remember(&mut self, event: &Event<'_>, run: &Run<'_>, trip: TripNumber) {
         let facts = &run.facts;
         let may_pair = facts.kind == StatementKind::Select && facts.one_table && run.statement.rows <= 1;
-        if !may_pair || facts.table.name == 0 || run.parameters.is_empty() || run.continues() {
+        let is_looked_for = !run.parameters.is_empty() || facts.skips_locked;
+        if !may_pair || facts.table.name == 0 || !is_looked_for || run.continues() {
             return;
         }
         self.is_waiting = true;
@@ -59,6 +63,10 @@ impl Pairs {
         self.keys = facts.keys;
         self.parameters.clear();
         self.parameters.extend_from_slice(run.parameters);
+        self.taken.clear();
+        if facts.skips_locked {
+            self.taken.extend_from_slice(run.results);
+        }
         self.found = run.statement.rows == 1;
         self.request = event.exchange.request;
         self.apart_ns = 0;
@@ -71,7 +79,9 @@ impl Pairs {
         }
         match write.facts.kind {
             StatementKind::Insert if !self.found && self.gives_all(write) => Some(Code::ExistsThenInsert),
-            StatementKind::Update | StatementKind::Delete if self.found && self.finds_same(write) => {
+            StatementKind::Update | StatementKind::Delete
+                if self.found && (self.finds_same(write) || self.finds_taken(write)) =>
+            {
                 Some(Code::ReadBeforeWrite)
             }
             _ => None,
@@ -98,6 +108,14 @@ impl Pairs {
                 })
         };
         agree(&self.keys) || agree(&write.facts.keys)
+    }
+
+    /// Whether the write finds its row by values of the row that was free.
+    fn finds_taken(&self, write: &Run<'_>) -> bool {
+        let is_taken = |value: u64| value != 0 && self.taken.contains(&(value as u32));
+        let keys = &write.facts.keys;
+        !keys.is_empty()
+            && keys.iter().all(|(_, position)| value(write.parameters, position).is_some_and(is_taken))
     }
 }
 

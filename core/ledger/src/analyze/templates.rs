@@ -175,6 +175,7 @@ impl Templates {
             table: lifted.table().map_or(TableId::default(), |table| self.names.table(table)),
             one_table: one_table && !shape.has_with,
             snapshot: facts.kind == StatementKind::Begin && begins_snapshot(&lifted),
+            skips_locked: shape.skips_locked,
             keys: Keys::new(shape.keys.iter().filter_map(|key| {
                 let position =
                     key.parameter.checked_sub(1).and_then(|position| u16::try_from(position).ok())?;

@@ -55,6 +55,12 @@ impl Driver {
         let of = |driver| stack::of(driver).fixes.get(&code).map(String::as_str);
         of(self).or_else(|| of(Self::UNKNOWN)).unwrap_or_default()
     }
+
+    /// The same for a queue's worker that takes a job by one statement and changes it by the next.
+    pub(crate) fn fix_of_worker(self) -> &'static str {
+        let of = |driver| stack::of(driver).worker.as_deref();
+        of(self).or_else(|| of(Self::UNKNOWN)).unwrap_or_default()
+    }
 }
 
 impl Serialize for Driver {

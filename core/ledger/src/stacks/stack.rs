@@ -39,6 +39,8 @@ pub(super) struct Stack {
     /// What to change, by code.
     #[serde(default)]
     pub(super) fixes: BTreeMap<Code, String>,
+    /// What to change in a queue's worker that takes a job by one statement and changes it by the next.
+    pub(super) worker: Option<String>,
 }
 
 /// A startup packet: all that is said must hold.
@@ -170,6 +172,7 @@ mod tests {
         }
         assert_eq!(Driver::UNKNOWN.key(), "unknown");
         assert!(Code::ALL.iter().all(|code| of(Driver::UNKNOWN).fixes.contains_key(code)));
+        assert!(of(Driver::UNKNOWN).worker.is_some());
     }
 
     #[test]

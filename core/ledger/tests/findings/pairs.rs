@@ -204,3 +204,53 @@ fn a_look_up_that_the_insert_does_not_repeat_is_no_pair() {
         traffic.run(TAG, &[600 - number]);
     });
 }
+
+const TAKE: &str = "SELECT id FROM job WHERE state = $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
+const DONE: &str = "UPDATE job SET state = $1 WHERE id = $2";
+
+/// A worker that takes so many jobs, each in a transaction of its own; `work` is done for each.
+fn worker(jobs: u64, mut work: impl FnMut(&mut Traffic, u64)) -> Traffic {
+    let mut traffic = Traffic::new();
+    for job in 0..jobs {
+        traffic.begin();
+        traffic.list_of(TAKE, &[5, 1], &[900 + job]);
+        work(&mut traffic, 900 + job);
+        traffic.commit();
+    }
+    traffic
+}
+
+#[test]
+fn a_worker_that_takes_jobs_one_by_one_has_its_own_advice() {
+    let findings = worker(12, |traffic, job| traffic.run(DONE, &[6, job])).findings();
+    let pair = findings.iter().find(|finding| finding.code == Code::ReadBeforeWrite).expect("it is there");
+    assert_eq!(pair.avoidable, 12);
+    assert!(pair.fix.contains("SKIP LOCKED"), "{}", pair.fix);
+    let codes: Vec<Code> = findings.iter().map(|finding| finding.code).collect();
+    assert!(!codes.contains(&Code::CommitPerRow), "jobs are no rows of one import: {codes:?}");
+}
+
+#[test]
+fn a_worker_that_works_on_its_job_has_no_pair() {
+    let working = |traffic: &mut Traffic, job: u64| {
+        traffic.run("SELECT payload FROM payloads WHERE job = $1", &[job]);
+        traffic.run("INSERT INTO results (job, value) VALUES ($1, $2)", &[job, 3 * job]);
+        traffic.run(DONE, &[6, job]);
+    };
+    let codes = |traffic: Traffic| -> Vec<Code> { traffic.found().iter().map(|found| found.0).collect() };
+    let found = codes(worker(12, working));
+    let wrong = [Code::ReadBeforeWrite, Code::CommitPerRow, Code::RowByRow];
+    assert!(wrong.iter().all(|code| !found.contains(code)), "{found:?}");
+    let other = codes(worker(12, |traffic, job| traffic.run(DONE, &[6, job + 1])));
+    assert!(wrong.iter().all(|code| !other.contains(code)), "another job is changed: {other:?}");
+}
+
+#[test]
+fn what_a_worker_writes_row_by_row_for_one_job_is_found() {
+    let importing = |traffic: &mut Traffic, job: u64| {
+        for row in 0..20 {
+            traffic.run("INSERT INTO results (job, value) VALUES ($1, $2)", &[job, 31 * row]);
+        }
+    };
+    assert_eq!(worker(2, importing).avoidable(Code::RowByRow), 2 * 19);
+}
