@@ -128,15 +128,16 @@ pub(crate) fn open(observer: &mut Observer, lanes: &[Lane], expected: Option<&St
 }
 
 /// Locks by relation and mode; of transactions and advisory locks, too. Those of serializable reads outlive their
-/// transactions for as long as any other of the server overlaps them, and are left out; and so are those of schemas, as which
-/// a temporary one is there already or not is left to chance.
+/// transactions for as long as any other of the server overlaps them, and are left out; so are those of schemas, as which
+/// a temporary one is there already or not is left to chance, and those of indexes, as which of them a plan uses is the
+/// planner's choice: who locks an index has locked its table.
 fn locks(process: i32) -> String {
     format!(
         "SELECT l.locktype, coalesce(n.nspname || '.' || c.relname, ''), l.mode, l.granted, \
          CASE WHEN l.locktype = 'advisory' THEN l.classid || '/' || l.objid || '/' || l.objsubid END, count(*) \
          FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_namespace n ON n.oid = c.relnamespace \
          WHERE l.pid = {process} AND l.locktype NOT IN ('virtualxid', 'spectoken') \
-         AND l.mode <> 'SIReadLock' \
+         AND l.mode <> 'SIReadLock' AND c.relkind IS DISTINCT FROM 'i' \
          AND l.classid IS DISTINCT FROM 'pg_namespace'::regclass AND (n.nspname IS DISTINCT FROM \
          'pg_catalog' OR c.relname = 'pg_largeobject') AND coalesce(n.nspname, '') NOT LIKE 'pg_t%' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
     )
