@@ -80,7 +80,7 @@ pub(crate) fn interruption(script: &mut Script, random: &mut Random) {
         "CREATE TEMP TABLE IF NOT EXISTS mine (id int) ON COMMIT DROP",
         "SELECT name, statement FROM pg_prepared_statements ORDER BY name",
         "SELECT name FROM pg_cursors ORDER BY name",
-        "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation >= 16384",
+        "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation >= 16384 AND mode <> 'SIReadLock'",
         "LISTEN a",
         "NOTIFY b",
         "SELECT pg_try_advisory_xact_lock(7)",
