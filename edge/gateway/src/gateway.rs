@@ -266,6 +266,11 @@ impl Gateway {
         &self.address
     }
 
+    /// The time on the trace's clock.
+    pub fn now(&self) -> Moment {
+        self.shared.now()
+    }
+
     /// What gives it another database.
     pub fn leader(&self) -> Leader {
         let (shared, recorder) = (Arc::clone(&self.shared), self.recorder.recorder());

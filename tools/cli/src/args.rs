@@ -125,6 +125,12 @@ pub(crate) struct RunOptions {
     /// Where the gateway listens [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "HOST:PORT", value_parser = socket_address)]
     pub(crate) listen: Option<SocketAddr>,
+    /// Whether findings name the lines of the program that sent their statements
+    ///
+    /// In Python programs that use psycopg2, psycopg or asyncpg. A module that PYTHONPATH names wraps the driver's calls; nothing
+    /// changes between client and database.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = CallSitesWhen::Auto)]
+    pub(crate) call_sites: CallSitesWhen,
     #[command(flatten)]
     pub(crate) tls: TlsOptions,
     #[command(flatten)]
@@ -138,6 +144,17 @@ pub(crate) struct RunOptions {
     /// The program and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
+}
+
+/// When the lines of the program are found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CallSitesWhen {
+    /// If the command line names Python, or a script that Python runs
+    Auto,
+    /// Also in Python programs that another program starts
+    On,
+    /// Never
+    Off,
 }
 
 /// What leads a program's connections.

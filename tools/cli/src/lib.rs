@@ -5,6 +5,7 @@ mod allocator;
 #[cfg(feature = "capture")]
 mod analyze;
 mod args;
+mod call_sites;
 mod control;
 mod demo;
 mod distance;

@@ -45,7 +45,7 @@ fn is_pytest(command: &[OsString]) -> bool {
     by_module || words.iter().any(is_command)
 }
 
-fn joined(first: OsString, separator: &str, rest: Option<OsString>) -> OsString {
+pub(crate) fn joined(first: OsString, separator: &str, rest: Option<OsString>) -> OsString {
     match rest.filter(|rest| !rest.is_empty()) {
         None => first,
         Some(rest) => {

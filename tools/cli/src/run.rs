@@ -4,6 +4,7 @@ use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -19,6 +20,7 @@ use onetrip_target::{Conninfo, Environment, Host, SslMode};
 use tempfile::TempDir;
 
 use crate::args::{RedirectWay, RunOptions};
+use crate::call_sites::{self, CallSites, Calls};
 use crate::control::{self, Control};
 use crate::exit::ExitCode;
 use crate::gateway::{check_upstream, say_endless};
@@ -61,6 +63,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let link = config.link.clone();
     let has_own_certificate = config.client_tls.is_some() && options.tls.tls_cert.is_none();
     let gateway = Gateway::start(config)?;
+    let calls = Arc::new(Mutex::new(Calls::of(&gateway)));
     let common = gateway.common();
     learned.teach(&common);
     let ListenAddress::Tcp(address) = *gateway.address() else { bail!("the gateway listens at no port") };
@@ -91,12 +94,13 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         Some(gateways) => lead_to(way, gateways, &upstream.conninfo, &environment, &mut redirect)?,
         None => Led::default(),
     };
-    let ended = supervise(options, &upstream.conninfo, &mut redirect, &gateway, lead)?;
+    let ended = supervise(options, &upstream.conninfo, &mut redirect, &gateway, (lead, &calls))?;
     let outcome = gateway.stop();
     say_endless(&common);
     learned.keep(&common);
     link::tell(&outcome.links, link.as_ref());
-    let analysis = outcome.analyzer.finish(&judge.mutes);
+    let mut analysis = outcome.analyzer.finish(&judge.mutes);
+    calls.lock().unwrap_or_else(PoisonError::into_inner).locate(&mut analysis.summary.findings);
     let database = (!is_open).then_some(&upstream.conninfo);
     let how = how_to_connect(&redirect, &address.to_string(), &ended.places, database);
     let preloaded = preload.map(|_| Redirected { by: "preload", connections: None });
@@ -287,18 +291,25 @@ fn supervise(
     database: &Conninfo,
     redirect: &mut Redirect,
     gateway: &Gateway,
-    lead: Option<Lead>,
+    (lead, calls): (Option<Lead>, &Arc<Mutex<Calls>>),
 ) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async {
         survive_file_limits();
         let control = Control::listen(gateway.common());
+        let mut call_sites = None;
         match &control {
             Ok(control) => {
                 redirect.set.push((control::VARIABLE.to_owned(), control.path()));
                 match name_tests(&options.program, control.directory(), redirect) {
                     Ok(change) => change.into_iter().for_each(say),
                     Err(error) => say(format_args!("tests are not told apart: {error}")),
+                }
+                if call_sites::are_wanted(options.call_sites, &options.program) {
+                    match CallSites::listen(control.directory(), Arc::clone(calls), redirect) {
+                        Ok(listening) => call_sites = Some(listening),
+                        Err(error) => say(format_args!("lines of the program are not known: {error:#}")),
+                    }
                 }
             }
             Err(error) => say(format_args!("tests cannot ask for their counts: {error:#}")),
@@ -309,6 +320,13 @@ fn supervise(
                 Err(_) => pending().await,
             }
         };
+        let hearing = async {
+            match &call_sites {
+                Some(call_sites) => call_sites.serve().await,
+                None => pending().await,
+            }
+        };
+        tokio::pin!(hearing);
         let closed = lead.is_none().then(|| ClosedSince::now(database_ports(database))).flatten();
         let mut sights = Sights { open: BTreeSet::new(), closed };
         let (mut program, interceptor) = match lead {
@@ -322,12 +340,19 @@ fn supervise(
         let exit = tokio::select! {
             exit = program.wait() => exit.context("cannot tell how the program ended"),
             () = serving => bail!("nobody listens for tests any more"),
+            () = &mut hearing => bail!("nobody listens for call sites any more"),
             () = sights.look(id, gateway) => bail!("nobody waits for the program any more"),
         };
         let places = match interceptor {
             Some(interceptor) => Places::Led(interceptor.stop()),
             None => Places::Seen(sights.at_the_end(gateway)),
         };
+        if let Some(call_sites) = &call_sites {
+            tokio::select! {
+                () = call_sites.drain() => {}
+                () = &mut hearing => {}
+            }
+        }
         let has_tests = control.is_ok_and(|control| control.has_tests());
         Ok(Ended { exit: exit?, has_tests, places })
     })

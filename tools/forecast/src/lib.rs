@@ -259,6 +259,8 @@ mod tests {
             waited_ns: (trips - 1) * MS / 2,
             wire_ns: 0,
             evidence: Evidence::Walk { sources: Vec::new(), rows: (1, trips) },
+            spots: Vec::new(),
+            sites: Vec::new(),
             fix: String::new(),
         }
     }

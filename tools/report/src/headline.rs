@@ -208,6 +208,8 @@ mod tests {
             waited_ns,
             wire_ns: 0,
             evidence: Evidence::Rows { rows: 0, transactions: 0 },
+            spots: Vec::new(),
+            sites: Vec::new(),
             fix: String::new(),
         }
     }

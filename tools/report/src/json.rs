@@ -161,7 +161,15 @@ struct FindingView<'a> {
     target_ns: Option<u64>,
     proof: String,
     evidence: EvidenceView<'a>,
+    lines: Vec<LineView<'a>>,
     fix: &'a str,
+}
+
+/// A line of the program that sent the finding's statements.
+#[derive(Debug, Serialize)]
+struct LineView<'a> {
+    frames: &'a [String],
+    seen: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -460,6 +468,7 @@ fn finding_view<'a>(finding: &'a Finding, prices: Option<&Prices>) -> FindingVie
         target_ns: target.map(|rtt_ns| finding.price_ns(rtt_ns) as u64),
         proof: proof(finding),
         evidence: evidence_view(&finding.evidence),
+        lines: finding.sites.iter().map(|site| LineView { frames: &site.frames, seen: site.spots }).collect(),
         fix: &finding.fix,
     }
 }

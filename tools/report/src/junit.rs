@@ -12,6 +12,7 @@ use crate::Report;
 use crate::clean::{clean, clean_lines, cut};
 use crate::number::counted;
 use crate::proof::proof;
+use crate::sites::lines;
 use crate::text::doubts;
 use crate::verdict::{class, code, name, sentence};
 
@@ -44,6 +45,9 @@ fn details(report: &Report<'_>, code: Option<Code>) -> String {
         let _ = write!(text, "\n\n{} {}: {avoidable}", finding.code, finding.code.title());
         if let Some(statement) = finding.statements.first() {
             let _ = write!(text, "\n  what   {}", cut(statement, STATEMENT_MAX));
+        }
+        for line in lines(finding) {
+            let _ = write!(text, "\n  line   {line}");
         }
         let _ = write!(text, "\n  proof  {}\n  fix    {}", proof(finding), clean(&finding.fix));
     }

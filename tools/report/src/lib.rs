@@ -18,6 +18,7 @@ mod markdown;
 mod number;
 mod proof;
 mod remedies;
+mod sites;
 mod sqlstate;
 mod text;
 mod verdict;

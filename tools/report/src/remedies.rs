@@ -134,6 +134,8 @@ mod tests {
             waited_ns: 0,
             wire_ns: 0,
             evidence: Evidence::Walk { sources: Vec::new(), rows: (1, 10) },
+            spots: Vec::new(),
+            sites: Vec::new(),
             fix: String::new(),
         }
     }

@@ -26,6 +26,8 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
         findings: vec![Finding {
             statements: vec![text.into(), text.into()],
             scopes: vec![text.into(); 5],
+            spots: Vec::new(),
+            sites: Vec::new(),
             fix: text.into(),
             left: [(Obstacle::Impure, 7)].into(),
             impure: Some(text.into()),

@@ -1,8 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use smallvec::SmallVec;
+
 use super::client::{Client, Unsettled};
 use super::templates::Templates;
-use crate::findings::{Code, Evidence, Finding};
+use crate::findings::{Code, Evidence, Finding, Spot};
 use crate::{Driver, Mutes, Obstacle};
 
 /// Times that a pattern has to be seen where one time may be chance.
@@ -25,6 +27,8 @@ pub(super) struct Key {
 #[derive(Debug, Clone)]
 pub(super) struct Sighting {
     pub(super) scope: u32,
+    /// Some of its exchanges.
+    pub(super) spots: Spots,
     pub(super) occurrences: u64,
     pub(super) trips: u64,
     pub(super) avoidable: u64,
@@ -34,6 +38,16 @@ pub(super) struct Sighting {
     pub(super) wire_ns: u64,
     pub(super) evidence: Evidence,
     pub(super) fate: Fate,
+}
+
+/// Exchanges of a pattern, at most [`Finding::SPOTS_MAX`].
+pub(super) type Spots = SmallVec<[Spot; 1]>;
+
+/// Adds one more, if there is room.
+pub(super) fn add_spot(spots: &mut Spots, spot: Spot) {
+    if spots.len() < Finding::SPOTS_MAX {
+        spots.push(spot);
+    }
 }
 
 /// What became of a pattern's trips.
@@ -152,6 +166,7 @@ impl Book {
 impl Sighting {
     /// Adds another sighting of the same pattern.
     pub(super) fn merge(&mut self, more: Self) {
+        more.spots.into_iter().for_each(|spot| add_spot(&mut self.spots, spot));
         self.occurrences += more.occurrences;
         self.trips += more.trips;
         self.avoidable += more.avoidable;
@@ -164,8 +179,8 @@ impl Sighting {
 
 impl Entry {
     fn finding(&self, key: &Key, templates: &Templates, scope: impl Fn(u32) -> String) -> Finding {
-        let Sighting { occurrences, trips, avoidable, waited_ns, wire_ns, ref evidence, ref fate, .. } =
-            self.sighting;
+        let Sighting { occurrences, trips, avoidable, waited_ns, wire_ns, .. } = self.sighting;
+        let Sighting { evidence, fate, spots, .. } = &self.sighting;
         let share = |time: u64| (u128::from(time) * u128::from(avoidable) / u128::from(trips.max(1))) as u64;
         let statements = [key.template, key.source]
             .into_iter()
@@ -190,6 +205,8 @@ impl Entry {
             waited_ns: share(waited_ns),
             wire_ns: share(wire_ns),
             evidence: evidence.clone(),
+            spots: spots.to_vec(),
+            sites: Vec::new(),
             fix: fix.to_owned(),
         }
     }

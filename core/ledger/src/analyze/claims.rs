@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 
-use super::book::{Book, Fate, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
 use super::chatter::{self, Chatter, Sort};
 use super::client::Client;
 use super::event::Event;
 use super::hash::Table;
 use crate::Driver;
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 
 /// Trips that can still be claimed; older ones stay with whom they are.
 const REMEMBERED_MAX: usize = 256;
@@ -58,6 +58,7 @@ pub(super) struct Claims {
 struct Slot {
     waited_ns: u64,
     wire_ns: u64,
+    spot: Spot,
     owner: u32,
     avoidable: bool,
 }
@@ -66,6 +67,7 @@ struct Slot {
 struct Tally {
     pattern: Pattern,
     scope: u32,
+    spots: Spots,
     occurrences: u64,
     distinct: u64,
     slow_gaps: u64,
@@ -99,6 +101,7 @@ impl Claims {
         self.trips.push_back(Slot {
             waited_ns: event.exchange.duration(),
             wire_ns: event.wire_ns,
+            spot: event.spot(),
             owner: NOBODY,
             avoidable: false,
         });
@@ -114,7 +117,7 @@ impl Claims {
         let Some(id) = self.tally(pattern, scope) else { return false };
         self.release(slot);
         let avoidable = share == Share::Avoidable;
-        self.tallies[id as usize].add(slot.waited_ns, slot.wire_ns, avoidable);
+        self.tallies[id as usize].add(slot.waited_ns, slot.wire_ns, avoidable, slot.spot);
         self.set(trip, id, avoidable);
         true
     }
@@ -134,7 +137,7 @@ impl Claims {
     pub(super) fn add(&mut self, event: &Event<'_>, pattern: Pattern, share: Share) {
         if let Some(id) = self.tally(pattern, event.scope) {
             let avoidable = share == Share::Avoidable;
-            self.tallies[id as usize].add(event.exchange.duration(), event.wire_ns, avoidable);
+            self.tallies[id as usize].add(event.exchange.duration(), event.wire_ns, avoidable, event.spot());
         }
     }
 
@@ -228,6 +231,7 @@ impl Tally {
         Self {
             pattern,
             scope,
+            spots: Spots::new(),
             occurrences: 0,
             distinct: 0,
             slow_gaps: 0,
@@ -238,9 +242,12 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, waited_ns: u64, wire_ns: u64, avoidable: bool) {
+    fn add(&mut self, waited_ns: u64, wire_ns: u64, avoidable: bool, spot: Spot) {
         self.trips += 1;
         self.avoidable += u64::from(avoidable);
+        if avoidable {
+            add_spot(&mut self.spots, spot);
+        }
         self.waited_ns += waited_ns;
         self.wire_ns += wire_ns;
     }
@@ -263,6 +270,7 @@ impl Tally {
             Code::Sequence => (occurrences, Evidence::Groups { groups: occurrences, statements: trips }),
             _ => (trips, Evidence::Pairs { pairs: trips }),
         };
-        Sighting { scope, occurrences, trips, avoidable, waited_ns, wire_ns, evidence, fate: Fate::default() }
+        let (spots, fate) = (self.spots.clone(), Fate::default());
+        Sighting { scope, spots, occurrences, trips, avoidable, waited_ns, wire_ns, evidence, fate }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Finding, Spot};
 use crate::{Driver, Moment};
 
 /// Connections that make a pattern.
@@ -34,6 +34,10 @@ struct Short {
 }
 
 impl Short {
+    fn spot(&self) -> Spot {
+        Spot { opened_at: self.opened_at, sent_at: self.opened_at }
+    }
+
     /// Closing is noticed on another thread than opening: lives in a row may seem to overlap a little. Those of a pool
     /// overlap as a whole.
     fn comes_after(&self, last: &Self) -> bool {
@@ -104,6 +108,7 @@ impl Connections {
                 },
                 Sighting {
                     scope: chain.first().map_or(0, |connection| connection.scope),
+                    spots: chain.iter().take(Finding::SPOTS_MAX).map(Short::spot).collect(),
                     occurrences: chain.len() as u64 + u64::from(spare),
                     trips: connect_trips,
                     avoidable: connect_trips - first,

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use onetrip_sql::StatementKind;
 
 use super::purpose::Purpose;
-use crate::{Exchange, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus};
+use crate::findings::Spot;
+use crate::{Exchange, Moment, Obstacle, Outcome, Remedy, Statement, Steps, TransactionStatus};
 
 /// What detectors need to know of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +134,8 @@ pub(super) struct Event<'e> {
     pub(super) place: Place,
     /// Scope, by the analyzer's own ids.
     pub(super) scope: u32,
+    /// When the connection was opened.
+    pub(super) opened_at: Moment,
     /// Time between the connection's last reply and this unit, in nanoseconds.
     pub(super) think_ns: u64,
     /// The same of the exchanges before this one that only gave the connection back.
@@ -148,6 +151,11 @@ pub(super) struct Event<'e> {
 }
 
 impl<'e> Event<'e> {
+    /// The exchange, for finding out which line of the program has sent it.
+    pub(super) fn spot(&self) -> Spot {
+        Spot { opened_at: self.opened_at, sent_at: self.exchange.sent_at }
+    }
+
     /// The think time that tells this exchange apart from the one before, in nanoseconds. Within a transaction or a request it is
     /// none: what is there belongs together, however long a program, or a busy machine, takes between two exchanges.
     pub(super) fn apart_ns(&self) -> u64 {

@@ -1,13 +1,14 @@
 //! OT004: a result fetched in small pieces.
 
 use onetrip_sql::StatementKind;
+use smallvec::smallvec;
 
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
 use crate::Remedy;
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 
 /// Fetches that make a pattern.
 const FETCHES_MIN: u64 = 3;
@@ -26,6 +27,7 @@ pub(super) struct Fetches {
 #[derive(Debug)]
 struct Fetched {
     scope: u32,
+    spot: Spot,
     size: u64,
     fetches: u64,
     /// Fetches that took a trip for themselves; the first often shares that of its preparation.
@@ -49,6 +51,7 @@ impl Fetches {
         }
         let fetched = self.open.entry(run.template).or_insert(Fetched {
             scope: event.scope,
+            spot: event.spot(),
             size: statement.row_limit.into(),
             fetches: 0,
             trips: 0,
@@ -91,6 +94,7 @@ impl Fetches {
             Key { code: Code::TinyFetch, template, source: 0, client },
             Sighting {
                 scope: fetched.scope,
+                spots: smallvec![fetched.spot],
                 occurrences: 1,
                 trips: fetched.fetches,
                 avoidable: fetched.fetches.saturating_sub(advised).min(fetched.trips),

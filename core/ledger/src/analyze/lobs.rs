@@ -1,10 +1,12 @@
 //! OT010: a large object read by several calls, each with a trip of its own.
 
+use smallvec::smallvec;
+
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::purpose::{ObjectCall, Purpose};
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 use crate::{Remedy, TransactionStatus};
 
 /// Objects open at once that are followed.
@@ -23,6 +25,7 @@ struct Lob {
     /// What the server calls the open object, as it is kept of results.
     handle: u32,
     scope: u32,
+    spot: Spot,
     /// Template of the calls that read, or of the one that opened.
     template: u32,
     reads: u64,
@@ -100,6 +103,7 @@ impl Lob {
         Self {
             handle,
             scope: event.scope,
+            spot: event.spot(),
             template: run.template,
             reads: 0,
             is_written: false,
@@ -118,6 +122,7 @@ impl Lob {
             Key { code: Code::LobChatter, template: self.template, source: 0, client },
             Sighting {
                 scope: self.scope,
+                spots: smallvec![self.spot],
                 occurrences: 1,
                 trips: self.trips,
                 avoidable: self.trips.saturating_sub(1),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::book::{Book, Fate, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
 use super::claims::{Claims, TripNumber};
 use super::client::{Client, Unsettled};
 use super::event::{Event, Place, Run};
@@ -20,7 +20,7 @@ use super::hash::Table;
 use super::relations::{Relation, relation};
 use super::results::{Recent, ResultSet};
 use super::templates::{Named, Templates};
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 use crate::{Driver, Moment, Obstacle};
 
 /// Runs that a proof needs.
@@ -93,6 +93,7 @@ struct Execution {
     place: Place,
     sent_at: Moment,
     request: u64,
+    spot: Spot,
     waited_ns: u64,
     wire_ns: u64,
 }
@@ -122,6 +123,7 @@ pub(super) struct Edges {
 #[derive(Debug, Default)]
 struct Edge {
     scope: u32,
+    spots: Spots,
     /// Trips that walked.
     matches: u64,
     fate: Fate,
@@ -148,6 +150,7 @@ impl Edge {
         if self.scope == 0 {
             self.scope = more.scope;
         }
+        more.spots.into_iter().for_each(|spot| add_spot(&mut self.spots, spot));
         self.matches += more.matches;
         self.fate.merge(more.fate);
         self.strays += more.strays;
@@ -192,6 +195,7 @@ impl Loops {
             place: event.place,
             sent_at: event.exchange.sent_at,
             request: event.exchange.request,
+            spot: event.spot(),
             waited_ns: event.exchange.duration(),
             wire_ns: event.wire_ns,
         };
@@ -471,6 +475,7 @@ impl Edges {
         }
         if !edge.latest.contains(&walk.source.id) {
             edge.instances += 1;
+            add_spot(&mut edge.spots, execution.spot);
             edge.latest.push_back(walk.source.id);
             if edge.latest.len() > INSTANCES_REMEMBERED {
                 edge.latest.pop_front();
@@ -552,6 +557,7 @@ impl Edges {
                 *key,
                 Sighting {
                     scope: edge.scope,
+                    spots: edge.spots.clone(),
                     occurrences: edge.instances,
                     trips: edge.matches,
                     avoidable: edge.matches.saturating_sub(edge.instances),

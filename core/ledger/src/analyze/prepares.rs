@@ -1,6 +1,6 @@
 //! OT007: a statement prepared again, in a trip of its own, although it had been prepared on the connection.
 
-use super::book::{Book, Fate, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
 use super::client::Client;
 use super::event::Event;
 use super::hash::Table;
@@ -20,6 +20,7 @@ pub(super) struct Prepares {
 #[derive(Debug, Default)]
 struct Prepared {
     scope: u32,
+    spots: Spots,
     prepares: u64,
     runs: u64,
     waited_ns: u64,
@@ -45,6 +46,7 @@ impl Prepares {
         }
         let prepared = self.prepared.entry(template(only.template)).or_default();
         prepared.scope = event.scope;
+        add_spot(&mut prepared.spots, event.spot());
         prepared.prepares += 1;
         prepared.waited_ns += event.exchange.duration();
         prepared.wire_ns += event.wire_ns;
@@ -60,6 +62,7 @@ impl Prepares {
                 Key { code: Code::PreparePerRun, template: *template, source: 0, client },
                 Sighting {
                     scope: prepared.scope,
+                    spots: prepared.spots.clone(),
                     occurrences: 1,
                     trips: prepared.prepares,
                     avoidable: prepared.prepares - 1,

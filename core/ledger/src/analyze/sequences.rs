@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use onetrip_sql::StatementKind;
 
-use super::book::{Book, Fate, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::purpose::Purpose;
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 
 /// Values that no INSERT has used yet.
 const PENDING_MAX: usize = 64;
@@ -29,6 +29,7 @@ struct Fetched {
     value: u32,
     template: u32,
     scope: u32,
+    spot: Spot,
     waited_ns: u64,
     wire_ns: u64,
 }
@@ -38,6 +39,7 @@ struct Pair {
     sequence: u32,
     insert: u32,
     scope: u32,
+    spots: Spots,
     /// Values that were used.
     pairs: u64,
     /// Rows inserted since the first of them.
@@ -63,6 +65,7 @@ impl Sequences {
             value: *value,
             template: run.template,
             scope: event.scope,
+            spot: event.spot(),
             waited_ns: event.exchange.duration(),
             wire_ns: event.wire_ns,
         });
@@ -92,6 +95,7 @@ impl Sequences {
                     sequence,
                     insert,
                     scope,
+                    spots: Spots::new(),
                     pairs: 0,
                     rows: 0,
                     waited_ns: 0,
@@ -102,6 +106,7 @@ impl Sequences {
         });
         if let Some(pair) = self.pairs.get_mut(position).filter(|pair| same(pair)) {
             pair.pairs += 1;
+            add_spot(&mut pair.spots, fetched.spot);
             pair.waited_ns += fetched.waited_ns;
             pair.wire_ns += fetched.wire_ns;
         }
@@ -114,6 +119,7 @@ impl Sequences {
                 Key { code: Code::SequenceTrip, template: pair.sequence, source: pair.insert, client },
                 Sighting {
                     scope: pair.scope,
+                    spots: pair.spots,
                     occurrences: pair.pairs,
                     trips: pair.pairs,
                     avoidable: pair.pairs,

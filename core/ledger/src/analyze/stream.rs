@@ -288,6 +288,7 @@ impl Stream {
             exchange,
             place: self.place,
             scope,
+            opened_at: self.opened_at,
             think_ns,
             carried_ns,
             is_in_context,

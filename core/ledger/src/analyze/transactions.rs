@@ -6,10 +6,10 @@
 
 use onetrip_sql::StatementKind;
 
-use super::book::{Book, Fate, Key, Sighting};
+use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
 use super::client::Client;
 use super::event::Event;
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 use crate::{TransactionStatus, UnitKind};
 
 /// Transactions that make a pattern.
@@ -25,6 +25,7 @@ pub(super) struct Transactions {
     waited_ns: u64,
     wire_ns: u64,
     scope: u32,
+    spots: Spots,
     fate: Fate,
     check_ins: CheckIns,
 }
@@ -32,6 +33,7 @@ pub(super) struct Transactions {
 /// ROLLBACKs of transactions that only read.
 #[derive(Debug, Default)]
 struct CheckIns {
+    spots: Spots,
     rollbacks: u64,
     reads: u64,
     waited_ns: u64,
@@ -43,6 +45,7 @@ struct Open {
     begin_alone: bool,
     begin_waited_ns: u64,
     begin_wire_ns: u64,
+    begin_spot: Option<Spot>,
     statements: u64,
     failed: bool,
     /// Its begin was seen, and it leaves the choice of when to end to the program.
@@ -72,6 +75,7 @@ impl Transactions {
                 begin_alone: alone,
                 begin_waited_ns: if alone { exchange.duration() } else { 0 },
                 begin_wire_ns: if alone { event.wire_ns } else { 0 },
+                begin_spot: alone.then(|| event.spot()),
                 is_plain: begins,
                 ..Open::default()
             });
@@ -89,6 +93,7 @@ impl Transactions {
         }
         self.transactions += 1;
         self.begins += u64::from(open.begin_alone);
+        open.begin_spot.into_iter().for_each(|spot| add_spot(&mut self.spots, spot));
         self.waited_ns += open.begin_waited_ns;
         self.wire_ns += open.begin_wire_ns;
         if commit_alone {
@@ -97,11 +102,13 @@ impl Transactions {
         let checks_in = control == Some(StatementKind::Rollback) && open.only_reads();
         if checks_in {
             self.check_ins.rollbacks += 1;
+            add_spot(&mut self.check_ins.spots, event.spot());
             self.check_ins.reads += open.reads;
             self.check_ins.waited_ns += exchange.duration();
             self.check_ins.wire_ns += event.wire_ns;
         } else if commit_alone && open.statements <= 1 {
             self.commits += 1;
+            add_spot(&mut self.spots, event.spot());
             self.fate.leave(event.obstacle);
             self.waited_ns += exchange.duration();
             self.wire_ns += event.wire_ns;
@@ -137,6 +144,7 @@ impl Transactions {
             Key { code: Code::TransactionAlone, template: 0, source: 0, client },
             Sighting {
                 scope: self.scope,
+                spots: self.spots.clone(),
                 occurrences: self.transactions,
                 trips,
                 avoidable: trips,
@@ -176,7 +184,7 @@ impl Open {
 
 impl CheckIns {
     fn book(&self, scope: u32, client: Client, book: &mut Book) {
-        let Self { rollbacks, reads, waited_ns, wire_ns } = *self;
+        let Self { rollbacks, reads, waited_ns, wire_ns, ref spots } = *self;
         if rollbacks == 0 {
             return;
         }
@@ -184,6 +192,7 @@ impl CheckIns {
             Key { code: Code::RollbackOfRead, template: 0, source: 0, client },
             Sighting {
                 scope,
+                spots: spots.clone(),
                 occurrences: rollbacks,
                 trips: rollbacks,
                 avoidable: rollbacks,

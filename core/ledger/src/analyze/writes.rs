@@ -1,12 +1,14 @@
 //! OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own.
 
+use smallvec::smallvec;
+
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
 use super::transactions::Transactions;
 use crate::TransactionStatus;
-use crate::findings::{Code, Evidence};
+use crate::findings::{Code, Evidence, Spot};
 
 /// Rows that make a run: fewer are not worth a batch.
 pub(super) const ROWS_MIN: u64 = 5;
@@ -29,6 +31,7 @@ pub(super) struct Writes {
 #[derive(Debug)]
 struct WriteRun {
     scope: u32,
+    spot: Spot,
     request: u64,
     last_parameters: Vec<u64>,
     last_clock: u64,
@@ -147,6 +150,7 @@ impl Writes {
             Key { code, template, source: 0, client },
             Sighting {
                 scope: run.scope,
+                spots: smallvec![run.spot],
                 occurrences: 1,
                 trips,
                 avoidable: trips - kept,
@@ -163,6 +167,7 @@ impl WriteRun {
     fn new(event: &Event<'_>) -> Self {
         Self {
             scope: event.scope,
+            spot: event.spot(),
             request: event.exchange.request,
             last_parameters: Vec::new(),
             last_clock: 0,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Driver, Obstacle};
+use crate::{Driver, Moment, Obstacle};
 
 /// One pattern of avoidable trips, with everything that shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,13 +45,54 @@ pub struct Finding {
     pub wire_ns: u64,
     /// What shows it.
     pub evidence: Evidence,
+    /// Some of its exchanges, at most [`Finding::SPOTS_MAX`].
+    #[serde(skip)]
+    pub spots: Vec<Spot>,
+    /// The lines of the program that sent them, most first, where these are known; at most [`Finding::SITES_MAX`].
+    pub sites: Vec<Site>,
     /// What to change.
     pub fix: String,
+}
+
+/// One exchange, by which the line of the program that sent it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spot {
+    /// When its connection was opened.
+    pub opened_at: Moment,
+    /// When its first byte came.
+    pub sent_at: Moment,
+}
+
+/// A line of the program that has sent exchanges of a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Site {
+    /// Where it was called, such as `shop/views.py:41 in orders`; the innermost first.
+    pub frames: Vec<String>,
+    /// How many of the finding's spots it has sent.
+    pub spots: u64,
 }
 
 impl Finding {
     /// Most scopes that a finding names.
     pub const SCOPES_MAX: usize = 5;
+    /// Most exchanges that a finding keeps.
+    pub const SPOTS_MAX: usize = 64;
+    /// Most lines of the program that a finding names.
+    pub const SITES_MAX: usize = 3;
+
+    /// Names the lines of the program that sent the finding's exchanges: `frames_of` tells those of one, if it knows them.
+    pub fn locate<'f>(&mut self, mut frames_of: impl FnMut(&Spot) -> Option<&'f [String]>) {
+        let mut sites: Vec<Site> = Vec::new();
+        for frames in self.spots.iter().filter_map(&mut frames_of) {
+            match sites.iter_mut().find(|site| site.frames == frames) {
+                Some(site) => site.spots += 1,
+                None => sites.push(Site { frames: frames.to_vec(), spots: 1 }),
+            }
+        }
+        sites.sort_by(|a, b| (b.spots, &a.frames).cmp(&(a.spots, &b.frames)));
+        sites.truncate(Self::SITES_MAX);
+        self.sites = sites;
+    }
 
     /// Time that the fix saves where a round trip takes `rtt_ns`, in nanoseconds.
     pub fn price_ns(&self, rtt_ns: f64) -> f64 {

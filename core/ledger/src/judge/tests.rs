@@ -139,6 +139,8 @@ fn a_finding_that_must_not_be_there_breaks_its_rule() {
         waited_ns: 0,
         wire_ns: 0,
         evidence: Evidence::Rows { rows: 0, transactions: 0 },
+        spots: Vec::new(),
+        sites: Vec::new(),
         fix: String::new(),
     };
     let found = Summary { findings: vec![finding], ..summary() };

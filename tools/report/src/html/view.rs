@@ -12,6 +12,7 @@ use crate::clean::{clean, cut, statement_text, tied};
 use crate::number::{count, counted, duration, percent};
 use crate::proof::proof;
 use crate::remedies::{fate, remedy};
+use crate::sites::lines;
 use crate::text::{self, all_time, parts, scope_name};
 
 /// Findings shown; the rest are in the other formats.
@@ -117,6 +118,7 @@ pub(super) struct FindingView {
     statement: Option<Statement>,
     proof: String,
     scopes: String,
+    lines: String,
     driver: Option<&'static str>,
     fix: String,
     /// What remedies took out, and what they left.
@@ -268,6 +270,7 @@ fn finding(finding: &Finding, rtt_ns: Option<u64>) -> FindingView {
         statement: finding.statements.first().map(|text| Statement::new(text)),
         proof: cut(&proof(finding), TEXT_MAX),
         scopes: scopes.join(", "),
+        lines: cut(&lines(finding).join("; "), TEXT_MAX),
         driver: (finding.driver != Driver::UNKNOWN).then(|| finding.driver.name()),
         fix: cut(&finding.fix, TEXT_MAX),
         left: fate(finding).map(|text| cut(&text, TEXT_MAX)),

@@ -9,6 +9,7 @@ use crate::clean::statement_text;
 use crate::number::{count, duration};
 use crate::proof::proof;
 use crate::remedies::{fate, remedy};
+use crate::sites::lines;
 
 /// Findings listed; the rest are in the other formats.
 const FINDINGS_MAX: usize = 10;
@@ -84,6 +85,10 @@ fn show_one(finding: &Finding, head: &Head, page: &mut Page) {
         page.labelled_within(INDENT, "what ", statement_text(statement), 2);
     }
     page.labelled_within(INDENT, "proof", &proof(finding), 3);
+    let lines = lines(finding);
+    if !lines.is_empty() {
+        page.labelled_within(INDENT, "line ", &lines.join("; "), 3);
+    }
     let scopes: Vec<String> = finding.scopes.iter().map(|label| scope_name(label)).collect();
     if !scopes.is_empty() {
         page.labelled_within(INDENT, "where", &scopes.join(", "), 2);

@@ -45,6 +45,8 @@ pub(crate) fn finding(code: Code, driver: Driver, counts: [u64; 4], evidence: Ev
         waited_ns,
         wire_ns: waited_ns / 10 * 9,
         evidence,
+        spots: Vec::new(),
+        sites: Vec::new(),
         fix: driver.fix(code).into(),
     }
 }

@@ -1,0 +1,266 @@
+//! Which line of the program sent an exchange: what runtimes tell over a socket of their own.
+//!
+//! A runtime tells of each call that may have waited for the database when it began and ended, on the clock that the gateway
+//! uses, too, and on which of its connections. An exchange whose first byte came within one call is that call's. So nothing
+//! changes between the client and the database. The lines are described in `onetrip_call_sites.py`.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use onetrip_gateway::Gateway;
+use onetrip_ledger::{Finding, Spot};
+use onetrip_target::launch::Redirect;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+
+use crate::args::CallSitesWhen;
+use crate::pytest::joined;
+
+/// The variable that holds the socket's path.
+const VARIABLE: &str = "ONETRIP_CALLS";
+/// Files that Python imports, by name.
+const PYTHON: [(&str, &str); 2] = [
+    ("sitecustomize.py", include_str!("sitecustomize.py")),
+    ("onetrip_call_sites.py", include_str!("onetrip_call_sites.py")),
+];
+/// Words of a command line that are looked at: `poetry run python -X dev app.py`.
+const WORDS_MAX: usize = 8;
+/// Longest line, in bytes.
+const LINE_BYTES_MAX: u64 = 4096;
+/// Processes that tell at a time; further ones wait.
+const PROCESSES_MAX: usize = 1024;
+/// Calls that are kept, of all connections: what comes later has no line.
+const CALLS_MAX: usize = 2_000_000;
+/// Sites and connections that are kept.
+const SITES_MAX: usize = 100_000;
+/// Looks at both clocks.
+const LOOKS: usize = 16;
+
+/// The socket, and what came over it.
+pub(crate) struct CallSites {
+    listener: UnixListener,
+    calls: Arc<Mutex<Calls>>,
+    processes: Arc<Semaphore>,
+}
+
+impl CallSites {
+    /// Listens in `directory`, and lets runtimes tell that can: Python finds a module first in `PYTHONPATH`. Needs a runtime.
+    pub(crate) fn listen(
+        directory: &Path,
+        calls: Arc<Mutex<Calls>>,
+        redirect: &mut Redirect,
+    ) -> Result<Self> {
+        let path = directory.join("calls");
+        let listener = UnixListener::bind(&path).context("cannot listen")?;
+        let modules = directory.join("python");
+        std::fs::create_dir(&modules).context("no place for a module")?;
+        for (name, text) in PYTHON {
+            std::fs::write(modules.join(name), text).context("no place for a module")?;
+        }
+        let set = &mut redirect.set;
+        let python = set.iter().position(|(name, _)| name == "PYTHONPATH");
+        let rest = match python {
+            Some(position) => Some(set.remove(position).1),
+            None => std::env::var_os("PYTHONPATH"),
+        };
+        set.push(("PYTHONPATH".to_owned(), joined(modules.into_os_string(), ":", rest)));
+        set.push((VARIABLE.to_owned(), path.into_os_string()));
+        Ok(Self { listener, calls, processes: Arc::new(Semaphore::new(PROCESSES_MAX)) })
+    }
+
+    /// Hears runtimes, forever.
+    pub(crate) async fn serve(&self) {
+        loop {
+            let Ok(place) = Arc::clone(&self.processes).acquire_owned().await else { return };
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let calls = Arc::clone(&self.calls);
+                    tokio::spawn(async move {
+                        // A process that ends in the middle of a line is its own affair.
+                        let _ = hear(stream, &calls).await;
+                        drop(place);
+                    });
+                }
+                // Out of descriptors, for one.
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    /// Takes what processes have told before they ended.
+    pub(crate) async fn drain(&self) {
+        const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+        let all = self.processes.acquire_many(PROCESSES_MAX as u32);
+        // A process that outlives the program goes on telling, and is not waited for.
+        let _ = tokio::time::timeout(PATIENCE, all).await;
+    }
+}
+
+/// Whether runtimes are asked to tell.
+pub(crate) fn are_wanted(when: CallSitesWhen, command: &[OsString]) -> bool {
+    match when {
+        CallSitesWhen::Off => false,
+        CallSitesWhen::On => true,
+        CallSitesWhen::Auto => command.iter().take(WORDS_MAX).any(|word| is_python(word)),
+    }
+}
+
+/// Whether a word of a command line is Python, or the name of a script that Python runs.
+fn is_python(word: &OsStr) -> bool {
+    let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    if name.starts_with("python") || name.starts_with("pypy") {
+        return true;
+    }
+    let places = if Path::new(word).components().count() > 1 {
+        vec![PathBuf::from(word)]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|directory| directory.join(word)).collect()
+    };
+    let first = places.iter().find(|place| place.is_file());
+    first
+        .and_then(|script| first_line(script).ok())
+        .is_some_and(|line| line.starts_with("#!") && line.contains("python"))
+}
+
+/// The first bytes of a file up to the end of its first line.
+fn first_line(file: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    io::Read::take(std::fs::File::open(file)?, 256).read_to_end(&mut bytes)?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(line).into_owned())
+}
+
+async fn hear(stream: UnixStream, calls: &Mutex<Calls>) -> io::Result<()> {
+    let mut lines = BufReader::new(stream.take(LINE_BYTES_MAX));
+    let mut process = Process::default();
+    let mut line = Vec::new();
+    loop {
+        lines.get_mut().set_limit(LINE_BYTES_MAX);
+        line.clear();
+        if lines.read_until(b'\n', &mut line).await? == 0 || line.pop() != Some(b'\n') {
+            return Ok(());
+        }
+        let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.take(&mut process, &line).is_none() {
+            return Ok(()); // not one of ours
+        }
+    }
+}
+
+/// Numbers of one process, and what they stand for.
+#[derive(Debug, Default)]
+struct Process {
+    sites: HashMap<u64, u32>,
+    connections: HashMap<u64, u32>,
+}
+
+/// All that runtimes have told.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    /// When the gateway's clock began.
+    began_ns: u64,
+    sites: Vec<Vec<String>>,
+    ids: HashMap<Vec<String>, u32>,
+    connections: Vec<Connection>,
+    calls: usize,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    /// When it was opened, from and to.
+    opened: (u64, u64),
+    /// In the order of their ends.
+    calls: Vec<Call>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    begun: u64,
+    ended: u64,
+    site: u32,
+}
+
+impl Calls {
+    /// Nothing yet, and what the gateway's clock has to do with that of runtimes.
+    pub(crate) fn of(gateway: &Gateway) -> Self {
+        // A look at both clocks that was interrupted comes out too large.
+        let looks = (0..LOOKS).map(|_| {
+            let moment = gateway.now().0;
+            let now = clock_gettime(ClockId::Monotonic);
+            (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).saturating_sub(moment)
+        });
+        Self { began_ns: looks.min().unwrap_or_default(), ..Self::default() }
+    }
+
+    /// Names the lines of the program that sent the exchanges of `findings`.
+    pub(crate) fn locate(&self, findings: &mut [Finding]) {
+        if self.calls > 0 {
+            findings.iter_mut().for_each(|finding| finding.locate(|spot| self.frames_of(spot)));
+        }
+    }
+
+    /// Takes one line; `None` if it cannot be read.
+    fn take(&mut self, process: &mut Process, line: &[u8]) -> Option<()> {
+        let line = std::str::from_utf8(line).ok()?;
+        let (kind, rest) = line.split_once(' ')?;
+        if kind == "site" {
+            let (number, frames) = rest.split_once(' ')?;
+            let frames: Vec<String> = serde_json::from_str(frames).ok()?;
+            let next = self.sites.len() as u32;
+            if self.sites.len() >= SITES_MAX && !self.ids.contains_key(&frames) {
+                return Some(());
+            }
+            let id = *self.ids.entry(frames.clone()).or_insert(next);
+            if id == next {
+                self.sites.push(frames);
+            }
+            process.sites.insert(number.parse().ok()?, id);
+            return Some(());
+        }
+        let mut words = rest.split(' ');
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (connection, begun, ended) = (number()?, number()?, number()?);
+        let site = words.next()?;
+        if kind == "open" && self.connections.len() < SITES_MAX {
+            process.connections.insert(connection, self.connections.len() as u32);
+            self.connections.push(Connection { opened: (begun, ended), calls: Vec::new() });
+        }
+        let connection = process.connections.get(&connection);
+        let site = site.parse().ok().and_then(|site: u64| process.sites.get(&site));
+        if let (Some(connection), Some(site), true) = (connection, site, self.calls < CALLS_MAX) {
+            self.connections[*connection as usize].calls.push(Call { begun, ended, site: *site });
+            self.calls += 1;
+        }
+        Some(())
+    }
+
+    /// The frames of the call that has sent an exchange, if there is no doubt which that is.
+    fn frames_of(&self, spot: &Spot) -> Option<&[String]> {
+        let opened_at = self.began_ns + spot.opened_at.0;
+        let sent_at = self.began_ns + spot.sent_at.0;
+        let is_within = |(begun, ended): (u64, u64), at: u64| begun <= at && at <= ended;
+        let mut sites = self
+            .connections
+            .iter()
+            .filter(|connection| is_within(connection.opened, opened_at))
+            .filter_map(|connection| connection.site_at(sent_at));
+        let site = sites.next()?;
+        sites.all(|other| other == site).then(|| self.sites[site as usize].as_slice())
+    }
+}
+
+impl Connection {
+    /// The site of the call that was under way at `at`.
+    fn site_at(&self, at: u64) -> Option<u32> {
+        let place = self.calls.partition_point(|call| call.ended < at);
+        let call = self.calls.get(place)?;
+        (call.begun <= at).then_some(call.site)
+    }
+}

@@ -1,0 +1,143 @@
+//! Findings name the lines of the program that sent their statements, and nothing else changes.
+//!
+//! In the programs of `call_sites/`, a comment behind a line says which finding has to name it.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use onetrip_pgserver::{PgServer, repository};
+use serde_json::Value;
+
+const SCHEMA: &str = "
+CREATE TABLE author (id int PRIMARY KEY);
+CREATE TABLE book (id int PRIMARY KEY, author_id int NOT NULL REFERENCES author, title text NOT NULL);
+CREATE TABLE note (body text NOT NULL);
+INSERT INTO author SELECT n * n FROM generate_series(1, 30) AS n;
+INSERT INTO book SELECT n, (1 + n % 30) * (1 + n % 30), 'Book ' || n FROM generate_series(1, 90) AS n;
+";
+
+fn server() -> PgServer {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("schema.sql");
+    std::fs::write(&file, SCHEMA).unwrap();
+    PgServer::start(&["--load", file.to_str().unwrap()])
+}
+
+fn run(server: &PgServer, options: &[&str], program: &[&str], variables: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onetrip"))
+        .arg("run")
+        .args(options)
+        .arg("--")
+        .arg(repository().join(".venv/bin/python"))
+        .args(program)
+        .current_dir(directory())
+        .envs([("PGHOST", "127.0.0.1"), ("PGDATABASE", "postgres"), ("PGPORT", &server.at.port.to_string())])
+        .envs([("PGUSER", &server.at.user), ("PGPASSWORD", &server.at.password)])
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .expect("onetrip runs")
+}
+
+fn directory() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/call_sites")
+}
+
+fn report(server: &PgServer, when: &str, program: &str) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.json");
+    let options = ["--call-sites", when, "--format", "json", "-o", file.to_str().unwrap()];
+    let done = run(server, &options, &[program], &[]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// The innermost frames of a code's findings.
+fn innermost(report: &Value, code: &str) -> Vec<String> {
+    let findings = report["findings"].as_array().unwrap().iter().filter(|finding| finding["code"] == code);
+    let lines = findings.flat_map(|finding| finding["lines"].as_array().unwrap());
+    lines.map(|line| line["frames"][0].as_str().unwrap().to_owned()).collect()
+}
+
+/// Each finding that a comment of the program names has that line alone, and counts are those of a run without.
+fn names_its_lines(program: &str) {
+    let server = server();
+    let (with, without) = (report(&server, "auto", program), report(&server, "off", program));
+    for count in ["total", "connect", "work"] {
+        assert_eq!(with["trips"][count], without["trips"][count], "{count}");
+    }
+    for count in ["statements", "connections", "bytes"] {
+        assert_eq!(with[count], without[count], "{count}");
+    }
+    let text = std::fs::read_to_string(directory().join(program)).unwrap();
+    let marked = text.lines().zip(1..).filter_map(|(line, number)| {
+        let (_, mark) = line.split_once("  # OT")?;
+        Some((format!("OT{}", mark.get(..3)?), format!("{program}:{number}")))
+    });
+    let mut count = 0;
+    for (code, place) in marked {
+        let frames = innermost(&with, &code);
+        let is_it = |frame: &String| frame.split(" in ").next() == Some(place.as_str());
+        assert!(frames.iter().any(is_it), "{code} at {place}: {frames:?}");
+        assert!(innermost(&without, &code).is_empty());
+        count += 1;
+    }
+    assert!(count > 0, "{program} has no marks");
+    let named = with["findings"].as_array().unwrap().iter().flat_map(|it| it["lines"].as_array().unwrap());
+    for line in named {
+        let frame = line["frames"][0].as_str().unwrap();
+        assert!(frame.starts_with(program), "{frame} is not the program's");
+    }
+}
+
+#[test]
+fn psycopg2() {
+    names_its_lines("psycopg2_program.py");
+}
+
+#[test]
+fn psycopg() {
+    names_its_lines("psycopg_program.py");
+}
+
+#[test]
+fn asyncpg() {
+    names_its_lines("asyncpg_program.py");
+}
+
+#[test]
+fn orms_are_no_lines_of_the_program() {
+    names_its_lines("orm_program.py");
+}
+
+const TYPED: &str = r#"
+import sys
+assert sys.modules["sitecustomize"].MINE == 7
+import psycopg2
+cursor = psycopg2.connect("").cursor()
+cursor.execute("SELECT id FROM author ORDER BY id")
+for (author,) in cursor.fetchall():
+    cursor.execute("SELECT title FROM book WHERE author_id = %s", (author,))
+"#;
+
+#[test]
+fn the_programs_own_sitecustomize_runs_as_well() {
+    let server = server();
+    let own = tempfile::tempdir().unwrap();
+    std::fs::write(own.path().join("sitecustomize.py"), "MINE = 7\n").unwrap();
+    let path = [("PYTHONPATH", own.path().to_str().unwrap())];
+    let done = run(&server, &[], &["-c", TYPED], &path);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("line   <string>:8"), "{said}");
+}
+
+/// Nobody listens there any more, or never did.
+#[test]
+fn a_program_whose_lines_nobody_asks_for_runs_as_without() {
+    let server = server();
+    let hook = repository().join("tools/cli/src/call_sites");
+    let path = [("PYTHONPATH", hook.to_str().unwrap()), ("ONETRIP_CALLS", "/nowhere/calls")];
+    let done = run(&server, &["--call-sites", "off"], &["psycopg_program.py"], &path);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
