@@ -55,9 +55,14 @@ pub(crate) fn create() -> String {
     format!("{};{CREATE}{}", create_role(), fill())
 }
 
-/// Gives tables and sequences that were only written to their first contents.
+/// Gives tables and sequences that were only written to their first contents. Statistics that a program has made would outlive
+/// it, and two databases could have other plans.
 pub(crate) fn refill() -> String {
-    format!("TRUNCATE r, p, c, d, w, f, n, e, l, k, m, log, other.p RESTART IDENTITY; {}", fill())
+    format!(
+        "TRUNCATE r, p, c, d, w, f, n, e, l, k, m, log, other.p RESTART IDENTITY; \
+         DELETE FROM pg_statistic WHERE starelid >= 16384; {}",
+        fill()
+    )
 }
 
 fn fill() -> String {
