@@ -127,8 +127,8 @@ pub(crate) struct RunOptions {
     pub(crate) listen: Option<SocketAddr>,
     /// Whether findings name the lines of the program that sent their statements
     ///
-    /// In Python programs that use psycopg2, psycopg or asyncpg. A module that PYTHONPATH names wraps the driver's calls; nothing
-    /// changes between client and database.
+    /// In Python (psycopg2, psycopg, asyncpg) and Node (pg). A module that PYTHONPATH or NODE_OPTIONS names wraps the driver's calls.
+    /// Nothing changes between client and database.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = CallSitesWhen::Auto)]
     pub(crate) call_sites: CallSitesWhen,
     #[command(flatten)]
@@ -149,9 +149,9 @@ pub(crate) struct RunOptions {
 /// When the lines of the program are found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CallSitesWhen {
-    /// If the command line names Python, or a script that Python runs
+    /// If the command line names Python or Node, or a script that one of them runs
     Auto,
-    /// Also in Python programs that another program starts
+    /// Also if another program starts them
     On,
     /// Never
     Off,

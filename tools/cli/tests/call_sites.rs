@@ -23,13 +23,17 @@ fn server() -> PgServer {
     PgServer::start(&["--load", file.to_str().unwrap()])
 }
 
+/// Runs a program of Python, or of Node.
 fn run(server: &PgServer, options: &[&str], program: &[&str], variables: &[(&str, &str)]) -> Output {
+    let is_of_node = program.iter().any(|word| word.ends_with(".js"));
+    let python = repository().join(".venv/bin/python");
     Command::new(env!("CARGO_BIN_EXE_onetrip"))
         .arg("run")
         .args(options)
         .arg("--")
-        .arg(repository().join(".venv/bin/python"))
+        .arg(if is_of_node { "node".into() } else { python })
         .args(program)
+        .env("NODE_PATH", repository().join("clients/node/node_modules"))
         .current_dir(directory())
         .envs([("PGHOST", "127.0.0.1"), ("PGDATABASE", "postgres"), ("PGPORT", &server.at.port.to_string())])
         .envs([("PGUSER", &server.at.user), ("PGPASSWORD", &server.at.password)])
@@ -71,7 +75,7 @@ fn names_its_lines(program: &str) {
     }
     let text = std::fs::read_to_string(directory().join(program)).unwrap();
     let marked = text.lines().zip(1..).filter_map(|(line, number)| {
-        let (_, mark) = line.split_once("  # OT")?;
+        let (_, mark) = line.split_once("  # OT").or_else(|| line.split_once(" // OT"))?;
         Some((format!("OT{}", mark.get(..3)?), format!("{program}:{number}")))
     });
     let mut count = 0;
@@ -103,6 +107,11 @@ fn psycopg() {
 #[test]
 fn asyncpg() {
     names_its_lines("asyncpg_program.py");
+}
+
+#[test]
+fn node_postgres() {
+    names_its_lines("pg_program.js");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! A runtime tells of each call that may have waited for the database when it began and ended, on the clock that the gateway
 //! uses, too, and on which of its connections. An exchange whose first byte came within one call is that call's. So nothing
-//! changes between the client and the database. The lines are described in `onetrip_call_sites.py`.
+//! changes between the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js` writes the
+//! same.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -31,6 +32,8 @@ const PYTHON: [(&str, &str); 2] = [
 ];
 /// Words of a command line that are looked at: `poetry run python -X dev app.py`.
 const WORDS_MAX: usize = 8;
+/// What Node requires first.
+const NODE: (&str, &str) = ("call_sites.js", include_str!("call_sites.js"));
 /// Longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 4096;
 /// Processes that tell at a time; further ones wait.
@@ -50,7 +53,8 @@ pub(crate) struct CallSites {
 }
 
 impl CallSites {
-    /// Listens in `directory`, and lets runtimes tell that can: Python finds a module first in `PYTHONPATH`. Needs a runtime.
+    /// Listens in `directory`, and lets runtimes tell that can: Python finds a module first in `PYTHONPATH`, Node requires what
+    /// `NODE_OPTIONS` names. Needs a runtime.
     pub(crate) fn listen(
         directory: &Path,
         calls: Arc<Mutex<Calls>>,
@@ -58,19 +62,24 @@ impl CallSites {
     ) -> Result<Self> {
         let path = directory.join("calls");
         let listener = UnixListener::bind(&path).context("cannot listen")?;
-        let modules = directory.join("python");
-        std::fs::create_dir(&modules).context("no place for a module")?;
-        for (name, text) in PYTHON {
-            std::fs::write(modules.join(name), text).context("no place for a module")?;
+        let modules = directory.join("modules");
+        std::fs::create_dir(&modules).context("no place for modules")?;
+        for (name, text) in PYTHON.into_iter().chain([NODE]) {
+            std::fs::write(modules.join(name), text).context("no place for modules")?;
         }
-        let set = &mut redirect.set;
-        let python = set.iter().position(|(name, _)| name == "PYTHONPATH");
-        let rest = match python {
-            Some(position) => Some(set.remove(position).1),
-            None => std::env::var_os("PYTHONPATH"),
-        };
-        set.push(("PYTHONPATH".to_owned(), joined(modules.into_os_string(), ":", rest)));
-        set.push((VARIABLE.to_owned(), path.into_os_string()));
+        let mut require = OsString::from("--require ");
+        require.push(modules.join(NODE.0));
+        for (variable, first, separator) in
+            [("PYTHONPATH", modules.into_os_string(), ":"), ("NODE_OPTIONS", require, " ")]
+        {
+            let set = redirect.set.iter().position(|(name, _)| name == variable);
+            let rest = match set {
+                Some(position) => Some(redirect.set.remove(position).1),
+                None => std::env::var_os(variable),
+            };
+            redirect.set.push((variable.to_owned(), joined(first, separator, rest)));
+        }
+        redirect.set.push((VARIABLE.to_owned(), path.into_os_string()));
         Ok(Self { listener, calls, processes: Arc::new(Semaphore::new(PROCESSES_MAX)) })
     }
 
@@ -107,14 +116,14 @@ pub(crate) fn are_wanted(when: CallSitesWhen, command: &[OsString]) -> bool {
     match when {
         CallSitesWhen::Off => false,
         CallSitesWhen::On => true,
-        CallSitesWhen::Auto => command.iter().take(WORDS_MAX).any(|word| is_python(word)),
+        CallSitesWhen::Auto => command.iter().take(WORDS_MAX).any(|word| is_runtime(word)),
     }
 }
 
-/// Whether a word of a command line is Python, or the name of a script that Python runs.
-fn is_python(word: &OsStr) -> bool {
+/// Whether a word of a command line is Python or Node, or the name of a script that one of them runs.
+fn is_runtime(word: &OsStr) -> bool {
     let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or_default();
-    if name.starts_with("python") || name.starts_with("pypy") {
+    if name.starts_with("python") || name.starts_with("pypy") || name == "node" || name == "nodejs" {
         return true;
     }
     let places = if Path::new(word).components().count() > 1 {
@@ -126,7 +135,7 @@ fn is_python(word: &OsStr) -> bool {
     let first = places.iter().find(|place| place.is_file());
     first
         .and_then(|script| first_line(script).ok())
-        .is_some_and(|line| line.starts_with("#!") && line.contains("python"))
+        .is_some_and(|line| line.starts_with("#!") && (line.contains("python") || line.contains("node")))
 }
 
 /// The first bytes of a file up to the end of its first line.
