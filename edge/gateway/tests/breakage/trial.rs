@@ -69,7 +69,7 @@ pub(crate) fn run(steps: &[Step], site: &Site<'_>, fault: Option<&Fault<'_>>) ->
     RawClient::session(site.direct, site.database).query(&schema::refill());
     let mut lane = Lane::open(site.endpoint, site.database, "trial");
     let mut observer = Observer::open(site.direct, site.database);
-    lane.process = observer.process("trial");
+    lane.process = observer.processes(&["trial".to_owned()])[0];
     let mut starts = Vec::new();
     let mut hangs = false;
     for (number, step) in steps.iter().enumerate() {

@@ -235,6 +235,11 @@ impl RawClient {
         self.shared.lock().transcript.messages[place..].to_vec()
     }
 
+    /// Forgets the messages that have come; nothing may be under way.
+    pub(crate) fn forget(&mut self) {
+        self.shared.lock().transcript.clear();
+    }
+
     /// How many messages have come.
     pub(crate) fn len(&self) -> usize {
         self.shared.lock().transcript.messages.len()

@@ -17,6 +17,7 @@ use super::minima::{self, Served};
 use super::perturb::RELOADS;
 use super::run::{Outcome, Place, Seen, Taken, run};
 use super::shrink::cut_down;
+use super::state::Observer;
 use super::step::Program;
 use super::{schema, state};
 use crate::common::client::{Endpoint, RawClient};
@@ -351,6 +352,8 @@ struct Bench<'a> {
     template: Option<&'a str>,
     direct: String,
     through: String,
+    /// Sessions of the one and of the other, where these are used again.
+    observers: [Mutex<Option<Observer>>; 2],
 }
 
 impl<'a> Bench<'a> {
@@ -371,6 +374,7 @@ impl<'a> Bench<'a> {
             template,
             direct,
             through,
+            observers: Default::default(),
         }
     }
 
@@ -436,8 +440,10 @@ impl<'a> Bench<'a> {
             self.server.psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
             self.server.psql("postgres", &format!("CREATE DATABASE {database} TEMPLATE {template}"));
         }
-        let seen =
-            run(program, &Place { endpoint, direct: &direct, database, is_pooled: self.is_pooled }, expected);
+        let mut kept = self.observers[usize::from(is_through)].lock().expect("no panic");
+        let mut observer = kept.take().unwrap_or_else(|| Observer::open(&direct, database));
+        let place = Place { endpoint, direct: &direct, database, is_pooled: self.is_pooled };
+        let seen = run(program, &place, &mut observer, expected);
         if program.steps.iter().any(|step| step.shown.contains(RELOADS)) {
             self.server.psql("postgres", "ALTER SYSTEM RESET ALL");
             self.server.psql("postgres", "SELECT pg_reload_conf(), pg_sleep(0.1)");
@@ -446,13 +452,15 @@ impl<'a> Bench<'a> {
             return seen;
         }
         // What changes tables goes the way of the program; contents alone are no business of a gateway's.
-        let (reset, by) = match program.changes_schema() {
-            true => (schema::create(), endpoint),
-            false => (schema::refill(), &direct),
-        };
-        let mut client = RawClient::session(by, database);
-        let errors = client.query(&reset);
-        assert!(errors.iter().all(|message| message.tag != b'E'), "{reset}: {errors:?}");
+        if program.changes_schema() {
+            let (reset, mut client) = (schema::create(), RawClient::session(endpoint, database));
+            let errors = client.query(&reset);
+            assert!(errors.iter().all(|message| message.tag != b'E'), "{reset}: {errors:?}");
+        } else {
+            observer.rows(&schema::refill());
+        }
+        observer.forget();
+        *kept = Some(observer);
         seen
     }
 }

@@ -13,6 +13,8 @@ use crate::common::transcript::Message;
 
 /// A statement that takes longer may be waiting for another session.
 const FIRST_LOOK: Duration = Duration::from_millis(4);
+/// And is looked at again so long after: a look costs the server more than most statements.
+const NEXT_LOOK: Duration = Duration::from_millis(3);
 /// It waits for another session if it does so all this time; the servers' `deadlock_timeout` is shorter, so that of two
 /// that wait for each other it is the second that fails.
 const SURELY: Duration = Duration::from_millis(20);
@@ -52,8 +54,13 @@ pub(crate) struct Place<'a> {
 }
 
 /// Runs a program on tables that are as created; `expected` is the state that is waited for, for a moment.
-pub(crate) fn run(program: &Program, place: &Place<'_>, expected: Option<&State>) -> Seen {
-    let mut run = Run::open(program, place);
+pub(crate) fn run(
+    program: &Program,
+    place: &Place<'_>,
+    observer: &mut Observer,
+    expected: Option<&State>,
+) -> Seen {
+    let mut run = Run::open(program, place, observer);
     for step in &program.steps {
         if run.is_race {
             break;
@@ -70,18 +77,18 @@ fn simple(session: usize, text: &str) -> Step {
     Step { patience: Patience::Ends, ..Step::new(session, query(text), Wait::Ready(1), text) }
 }
 
-struct Run {
+struct Run<'o> {
     /// Two sessions wait for others: which of them goes on first is left to chance, and nothing is done any more.
     is_race: bool,
     lanes: Vec<Lane>,
-    observer: Observer,
+    observer: &'o mut Observer,
     taken: Vec<Taken>,
     /// Of each taken step: its session, and where its messages begin.
     starts: Vec<Option<(usize, usize)>>,
 }
 
-impl Run {
-    fn open(program: &Program, place: &Place<'_>) -> Self {
+impl<'o> Run<'o> {
+    fn open(program: &Program, place: &Place<'_>, observer: &'o mut Observer) -> Self {
         let lane = |number| Lane::open(place.endpoint, place.database, &format!("rig_{number}"));
         let mut lanes: Vec<Lane> = (0..program.sessions).map(lane).collect();
         // The neighbour, who does not use the gateway.
@@ -89,9 +96,9 @@ impl Run {
         if place.is_pooled {
             lanes.iter_mut().for_each(Lane::greet);
         }
-        let mut observer = Observer::open(place.direct, place.database);
-        for (number, lane) in lanes.iter_mut().enumerate() {
-            lane.process = observer.process(&format!("rig_{number}"));
+        let names: Vec<String> = (0..lanes.len()).map(|number| format!("rig_{number}")).collect();
+        for (lane, process) in lanes.iter_mut().zip(observer.processes(&names)) {
+            lane.process = process;
         }
         Self { is_race: false, lanes, observer, taken: Vec::new(), starts: Vec::new() }
     }
@@ -144,7 +151,7 @@ impl Run {
                 self.lanes[session].set_blocked(false);
                 return Outcome::Done;
             }
-            limit = Duration::from_millis(1);
+            limit = NEXT_LOOK;
             if begun.elapsed() > PATIENCE {
                 return Outcome::Hung;
             }
@@ -175,7 +182,7 @@ impl Run {
 
     /// Looks at everything, ends all transactions, looks again.
     fn close(mut self, expected: Option<&State>) -> Seen {
-        let mut state = state::open(&mut self.observer, &self.lanes, expected);
+        let mut state = state::open(self.observer, &self.lanes, expected);
         for session in 0..self.lanes.len() {
             for text in ["", "ROLLBACK", state::STATEMENTS, state::CURSORS, state::SETTINGS] {
                 self.ask(session, text);
@@ -191,7 +198,7 @@ impl Run {
             }
         }
         if !self.is_race {
-            state.extend(state::closed(&mut self.observer));
+            state.extend(state::closed(self.observer));
         }
         let transcripts: Vec<_> = self.lanes.into_iter().map(|lane| lane.finish(&terminate())).collect();
         self.observer.await_rest();

@@ -25,7 +25,8 @@ pub(crate) const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE s
     UNION ALL SELECT 'listens', pg_listening_channels() UNION ALL SELECT 'role', current_user \
     UNION ALL SELECT 'temporary', relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r' ORDER BY 1, 2";
 
-/// A direct session that looks and does nothing.
+/// A direct session that looks, and makes everything as it was, between programs. One is for many of them: a session's first
+/// questions about the catalogue cost more than all others.
 #[derive(Debug)]
 pub(crate) struct Observer {
     client: RawClient,
@@ -36,19 +37,21 @@ impl Observer {
         Self { client: RawClient::session(direct, database) }
     }
 
-    /// The process that serves the session of this name.
-    pub(crate) fn process(&mut self, name: &str) -> i32 {
+    /// The processes that serve the sessions of these names, the latest of each name.
+    pub(crate) fn processes(&mut self, names: &[String]) -> Vec<i32> {
+        const LATEST: &str = "SELECT DISTINCT ON (application_name) application_name, pid FROM pg_stat_activity \
+            WHERE datname = current_database() ORDER BY application_name, backend_start DESC";
         let deadline = Instant::now() + REST;
         loop {
-            let text = format!(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = '{name}' \
-                 ORDER BY backend_start DESC LIMIT 1"
-            );
-            let found = self.rows(&text);
-            if let Some(process) = found.first().and_then(|row| row.parse().ok()) {
-                return process;
+            let found = self.rows(LATEST);
+            let of_name = |name: &String| {
+                let process = |row: &String| row.strip_prefix(name)?.strip_prefix('|')?.parse().ok();
+                found.iter().find_map(process)
+            };
+            if let Some(processes) = names.iter().map(of_name).collect() {
+                return processes;
             }
-            assert!(Instant::now() < deadline, "{name} has no process");
+            assert!(Instant::now() < deadline, "some of {names:?} have no process: {found:?}");
         }
     }
 
@@ -73,6 +76,11 @@ impl Observer {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Forgets what it has been told.
+    pub(crate) fn forget(&mut self) {
+        self.client.forget();
     }
 
     /// The rows of a query, columns joined by bars.
@@ -103,11 +111,17 @@ pub(crate) fn open(observer: &mut Observer, lanes: &[Lane], expected: Option<&St
     loop {
         let mut state = State::new();
         let mut rests = true;
+        let processes = lanes.iter().map(|lane| lane.process.to_string()).collect::<Vec<_>>().join(",");
+        let activity = observer.rows(&format!(
+            "SELECT pid, state FROM pg_stat_activity WHERE pid IN ({processes}) AND datname = current_database()"
+        ));
+        let locks = observer.rows(&locks(&processes));
         for (number, lane) in lanes.iter().enumerate() {
-            let activity = observer.rows(&format!(
-                "SELECT state FROM pg_stat_activity WHERE pid = {} AND datname = current_database()",
-                lane.process
-            ));
+            let own = format!("{}|", lane.process);
+            let of_lane = |lines: &[String]| -> Vec<String> {
+                lines.iter().filter_map(|line| Some(line.strip_prefix(&own)?.to_owned())).collect()
+            };
+            let activity = of_lane(&activity);
             let status = activity.first().map_or("gone", String::as_str);
             let said = match lane.status() {
                 b'I' => "idle",
@@ -116,8 +130,7 @@ pub(crate) fn open(observer: &mut Observer, lanes: &[Lane], expected: Option<&St
             };
             rests &= lane.is_blocked() || lane.is_amid_group() || lane.has_ended() || status == said;
             state.push(format!("session {number}: {status}"));
-            let locks = observer.rows(&locks(lane.process));
-            state.extend(locks.into_iter().map(|lock| format!("session {number}: lock {lock}")));
+            state.extend(of_lane(&locks).into_iter().map(|lock| format!("session {number}: lock {lock}")));
         }
         let is_expected = expected.is_none_or(|expected| expected.starts_with(&state));
         if (rests && is_expected) || Instant::now() > deadline {
@@ -131,15 +144,15 @@ pub(crate) fn open(observer: &mut Observer, lanes: &[Lane], expected: Option<&St
 /// transactions for as long as any other of the server overlaps them, and are left out; so are those of schemas, as which
 /// a temporary one is there already or not is left to chance, and those of indexes, as which of them a plan uses is the
 /// planner's choice: who locks an index has locked its table.
-fn locks(process: i32) -> String {
+fn locks(processes: &str) -> String {
     format!(
-        "SELECT l.locktype, coalesce(n.nspname || '.' || c.relname, ''), l.mode, l.granted, \
+        "SELECT l.pid, l.locktype, coalesce(n.nspname || '.' || c.relname, ''), l.mode, l.granted, \
          CASE WHEN l.locktype = 'advisory' THEN l.classid || '/' || l.objid || '/' || l.objsubid END, count(*) \
          FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_namespace n ON n.oid = c.relnamespace \
-         WHERE l.pid = {process} AND l.locktype NOT IN ('virtualxid', 'spectoken') \
+         WHERE l.pid IN ({processes}) AND l.locktype NOT IN ('virtualxid', 'spectoken') \
          AND l.mode <> 'SIReadLock' AND c.relkind IS DISTINCT FROM 'i' \
          AND l.classid IS DISTINCT FROM 'pg_namespace'::regclass AND (n.nspname IS DISTINCT FROM \
-         'pg_catalog' OR c.relname = 'pg_largeobject') AND coalesce(n.nspname, '') NOT LIKE 'pg_t%' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
+         'pg_catalog' OR c.relname = 'pg_largeobject') AND coalesce(n.nspname, '') NOT LIKE 'pg_t%' GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6"
     )
 }
 
