@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 use anomalies::history::{Level, anomalies};
 use anomalies::lists::{self, Load};
 use anomalies::scenarios::{Answer, LEVELS, SCENARIOS, Scenario};
-use common::client::{Endpoint, RawClient};
+use common::client::Endpoint;
 use common::server::Server;
 use onetrip_ledger::{Mutes, Remedy};
 use rig::run::{DEADLOCK_TIMEOUT, Place, run};
+use rig::state::Observer;
 
 /// Times that each scenario goes through the gateway: what it learns must not change the outcome.
 const REPEATS: usize = 2;
@@ -37,10 +38,10 @@ fn outcome(
     server: &Server,
 ) -> Vec<Answer> {
     const DATABASE: &str = "hermitage";
-    let mut client = RawClient::session(&server.direct(), DATABASE);
-    client.query("TRUNCATE test; INSERT INTO test VALUES (1, 10), (2, 20)");
+    let mut observer = Observer::open(&server.direct(), DATABASE);
+    observer.rows("TRUNCATE test; INSERT INTO test VALUES (1, 10), (2, 20)");
     let place = Place { endpoint, direct: &server.direct(), database: DATABASE, is_pooled: false };
-    scenario.answers(&run(&scenario.program(level, is_extended), &place, None))
+    scenario.answers(&run(&scenario.program(level, is_extended), &place, &mut observer, None))
 }
 
 fn assert_scenarios_are_equal(server: &Server) {

@@ -1,8 +1,8 @@
 //! Which line of the program sent an exchange: what runtimes tell over a socket of their own.
 //!
-//! A runtime tells of each call that may have waited for the database when it began and ended, on the clock that the gateway
-//! uses, too, and on which of its connections. An exchange whose first byte came within one call is that call's. So nothing
-//! changes between the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js` writes the
+//! A runtime tells of each call that may have waited for the database: on which of its connections, and when it began and ended
+//! on the gateway's clock. An exchange whose first byte came within one call is that call's. So nothing changes between
+//! the client and the database. The lines are described in `onetrip_call_sites.py`; `call_sites.js` writes the
 //! same.
 
 use std::collections::HashMap;
