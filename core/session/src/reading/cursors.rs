@@ -69,9 +69,12 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
 }
 
 /// Whether a text that changes the catalogue may make code that opens, moves or closes cursors, or acts where one stands.
-pub(crate) fn makes_cursor_code(text: &[u8]) -> bool {
+/// What a DO itself does with cursors is over with it: it makes code of these words where it also creates something, or by a
+/// text that it builds.
+pub(crate) fn makes_cursor_code(kind: StatementKind, text: &[u8]) -> bool {
     let Found { words, runners, builders, makers } = Found::in_text(text);
-    words || runners || builders || makers
+    let words_stay = || kind != StatementKind::Do || mentions(text, b"create");
+    runners || builders || makers || (words && words_stay())
 }
 
 /// Words of a text, in comments and literals too: these may be run.
@@ -174,17 +177,29 @@ mod tests {
 
     #[test]
     fn code_is_made_by_texts_that_say_so() {
+        let mut lifter = Lifter::new();
+        let mut makes = |text: &str| {
+            let kind = lifter.lift(text.as_bytes(), true).kind();
+            makes_cursor_code(kind, text.as_bytes())
+        };
         for text in [
             "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS 'BEGIN END'",
             "CREATE FUNCTION f() RETURNS xml RETURN query_to_xml('SELECT 1', true, true, '')",
             "CREATE EXTENSION tablefunc",
             "DO $$BEGIN EXECUTE 'CREATE FUNCTION'; END$$",
             "DO $$BEGIN UPDATE pg_catalog.pg_proc SET prosrc = 'FE' || 'TCH 1 FROM c'; END$$",
+            "DO $$BEGIN CREATE RULE r AS ON INSERT TO t DO DELETE FROM u WHERE CURRENT OF c; END$$",
+            "DO $$BEGIN CREATE FUNCTION f() RETURNS void BEGIN ATOMIC DELETE FROM t WHERE CURRENT OF c; END; END$$",
         ] {
-            assert!(makes_cursor_code(text.as_bytes()), "{text}");
+            assert!(makes(text), "{text}");
         }
-        for text in ["DO $$BEGIN PERFORM makes(); END$$", "CALL makes()", "CREATE TABLE t (id int)"] {
-            assert!(!makes_cursor_code(text.as_bytes()), "{text}");
+        for text in [
+            "DO $$BEGIN PERFORM makes(); END$$",
+            "DO $$BEGIN DELETE FROM t WHERE CURRENT OF c; EXCEPTION WHEN OTHERS THEN NULL; END$$",
+            "CALL makes()",
+            "CREATE TABLE t (id int)",
+        ] {
+            assert!(!makes(text), "{text}");
         }
     }
 

@@ -440,7 +440,7 @@ impl Session {
         // What is written into the catalogue may be a parameter.
         let makes_cursor_code = has_cursors
             && effect == Effect::MayDefine
-            && (lifted.facts().writes || lifted.kind() == S::Copy || makes_cursor_code(text));
+            && (lifted.facts().writes || lifted.kind() == S::Copy || makes_cursor_code(lifted.kind(), text));
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
         }

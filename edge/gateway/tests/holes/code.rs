@@ -248,7 +248,10 @@ fn code_that_is_made_while_a_cursor_is_ahead_finds_its_place() {
         let mut program = stage.session("program");
         reads_portal_ahead(&mut program, SELECT);
         portal_is_ahead(&mut program);
-        stage.session("neighbour").says_all(&["DO $$BEGIN PERFORM adds(); END$$", "CALL adds_more()"]);
+        const ACTS_ON_ITS_OWN: &str =
+            "DO $$BEGIN DELETE FROM other WHERE CURRENT OF c; EXCEPTION WHEN OTHERS THEN NULL; END$$";
+        let texts = ["DO $$BEGIN PERFORM adds(); END$$", "CALL adds_more()", ACTS_ON_ITS_OWN];
+        stage.session("neighbour").says_all(&texts);
         program.says("SELECT count(*) FROM other");
         program.exchange("Execute", &[execute("p", 10), sync()].concat());
         program.says("ROLLBACK");
