@@ -64,6 +64,6 @@ mod tests {
         let one = found(&[(&["app.py:12 in orders", "app.py:40"], 9)]);
         assert_eq!(lines(&one), ["app.py:12 in orders, called at app.py:40"]);
         let two = found(&[(&["a.py:1"], 3), (&["b.py:2\u{1b}[0m"], 1)]);
-        assert_eq!(lines(&two), ["a.py:1 (75 %)", "b.py:2 (25 %)"]);
+        assert_eq!(lines(&two), ["a.py:1 (75 %)", "b.py:2\\u{1b}[0m (25 %)"]);
     }
 }
