@@ -178,8 +178,8 @@ impl<'a> Segment<'a> {
         let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let flags = Flags(fixed[13]);
         // A packet that is cut within the options has no data, and all else that matters.
-        let header = TcpHeaderSlice::from_slice(tcp).ok();
-        let offer = header.as_ref().filter(|_| flags.syn()).map(offer).unwrap_or_default();
+        let header = flags.syn().then(|| TcpHeaderSlice::from_slice(tcp).ok()).flatten();
+        let offer = header.as_ref().map(offer).unwrap_or_default();
         Ok(Self {
             at_ns,
             source: Endpoint { address: source, port: short(0) },
