@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::file::{CaptureFile, FileError, Interface, Packet};
 
@@ -77,9 +80,23 @@ impl Read for Tap {
                     self.progress.read.fetch_add(count as u64, Ordering::Relaxed);
                     return Ok(count);
                 }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(LOOK_EVERY),
                 Err(error) => return Err(error),
             }
+        }
+    }
+}
+
+/// A file or a pipe. Where nothing comes for a while, reading times out, so that whoever reads can be told to end.
+struct Patient(File);
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_EVERY.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&wait))? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => self.0.read(buffer),
         }
     }
 }
@@ -153,18 +170,32 @@ impl Sources {
     pub fn open(paths: &[PathBuf], follow: bool, progress: Arc<Progress>) -> Result<Self, SourceError> {
         let mut live = Vec::new();
         for path in paths {
-            let input: Box<dyn Read> = if path.as_os_str() == "-" {
-                Box::new(io::stdin())
-            } else {
-                let failed = |source| SourceError {
-                    path: path.display().to_string(),
-                    reason: SourceProblem::Read(source),
-                };
-                Box::new(File::open(path).map_err(failed)?)
+            let file = match path.as_os_str() == "-" {
+                true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+                false => File::open(path),
             };
+            let failed = |source| SourceError {
+                path: path.display().to_string(),
+                reason: SourceProblem::Read(source),
+            };
+            let input = Box::new(Patient(file.map_err(failed)?));
             live.push(Source::new(path, input, follow, &progress)?);
         }
         Ok(Self { live, interfaces: Vec::new(), progress, is_begun: false })
+    }
+
+    /// One capture that comes from elsewhere, as a pipe; `name` is what errors call it.
+    ///
+    /// # Errors
+    ///
+    /// Its beginning cannot be read.
+    pub fn of_reader(
+        name: &Path,
+        input: Box<dyn Read>,
+        progress: Arc<Progress>,
+    ) -> Result<Self, SourceError> {
+        let source = Source::new(name, input, false, &progress)?;
+        Ok(Self { live: vec![source], interfaces: Vec::new(), progress, is_begun: false })
     }
 
     /// Calls `each` with every packet in order. A file that cannot be read on is left, and `problem` gets the reason.

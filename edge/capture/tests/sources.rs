@@ -142,3 +142,30 @@ fn files_that_are_empty_or_not_there_or_hostile_say_so_and_others_are_read() {
     let (packets, problems, _) = read(&[good, directory.path().join("none.pcap")]);
     assert_eq!((packets, problems.len()), (0, 1), "nothing is read where a name is wrong");
 }
+
+#[test]
+fn a_pipe_that_says_nothing_for_a_while_is_ended_at_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("it is installed").success());
+    let progress = Arc::new(Progress::default());
+    let reader = std::thread::spawn({
+        let (path, progress) = (path.clone(), Arc::clone(&progress));
+        move || {
+            let (mut packets, mut problems) = (0, 0);
+            let mut sources = Sources::open(&[path], false, progress).expect("it is there");
+            sources.read(|_| packets += 1, |_| problems += 1);
+            (packets, problems)
+        }
+    });
+    let mut pipe = OpenOptions::new().write(true).open(&path).expect("somebody reads");
+    let file = file();
+    pipe.write_all(&file).expect("it is read");
+    wait_until("all is read", || progress.read.load(Ordering::Relaxed) == file.len() as u64);
+    // The last packet is seen when the next one is asked for.
+    std::thread::sleep(Duration::from_millis(300));
+    progress.stop.store(true, Ordering::Relaxed);
+    wait_until("it ends", || reader.is_finished());
+    assert_eq!(reader.join().expect("it ends"), (PACKETS, 0));
+    drop(pipe);
+}
