@@ -412,7 +412,7 @@ impl Places {
 }
 
 /// Who of a segment's two ends is the client: by the handshake, else by the ports.
-fn roles(segment: &Segment<'_>, config: &CaptureConfig) -> (Endpoint, Endpoint) {
+pub(crate) fn roles(segment: &Segment<'_>, config: &CaptureConfig) -> (Endpoint, Endpoint) {
     let (source, destination) = (segment.source, segment.destination);
     let flags = segment.flags;
     if flags.syn() {

@@ -22,6 +22,7 @@ pub mod link;
 mod ports;
 mod postgres;
 pub mod segment;
+pub mod sides;
 pub mod source;
 mod tcp;
 mod tls;

@@ -3,7 +3,7 @@
 use onetrip_ledger::network::{ConnectionPath, Direction};
 
 use super::marks::Noted;
-use super::{Way, is_after};
+use super::{TIMESTAMP_BYTES, Way, is_after, is_full};
 use crate::segment::Segment;
 
 /// An acknowledgement that was held so long was held on purpose: systems hold them for 40 ms or more.
@@ -16,8 +16,6 @@ const REACTION_NS: u64 = 3_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
 /// Where the longest segment is not known.
 const SEGMENT_BYTES: u32 = 1_460;
-/// What the timestamps of a segment take of it.
-const TIMESTAMP_BYTES: u32 = 12;
 
 /// Gathers it.
 #[derive(Debug, Default)]
@@ -209,8 +207,7 @@ impl Path {
             && since_ack <= REACTION_NS;
         sender.last_data_ns = segment.at_ns;
         let end = segment.sequence.wrapping_add(segment.length);
-        let is_full = segment.length % longest == 0 || segment.length % (longest - TIMESTAMP_BYTES) == 0;
-        sender.short = (!is_full).then_some((segment.at_ns, end));
+        sender.short = (!is_full(segment.length, longest)).then_some((segment.at_ns, end));
         if is_round {
             let direction = self.direction(way);
             direction.slow_start_rounds += 1;

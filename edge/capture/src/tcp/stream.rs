@@ -54,6 +54,11 @@ impl Stream {
         self.is_finished = true;
     }
 
+    /// Whether any of its numbers is known.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// The number of the next byte to come.
     pub(crate) fn next_sequence(&self) -> u32 {
         self.next.unwrap_or(BASE) as u32
@@ -160,7 +165,7 @@ fn hand_over(next: u64, start: u64, end: u64, data: &[u8], deliver: &mut impl Fn
 }
 
 /// The place of a sequence number near the place `next`: numbers wrap around.
-fn place(next: u64, sequence: u32) -> u64 {
+pub(crate) fn place(next: u64, sequence: u32) -> u64 {
     let distance = sequence.wrapping_sub(next as u32) as i32;
     next.saturating_add_signed(distance.into())
 }
