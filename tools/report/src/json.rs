@@ -17,7 +17,7 @@ use crate::clean::is_unsafe;
 use crate::headline::{avoidable, avoidable_ns};
 use crate::proof::proof;
 use crate::verdict::word;
-use crate::{Report, RunInfo};
+use crate::{Report, RunInfo, TwoSides};
 
 /// Grows when a field changes its meaning or goes away; new fields may come at any time.
 pub(crate) const FORMAT: u32 = 1;
@@ -56,6 +56,8 @@ struct Document<'a> {
     forecast: Option<ForecastView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<&'a NetworkSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sides: Option<&'a TwoSides>,
 }
 
 #[derive(Debug, Serialize)]
@@ -374,6 +376,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
         }),
         forecast: report.prices().map(forecast_view),
         network: report.network,
+        sides: report.sides,
     }
 }
 

@@ -18,6 +18,7 @@ mod markdown;
 mod number;
 mod proof;
 mod remedies;
+mod sides;
 mod sites;
 mod sqlstate;
 mod text;
@@ -36,6 +37,7 @@ pub use chart::{LogScale, names_apart};
 pub use clean::markup;
 pub use columns::{Align, Columns};
 pub use number::{count, duration};
+pub use sides::{ClockOffset, NamedSplit, Split, TwoSides};
 pub use text::{Screen, Style};
 
 /// Everything that is said about one run.
@@ -51,6 +53,8 @@ pub struct Report<'a> {
     pub prices: Option<&'a Prices>,
     /// What packets tell of the network, where a capture was read.
     pub network: Option<&'a NetworkSummary>,
+    /// Where each millisecond went, where captures of both ends were read.
+    pub sides: Option<&'a TwoSides>,
     /// How to point the program at the gateway: said when no connection reached it.
     pub how_to_connect: &'a str,
 }
@@ -99,7 +103,15 @@ pub struct Redirected {
 impl<'a> Report<'a> {
     /// A report on `summary` with nothing else to say; fill in the other fields as there is need.
     pub fn new(summary: &'a Summary) -> Self {
-        Self { summary, run: None, judgement: None, prices: None, network: None, how_to_connect: "" }
+        Self {
+            summary,
+            run: None,
+            judgement: None,
+            prices: None,
+            network: None,
+            sides: None,
+            how_to_connect: "",
+        }
     }
 
     /// The one sentence that matters; what kept the run from being judged comes before it.

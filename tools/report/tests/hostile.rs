@@ -7,7 +7,7 @@ use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Comparison, Judgement, Measure, Rule, Ruling, Verdict};
 use onetrip_ledger::network::{NamedPath, NetworkSummary};
 use onetrip_ledger::{Code, Evidence, Finding, Obstacle, Refusal, ScopeTotals, Summary};
-use onetrip_report::{Report, RunInfo, Style};
+use onetrip_report::{NamedSplit, Report, RunInfo, Split, Style, TwoSides};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
@@ -74,6 +74,10 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
     let named =
         NamedPath { client: text.into(), server: text.into(), protocol: text.into(), ..NamedPath::default() };
     let network = NetworkSummary { connections: 9, paths: vec![named; 3], ..NetworkSummary::default() };
+    let seen_as = Some([text.into(), text.into()]);
+    let split = Split { turns: 1, ..Split::default() };
+    let named = NamedSplit { client: text.into(), server: text.into(), seen_as, split };
+    let sides = TwoSides { connections: 9, totals: split, paths: vec![named; 3], ..TwoSides::default() };
     for summary in [&summary, &unopened] {
         check(Report {
             summary,
@@ -81,6 +85,7 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
             judgement: Some(&judgement),
             prices: None,
             network: Some(&network),
+            sides: Some(&sides),
             how_to_connect: text,
         });
     }

@@ -9,7 +9,7 @@ use common::{crowded, rules};
 use onetrip_ledger::judge::Snapshot;
 use onetrip_ledger::network::{NamedPath, NetworkSummary, RttSpan};
 use onetrip_ledger::{MayNotEnd, Refusal, Summary};
-use onetrip_report::{Report, RunInfo};
+use onetrip_report::{ClockOffset, NamedSplit, Report, RunInfo, TwoSides};
 use serde_json::Value;
 
 fn names(value: &Value, found: &mut BTreeSet<String>) {
@@ -37,11 +37,17 @@ fn every_field_is_documented() {
         rtts: vec![RttSpan::default()],
         ..NetworkSummary::default()
     };
+    let sides = TwoSides {
+        clock: Some(ClockOffset::default()),
+        paths: vec![NamedSplit { seen_as: Some(Default::default()), ..NamedSplit::default() }],
+        ..TwoSides::default()
+    };
     let report = Report {
         run: Some(&RunInfo::default()),
         judgement: Some(&judgement),
         prices: Some(&story_prices()),
         network: Some(&network),
+        sides: Some(&sides),
         ..Report::new(&summary)
     };
     let mut found = BTreeSet::new();

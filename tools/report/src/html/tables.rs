@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::view::Statement;
 use crate::Report;
 use crate::number::{count, counted, difference, duration};
-use crate::text::{is_of_tests, network, scope_name};
+use crate::text::{is_of_tests, network, scope_name, sides};
 use crate::verdict::{sentence, word};
 
 /// Statements, scopes and budgets listed.
@@ -43,11 +43,16 @@ struct Row {
 }
 
 pub(super) fn tables(report: &Report<'_>) -> Vec<Table> {
-    let mut tables: Vec<Table> =
-        [statements(report), scopes(report), connections(report), round_trips(report), budgets(report)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let tables = [
+        statements(report),
+        scopes(report),
+        both_sides(report),
+        both_sides_connections(report),
+        connections(report),
+        round_trips(report),
+        budgets(report),
+    ];
+    let mut tables: Vec<Table> = tables.into_iter().flatten().collect();
     if let Some(comparison) = report.comparison() {
         tables.push(changes(comparison));
     }
@@ -110,6 +115,36 @@ fn scopes(report: &Report<'_>) -> Option<Table> {
         text: one,
         rows: rows.collect(),
         more: more(scopes.len(), ROWS_MAX, "more scope", "more scopes"),
+    })
+}
+
+/// Where each millisecond went, by two captures.
+fn both_sides(report: &Report<'_>) -> Option<Table> {
+    let told = report.sides.filter(|told| told.totals.turns > 0)?;
+    Some(Table {
+        id: "sides",
+        short: "Both captures",
+        title: "Where each millisecond went, by both captures".into(),
+        lead: sides::facts(told).join(" "),
+        columns: sides::PART_COLUMNS.to_vec(),
+        text: "where",
+        rows: sides::parts(&told.totals).into_iter().map(plain).collect(),
+        more: None,
+    })
+}
+
+fn both_sides_connections(report: &Report<'_>) -> Option<Table> {
+    let told = report.sides.filter(|told| told.totals.turns > 0)?;
+    let all = usize::try_from(told.connections).unwrap_or(usize::MAX);
+    Some(Table {
+        id: "sides-connections",
+        short: "Connections by both",
+        title: "Connections by both captures".into(),
+        lead: "Mean times of a turn, most turns first.".into(),
+        columns: sides::PATH_COLUMNS.to_vec(),
+        text: "connection",
+        rows: sides::paths(told, ROWS_MAX).into_iter().map(plain).collect(),
+        more: more(all, told.paths.len().min(ROWS_MAX), "more connection", "more connections"),
     })
 }
 

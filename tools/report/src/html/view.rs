@@ -165,6 +165,7 @@ pub(super) fn doubts(report: &Report<'_>) -> Vec<String> {
         doubts.extend(text::network::problems(&network.totals));
         doubts.extend(text::network::doubts(&network.capture));
     }
+    doubts.extend(report.sides.map(text::sides::doubts).unwrap_or_default());
     doubts
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod network;
 mod outcome;
 mod overview;
 mod paint;
+pub(crate) mod sides;
 mod table;
 
 use self::table::Table;
@@ -47,6 +48,9 @@ pub(crate) fn render(report: &Report<'_>, screen: Screen) -> String {
         }
         if let Some(network) = report.network {
             network::show(network, &mut page);
+        }
+        if let Some(sides) = report.sides {
+            sides::show(sides, &mut page);
         }
         show_statements(report, &mut page);
         show_scopes(report, &mut page);
