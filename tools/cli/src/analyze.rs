@@ -14,11 +14,13 @@ use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
 
 use crate::args::JudgeOptions;
+use crate::capture::Live;
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::output::{OutputOptions, Stream, Subject, write};
 use crate::say::say;
+use crate::sides::SidesOptions;
 use crate::stop;
 
 /// The bar is drawn anew this often.
@@ -34,15 +36,21 @@ whose turn it is, under its port's name. What was not captured is shown as unkno
 (docs/captures.md).
 
   tcpdump -i eth0 -s 0 -w - port 5432 | onetrip analyze -
+  onetrip analyze --client client.pcap --server server.pcap
 
 Ctrl-C prints the report on what was read.")]
 pub(crate) struct AnalyzeOptions {
     /// Captures; - is standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "client", conflicts_with = "client")]
     pub(crate) files: Vec<PathBuf>,
     /// Wait for more at the end of a file that is being written
     #[arg(long)]
     pub(crate) follow: bool,
+    /// What is captured now, in place of files.
+    #[arg(skip)]
+    pub(crate) live: Option<Arc<Live>>,
+    #[command(flatten)]
+    pub(crate) sides: SidesOptions,
     #[command(flatten)]
     pub(crate) what: WhatOptions,
     /// Bandwidth of the paths that are forecast, such as 32mbit [default: no limit]
@@ -87,32 +95,45 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
     let keys = options.what.keylog.as_deref().map(read_keys).transpose()?;
     let progress = Arc::new(Progress::default());
     let mut stop = stop::Waiter::new()?;
-    let stopping = Arc::clone(&progress);
+    let (stopping, live) = (Arc::clone(&progress), options.live.clone());
     // It ends with the process: nothing waits for a signal that need not come.
     thread::Builder::new()
         .name("onetrip-stop".into())
         .spawn(move || {
             stop.wait();
-            stopping.stop.store(true, Ordering::Relaxed);
+            match live {
+                Some(live) => live.stop(),
+                None => stopping.stop.store(true, Ordering::Relaxed),
+            }
         })
         .context("cannot start a thread")?;
-    let mut sources = Sources::open(&options.files, options.follow, Arc::clone(&progress))?;
+    let files = if options.files.is_empty() { &options.sides.client } else { &options.files };
+    let mut sources = match &options.live {
+        Some(live) => live.sources(&progress)?,
+        None => Sources::open(files, options.follow, Arc::clone(&progress))?,
+    };
     let mut books = Books::new(&options.what);
     let bar = bar(options, Arc::clone(&progress));
     let mut problems = Vec::new();
-    let mut capture = Capture::new(CaptureConfig {
+    let config = CaptureConfig {
         keep_values: options.what.keep_values,
         ports: options.what.ports.clone(),
         postgres_ports: options.what.postgres_ports.clone(),
         program: options.what.program.clone(),
         keys: keys.map(Arc::new),
-    });
+    };
+    let mut both = options.sides.open(&config, &progress)?;
+    let mut capture = Capture::new(config);
     sources.read(
         |packet| {
+            if let Some(both) = &mut both {
+                both.packet(packet);
+            }
             capture.packet(packet, &mut |stream, block| books.take(stream, block, packet.at_ns));
         },
         |problem| problems.push(problem),
     );
+    let both = both.and_then(|both| both.merge(|problem| problems.push(problem)));
     bar.end();
     let mut unread = None;
     for problem in &problems {
@@ -125,7 +146,8 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         };
         say(format_args!("{problem}; {rest}"));
     }
-    let dropped = sources.interfaces().iter().map(|interface| interface.dropped).sum();
+    let dropped: u64 = sources.interfaces().iter().map(|interface| interface.dropped).sum();
+    let dropped = dropped + options.live.as_ref().map_or(0, |live| live.dropped());
     let network = capture.finish(dropped, &mut |stream, block| books.take(stream, block, 0));
     if network.capture.missed_bytes > 0 && judge.has_rules() {
         unread.get_or_insert_with(|| {
@@ -141,6 +163,7 @@ pub(crate) fn analyze(options: &AnalyzeOptions) -> Result<ExitCode> {
         distance: &options.distance,
         bandwidth: options.bandwidth,
         network: Some(&network),
+        sides: both.as_ref(),
         unread,
         has_failed: false,
     };
@@ -218,7 +241,8 @@ fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
     let size = |path: &PathBuf| {
         std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
     };
-    let sizes: Option<u64> = options.files.iter().map(size).sum();
+    let files = [&options.files, &options.sides.client, &options.sides.server].into_iter().flatten();
+    let sizes: Option<u64> = files.map(size).sum();
     let bar = match sizes.filter(|_| !options.follow) {
         Some(bytes) => ProgressBar::new(bytes)
             .with_style(style("{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")),

@@ -13,6 +13,8 @@ use onetrip_target::tls::{TlsAcceptor, TlsError};
 
 #[cfg(feature = "capture")]
 use crate::analyze::AnalyzeOptions;
+#[cfg(feature = "capture")]
+use crate::capture::CaptureOptions;
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
 use crate::explain::ExplainOptions;
@@ -46,6 +48,13 @@ pub(crate) enum Command {
     #[cfg(not(feature = "capture"))]
     #[command(hide = true, disable_help_flag = true)]
     Analyze(Lacking),
+    /// Report on what passes an interface now, by tcpdump
+    #[cfg(feature = "capture")]
+    Capture(CaptureOptions),
+    /// Not in this build
+    #[cfg(not(feature = "capture"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Capture(Lacking),
     /// Print the report on a trace
     Report(ReportOptions),
     /// Forecast the time of a traced run at other distances

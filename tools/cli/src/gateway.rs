@@ -55,6 +55,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
         distance: &options.distance,
         bandwidth: link.and_then(|link| link.bandwidth),
         network: None,
+        sides: None,
         unread: None,
         has_failed: false,
     };

@@ -6,6 +6,8 @@ mod allocator;
 mod analyze;
 mod args;
 mod call_sites;
+#[cfg(feature = "capture")]
+mod capture;
 mod control;
 mod demo;
 mod distance;
@@ -32,6 +34,8 @@ mod run;
 mod say;
 #[cfg(feature = "embed")]
 mod serve;
+#[cfg(feature = "capture")]
+mod sides;
 mod stop;
 mod trace;
 #[cfg(feature = "lab")]
@@ -71,6 +75,10 @@ fn run(command: Command) -> ExitCode {
         Command::Analyze(options) => analyze::analyze(&options),
         #[cfg(not(feature = "capture"))]
         Command::Analyze(_) => lacking::refuse("analyze", "capture"),
+        #[cfg(feature = "capture")]
+        Command::Capture(options) => capture::capture(options),
+        #[cfg(not(feature = "capture"))]
+        Command::Capture(_) => lacking::refuse("capture", "capture"),
         Command::Report(options) => report::report(&options),
         Command::Forecast(options) => distance::forecast(&options),
         Command::Explain(options) => explain::explain(&options),

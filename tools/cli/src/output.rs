@@ -9,7 +9,7 @@ use onetrip_ledger::Analysis;
 use onetrip_ledger::judge::Ruling;
 use onetrip_ledger::network::NetworkSummary;
 use onetrip_link::BitsPerSecond;
-use onetrip_report::{Report, RunInfo, Screen, Style};
+use onetrip_report::{Report, RunInfo, Screen, Style, TwoSides};
 
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;
@@ -73,6 +73,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) bandwidth: Option<BitsPerSecond>,
     /// What packets tell of the network, where a capture was read.
     pub(crate) network: Option<&'a NetworkSummary>,
+    /// Where each millisecond went, where captures of both ends were read.
+    pub(crate) sides: Option<&'a TwoSides>,
     /// What of the input could not be read.
     pub(crate) unread: Option<String>,
     /// The program that was run failed.
@@ -121,6 +123,7 @@ pub(crate) fn write(
         prices: prices.as_ref(),
         how_to_connect: subject.how_to_connect,
         network: subject.network,
+        sides: subject.sides,
         ..Report::new(summary)
     };
     let text = |screen: Screen| match options.format {

@@ -18,6 +18,7 @@ pub(crate) fn report(options: &ReportOptions) -> Result<ExitCode> {
         distance: &options.distance,
         bandwidth: options.bandwidth,
         network: None,
+        sides: None,
         unread: None,
         has_failed: false,
     };

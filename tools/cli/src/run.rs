@@ -111,6 +111,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
         distance: &options.distance,
         bandwidth: link.and_then(|link| link.bandwidth),
         network: None,
+        sides: None,
         unread: None,
         has_failed: !ended.exit.is_success(),
     };
