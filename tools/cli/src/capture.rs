@@ -83,7 +83,7 @@ impl Live {
             .context("cannot start tcpdump, which captures for onetrip. Is it installed?")?;
         let told = process.stderr.take().context("no pipe from tcpdump")?;
         let mut told = BufReader::new(told);
-        let before = until_it_captures(&mut told)?;
+        let before = until_it_captures(interface, &mut told)?;
         if let Some(why) = before {
             let _ = process.wait();
             let advice = if is_refused(&why) { ". Run as root, or give tcpdump cap_net_raw" } else { "" };
@@ -111,7 +111,7 @@ impl Live {
     pub(crate) fn stop(&self) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         // One that has ended by itself, as Ctrl-C ends all of a terminal's, takes no signal: its number may be another's by now.
-        if let (Ok(None), Some(pid)) = (process.try_wait(), Pid::from_raw(process.id().cast_signed())) {
+        if let (Ok(None), Some(pid)) = (process.try_wait(), Pid::from_raw(process.id() as i32)) {
             let _ = kill_process(pid, Signal::INT);
         }
     }
@@ -142,14 +142,16 @@ fn dropped_by(line: &str) -> Option<u64> {
 }
 
 /// Reads what tcpdump says until it captures; why it does not, if it does not.
-fn until_it_captures(told: &mut BufReader<ChildStderr>) -> Result<Option<String>> {
+fn until_it_captures(interface: &str, told: &mut BufReader<ChildStderr>) -> Result<Option<String>> {
     let mut lines = Vec::new();
     for line in told.lines() {
         let line = line.context("cannot read what tcpdump says")?;
         if line.contains(CAPTURES) {
             return Ok(None);
         }
-        lines.push(line.trim_start_matches("tcpdump: ").to_owned());
+        lines.push(
+            line.trim_start_matches("tcpdump: ").trim_start_matches(&format!("{interface}: ")).to_owned(),
+        );
     }
     let why = if lines.is_empty() { "it says nothing".into() } else { lines.join(" ") };
     Ok(Some(why))

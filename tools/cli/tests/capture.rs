@@ -21,6 +21,7 @@ fn started(arguments: &[&str]) -> Option<(Child, BufReader<std::process::ChildSt
     told.read_line(&mut line).unwrap();
     if line.contains("ermission") || line.contains("not permitted") {
         eprintln!("this user may not capture packets, so nothing is compared: {line}");
+        process.wait().unwrap();
         return None;
     }
     assert!(line.contains("capturing on lo"), "{line}");
