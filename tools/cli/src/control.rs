@@ -74,6 +74,11 @@ impl Control {
         self.directory.path()
     }
 
+    /// Leaves the directory where it is, for a process that goes on.
+    pub(crate) fn keep(self) {
+        let _ = self.directory.keep();
+    }
+
     /// Whether a runner has named a test.
     pub(crate) fn has_tests(&self) -> bool {
         self.answering.has_tests.load(Ordering::Relaxed)

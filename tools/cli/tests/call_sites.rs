@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use onetrip_pgserver::{PgServer, repository};
 use serde_json::Value;
@@ -149,4 +150,21 @@ fn a_program_whose_lines_nobody_asks_for_runs_as_without() {
     let path = [("PYTHONPATH", hook.to_str().unwrap()), ("ONETRIP_CALLS", "/nowhere/calls")];
     let done = run(&server, &["--call-sites", "off"], &["psycopg_program.py"], &path);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn a_process_that_outlives_the_run_can_start_others() {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let server = server();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ended");
+    let begun = Instant::now();
+    let done = run(&server, &[], &["outliving_program.js", file.to_str().unwrap()], &[]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(!file.exists(), "the run has not waited for it");
+    while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
+        assert!(begun.elapsed() < PATIENCE, "it has not started another program");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "exit code 0\n");
 }

@@ -1,7 +1,7 @@
 'use strict'
 // Tells `onetrip run` which line of a Node program sends each statement. NODE_OPTIONS makes Node require this file first. The
 // lines, and what they mean, are those of onetrip_call_sites.py. The calls of `pg` (node-postgres) are watched; what goes between
-// client and database stays the same. Whatever fails here ends the telling, not the program.
+// client and database stays the same. Whatever fails here ends the telling, not the program; old versions of Node read it, too.
 
 const Module = require('module')
 const net = require('net')
@@ -22,14 +22,8 @@ const sites = new Map()
 const numbers = new WeakMap()
 let connections = 0
 
-const socket = net.connect(process.env.ONETRIP_CALLS)
 let failed = false
-socket.on('error', () => {
-  failed = true
-  lines = []
-})
-socket.unref()
-process.on('exit', flush)
+let socket
 
 function flush() {
   clearTimeout(timer)
@@ -43,7 +37,7 @@ function say(line) {
   if (failed || lines.length >= WAITING_MAX) return
   lines.push(line)
   if (lines.length >= LINES_MAX) flush()
-  else timer ??= setTimeout(flush, QUIET_MS).unref()
+  else if (timer === undefined) timer = setTimeout(flush, QUIET_MS).unref()
 }
 
 function tell(kind, connection, begun, site) {
@@ -76,7 +70,7 @@ function siteHere() {
   if (!Array.isArray(frames)) return undefined
   const own = []
   for (const frame of frames) {
-    const file = frame.getFileName()?.replace(/^file:\/\//, '')
+    const file = (frame.getFileName() || '').replace(/^file:\/\//, '')
     if (!file || file === __filename || file.startsWith('node:') || file.includes(`node_modules${path.sep}`)) continue
     const relative = path.relative(process.cwd(), file)
     const name = frame.getFunctionName()
@@ -99,7 +93,7 @@ function watch(query, client, site) {
     query[method] = function (...given) {
       if (!isOver) {
         isOver = true
-        tell('call', numbers.get(client), begun ?? begunHere, site)
+        tell('call', numbers.get(client), begun === undefined ? begunHere : begun, site)
       }
       return original.apply(this, given)
     }
@@ -115,7 +109,7 @@ function watch(query, client, site) {
 function patch(pg) {
   const { prototype } = pg.Client
   const { connect, _pulseQueryQueue: pulse, query } = prototype
-  if (typeof pulse !== 'function' || Object.hasOwn(prototype, '_onetrip')) return
+  if (typeof pulse !== 'function' || '_onetrip' in prototype) return
   Object.defineProperty(prototype, '_onetrip', { value: true })
   prototype.connect = function (...given) {
     const [begun, site, number] = [process.hrtime.bigint(), siteHere(), connections++]
@@ -125,7 +119,7 @@ function patch(pg) {
   }
   // A pool asks when it has a client, which may be later: it hands on where it was asked.
   let handed
-  const inherited = pg.Pool?.prototype.query
+  const inherited = pg.Pool && pg.Pool.prototype.query
   if (typeof inherited === 'function') {
     pg.Pool.prototype.query = function (...given) {
       const [pool, site] = [this, siteHere()]
@@ -150,7 +144,7 @@ function patch(pg) {
   let asking
   prototype.query = function (...given) {
     const before = asking
-    asking = handed ?? siteHere()
+    asking = handed === undefined ? siteHere() : handed
     try {
       return query.apply(this, given)
     } finally {
@@ -158,7 +152,7 @@ function patch(pg) {
     }
   }
   prototype._pulseQueryQueue = function (...given) {
-    const queue = this._queryQueue ?? this.queryQueue ?? []
+    const queue = this._queryQueue || this.queryQueue || []
     const last = queue[queue.length - 1]
     if (asking !== undefined && last && typeof last.submit === 'function') {
       watch(last, this, asking)
@@ -168,15 +162,26 @@ function patch(pg) {
   }
 }
 
-const { _load: load } = Module
-Module._load = function (request, ...given) {
-  const loaded = load.call(this, request, ...given)
-  if (request === 'pg' || /node_modules[\\/]pg[\\/]lib[\\/]index\.js$/.test(request)) {
-    try {
-      patch(loaded)
-    } catch {
-      // another version than is known here
+function begin(place) {
+  socket = net.connect(place)
+  socket.on('error', () => {
+    failed = true
+    lines = []
+  })
+  socket.unref()
+  process.on('exit', flush)
+  const { _load: load } = Module
+  Module._load = function (request, ...given) {
+    const loaded = load.call(this, request, ...given)
+    if (request === 'pg' || /node_modules[\\/]pg[\\/]lib[\\/]index\.js$/.test(request)) {
+      try {
+        patch(loaded)
+      } catch (_) {
+        // another version than is known here
+      }
     }
+    return loaded
   }
-  return loaded
 }
+
+if (process.env.ONETRIP_CALLS) begin(process.env.ONETRIP_CALLS)

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use onetrip_gateway::Gateway;
@@ -97,17 +98,18 @@ impl CallSites {
                     });
                 }
                 // Out of descriptors, for one.
-                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
     }
 
-    /// Takes what processes have told before they ended.
-    pub(crate) async fn drain(&self) {
-        const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+    /// Takes what processes have told before they ended. False if one outlives the program: it goes on telling, is not waited
+    /// for, and may start others that look for the modules.
+    pub(crate) async fn drain(&self) -> bool {
+        // One that came last may not have been let in yet.
+        tokio::time::sleep(Duration::from_millis(5)).await;
         let all = self.processes.acquire_many(PROCESSES_MAX as u32);
-        // A process that outlives the program goes on telling, and is not waited for.
-        let _ = tokio::time::timeout(PATIENCE, all).await;
+        tokio::time::timeout(Duration::from_millis(500), all).await.is_ok()
     }
 }
 
