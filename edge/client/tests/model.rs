@@ -416,6 +416,8 @@ fn check_claims(
     // Done in the explicit transaction that is open; and in the implicit one, which a BEGIN takes in.
     let mut open: Option<BTreeSet<u32>> = None;
     let mut implicit = BTreeSet::new();
+    // A COMMIT or ROLLBACK did not run: its transaction is still open, and what comes next is of it.
+    let mut is_left_open = false;
     for (number, ((act, own), outcome)) in (0..).zip(acts.iter().zip(outcomes)) {
         let is_done = matches!(outcome, Outcome::Done(_));
         let is_write = matches!(act, Act::Write | Act::WriteAnew);
@@ -431,7 +433,7 @@ fn check_claims(
         match act {
             Act::Begin if is_done => open = Some(std::mem::take(&mut implicit)),
             Act::Commit | Act::Rollback => {
-                // One that did not run leaves the transaction open, for whoever comes next.
+                is_left_open = !is_done;
                 let ended = open.take().filter(|_| is_done);
                 let holds = *act == Act::Commit;
                 let is_true = ended.into_iter().flatten().all(|number| committed.contains(&number) == holds);
@@ -439,7 +441,7 @@ fn check_claims(
             }
             _ if is_write && is_done => {
                 let is_taken = open.is_some() || (!goes_on && is_taken_in(acts, outcomes, number));
-                let is_lasting = is_taken || committed.contains(&number);
+                let is_lasting = is_taken || is_left_open || committed.contains(&number);
                 prop_assert!(
                     is_lasting,
                     "{number} does not hold: {block:?} {acts:?} {outcomes:?} {committed:?}"
@@ -454,6 +456,20 @@ fn check_claims(
         }
     }
     Ok(())
+}
+
+#[test]
+fn what_follows_a_cancelled_commit_is_of_its_transaction() {
+    use Act::{Begin, Commit, Rollback, Write};
+    let acts = [Begin, Write, Commit, Write, Begin, Write, Write, Rollback].map(|act| (act, None));
+    let mut model = Model { interrupted: 7, ..Model::default() };
+    let outcomes = run(&acts, OnError::Continue, 0, &[(1, 1)], 0, &mut model);
+    assert!(
+        matches!(outcomes[2], Outcome::Failed(_)) && matches!(outcomes[6], Outcome::Done(_)),
+        "{outcomes:?}"
+    );
+    check_claims(&acts, OnError::Continue, &outcomes, &model.committed).unwrap();
+    assert!(model.committed.is_empty(), "the ROLLBACK is that transaction's");
 }
 
 /// Whether a BEGIN after the operation may have taken it into its transaction.
