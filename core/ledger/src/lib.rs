@@ -11,6 +11,7 @@
 pub mod findings;
 pub mod judge;
 pub mod network;
+pub mod sides;
 pub mod timeline;
 pub mod trace;
 

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{ACK, CLIENT, Dress, FIN, Frame, SERVER, SYN, packet, pcap};
-use onetrip_capture::sides::{Side, Split, TwoSides};
+use onetrip_capture::sides::Side;
 use onetrip_capture::{CaptureConfig, CaptureFile};
+use onetrip_ledger::sides::{Split, TwoSides};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const MS: u64 = 1_000_000;

@@ -8,8 +8,9 @@ use onetrip_forecast::Forecast;
 use onetrip_ledger::Analysis;
 use onetrip_ledger::judge::Ruling;
 use onetrip_ledger::network::NetworkSummary;
+use onetrip_ledger::sides::TwoSides;
 use onetrip_link::BitsPerSecond;
-use onetrip_report::{Report, RunInfo, Screen, Style, TwoSides};
+use onetrip_report::{Report, RunInfo, Screen, Style};
 
 use crate::distance::DistanceOptions;
 use crate::exit::ExitCode;

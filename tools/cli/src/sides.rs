@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use onetrip_capture::sides::{self, Side};
+use onetrip_capture::sides::Side;
 use onetrip_capture::source::{Progress, SourceError, Sources};
 use onetrip_capture::{CaptureConfig, Packet};
-use onetrip_report::{ClockOffset, NamedSplit, Split, TwoSides};
+use onetrip_ledger::sides::TwoSides;
 
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Two captures of one path")]
@@ -63,35 +63,6 @@ impl Both {
         }
         let server = &mut self.server;
         self.sources.read(|packet| server.packet(packet), problem);
-        Some(shown(self.client.merge(self.server)))
+        Some(self.client.merge(self.server))
     }
-}
-
-/// As the report has it.
-fn shown(merged: sides::TwoSides) -> TwoSides {
-    let sides::TwoSides { clock, is_one_place, totals, connections, client_only, server_only, paths } =
-        merged;
-    let named = |named: sides::NamedSplit| {
-        let sides::NamedSplit { client, server, seen_as, split } = named;
-        NamedSplit { client, server, seen_as, split: split_shown(split) }
-    };
-    TwoSides {
-        clock: clock.map(clock_shown),
-        one_place: is_one_place,
-        totals: split_shown(totals),
-        connections,
-        client_only,
-        server_only,
-        paths: paths.into_iter().map(named).collect(),
-    }
-}
-
-fn clock_shown(clock: sides::ClockOffset) -> ClockOffset {
-    let sides::ClockOffset { offset_ns, error_ns, drift_ppb, steps, samples, is_impossible } = clock;
-    ClockOffset { offset_ns, error_ns, drift_ppb, steps, samples, impossible: is_impossible }
-}
-
-fn split_shown(split: sides::Split) -> Split {
-    let sides::Split { turns, crossed, missed, unclocked, client, there, server, back } = split;
-    Split { turns, crossed, missed, unclocked, client, there, server, back }
 }

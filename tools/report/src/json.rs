@@ -7,6 +7,7 @@ use onetrip_forecast::{Prediction, Price, Prices};
 use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Rule, Ruling, Verdict};
 use onetrip_ledger::network::NetworkSummary;
+use onetrip_ledger::sides::TwoSides;
 use onetrip_ledger::{
     Difference, Evidence, Finding, MayNotEnd, Obstacle, PathTimes, Refusal, Remedy, ScopeTotals, Summary,
     TemplateTotals,
@@ -17,7 +18,7 @@ use crate::clean::is_unsafe;
 use crate::headline::{avoidable, avoidable_ns};
 use crate::proof::proof;
 use crate::verdict::word;
-use crate::{Report, RunInfo, TwoSides};
+use crate::{Report, RunInfo};
 
 /// Grows when a field changes its meaning or goes away; new fields may come at any time.
 pub(crate) const FORMAT: u32 = 1;

@@ -18,7 +18,6 @@ mod markdown;
 mod number;
 mod proof;
 mod remedies;
-mod sides;
 mod sites;
 mod sqlstate;
 mod text;
@@ -28,6 +27,7 @@ use onetrip_forecast::{Curve, Prices};
 use onetrip_ledger::Summary;
 use onetrip_ledger::judge::{Comparison, Judgement, Ruling, Verdict};
 use onetrip_ledger::network::NetworkSummary;
+use onetrip_ledger::sides::TwoSides;
 use onetrip_ledger::timeline::Timeline;
 
 pub use baseline::{BadReport, baseline};
@@ -37,7 +37,6 @@ pub use chart::{LogScale, names_apart};
 pub use clean::markup;
 pub use columns::{Align, Columns};
 pub use number::{count, duration};
-pub use sides::{ClockOffset, NamedSplit, Split, TwoSides};
 pub use text::{Screen, Style};
 
 /// Everything that is said about one run.

@@ -6,8 +6,9 @@ use common::{crowded, driver, finding, story, template};
 use onetrip_ledger::judge::compare::Change;
 use onetrip_ledger::judge::{Comparison, Judgement, Measure, Rule, Ruling, Verdict};
 use onetrip_ledger::network::{NamedPath, NetworkSummary};
+use onetrip_ledger::sides::{NamedSplit, Split, TwoSides};
 use onetrip_ledger::{Code, Evidence, Finding, Obstacle, Refusal, ScopeTotals, Summary};
-use onetrip_report::{NamedSplit, Report, RunInfo, Split, Style, TwoSides};
+use onetrip_report::{Report, RunInfo, Style};
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 

@@ -8,8 +8,9 @@ use common::page::story_prices;
 use common::{crowded, rules};
 use onetrip_ledger::judge::Snapshot;
 use onetrip_ledger::network::{NamedPath, NetworkSummary, RttSpan};
+use onetrip_ledger::sides::{ClockOffset, NamedSplit, TwoSides};
 use onetrip_ledger::{MayNotEnd, Refusal, Summary};
-use onetrip_report::{ClockOffset, NamedSplit, Report, RunInfo, TwoSides};
+use onetrip_report::{Report, RunInfo};
 use serde_json::Value;
 
 fn names(value: &Value, found: &mut BTreeSet<String>) {

@@ -4,8 +4,9 @@ mod common;
 
 use common::story;
 use onetrip_ledger::network::Times;
+use onetrip_ledger::sides::{ClockOffset, NamedSplit, Split, TwoSides};
 use onetrip_ledger::timeline::Timeline;
-use onetrip_report::{ClockOffset, NamedSplit, Report, Split, Style, TwoSides};
+use onetrip_report::{Report, Style};
 
 fn times(mean_us: u64) -> Times {
     let ns = mean_us * 1_000;
@@ -77,11 +78,11 @@ fn what_does_not_fit_together_is_said() {
     ] {
         assert!(told.contains(line), "{line}\n{told}");
     }
-    let clock = ClockOffset { impossible: true, ..ClockOffset::default() };
+    let clock = ClockOffset { is_impossible: true, ..ClockOffset::default() };
     let told = text(&TwoSides { clock: Some(clock), connections: 1, ..TwoSides::default() });
     assert!(told.contains("Bytes arrive before they leave"), "{told}");
     assert!(!told.contains("ahead of") && !told.contains("wire there:"), "{told}");
-    let told = text(&TwoSides { connections: 1, one_place: true, ..TwoSides::default() });
+    let told = text(&TwoSides { connections: 1, is_one_place: true, ..TwoSides::default() });
     assert!(told.contains("All bytes pass both captures at the same time."), "{told}");
     assert!(text(&TwoSides::default()).contains("No connection is in both captures"));
 }

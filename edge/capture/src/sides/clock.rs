@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::ClockOffset;
+use onetrip_ledger::sides::ClockOffset;
 
 /// Spans of the capture, each with the tightest bounds of its bytes.
 const SPANS: u64 = 128;

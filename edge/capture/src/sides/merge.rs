@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onetrip_ledger::sides::{NamedSplit, Split, TwoSides};
+
 use super::clock::{Bounds, Clock};
 use super::side::{Kind, Log, Mark};
-use super::{NamedSplit, Split, TwoSides};
 use crate::tcp::{Way, place};
 
 /// A place in a stream where numbers begin: those before have places, too.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use onetrip_ledger::sides::TwoSides;
 
-use super::TwoSides;
 use super::merge::merge;
 use crate::capture::{CaptureConfig, roles};
 use crate::file::Packet;

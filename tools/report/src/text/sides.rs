@@ -1,11 +1,12 @@
 //! What two captures of one path say together.
 
+use onetrip_ledger::sides::{ClockOffset, NamedSplit, Split, TwoSides};
+
 use super::Page;
 use super::network::Rows;
 use super::table::Table;
 use crate::clean::clean;
 use crate::number::{count, counted, duration, percent};
-use crate::sides::{ClockOffset, NamedSplit, Split, TwoSides};
 
 /// Connections listed.
 const ROWS_MAX: usize = 10;
@@ -63,7 +64,7 @@ pub(crate) fn facts(sides: &TwoSides) -> Vec<String> {
     let matched = counted(sides.connections, "connection is", "connections are");
     let turns = counted(sides.totals.turns, "turn", "turns");
     let mut facts = vec![format!("{matched} in both captures, with {turns} whose parts are known.")];
-    if let Some(clock) = sides.clock.as_ref().filter(|clock| !clock.impossible) {
+    if let Some(clock) = sides.clock.as_ref().filter(|clock| !clock.is_impossible) {
         facts.push(offset(clock));
     }
     facts
@@ -105,7 +106,7 @@ pub(crate) fn doubts(sides: &TwoSides) -> Vec<String> {
     say(sides.server_only, "connection", "connections", "only in the server's capture");
     if let Some(clock) = &sides.clock {
         say(clock.steps, "time", "times", "one of the clocks was set or changed its rate");
-        if clock.impossible {
+        if clock.is_impossible {
             doubts.push(
                 "Bytes arrive before they leave, whatever the clocks say. Is --client the capture made at the client, and \
                  --server the one made at the server?"
@@ -113,7 +114,7 @@ pub(crate) fn doubts(sides: &TwoSides) -> Vec<String> {
             );
         }
     }
-    if sides.one_place {
+    if sides.is_one_place {
         doubts.push(
             "All bytes pass both captures at the same time. They were made at one place, or one is a copy of the other, so that \
              the parts are not known."
