@@ -86,20 +86,35 @@ impl Control {
 
     /// Serves clients, forever.
     pub(crate) async fn serve(&self) {
-        loop {
-            let Ok(place) = Arc::clone(&self.answering.clients).acquire_owned().await else { return };
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    let answering = Arc::clone(&self.answering);
-                    tokio::spawn(async move {
-                        // A client that goes in the middle of a line is its own affair.
-                        let _ = answering.answer(stream).await;
-                        drop(place);
-                    });
-                }
-                // Out of descriptors, for one.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        let answer = |stream| {
+            let answering = Arc::clone(&self.answering);
+            async move { answering.answer(stream).await }
+        };
+        serve_each(&self.listener, &self.answering.clients, answer).await;
+    }
+}
+
+/// Serves each client by itself, as many at a time as there are places, forever. One that goes in the middle of a line is its own
+/// affair.
+pub(crate) async fn serve_each<S>(
+    listener: &UnixListener,
+    places: &Arc<Semaphore>,
+    serve: impl Fn(UnixStream) -> S,
+) where
+    S: Future<Output = io::Result<()>> + Send + 'static,
+{
+    loop {
+        let Ok(place) = Arc::clone(places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let served = serve(stream);
+                tokio::spawn(async move {
+                    let _ = served.await;
+                    drop(place);
+                });
             }
+            // Out of descriptors, for one.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
 }

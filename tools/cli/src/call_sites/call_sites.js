@@ -84,8 +84,7 @@ function siteHere() {
 // A query is under way from when it is submitted to its end: what waits in the client's queue has sent nothing yet.
 function watch(query, client, site) {
   const { submit } = query
-  const begunHere = process.hrtime.bigint()
-  let begun
+  let begun = process.hrtime.bigint()
   let isOver = false
   const over = (method) => {
     const original = query[method]
@@ -93,7 +92,7 @@ function watch(query, client, site) {
     query[method] = function (...given) {
       if (!isOver) {
         isOver = true
-        tell('call', numbers.get(client), begun === undefined ? begunHere : begun, site)
+        tell('call', numbers.get(client), begun, site)
       }
       return original.apply(this, given)
     }

@@ -22,6 +22,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
 use crate::args::CallSitesWhen;
+use crate::control::serve_each;
 use crate::pytest::joined;
 
 /// The variable that holds the socket's path.
@@ -86,21 +87,11 @@ impl CallSites {
 
     /// Hears runtimes, forever.
     pub(crate) async fn serve(&self) {
-        loop {
-            let Ok(place) = Arc::clone(&self.processes).acquire_owned().await else { return };
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    let calls = Arc::clone(&self.calls);
-                    tokio::spawn(async move {
-                        // A process that ends in the middle of a line is its own affair.
-                        let _ = hear(stream, &calls).await;
-                        drop(place);
-                    });
-                }
-                // Out of descriptors, for one.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            }
-        }
+        let hear = |stream| {
+            let calls = Arc::clone(&self.calls);
+            async move { hear(stream, &calls).await }
+        };
+        serve_each(&self.listener, &self.processes, hear).await;
     }
 
     /// Takes what processes have told before they ended. False if one outlives the program: it goes on telling, is not waited

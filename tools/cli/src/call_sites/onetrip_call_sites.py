@@ -1,6 +1,6 @@
 """Tells `onetrip run` which line of the program sends each statement.
 
-The calls of psycopg2, psycopg, asyncpg and onetrip that may wait for the database are wrapped. What is told goes over a
+The calls of psycopg2, psycopg and asyncpg that may wait for the database are wrapped. What is told goes over a
 socket of its own: between client and database nothing changes. A line is one fact, and numbers are this connection's own:
 
     site NUMBER ["app.py:12 in main", ...]   the program's frames, the innermost first
@@ -89,7 +89,7 @@ numbers = weakref.WeakKeyDictionary()
 
 
 def number_of(connection):
-    """The connection's number; its pool may have wrapped it."""
+    """The connection's number; none if it was opened before."""
     number = getattr(connection, "_onetrip_number", None)
     if number is None:
         number = numbers.get(connection)
@@ -164,10 +164,10 @@ def shown(place):
     return where[-FRAME_BYTES_MAX:]
 
 
-def told(kind, connection, begun, site):
-    number = connection if isinstance(connection, int) else number_of(connection)
+def called(connection, begun, site):
+    number = number_of(connection)
     if number is not None:
-        teller.tell(kind, number, begun, site)
+        teller.tell("call", number, begun, site)
 
 
 def wrapped(function, connection_of):
@@ -179,7 +179,7 @@ def wrapped(function, connection_of):
         try:
             return function(self, *arguments, **named)
         finally:
-            told("call", connection_of(self), begun, site)
+            called(connection_of(self), begun, site)
 
     return call
 
@@ -193,7 +193,33 @@ def wrapped_async(function, connection_of):
         try:
             return await function(self, *arguments, **named)
         finally:
-            told("call", connection_of(self), begun, site)
+            called(connection_of(self), begun, site)
+
+    return call
+
+
+def opening(connect):
+    """A blocking function that opens a connection, and tells of it."""
+
+    @functools.wraps(connect)
+    def call(*arguments, **named):
+        begun, site = monotonic_ns(), site_of(sys._getframe(1))
+        connection = connect(*arguments, **named)
+        teller.tell("open", number(connection), begun, site)
+        return connection
+
+    return call
+
+
+def opening_async(connect):
+    """The same of a coroutine function."""
+
+    @functools.wraps(connect)
+    async def call(*arguments, **named):
+        begun, site = monotonic_ns(), site_of(sys._getframe(1))
+        connection = await connect(*arguments, **named)
+        teller.tell("open", number(connection), begun, site)
+        return connection
 
     return call
 
@@ -251,45 +277,24 @@ def of_psycopg2(module):
         traced = type(base.__name__, (base,), attributes)
         return traced
 
-    connect = module.connect
+    connect = opening(module.connect)
 
     @functools.wraps(connect)
     def traced_connect(dsn=None, connection_factory=None, cursor_factory=None, **named):
         wanted = connection_factory or plain_connection
         if isinstance(wanted, type):
             connection_factory = traced_connection(wanted)
-        begun, site = monotonic_ns(), site_of(sys._getframe(1))
-        connection = connect(dsn, connection_factory, cursor_factory, **named)
-        teller.tell("open", number(connection), begun, site)
-        return connection
+        return connect(dsn, connection_factory, cursor_factory, **named)
 
     module.connect = traced_connect
 
 
 def of_psycopg(module):
     """All that psycopg 3 sends goes by `wait`."""
-    connections = [(module.Connection, wrapped), (module.AsyncConnection, wrapped_async)]
-    for connection, wrapper in connections:
+    ways = [(module.Connection, wrapped, opening), (module.AsyncConnection, wrapped_async, opening_async)]
+    for connection, wrapper, opens in ways:
         wrap(connection, ["wait"], itself, wrapper)
-        connect = connection.connect.__func__
-        if wrapper is wrapped:
-
-            @functools.wraps(connect)
-            def traced(cls, *arguments, _connect=connect, **named):
-                begun, site = monotonic_ns(), site_of(sys._getframe(1))
-                opened = _connect(cls, *arguments, **named)
-                teller.tell("open", number(opened), begun, site)
-                return opened
-        else:
-
-            @functools.wraps(connect)
-            async def traced(cls, *arguments, _connect=connect, **named):
-                begun, site = monotonic_ns(), site_of(sys._getframe(1))
-                opened = await _connect(cls, *arguments, **named)
-                teller.tell("open", number(opened), begun, site)
-                return opened
-
-        connection.connect = classmethod(traced)
+        connection.connect = classmethod(opens(connection.connect.__func__))
     module.connect = module.Connection.connect
 
 
@@ -304,16 +309,7 @@ def of_asyncpg(module):
     wrap(prepared_stmt.PreparedStatement, methods, lambda statement: statement._connection, wrapped_async)
     wrap(cursor.Cursor, "fetch fetchrow forward _init".split(), lambda it: it._connection, wrapped_async)
     wrap(cursor.CursorIterator, ["__anext__"], lambda it: it._connection, wrapped_async)
-    connect = connect_utils._connect
-
-    @functools.wraps(connect)
-    async def traced(*arguments, **named):
-        begun, site = monotonic_ns(), site_of(sys._getframe(1))
-        opened = await connect(*arguments, **named)
-        teller.tell("open", number(opened), begun, site)
-        return opened
-
-    connect_utils._connect = traced
+    connect_utils._connect = opening_async(connect_utils._connect)
 
 
 PATCHES = {"psycopg2": of_psycopg2, "psycopg": of_psycopg, "asyncpg": of_asyncpg}
