@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use onetrip_ledger::{Moment, TransactionStatus};
 
+use crate::reading::Deferral;
+
 /// Something has happened. Each who hears of it has a line for each of these, also for those that it ignores.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event<'a> {
@@ -26,10 +28,10 @@ pub(crate) enum Event<'a> {
     ReadSent { is_proven: bool },
     /// A savepoint is made, released or rolled back to.
     SavepointSent,
-    /// The client begins a transaction; `is_safe` where it is SERIALIZABLE, READ ONLY and DEFERRABLE.
-    TransactionBegun { at: Moment, is_safe: bool },
-    /// Something is sent that may change the level of the transaction: nothing that rests on the level holds.
-    LevelChanges,
+    /// The client begins a transaction.
+    TransactionBegun { at: Moment, deferral: Deferral },
+    /// Another BEGIN is sent inside the transaction, which may change its level: nothing that rests on the level holds.
+    LevelChanges { deferral: Deferral },
     /// Something that is not known to only read goes to the server, in this unit.
     StateChanges {
         unit: u64,

@@ -174,6 +174,10 @@ rules! {
     Deallocated "S7"
         "DEALLOCATE leaves the session's state and what was read ahead as they are; but nothing that names the statement is answered from then on, or any statement that was prepared before, where it names all or a name that cannot be told for sure. Only once the server has confirmed it is the name free (rule S4)."
         a_statement_that_was_taken_away_is_not_answered;
+    /// The server answers it without waiting for others.
+    NoWait "S8"
+        "Not where the Parse may wait for a safe snapshot, as it does in a transaction that is SERIALIZABLE, READ ONLY and DEFERRABLE and has no snapshot yet: a BEGIN of the transaction, or of the one that it was chained to, has said DEFERRABLE, or `default_transaction_deferrable` is on, and the server has not told the level. There the server says nothing before other sessions have ended."
+        a_parse_that_may_wait_for_a_safe_snapshot_is_not_answered;
     /// Only plain reads are read ahead.
     Plain "R1"
         "Only results of statements that are proven to do nothing but read the snapshot (section Purity), in a session whose state is known: no row locks, no function of a user. And only where nothing was sent, by this session or by others, since the result was opened that may have changed what its names mean. The rows of such a portal are fixed when it is opened, whatever the session writes meanwhile."

@@ -10,7 +10,7 @@ use onetrip_wire::Prefetch;
 use onetrip_wire::pg::{Format, Oid, RowDescription};
 use smallvec::SmallVec;
 
-use crate::reading::{Change, CursorUse, Effect};
+use crate::reading::{Change, CursorUse, Deferral, Effect};
 
 /// Named statements or portals of one connection that are followed.
 const FOLLOWED_MAX: usize = 65_536;
@@ -44,8 +44,8 @@ pub(crate) struct Text {
     /// It reads or writes rows, and may call a function of a user by name.
     pub(crate) calls: bool,
     pub(crate) kind: StatementKind,
-    /// It begins a transaction that is SERIALIZABLE, READ ONLY and DEFERRABLE.
-    pub(crate) begins_safe: bool,
+    /// If it begins a transaction, whether that may wait for its snapshot.
+    pub(crate) deferral: Deferral,
     /// What it has to do with cursors.
     pub(crate) cursor: Option<Arc<CursorUse>>,
     /// It may make code that finds cursors.

@@ -403,6 +403,34 @@ fn parameters_have_the_types_that_were_told() {
     assert!(!is_answered(&mut wire, &prepare("", READ)) || !Rule::SameKey.is_kept());
 }
 
+/// S8.
+#[test]
+fn a_parse_that_may_wait_for_a_safe_snapshot_is_not_answered() {
+    const DEFERRABLE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE";
+    let serializable = || {
+        let mut wire = after(&[READ]);
+        wire.server.level = "serializable";
+        wire
+    };
+    for begins in [&[DEFERRABLE][..], &["BEGIN", DEFERRABLE], &["BEGIN DEFERRABLE"]] {
+        let mut wire = serializable();
+        begins.iter().for_each(|text| drop(wire.turn(&query(text))));
+        assert!(!is_answered(&mut wire, &prepare("", READ)), "{begins:?}");
+    }
+    let mut wire = serializable();
+    wire.turn(&query("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY"));
+    assert!(is_answered(&mut wire, &prepare("", READ)), "it waits for nobody");
+    let mut wire = serializable();
+    wire.turn(&query(DEFERRABLE));
+    wire.turn(&prepare("", READ));
+    wire.turn(&run(""));
+    assert!(is_answered(&mut wire, &prepare("", READ)), "the snapshot is there");
+    let common = Arc::default();
+    among(&common).turn(&prepare("", READ));
+    let mut wire = before(Server { is_deferrable: true, ..Server::default() }, &common);
+    assert!(!is_answered(&mut wire, &prepare("", READ)), "as if BEGIN had said it");
+}
+
 /// S7.
 #[test]
 fn a_statement_that_was_taken_away_is_not_answered() {

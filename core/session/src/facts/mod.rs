@@ -61,6 +61,8 @@ pub(crate) struct Facts {
     appetite: Appetite,
     /// What the descriptions of statements depend on; none where the settings are not known.
     place: Option<Place>,
+    /// Transactions that do not say so are deferrable, if the place is known.
+    is_deferrable: bool,
     /// The last state that was told, whatever was sent since it was asked for.
     last_told: Option<Known>,
     wants_settings: bool,
@@ -236,12 +238,13 @@ impl Facts {
                     self.path.standby_reported(value != b"off");
                 }
             }
-            Event::TransactionBegun { at, is_safe } => {
+            Event::TransactionBegun { at, deferral } => {
                 let epoch = self.changes.epoch();
-                self.transaction.begin(at, epoch, is_safe);
+                self.transaction.begin(at, epoch, deferral);
             }
-            Event::LevelChanges => {
+            Event::LevelChanges { deferral } => {
                 self.transaction.level_changes();
+                self.transaction.begins_again(deferral);
                 self.transaction.acts();
             }
             Event::StateChanges { unit, may_define, keeps_prepared } => {
@@ -410,9 +413,11 @@ impl Facts {
         self.place = None;
     }
 
-    /// The server has told the settings that an answer to a Parse may depend on. Returns what held when it was asked.
-    pub(crate) fn settings_told(&mut self, digest: &[u8]) -> Option<Place> {
+    /// The server has told the settings that an answer to a Parse may depend on, and whether transactions are deferrable
+    /// that do not say so. Returns what held when it was asked.
+    pub(crate) fn settings_told(&mut self, digest: &[u8], is_deferrable: bool) -> Option<Place> {
         self.wants_settings = false;
+        self.is_deferrable = is_deferrable;
         let known = self.last_told.as_ref()?;
         let path = known.search_path.as_ref()?.iter();
         let path: Vec<u8> = path.flat_map(|schema| schema.bytes().chain([0])).collect();
@@ -445,6 +450,12 @@ impl Facts {
         let State::Known(known) = &self.state else { return None };
         let is_recent = now.since(known.at) < SETTINGS_FRESH.as_nanos() as u64;
         self.place.as_ref().filter(|_| is_recent && self.is_known())
+    }
+
+    /// Whether the server may let a Parse wait for a safe snapshot, where [`Self::place`] is known: it takes the transaction's
+    /// snapshot (`analyze_requires_snapshot` of PostgreSQL). Once the level is told, the snapshot is there.
+    pub(crate) fn may_wait_for_snapshot(&self) -> bool {
+        (self.is_deferrable || self.transaction.is_deferrable()) && !self.transaction.isolation().is_plain()
     }
 
     /// Whether what [`Self::place`] rests on is merely too old: nothing was sent that may have changed it.

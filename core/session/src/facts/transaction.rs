@@ -4,6 +4,7 @@ use onetrip_ledger::Moment;
 
 use super::changes::Doubts;
 use super::knowledge::Stamp;
+use crate::reading::Deferral;
 
 /// The level of a transaction, as the server says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,6 +58,8 @@ pub(crate) struct Transaction {
     has_missed: bool,
     /// Its BEGIN has made it READ ONLY and DEFERRABLE, and nothing was sent since that may have changed that.
     is_safe: bool,
+    /// A BEGIN of it, or of one that it was chained to, has said DEFERRABLE.
+    is_deferrable: bool,
     /// A remedy depends on its level.
     wants_level: bool,
     /// How often something was sent that may have changed the level; never goes back.
@@ -128,10 +131,21 @@ impl Transaction {
     }
 
     /// A transaction begins.
-    pub(crate) fn begin(&mut self, now: Moment, epoch: u64, is_safe: bool) {
+    pub(crate) fn begin(&mut self, now: Moment, epoch: u64, deferral: Deferral) {
         self.end();
-        (self.is_seen, self.is_clean, self.is_safe) = (true, true, is_safe);
+        (self.is_seen, self.is_clean, self.is_safe) = (true, true, deferral == Deferral::Safe);
+        self.begins_again(deferral);
         (self.begun_at, self.epoch) = (now, epoch);
+    }
+
+    /// A BEGIN with these modes is sent, perhaps inside the transaction.
+    pub(crate) fn begins_again(&mut self, deferral: Deferral) {
+        self.is_deferrable |= deferral != Deferral::None;
+    }
+
+    /// Whether a BEGIN of it, or of one that it was chained to, has said DEFERRABLE.
+    pub(crate) fn is_deferrable(&self) -> bool {
+        self.is_deferrable
     }
 
     /// Something is sent that may change the level, the access mode or whether it is deferrable: what the server says of

@@ -15,14 +15,26 @@ pub(crate) struct Control {
     pub(crate) kind: Kind,
 }
 
+/// Whether a transaction may wait until its snapshot is a safe one (`GetSafeSnapshot` of PostgreSQL), by the modes of its
+/// BEGIN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Deferral {
+    /// Not, unless the session's defaults ask for it.
+    #[default]
+    None,
+    /// It says DEFERRABLE; by what else it or the defaults say, it may wait.
+    May,
+    /// It waits: it says SERIALIZABLE, READ ONLY and DEFERRABLE, each once, and nothing else.
+    Safe,
+}
+
 /// What it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Begin {
         /// A standby refuses it.
         needs_primary: bool,
-        /// Its snapshot will be a safe one: SERIALIZABLE, READ ONLY and DEFERRABLE, each once, and nothing else.
-        is_safe: bool,
+        deferral: Deferral,
     },
     /// Makes a savepoint of this name, folded as the server does.
     Savepoint(Vec<u8>),
@@ -51,7 +63,8 @@ const VERBS: [&str; 4] = ["BEGIN", "START", "SAVEPOINT", "RELEASE"];
 /// for anything else.
 pub(crate) fn control(text: &[u8]) -> Option<Control> {
     let any = || {
-        let begin = Control { tag: BEGIN, kind: Kind::Begin { needs_primary: false, is_safe: false } };
+        let begin =
+            Control { tag: BEGIN, kind: Kind::Begin { needs_primary: false, deferral: Deferral::None } };
         (!Rule::Grammar.is_kept()).then_some(begin)
     };
     known(text).or_else(|| text.starts_with(b"BEGIN").then(any).flatten())
@@ -101,9 +114,16 @@ fn begin(text: &str) -> Option<Control> {
     modes(rest).map(|kind| Control { tag, kind })
 }
 
-/// Whether this BEGIN asks for what is SERIALIZABLE, READ ONLY and DEFERRABLE, each once.
-pub(crate) fn begins_safe(text: &[u8]) -> bool {
-    matches!(known(text), Some(Control { kind: Kind::Begin { is_safe: true, .. }, .. }))
+/// What this text, which begins a transaction, says of waiting for a safe snapshot.
+pub(crate) fn deferral(text: &[u8]) -> Deferral {
+    const DEFERRABLE: &[u8] = b"deferrable";
+    match known(text) {
+        Some(Control { kind: Kind::Begin { deferral, .. }, .. }) => deferral,
+        _ if text.windows(DEFERRABLE.len()).any(|word| word.eq_ignore_ascii_case(DEFERRABLE)) => {
+            Deferral::May
+        }
+        _ => Deferral::None,
+    }
 }
 
 fn savepoint(text: &str) -> Option<Control> {
@@ -248,7 +268,12 @@ pub(crate) fn modes(words: &[&str]) -> Option<Kind> {
             more => more,
         };
     }
-    Some(Kind::Begin { needs_primary, is_safe: seen == [1, 1, 1, 0] })
+    let deferral = match seen {
+        [1, 1, 1, 0] => Deferral::Safe,
+        [_, _, 0, _] => Deferral::None,
+        _ => Deferral::May,
+    };
+    Some(Kind::Begin { needs_primary, deferral })
 }
 
 /// White space to every server; the lexer of PostgreSQL 16 and later knows one more.
@@ -275,17 +300,24 @@ mod tests {
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
             "start transaction deferrable, read only, isolation level serializable;",
         ] {
-            assert!(begins_safe(text.as_bytes()), "{text}");
+            assert_eq!(deferral(text.as_bytes()), Deferral::Safe, "{text}");
         }
         for text in [
             "BEGIN",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY NOT DEFERRABLE",
+            "BEGIN; SELECT 1",
+        ] {
+            assert_eq!(deferral(text.as_bytes()), Deferral::None, "{text}");
+        }
+        for text in [
+            "BEGIN DEFERRABLE",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE READ WRITE",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE; SET TRANSACTION READ WRITE",
             "BEGIN READ ONLY DEFERRABLE READ ONLY",
+            "BEGIN /* not /* yet */ known */ read only Deferrable",
         ] {
-            assert!(!begins_safe(text.as_bytes()), "{text}");
+            assert_eq!(deferral(text.as_bytes()), Deferral::May, "{text}");
         }
     }
 

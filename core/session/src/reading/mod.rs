@@ -15,7 +15,7 @@ use onetrip_sql::{Lifted, StatementKind};
 
 pub(crate) use self::cursors::{CursorUse, cursor_use, makes_cursor_code, mentions};
 pub(crate) use self::effect::Effect;
-pub(crate) use self::grammar::{begins_safe, leaves_savepoints};
+pub(crate) use self::grammar::{Deferral, deferral, leaves_savepoints};
 pub(crate) use self::prefetch::{Change, SETTING, of_comments, parse, sets_prefetch_alone};
 pub(crate) use self::secrets::{kept_parameter, kept_template};
 pub(crate) use self::sql::fetch;

@@ -146,7 +146,7 @@ impl super::remedy::Remedy for EarlyBegin {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::StateChanges { .. }
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }
@@ -239,7 +239,7 @@ impl Texts for EarlyBegin {
         encode_ready_for_query(cx.core.client_outbox(), WireStatus::Active);
         let reply = cx.core.client_outbox().len() - reply_at;
         let change = match control.kind {
-            Kind::Begin { is_safe, .. } => Change::Begins { is_safe },
+            Kind::Begin { deferral, .. } => Change::Begins { deferral },
             Kind::Savepoint(name) => {
                 self.save(name);
                 Change::None

@@ -82,7 +82,7 @@ impl super::remedy::Remedy for Commit {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::StateChanges { .. }
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }

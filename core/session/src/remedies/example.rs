@@ -43,7 +43,7 @@ impl super::remedy::Remedy for Example {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::StateChanges { .. }
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }

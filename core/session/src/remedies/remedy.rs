@@ -13,6 +13,7 @@ use crate::contract::SessionError;
 use crate::events::Event;
 use crate::facts::Facts;
 use crate::own_names::OwnNames;
+use crate::reading::Deferral;
 use crate::reply_queue::Taker;
 use crate::services::{Arrived, Flights, Own, Said, Shadow, put_own_statement};
 use crate::session::core::Core;
@@ -101,8 +102,8 @@ pub(crate) struct Told {
 pub(crate) enum Change {
     /// It goes on, or there is none.
     None,
-    /// It begins; `is_safe` where it is SERIALIZABLE, READ ONLY and DEFERRABLE.
-    Begins { is_safe: bool },
+    /// It begins.
+    Begins { deferral: Deferral },
     /// It is over.
     Ends,
 }

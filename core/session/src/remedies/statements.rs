@@ -53,7 +53,7 @@ impl super::remedy::Remedy for Statements {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }
             | Event::UnitReady { .. }

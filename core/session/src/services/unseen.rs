@@ -150,7 +150,7 @@ impl Unseen {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::StateChanges { .. }
             | Event::DescriptorsDoubted
             | Event::UnitReady { .. }

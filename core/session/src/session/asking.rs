@@ -129,8 +129,8 @@ impl Session {
             (Question::State, [path, Some(role), Some(is_special), Some(identity), Some(pid)]) => {
                 self.learn_state(asked_at, *path, [role, is_special, identity, pid], is_untimed);
             }
-            (Question::Settings, [Some(digest)]) => {
-                if let Some(place) = self.facts.settings_told(digest) {
+            (Question::Settings, [Some(digest), Some(is_deferrable)]) => {
+                if let Some(place) = self.facts.settings_told(digest, *is_deferrable == b"on") {
                     self.statements.watching().learn_asked(&self.config.common.descriptions, &place);
                 }
             }

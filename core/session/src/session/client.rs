@@ -14,7 +14,7 @@ use crate::contract::{INSPECT_BYTES_MAX, LENGTH_MAX, SOURCE_BYTES_MAX, SessionEr
 use crate::events::Event;
 use crate::facts::Doubt;
 use crate::reading::{
-    Change, Effect, begins_safe, cursor_use, deallocated, kept_template, leaves_savepoints,
+    Change, Deferral, Effect, cursor_use, deallocated, deferral, kept_template, leaves_savepoints,
     makes_cursor_code, of_comments, sets_prefetch_alone,
 };
 use crate::remedies::cursors::Place;
@@ -454,7 +454,7 @@ impl Session {
             request,
             leaves_savepoints: leaves_savepoints(lifted.kind()),
             kind: lifted.kind(),
-            begins_safe: effect == Effect::Begin && begins_safe(text),
+            deferral: if effect == Effect::Begin { deferral(text) } else { Deferral::None },
             cursor: used.map(|(used, _)| Arc::new(used)),
             makes_cursor_code,
             deallocates: deallocated(&lifted),

@@ -39,10 +39,10 @@ impl Session {
             Effect::Begin
                 if self.core.status() == TransactionStatus::Idle && self.core.has_begun_unit_alone() =>
             {
-                self.tell(&Event::TransactionBegun { at: now, is_safe: text.begins_safe });
+                self.tell(&Event::TransactionBegun { at: now, deferral: text.deferral });
             }
             // Only a warning (25001), but its modes count (`BeginTransactionBlock` leaves that to `SET TRANSACTION`).
-            Effect::Begin => self.tell(&Event::LevelChanges),
+            Effect::Begin => self.tell(&Event::LevelChanges { deferral: text.deferral }),
             Effect::End => {
                 // It runs deferred triggers, and the queries of cursors WITH HOLD.
                 if text.kind == StatementKind::Commit && !self.facts.transaction.is_clean() {

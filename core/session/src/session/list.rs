@@ -306,8 +306,8 @@ impl Session {
             }
         }
         self.book_answered(now);
-        if let Change::Begins { is_safe } = told.change {
-            self.tell(&Event::TransactionBegun { at: now, is_safe });
+        if let Change::Begins { deferral } = told.change {
+            self.tell(&Event::TransactionBegun { at: now, deferral });
         }
         Some(if told.taker.is_some() { Verdict::Forward(length) } else { Verdict::Replace(length) })
     }

@@ -69,6 +69,9 @@ impl Session {
         if !self.facts.is_free(&self.core, name) && Rule::FreeName.is_kept() {
             return None;
         }
+        if self.facts.may_wait_for_snapshot() && Rule::NoWait.is_kept() {
+            return None;
+        }
         let entry = common.descriptions.get(&place, &key)?;
         let epoch = self.facts.changes().epoch();
         let is_fresh =

@@ -17,6 +17,8 @@ pub(crate) struct Server {
     /// What COMMIT fails with, if it does.
     pub(crate) end_fails: Option<Vec<u8>>,
     pub(crate) level: &'static str,
+    /// Transactions that do not say so are deferrable.
+    pub(crate) is_deferrable: bool,
     /// ROLLBACK TO fails, as nothing makes it in a real server.
     pub(crate) shield_fails: bool,
     /// What every salary has been raised by.
@@ -73,6 +75,7 @@ impl Default for Server {
             begin_fails: false,
             end_fails: None,
             level: "read committed",
+            is_deferrable: false,
             shield_fails: false,
             raise: 0,
             warns: false,
@@ -364,7 +367,9 @@ impl Server {
                     let is_special = truth(self.is_special || !self.listens.is_empty());
                     one(&[self.path, "ann", is_special, self.database, &self.process_id.to_string()])
                 }
-                SessionQuestion::Settings => one(&[self.settings]),
+                SessionQuestion::Settings => {
+                    one(&[self.settings, if self.is_deferrable { "on" } else { "off" }])
+                }
                 SessionQuestion::Names => one(&[truth(self.has_sql_statements)]),
                 SessionQuestion::Cursor(_) => one(&[truth(self.walks.is_scrollable)]),
             };

@@ -11,7 +11,7 @@ pub enum SessionQuestion {
     /// The session's own state, in one row: the schemas that its search path comes to, its role, whether it has temporary
     /// objects, listens, or is told what the server logs, the identity of its database, and the process that serves it.
     State,
-    /// A digest of its settings.
+    /// A digest of its settings, and whether its transactions are deferrable unless they say otherwise.
     Settings,
     /// Whether it has statements that SQL has made.
     Names,
@@ -39,7 +39,8 @@ const STATE: &str = "SELECT CASE WHEN pg_catalog.current_setting('search_path') 
 /// All settings that a session may change, but for those that surely change no answer to a Parse: they bound time and
 /// memory, choose among plans, name the program, or write logs.
 const SETTINGS: &str = "SELECT pg_catalog.concat(pg_catalog.sum(pg_catalog.hashtextextended(\
-     pg_catalog.concat_ws('=', s.name, s.setting), 0))) FROM pg_catalog.pg_settings AS s \
+     pg_catalog.concat_ws('=', s.name, s.setting), 0))), \
+     pg_catalog.current_setting('default_transaction_deferrable') FROM pg_catalog.pg_settings AS s \
      WHERE s.context OPERATOR(pg_catalog.=) ANY ('{user,superuser}') \
      AND NOT s.name OPERATOR(pg_catalog.~) '^(enable_|cpu_|jit|geqo|log_|track_|vacuum_|autovacuum_|gin_|debug_parallel_)' \
      AND NOT s.name OPERATOR(pg_catalog.~) '(_timeout|_cost|_limit|_collapse_limit|_io_concurrency|_flush_after)$' \

@@ -106,6 +106,54 @@ fn a_parse_waits_for_a_lock_that_another_session_holds() {
     .assert_shut();
 }
 
+/// What begins a transaction whose first Parse waits until no other session can make its snapshot an unsafe one.
+const DEFERRABLE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE";
+
+/// Another session is amid a transaction that writes; the program begins by `begins`, with these defaults.
+fn waits_for_a_safe_snapshot(stage: &Stage, defaults: &str, begins: &[&str]) {
+    let text = "SELECT v FROM awaited WHERE id = $1";
+    let (mut program, mut other) = (stage.session("program"), stage.session("other"));
+    tells_parse(&mut program, text);
+    program.says_all(&["SET statement_timeout = '300ms'", defaults, "SELECT 1"]);
+    stage.thinks();
+    let run = [bind("", "", &[b"1"]), execute("", 0), sync()].concat();
+    for _ in 0..3 {
+        program.exchange("Parse", &prepare(text, true));
+        program.exchange("Bind", &run);
+        stage.thinks();
+    }
+    other.says_all(&["BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE awaited SET v = 2 WHERE id = 2"]);
+    program.says_all(begins);
+    program.exchange("Parse", &prepare(text, true));
+    program.says("ROLLBACK");
+    other.says("ROLLBACK");
+    program.says_all(begins);
+    for _ in 0..3 {
+        program.exchange("Parse", &prepare(text, true));
+        program.exchange("Bind", &run);
+    }
+    program.says("COMMIT");
+}
+
+#[test]
+fn a_parse_waits_for_a_safe_snapshot() {
+    let plain = |stage: &Stage| waits_for_a_safe_snapshot(stage, "SELECT 2", &[DEFERRABLE]);
+    let again = |stage: &Stage| waits_for_a_safe_snapshot(stage, "SELECT 2", &["BEGIN", DEFERRABLE]);
+    let chained = |stage: &Stage| {
+        waits_for_a_safe_snapshot(stage, "SELECT 2", &[DEFERRABLE, "ROLLBACK AND CHAIN"]);
+    };
+    let default = |stage: &Stage| {
+        let defaults = "SET default_transaction_deferrable = on";
+        waits_for_a_safe_snapshot(stage, defaults, &["BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY"]);
+    };
+    Hole {
+        name: "awaited",
+        setup: "CREATE TABLE awaited (id int PRIMARY KEY, v int); INSERT INTO awaited VALUES (1, 1), (2, 1); ANALYZE awaited",
+        programs: &[("BEGIN", &plain), ("BEGIN twice", &again), ("chained", &chained), ("default", &default)],
+    }
+    .assert_shut();
+}
+
 /// A driver that prepares each statement before it runs it: the Parse of a write is told.
 fn prepares_writes(program: &mut Session<'_>) {
     program.settles("Parse of an INSERT", |program| {

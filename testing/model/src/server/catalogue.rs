@@ -23,7 +23,9 @@ pub(crate) fn answer(
     let truth = |is: bool| row(&[Some(if is { "true" } else { "false" })]);
     let rows = match question {
         Question::Session(SessionQuestion::State) => vec![state(backend, world)],
-        Question::Session(SessionQuestion::Settings) => vec![row(&[Some(&backend.settings.digest())])],
+        Question::Session(SessionQuestion::Settings) => {
+            vec![row(&[Some(&backend.settings.digest()), Some("off")])]
+        }
         // The model has no PREPARE.
         Question::Session(SessionQuestion::Names) => vec![truth(false)],
         Question::Session(SessionQuestion::Cursor(name)) => {

@@ -157,7 +157,7 @@ impl super::remedy::Remedy for Chatter {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }
             | Event::UnitReady { .. }

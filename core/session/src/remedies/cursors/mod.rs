@@ -426,7 +426,7 @@ impl crate::remedies::remedy::Remedy for Cursors {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::StateChanges { .. }
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }

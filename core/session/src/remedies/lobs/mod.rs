@@ -283,7 +283,9 @@ impl super::remedy::Remedy for Lobs {
             Event::Opened(parameters) => self.policies.begin(parameters),
             Event::SavepointSent => self.savepoint(),
             Event::TransactionBegun { .. } => self.transaction_begins(),
-            Event::LevelChanges | Event::StateChanges { .. } | Event::DescriptorsDoubted => self.flush(),
+            Event::LevelChanges { .. } | Event::StateChanges { .. } | Event::DescriptorsDoubted => {
+                self.flush()
+            }
             Event::EndSent { .. } | Event::TransactionOver => self.transaction_over(),
             Event::UnitReady { status: TransactionStatus::Idle, .. } => self.policies.transaction_over(),
             Event::UnitReady { status: TransactionStatus::Failed, .. } => self.flush(),

@@ -47,7 +47,7 @@ impl super::remedy::Remedy for Loops {
             | Event::ReadSent { .. }
             | Event::SavepointSent
             | Event::TransactionBegun { .. }
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::StateChanges { .. }
             | Event::DescriptorsDoubted
             | Event::EndSent { .. }

@@ -327,7 +327,7 @@ impl Flights {
             Event::ParameterReported { .. }
             | Event::UnknownReported
             | Event::SavepointSent
-            | Event::LevelChanges
+            | Event::LevelChanges { .. }
             | Event::StateChanges { .. }
             | Event::ReadSent { is_proven: false }
             | Event::Disproved => self.flush(),
