@@ -1,10 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use smallvec::SmallVec;
-
 use super::client::{Client, Unsettled};
+use super::spots::Spots;
 use super::templates::Templates;
-use crate::findings::{Code, Evidence, Finding, Spot};
+use crate::findings::{Code, Evidence, Finding};
 use crate::{Driver, Mutes, Obstacle};
 
 /// Times that a pattern has to be seen where one time may be chance.
@@ -38,16 +37,6 @@ pub(super) struct Sighting {
     pub(super) wire_ns: u64,
     pub(super) evidence: Evidence,
     pub(super) fate: Fate,
-}
-
-/// Exchanges of a pattern, at most [`Finding::SPOTS_MAX`].
-pub(super) type Spots = SmallVec<[Spot; 1]>;
-
-/// Adds one more, if there is room.
-pub(super) fn add_spot(spots: &mut Spots, spot: Spot) {
-    if spots.len() < Finding::SPOTS_MAX {
-        spots.push(spot);
-    }
 }
 
 /// What became of a pattern's trips.
@@ -166,7 +155,7 @@ impl Book {
 impl Sighting {
     /// Adds another sighting of the same pattern.
     pub(super) fn merge(&mut self, more: Self) {
-        more.spots.into_iter().for_each(|spot| add_spot(&mut self.spots, spot));
+        self.spots.extend(more.spots);
         self.occurrences += more.occurrences;
         self.trips += more.trips;
         self.avoidable += more.avoidable;

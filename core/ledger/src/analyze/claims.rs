@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 
-use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
+use super::book::{Book, Fate, Key, Sighting};
 use super::chatter::{self, Chatter, Sort};
 use super::client::Client;
 use super::event::Event;
 use super::hash::Table;
+use super::spots::Spots;
 use crate::Driver;
 use crate::findings::{Code, Evidence, Spot};
 
@@ -209,6 +210,7 @@ impl Claims {
             tally.avoidable -= u64::from(slot.avoidable);
             tally.waited_ns -= slot.waited_ns;
             tally.wire_ns -= slot.wire_ns;
+            tally.spots.remove(slot.spot);
         }
     }
 
@@ -231,7 +233,7 @@ impl Tally {
         Self {
             pattern,
             scope,
-            spots: Spots::new(),
+            spots: Spots::default(),
             occurrences: 0,
             distinct: 0,
             slow_gaps: 0,
@@ -246,7 +248,7 @@ impl Tally {
         self.trips += 1;
         self.avoidable += u64::from(avoidable);
         if avoidable {
-            add_spot(&mut self.spots, spot);
+            self.spots.add(spot);
         }
         self.waited_ns += waited_ns;
         self.wire_ns += wire_ns;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
-use crate::findings::{Code, Evidence, Finding, Spot};
+use crate::findings::{Code, Evidence, Spot};
 use crate::{Driver, Moment};
 
 /// Connections that make a pattern.
@@ -108,7 +108,7 @@ impl Connections {
                 },
                 Sighting {
                     scope: chain.first().map_or(0, |connection| connection.scope),
-                    spots: chain.iter().take(Finding::SPOTS_MAX).map(Short::spot).collect(),
+                    spots: chain.iter().map(Short::spot).collect(),
                     occurrences: chain.len() as u64 + u64::from(spare),
                     trips: connect_trips,
                     avoidable: connect_trips - first,

@@ -1,14 +1,13 @@
 //! OT004: a result fetched in small pieces.
 
-use onetrip_sql::StatementKind;
-use smallvec::smallvec;
-
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
+use super::spots::Spots;
 use crate::Remedy;
 use crate::findings::{Code, Evidence, Spot};
+use onetrip_sql::StatementKind;
 
 /// Fetches that make a pattern.
 const FETCHES_MIN: u64 = 3;
@@ -94,7 +93,7 @@ impl Fetches {
             Key { code: Code::TinyFetch, template, source: 0, client },
             Sighting {
                 scope: fetched.scope,
-                spots: smallvec![fetched.spot],
+                spots: Spots::from(fetched.spot),
                 occurrences: 1,
                 trips: fetched.fetches,
                 avoidable: fetched.fetches.saturating_sub(advised).min(fetched.trips),

@@ -1,11 +1,10 @@
 //! OT010: a large object read by several calls, each with a trip of its own.
 
-use smallvec::smallvec;
-
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::purpose::{ObjectCall, Purpose};
+use super::spots::Spots;
 use crate::findings::{Code, Evidence, Spot};
 use crate::{Remedy, TransactionStatus};
 
@@ -122,7 +121,7 @@ impl Lob {
             Key { code: Code::LobChatter, template: self.template, source: 0, client },
             Sighting {
                 scope: self.scope,
-                spots: smallvec![self.spot],
+                spots: Spots::from(self.spot),
                 occurrences: 1,
                 trips: self.trips,
                 avoidable: self.trips.saturating_sub(1),

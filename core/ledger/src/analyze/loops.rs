@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
+use super::book::{Book, Fate, Key, Sighting};
 use super::claims::{Claims, TripNumber};
 use super::client::{Client, Unsettled};
 use super::event::{Event, Place, Run};
 use super::hash::Table;
 use super::relations::{Relation, relation};
 use super::results::{Recent, ResultSet};
+use super::spots::Spots;
 use super::templates::{Named, Templates};
 use crate::findings::{Code, Evidence, Spot};
 use crate::{Driver, Moment, Obstacle};
@@ -150,7 +151,7 @@ impl Edge {
         if self.scope == 0 {
             self.scope = more.scope;
         }
-        more.spots.into_iter().for_each(|spot| add_spot(&mut self.spots, spot));
+        self.spots.extend(more.spots);
         self.matches += more.matches;
         self.fate.merge(more.fate);
         self.strays += more.strays;
@@ -475,7 +476,7 @@ impl Edges {
         }
         if !edge.latest.contains(&walk.source.id) {
             edge.instances += 1;
-            add_spot(&mut edge.spots, execution.spot);
+            edge.spots.add(execution.spot);
             edge.latest.push_back(walk.source.id);
             if edge.latest.len() > INSTANCES_REMEMBERED {
                 edge.latest.pop_front();

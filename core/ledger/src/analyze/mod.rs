@@ -21,6 +21,7 @@ mod repeats;
 mod results;
 mod scopes;
 mod sequences;
+mod spots;
 mod stream;
 mod templates;
 mod transactions;

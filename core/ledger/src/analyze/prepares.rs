@@ -1,9 +1,10 @@
 //! OT007: a statement prepared again, in a trip of its own, although it had been prepared on the connection.
 
-use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
+use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::Event;
 use super::hash::Table;
+use super::spots::Spots;
 use crate::Steps;
 use crate::findings::{Code, Evidence};
 
@@ -46,7 +47,7 @@ impl Prepares {
         }
         let prepared = self.prepared.entry(template(only.template)).or_default();
         prepared.scope = event.scope;
-        add_spot(&mut prepared.spots, event.spot());
+        prepared.spots.add(event.spot());
         prepared.prepares += 1;
         prepared.waited_ns += event.exchange.duration();
         prepared.wire_ns += event.wire_ns;

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use onetrip_sql::StatementKind;
 
-use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
+use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::purpose::Purpose;
+use super::spots::Spots;
 use crate::findings::{Code, Evidence, Spot};
 
 /// Values that no INSERT has used yet.
@@ -95,7 +96,7 @@ impl Sequences {
                     sequence,
                     insert,
                     scope,
-                    spots: Spots::new(),
+                    spots: Spots::default(),
                     pairs: 0,
                     rows: 0,
                     waited_ns: 0,
@@ -106,7 +107,7 @@ impl Sequences {
         });
         if let Some(pair) = self.pairs.get_mut(position).filter(|pair| same(pair)) {
             pair.pairs += 1;
-            add_spot(&mut pair.spots, fetched.spot);
+            pair.spots.add(fetched.spot);
             pair.waited_ns += fetched.waited_ns;
             pair.wire_ns += fetched.wire_ns;
         }

@@ -6,9 +6,10 @@
 
 use onetrip_sql::StatementKind;
 
-use super::book::{Book, Fate, Key, Sighting, Spots, add_spot};
+use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::Event;
+use super::spots::Spots;
 use crate::findings::{Code, Evidence, Spot};
 use crate::{TransactionStatus, UnitKind};
 
@@ -93,7 +94,7 @@ impl Transactions {
         }
         self.transactions += 1;
         self.begins += u64::from(open.begin_alone);
-        open.begin_spot.into_iter().for_each(|spot| add_spot(&mut self.spots, spot));
+        self.spots.extend(open.begin_spot);
         self.waited_ns += open.begin_waited_ns;
         self.wire_ns += open.begin_wire_ns;
         if commit_alone {
@@ -102,13 +103,13 @@ impl Transactions {
         let checks_in = control == Some(StatementKind::Rollback) && open.only_reads();
         if checks_in {
             self.check_ins.rollbacks += 1;
-            add_spot(&mut self.check_ins.spots, event.spot());
+            self.check_ins.spots.add(event.spot());
             self.check_ins.reads += open.reads;
             self.check_ins.waited_ns += exchange.duration();
             self.check_ins.wire_ns += event.wire_ns;
         } else if commit_alone && open.statements <= 1 {
             self.commits += 1;
-            add_spot(&mut self.spots, event.spot());
+            self.spots.add(event.spot());
             self.fate.leave(event.obstacle);
             self.waited_ns += exchange.duration();
             self.wire_ns += event.wire_ns;

@@ -1,11 +1,10 @@
 //! OT002 and OT003: one template that writes a row at a time, in one transaction or each in its own.
 
-use smallvec::smallvec;
-
 use super::book::{Book, Fate, Key, Sighting};
 use super::client::Client;
 use super::event::{Event, Run};
 use super::hash::Table;
+use super::spots::Spots;
 use super::transactions::Transactions;
 use crate::TransactionStatus;
 use crate::findings::{Code, Evidence, Spot};
@@ -150,7 +149,7 @@ impl Writes {
             Key { code, template, source: 0, client },
             Sighting {
                 scope: run.scope,
-                spots: smallvec![run.spot],
+                spots: Spots::from(run.spot),
                 occurrences: 1,
                 trips,
                 avoidable: trips - kept,

@@ -254,3 +254,24 @@ fn what_a_worker_writes_row_by_row_for_one_job_is_found() {
     };
     assert_eq!(worker(2, importing).avoidable(Code::RowByRow), 2 * 19);
 }
+
+/// A trip is one finding's, and so is the line of the program that sent it.
+#[test]
+fn an_exchange_that_becomes_a_pairs_is_no_spot_of_one_query_per_value_any_more() {
+    const LOOKED_AT: &str = "SELECT state FROM jobs WHERE id = $1";
+    let mut traffic = Traffic::new();
+    traffic.begin();
+    for round in 0..4 {
+        for number in 0..12 {
+            traffic.run(LOOKED_AT, &[5000 + 37 * (12 * round + number)]);
+        }
+        traffic.run("DELETE FROM jobs WHERE id = $1", &[5000 + 37 * (12 * round + 11)]);
+    }
+    traffic.commit();
+    let summary = traffic.summary();
+    let of = |code: Code| summary.findings.iter().find(|finding| finding.code == code).expect("it is found");
+    let (values, pairs) = (of(Code::OnePerValue), of(Code::ReadBeforeWrite));
+    assert_eq!((values.trips, pairs.trips), (44, 4));
+    assert_eq!(pairs.spots.len(), 4);
+    assert!(pairs.spots.iter().all(|spot| !values.spots.contains(spot)), "{:?}", values.spots);
+}
