@@ -55,10 +55,12 @@ impl Observer {
         }
     }
 
-    /// Whether a process waits for another session.
+    /// Whether a process waits for another session. `pg_safe_snapshot_blocking_pids` knows nobody if the process has had a
+    /// serializable transaction that others still overlap: it looks at that one (`GetSafeSnapshotBlockingPids`).
     pub(crate) fn waits(&mut self, process: i32) -> bool {
         let waits = format!(
-            "SELECT cardinality(pg_blocking_pids({process})) + cardinality(pg_safe_snapshot_blocking_pids({process}))"
+            "SELECT cardinality(pg_blocking_pids({process})) \
+             + (SELECT count(*) FROM pg_stat_get_activity({process}) WHERE wait_event = 'SafeSnapshot')"
         );
         self.rows(&waits).first().is_some_and(|count| count != "0")
     }
