@@ -470,7 +470,7 @@ pub(crate) struct JudgeOptions {
     /// Fail if the run has this finding
     #[arg(long, value_name = "CODE")]
     pub(crate) fail_on: Vec<Code>,
-    /// TOML file with [[mute]] rules: findings to leave out
+    /// TOML file with [[mute]] entries: findings to leave out
     #[arg(long, value_name = "FILE")]
     pub(crate) mute: Option<PathBuf>,
     /// Compare with an earlier run: its trace, or its report as JSON

@@ -122,6 +122,8 @@ pub(crate) fn check() -> Result<Vec<Step>> {
         cargo(&format!("clippy --locked --workspace --all-targets{deny}")),
         cargo(&format!("clippy --locked -p onetrip --no-default-features{deny}")),
         Act::Inner("cargo xtask links", links::check),
+        // Another workspace, with a lock file of its own: a changed dependency of a crate changes it, too.
+        cargo("fetch --locked --quiet --manifest-path fuzz/Cargo.toml"),
     ];
     acts.extend(tools::checks()?);
     acts.push(cargo("test --locked --workspace --no-fail-fast --lib --bins"));
