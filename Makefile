@@ -47,7 +47,7 @@ prove:
 	@scripts/setup test
 	@$(CARGO) xtask prove
 
-# What happens when something around the gateway fails: the table of docs/operations.md, the tests that it lists, and those of
+# What happens when something around the gateway fails: the table of docs/faults.md, the tests that it lists, and those of
 # budgets. `scripts/faults --write` writes the table.
 faults:
 	@scripts/setup test
