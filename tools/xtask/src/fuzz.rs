@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::sources::Packages;
 use crate::spent::{Built, Spent};
 use crate::steps::Spec;
 use crate::{charge, root, target_directory};
@@ -41,11 +42,11 @@ pub(crate) struct Options {
     /// Seconds per target, with new inputs each time; kept inputs go to fuzz/corpus.
     #[arg(long, conflicts_with = "runs")]
     seconds: Option<u64>,
-    /// Seconds of processor time per target, with those of earlier runs on the same build: stop it at any time, run it
-    /// again, and it goes on.
+    /// Seconds of processor time per target, with those of earlier runs on the same sources: stop it at any time, run it
+    /// again, and it goes on. fuzz/spent.json has what each target has had.
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["seconds", "runs"])]
     total: Option<u64>,
-    /// Prints the processor time that each target has had as it is built now, and runs nothing.
+    /// Prints the processor time that each target has had as its sources are now, and runs nothing.
     #[arg(long, conflicts_with_all = ["seconds", "runs", "total"])]
     status: bool,
     /// Inputs per target, the same each time.
@@ -77,9 +78,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     build(&machine)?;
     let chosen = known.iter().filter(|name| options.targets.is_empty() || options.targets.contains(name));
     if options.total.is_some() || options.status {
-        let builds: Vec<Built> =
-            chosen.map(|target| Built::read(target, &program(&machine, target))).collect::<Result<_>>()?;
-        let spent = Spent::read(target_directory().join("fuzz/spent.json"))?;
+        let packages = Packages::read()?;
+        let built = |target: &String| -> Result<Built> {
+            Ok(Built { target: target.clone(), sources: packages.hash_of(target)? })
+        };
+        let builds: Vec<Built> = chosen.map(built).collect::<Result<_>>()?;
+        let spent = Spent::read(root().join("fuzz/spent.json"))?;
         let total = options.total.map(Duration::from_secs);
         return go_on(spent, &builds, total, |target, slice| {
             run_target(&machine, target, How::Seconds(slice.as_secs().max(1)))
@@ -250,7 +254,7 @@ mod tests {
         let _turn = crate::CHILDREN.lock();
         let path = std::env::temp_dir().join(format!("xtask-goes-on-{}.json", std::process::id()));
         let builds =
-            ["a", "b", "bad"].map(|target| Built { target: target.to_owned(), program: "1".to_owned() });
+            ["a", "b", "bad"].map(|target| Built { target: target.to_owned(), sources: "1".to_owned() });
         let total = Duration::from_millis(50);
         let mut ran = Vec::new();
         let spins = "n=0; while [ $n -lt 50000 ]; do n=$((n+1)); done";

@@ -9,6 +9,7 @@ mod documents;
 mod fuzz;
 mod links;
 mod runner;
+mod sources;
 mod spent;
 mod steps;
 mod suites;

@@ -1,10 +1,10 @@
-//! Processor time that each fuzz target has had, kept between runs. It holds for one build of a target. A program
-//! with other bytes begins at zero.
+//! Processor time that each fuzz target has had, kept between runs, in a file of the repository: so much time is spent on
+//! several days, perhaps on several machines. It holds for one state of what the target is built from. A target with other
+//! sources begins at zero.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::hash::{DefaultHasher, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -21,8 +21,8 @@ pub(crate) struct Spent {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Had {
-    /// Hash of the program's bytes.
-    program: String,
+    /// Hash of what it was built from.
+    sources: String,
     seconds: f64,
 }
 
@@ -30,16 +30,8 @@ struct Had {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Built {
     pub(crate) target: String,
-    pub(crate) program: String,
-}
-
-impl Built {
-    pub(crate) fn read(target: &str, program: &Path) -> Result<Self> {
-        let bytes = fs::read(program).with_context(|| program.display().to_string())?;
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&bytes);
-        Ok(Self { target: target.to_owned(), program: format!("{:016x}", hasher.finish()) })
-    }
+    /// Hash of what it is built from.
+    pub(crate) sources: String,
 }
 
 impl Spent {
@@ -53,10 +45,10 @@ impl Spent {
         Ok(Self { path, targets })
     }
 
-    /// What this build of the target has had.
+    /// What the target has had as it is now.
     pub(crate) fn of(&self, built: &Built) -> Duration {
         match self.targets.get(&built.target) {
-            Some(had) if had.program == built.program => Duration::from_secs_f64(had.seconds.max(0.0)),
+            Some(had) if had.sources == built.sources => Duration::from_secs_f64(had.seconds.max(0.0)),
             _ => Duration::ZERO,
         }
     }
@@ -64,9 +56,10 @@ impl Spent {
     /// Books time and writes the file.
     pub(crate) fn add(&mut self, built: &Built, time: Duration) -> Result<()> {
         let seconds = (self.of(built) + time).as_secs_f64();
-        self.targets.insert(built.target.clone(), Had { program: built.program.clone(), seconds });
+        self.targets.insert(built.target.clone(), Had { sources: built.sources.clone(), seconds });
         let new = self.path.with_extension("new");
-        fs::write(&new, serde_json::to_vec_pretty(&self.targets)?).context("cannot keep what was spent")?;
+        fs::write(&new, serde_json::to_string_pretty(&self.targets)? + "\n")
+            .context("cannot keep what was spent")?;
         fs::rename(&new, &self.path).context("cannot keep what was spent")
     }
 
@@ -90,8 +83,8 @@ mod tests {
 
     const TOTAL: Duration = Duration::from_secs(100);
 
-    fn built(target: &str, program: &str) -> Built {
-        Built { target: target.to_owned(), program: program.to_owned() }
+    fn built(target: &str, sources: &str) -> Built {
+        Built { target: target.to_owned(), sources: sources.to_owned() }
     }
 
     /// A file of this test's own, gone afterwards.
@@ -130,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_built_anew_begins_anew_and_the_others_do_not() {
+    fn a_target_of_other_sources_begins_anew_and_the_others_do_not() {
         let file = File::new("anew");
         for target in ["a", "b"] {
             file.spent().add(&built(target, "1"), TOTAL).expect("it is written");
@@ -153,16 +146,5 @@ mod tests {
         let file = File::new("damaged");
         fs::write(&file.0, "{").expect("there is room");
         assert!(Spent::read(file.0.clone()).is_err());
-    }
-
-    #[test]
-    fn programs_are_told_apart_by_their_bytes() {
-        let file = File::new("bytes");
-        let mut seen = HashSet::new();
-        for bytes in ["one", "two", "one"] {
-            fs::write(&file.0, bytes).expect("there is room");
-            seen.insert(Built::read("a", &file.0).expect("it is read").program);
-        }
-        assert_eq!(seen.len(), 2);
     }
 }
