@@ -134,6 +134,11 @@ impl Changes {
         self.everywhere.defining.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// Whether functions of users are known to do no more than read and write rows: then none leaves a doubt.
+    pub(crate) fn are_functions_plain(&self) -> bool {
+        self.lock().acts.is_some_and(|(acts, _)| acts == Acts::default())
+    }
+
     /// A function of a user may run in a transaction, unless none does more than read and write rows. Until that is known,
     /// nothing is relied on.
     pub(crate) fn doubt(&self, doubt: Doubt, doubts: &mut Doubts) {

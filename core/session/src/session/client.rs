@@ -198,6 +198,7 @@ impl Session {
         if let Some(parse) = parse {
             self.watch_parse(now, unit, parse);
         }
+        self.doubt_what_is_read(now, &text);
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         let leaves_savepoints = text.leaves_savepoints;
         self.tell(&Event::StatementSent { leaves_savepoints, is_prepared: true });
@@ -234,6 +235,7 @@ impl Session {
         let Some(prepared) = self.core.prepared.get_mut(bind.statement) else {
             self.core.portals.remove(bind.portal);
             self.tell(&Event::PortalLeaves { name: bind.portal, unit });
+            self.doubt_functions(Doubt::Called);
             // If there is such a statement, its Execute is counted as not told apart.
             let statement = Statement { steps: Steps::BIND, ..Statement::default() };
             let statement = self.core.units.add_statement(unit, statement);
@@ -247,6 +249,7 @@ impl Session {
         if text.effect == Effect::Read && !self.is_as_parsed(now, bind.statement) {
             text.effect = Effect::Unknown;
         }
+        self.doubt_what_is_read(now, &text);
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
         self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
@@ -285,6 +288,7 @@ impl Session {
         let known = self.core.prepared.get(name.unwrap_or_default()).filter(|_| is_named);
         let prepared = known.cloned().unwrap_or_default();
         self.tell(&Event::PortalLeaves { name: portal, unit });
+        self.doubt_functions(Doubt::Called);
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
         // Its formats are not seen, so that nothing can be said of its result.
@@ -308,6 +312,10 @@ impl Session {
             Err(_) => return self.undecoded_request(unit, Expect::DescribePortal),
         };
         let (text, serial) = found.unwrap_or_default();
+        if expect == Expect::DescribeStatement {
+            // It is read anew if its tables have changed (`RevalidateCachedQuery`).
+            self.doubt_what_is_read(now, &text);
+        }
         let statement = self.reuse_or_add(unit, &text, Steps::DESCRIBE);
         if let Some(run) = statement.and_then(|slot| self.core.units.run_mut(unit, slot)) {
             run.serial = serial;

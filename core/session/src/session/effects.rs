@@ -69,6 +69,9 @@ impl Session {
     /// change the catalogue (rule S3).
     fn doubt_what_runs(&mut self, now: Moment, effect: Effect, text: &Text) {
         use StatementKind as S;
+        if !self.doubts_functions() {
+            return;
+        }
         let doubt = match effect {
             Effect::WritesRows if text.calls => Doubt::Called,
             Effect::WritesRows => Doubt::Written,
@@ -76,7 +79,7 @@ impl Session {
             Effect::Read if text.calls => Doubt::Called,
             Effect::Read => Doubt::Read,
             Effect::Unknown => match text.kind {
-                S::Set | S::Reset | S::CloseCursor | S::Prepare | S::Discard => return,
+                S::Set | S::Reset | S::CloseCursor | S::Discard => return,
                 S::Listen | S::Notify | S::Unlisten => return,
                 _ => Doubt::Called,
             },
@@ -85,11 +88,36 @@ impl Session {
         self.doubt_functions(doubt);
     }
 
+    /// A statement is read or planned at the server, and perhaps never run. Reading a literal checks the domain that it is of, and
+    /// planning runs functions that are declared IMMUTABLE: these may be a user's, too (`eval_const_expressions` of PostgreSQL).
+    pub(crate) fn doubt_what_is_read(&mut self, now: Moment, text: &Text) {
+        if !self.doubts_functions() {
+            return;
+        }
+        match text.effect {
+            Effect::MayDefine => self.doubt_functions(Doubt::Called),
+            effect => {
+                if effect == Effect::Read && self.verdict(now, text.template) == Verdict::Open {
+                    // Once it is proven, it leaves no doubt.
+                    self.facts.want_proof(now, text.template);
+                }
+                self.doubt_what_runs(now, effect, text);
+            }
+        }
+    }
+
     /// A function of a user may run that changes the catalogue.
     pub(crate) fn doubt_functions(&mut self, doubt: Doubt) {
-        if !self.config.remedies.is_none() && Rule::SameKey.is_kept() {
+        if self.doubts_functions() {
             self.facts.doubt(doubt);
         }
+    }
+
+    /// Whether it matters what functions of users do, and may be more than to read and write rows.
+    fn doubts_functions(&self) -> bool {
+        !self.config.remedies.is_none()
+            && Rule::SameKey.is_kept()
+            && !self.facts.changes().are_functions_plain()
     }
 
     /// A statement that reads, if the catalogue says so too, runs at the server.

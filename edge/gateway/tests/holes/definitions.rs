@@ -113,6 +113,51 @@ fn what_a_function_defines_is_there_for_all_sessions() {
     Hole { name: "definitions", setup: SETUP, programs: &programs }.assert_shut();
 }
 
+/// Reading a literal checks its domain, and planning runs what is declared IMMUTABLE: no statement has to be run for that.
+#[test]
+fn what_a_statement_defines_that_is_never_run_is_there_for_all_sessions() {
+    let setup = format!(
+        "{SETUP}; CREATE DOMAIN checked AS int CHECK (remakes() = 1); CREATE TYPE pair AS (x checked); \
+         CREATE FUNCTION folded(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \
+         'BEGIN PERFORM public.remakes(); RETURN 1; END'"
+    );
+    let bound = |text: &str, values: &[&[u8]]| [parse("", text), bind("", "", values), sync()].concat();
+    let ways = [
+        ("Parse of a literal", [parse("", "SELECT '(5)'::pair"), sync()].concat()),
+        ("Parse of a write", [parse("", "INSERT INTO done SELECT (('(5)'::pair).x)"), sync()].concat()),
+        ("Describe", [parse("", "SELECT '{5}'::checked[]"), describe_statement(""), sync()].concat()),
+        ("PREPARE", query("PREPARE reads AS SELECT '(5)'::pair")),
+        ("EXPLAIN", query("EXPLAIN (COSTS OFF) SELECT '(5)'::pair")),
+        ("Bind of a value", bound("SELECT $1::pair", &[b"(5)"])),
+        ("Bind of a write", bound("INSERT INTO done VALUES (($1::pair).x)", &[b"(5)"])),
+        ("Bind of a call", bound("SELECT folded(1)", &[])),
+        ("Bind of an UPDATE", bound("UPDATE done SET id = id WHERE id = folded(-1)", &[])),
+    ];
+    let programs: Vec<(&str, Box<Program>)> = ways
+        .into_iter()
+        .map(|(name, change)| {
+            let program = move |stage: &Stage| {
+                let (mut program, mut other) =
+                    (stage.session_with("program", &[FIRST]), stage.session("other"));
+                tells_parse(&mut program, BY_ID);
+                for _ in 0..2 {
+                    prepares(&mut program);
+                    runs(&mut program);
+                    stage.thinks();
+                }
+                other.exchange(name, &change);
+                prepares(&mut program);
+                runs(&mut program);
+                other.says("DROP VIEW first.chosen");
+            };
+            (name, Box::new(program) as Box<Program>)
+        })
+        .collect();
+    let programs: Vec<(&str, &Program)> =
+        programs.iter().map(|(name, program)| (*name, &**program)).collect();
+    Hole { name: "unrun", setup: &setup, programs: &programs }.assert_shut();
+}
+
 /// Where a view may define something, no read is harmless before it is proven.
 #[test]
 fn what_a_view_defines_is_there_for_all_sessions() {
