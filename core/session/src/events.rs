@@ -35,6 +35,8 @@ pub(crate) enum Event<'a> {
     /// Something that is not known to only read goes to the server, in this unit.
     StateChanges {
         unit: u64,
+        /// It goes now. Otherwise it went a while ago as a read, and is not proven to be one.
+        is_sent: bool,
         /// It may change the catalogue.
         may_define: bool,
         /// It surely takes no prepared statement away.

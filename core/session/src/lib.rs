@@ -76,6 +76,7 @@ mod statements;
 mod tally;
 mod texts;
 mod units;
+mod unrun;
 
 pub use config::{
     BadLobPrefetch, BadRemedies, BadVerify, IsolationLevel, LobPolicy, LobPrefetch, Overflow, Remedies,

@@ -294,6 +294,25 @@ fn a_pooler_is_noticed() {
     assert_eq!(asked(&wire), 1, "the server is not asked again");
 }
 
+/// C6.
+#[test]
+fn code_that_runs_before_its_statement_counts() {
+    const WRITE: &str = "INSERT INTO emp SELECT 1";
+    let parsed = || [parse("", WRITE), sync()].concat();
+    let bound = || [parse("", WRITE), bind("", "", &[]), sync()].concat();
+    for (writes_unrun, unrun) in [(false, parsed()), (false, bound()), (true, parsed()), (true, bound())] {
+        // The first of them makes it known whether there is such code.
+        let mut wire = with(Server { writes_unrun, ..Server::default() }, &[]);
+        wire.turn(&unrun);
+        for text in ["BEGIN", READ, "COMMIT", "BEGIN", READ] {
+            wire.turn(&query(text));
+        }
+        wire.turn(&unrun);
+        wire.turn(&query(READ));
+        assert_eq!(wire.is_answered(&query("COMMIT")), !writes_unrun, "{writes_unrun}, {unrun:?}");
+    }
+}
+
 #[test]
 fn a_program_that_comes_before_the_server_has_said_its_level_waits_for_it() {
     let mut wire = with(Server::default(), &["BEGIN", READ, "COMMIT"]);

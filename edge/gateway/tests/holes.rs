@@ -22,5 +22,6 @@ mod holes {
     mod snapshots;
     mod stage;
     mod statements;
+    mod unrun;
     mod waits;
 }

@@ -139,6 +139,16 @@ impl Changes {
         self.lock().acts.is_some_and(|(acts, _)| acts == Acts::default())
     }
 
+    /// Whether code of users may do anything but read where a statement is only parsed or planned; it may, unless it is known.
+    pub(crate) fn may_act_unrun(&self) -> bool {
+        self.lock().acts.is_none_or(|(acts, _)| acts.parsed)
+    }
+
+    /// Whether such code is known to be there: then nothing is known to only read.
+    pub(crate) fn acts_unrun(&self) -> bool {
+        self.lock().acts.is_some_and(|(acts, _)| acts.parsed)
+    }
+
     /// A function of a user may run in a transaction, unless none does more than read and write rows. Until that is known,
     /// nothing is relied on.
     pub(crate) fn doubt(&self, doubt: Doubt, doubts: &mut Doubts) {
@@ -270,8 +280,8 @@ mod tests {
         assert_eq!(news.acts(Moment(0)), Some(NOTHING), "it makes no function here");
     }
 
-    const NOTHING: Acts = Acts { called: false, written: false, read: false };
-    const BY_TRIGGER: Acts = Acts { called: true, written: true, read: false };
+    const NOTHING: Acts = Acts { called: false, written: false, read: false, parsed: false };
+    const BY_TRIGGER: Acts = Acts { called: true, written: true, read: false, parsed: false };
 
     fn told(acts: Acts) -> Changes {
         let changes = Changes::default();

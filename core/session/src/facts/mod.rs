@@ -20,6 +20,7 @@ use onetrip_sql::purity::{self, Catalogue, Columns, Impure, Needs, ObjectName, P
 use onetrip_wire::pg::Oid;
 
 use crate::events::Event;
+use crate::rules::Rule;
 use crate::session::core::Core;
 
 pub(crate) use self::changes::{ActsAsked, Changes, Doubt};
@@ -247,7 +248,7 @@ impl Facts {
                 self.transaction.begins_again(deferral);
                 self.transaction.acts();
             }
-            Event::StateChanges { unit, may_define, keeps_prepared } => {
+            Event::StateChanges { unit, may_define, keeps_prepared, is_sent: _ } => {
                 self.transaction.acts();
                 self.forget();
                 self.names.doubt();
@@ -591,6 +592,9 @@ impl Facts {
 
     /// Why statements of this template are not proven to only read, as far as that was looked at.
     pub(crate) fn impure(&self, template: u32) -> Option<Arc<Impure>> {
+        if self.changes.acts_unrun() {
+            return Some(Arc::new(Impure::ActsUnrun));
+        }
         match self.statements.get(template as usize)? {
             Statement::Unsafe(because) => Some(Arc::clone(because)),
             Statement::Reads { judged, .. } => judged.as_ref()?.verdict.clone().err(),
@@ -614,7 +618,11 @@ impl Facts {
             State::Unknown | State::Asked | State::Pooled => None,
         };
         let database = self.database.clone();
-        let is_told = self.changes.acts(now).is_some();
+        let acts = self.changes.acts(now);
+        if acts.is_some_and(|acts| acts.parsed) && Rule::Unrun.is_kept() {
+            return Verdict::MayAct;
+        }
+        let is_told = acts.is_some();
         let (needs, judged) = match self.look_into(template) {
             Some(Statement::Reads { needs, judged }) => (needs, judged),
             Some(Statement::Unsafe(_)) => return Verdict::MayAct,

@@ -107,8 +107,9 @@ impl Session {
             frontend::EXECUTE => self.execute(now, body),
             frontend::CLOSE => self.close_statement(now, body),
             frontend::SYNC => self.sync(now),
-            frontend::FLUSH => self.flush(),
+            frontend::FLUSH => self.flush(now),
             frontend::FUNCTION_CALL => {
+                self.settle_unrun(now);
                 if !self.lobs.call_sent(&self.core) {
                     self.doubt_functions(Doubt::Called);
                     self.cursors.code_runs(&self.facts);
@@ -126,6 +127,7 @@ impl Session {
     }
 
     fn query(&mut self, now: Moment, body: &[u8]) {
+        self.settle_unrun(now);
         let text = Reader::new(body).c_str();
         let is_whole = text.is_ok();
         self.tell(&Event::UnnamedStatementGone);
@@ -199,6 +201,7 @@ impl Session {
             self.watch_parse(now, unit, parse);
         }
         self.doubt_what_is_read(now, &text);
+        self.unrun.read(&text);
         let types = parse.into_iter().flat_map(|parse| parse.parameter_oids());
         let leaves_savepoints = text.leaves_savepoints;
         self.tell(&Event::StatementSent { leaves_savepoints, is_prepared: true });
@@ -236,6 +239,7 @@ impl Session {
             self.core.portals.remove(bind.portal);
             self.tell(&Event::PortalLeaves { name: bind.portal, unit });
             self.doubt_functions(Doubt::Called);
+            self.unrun.read_unseen();
             // If there is such a statement, its Execute is counted as not told apart.
             let statement = Statement { steps: Steps::BIND, ..Statement::default() };
             let statement = self.core.units.add_statement(unit, statement);
@@ -250,6 +254,7 @@ impl Session {
             text.effect = Effect::Unknown;
         }
         self.doubt_what_is_read(now, &text);
+        self.unrun.read(&text);
         let statement = self.reuse_or_add(unit, &text, Steps::BIND);
         self.read_parameters(&bind, text.template);
         self.core.units.add_parameters(unit, statement, &mut self.core.parameters);
@@ -289,6 +294,7 @@ impl Session {
         let prepared = known.cloned().unwrap_or_default();
         self.tell(&Event::PortalLeaves { name: portal, unit });
         self.doubt_functions(Doubt::Called);
+        self.unrun.read_unseen();
         let statement = self.reuse_or_add(unit, &prepared.text, Steps::BIND);
         let booked = statement.map(|slot| (unit, slot));
         // Its formats are not seen, so that nothing can be said of its result.
@@ -315,6 +321,7 @@ impl Session {
         if expect == Expect::DescribeStatement {
             // It is read anew if its tables have changed (`RevalidateCachedQuery`).
             self.doubt_what_is_read(now, &text);
+            self.unrun.read(&text);
         }
         let statement = self.reuse_or_add(unit, &text, Steps::DESCRIBE);
         if let Some(run) = statement.and_then(|slot| self.core.units.run_mut(unit, slot)) {
@@ -336,6 +343,7 @@ impl Session {
             Some((_, slot)) => Some(slot),
             None => self.add_statement(unit, &text, Steps::default()),
         };
+        self.unrun.run(&text);
         self.deallocates(unit, &text);
         let effect = self.runs_beside_cursors(now, unit, &text, &types);
         self.executes_natively(now, unit, execute.portal, execute.row_limit);
@@ -380,11 +388,13 @@ impl Session {
         if self.core.queue.is_copying_in() {
             return; // the server ignores it, and the unit goes on
         }
+        self.settle_unrun(now);
         self.owe(unit, Expect::Sync, None);
         self.core.units.close(None);
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, now: Moment) {
+        self.settle_unrun(now);
         if self.core.units.is_open() && !self.core.queue.is_copying_in() {
             self.core.units.close(Some(UnitKind::FlushedGroup));
         }

@@ -106,6 +106,37 @@ impl Session {
         }
     }
 
+    /// A unit of the client's is over: what it has read and not run may have run code of users all the same, and done what that
+    /// does.
+    pub(crate) fn settle_unrun(&mut self, now: Moment) {
+        if self.unrun.is_empty() {
+            return;
+        }
+        let unrun = self.unrun.take();
+        let may_act = Rule::Unrun.is_kept() && self.facts.changes().may_act_unrun();
+        if self.config.remedies.is_none() || !may_act {
+            return;
+        }
+        self.facts.want_acts(now);
+        for text in unrun {
+            self.cursors.code_runs(&self.facts);
+            match text.effect {
+                Effect::Read => self.may_write(now, text.template),
+                _ => self.forget(false),
+            }
+        }
+    }
+
+    /// A statement that reads, if the catalogue says so too, is at the server.
+    fn may_write(&mut self, now: Moment, template: u32) {
+        self.facts.read(template);
+        let is_proven = !self.flushes_unproven() || self.only_reads(now, template);
+        self.tell(&Event::ReadSent { is_proven });
+        if self.lobs.has_open() && !self.surely_reads(now, template) {
+            self.tell(&Event::DescriptorsDoubted);
+        }
+    }
+
     /// A function of a user may run that changes the catalogue.
     pub(crate) fn doubt_functions(&mut self, doubt: Doubt) {
         if self.doubts_functions() {
@@ -124,11 +155,7 @@ impl Session {
     pub(crate) fn reads(&mut self, now: Moment, template: u32) {
         self.facts.read(template);
         self.want_facts(now, template);
-        let is_proven = !self.flushes_unproven() || self.only_reads(now, template);
-        self.tell(&Event::ReadSent { is_proven });
-        if self.lobs.has_open() && !self.surely_reads(now, template) {
-            self.tell(&Event::DescriptorsDoubted);
-        }
+        self.may_write(now, template);
     }
 
     /// Whether a read may be answered by what was read before, ahead of the program or by itself.
@@ -155,9 +182,13 @@ impl Session {
 
     /// Something that is not known to only read goes to the server.
     pub(crate) fn forget(&mut self, may_define: bool) {
+        self.state_changes(may_define, true);
+    }
+
+    fn state_changes(&mut self, may_define: bool, is_sent: bool) {
         let unit = self.core.units().newest();
         let keeps_prepared = self.chatter.leaves_prepared(unit);
-        self.tell(&Event::StateChanges { unit, may_define, keeps_prepared });
+        self.tell(&Event::StateChanges { unit, is_sent, may_define, keeps_prepared });
     }
 
     /// A statement that may only read goes to the server, inside a transaction: its level, its proof and the session's
@@ -234,7 +265,7 @@ impl Session {
             }
         });
         if may_act {
-            self.forget(false);
+            self.state_changes(false, false);
         } else {
             self.facts.put_unproven(unproven);
         }

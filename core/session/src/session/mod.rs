@@ -34,6 +34,7 @@ use crate::own_names::OwnNames;
 use crate::remedies::{Chatter, Commit, Cursors, EarlyBegin, Lobs, Loops, Statements};
 use crate::rules::Rule;
 use crate::services::{Endless, Flights, Inquiries, Raised, Shadow, Unseen};
+use crate::unrun::UnrunTexts;
 
 use self::core::{Core, Phase};
 pub use self::observed::Observed;
@@ -60,6 +61,7 @@ pub struct Session {
     inquiries: Inquiries,
     shadow: Shadow,
     unseen: Unseen,
+    unrun: UnrunTexts,
     flights: Flights,
     loops: Loops,
     chatter: Chatter,
@@ -83,6 +85,7 @@ impl Session {
             inquiries: Inquiries::default(),
             shadow: Shadow::default(),
             unseen: Unseen::default(),
+            unrun: UnrunTexts::default(),
             flights: Flights::default(),
             loops: Loops::default(),
             chatter: Chatter::default(),

@@ -48,6 +48,8 @@ pub(crate) struct Server {
     pub(crate) moves_cursors: bool,
     /// It has one that may take strong locks, which a trigger may run.
     pub(crate) takes_locks: bool,
+    /// Code of users may run where a statement is only parsed, and write.
+    pub(crate) writes_unrun: bool,
     /// Its search path as it works out.
     pub(crate) path: &'static str,
     /// The number of its database.
@@ -93,6 +95,7 @@ impl Default for Server {
             has_sql_statements: false,
             moves_cursors: false,
             takes_locks: false,
+            writes_unrun: false,
             path: "{pg_catalog,public}",
             database: "7000/16384",
             process_id: PROCESS_ID,
@@ -397,7 +400,12 @@ impl Server {
             ],
             functions: vec![("public".into(), "touch".into(), None)],
             moves_cursors: self.moves_cursors,
-            acts: Acts { called: self.takes_locks, written: self.takes_locks, read: false },
+            acts: Acts {
+                called: self.takes_locks,
+                written: self.takes_locks,
+                read: false,
+                parsed: self.writes_unrun,
+            },
         }
     }
 

@@ -174,4 +174,6 @@ pub struct Acts {
     pub written: bool,
     /// One that runs where rows are read: of a view, a policy, an operator, a cast.
     pub read: bool,
+    /// One that runs where a statement is only parsed or planned, and may do anything but read.
+    pub parsed: bool,
 }

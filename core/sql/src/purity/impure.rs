@@ -10,6 +10,9 @@ pub enum Impure {
     /// The text is longer than [`super::TEXT_BYTES_MAX`].
     #[error("the statement is too long to judge ({0} bytes)")]
     TooLong(usize),
+    /// The database has code of users that may do anything but read where a statement is only parsed or planned.
+    #[error("a function of this database that is not VOLATILE, or the check of a domain, calls one that is")]
+    ActsUnrun,
     /// PostgreSQL's grammar refuses the text.
     #[error("the statement does not parse")]
     NotParsed,

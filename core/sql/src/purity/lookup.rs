@@ -73,7 +73,7 @@ impl Lookup {
             Self::Columns => 10,
             Self::TypeNames | Self::Types => 4,
             Self::Cursors => 1,
-            Self::Locks => 3,
+            Self::Locks => 4,
             Self::Database | Self::Relations | Self::Functions | Self::Operators | Self::Views => 5,
         }
     }

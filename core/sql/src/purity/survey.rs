@@ -303,9 +303,10 @@ impl Survey {
                 self.has_cursor_functions = *has_any != "false";
                 Some(())
             }
-            (Lookup::Locks, [Some(called), Some(written), Some(read)]) => {
-                let [called, written, read] = [called, written, read].map(|may| *may != "false");
-                self.acts = Some(Acts { called, written, read });
+            (Lookup::Locks, [Some(called), Some(written), Some(read), Some(parsed)]) => {
+                let [called, written, read, parsed] =
+                    [called, written, read, parsed].map(|may| *may != "false");
+                self.acts = Some(Acts { called, written, read, parsed });
                 Some(())
             }
             _ => None,

@@ -175,6 +175,12 @@ impl Lobs {
         self.steps.clear();
     }
 
+    /// Something may have opened descriptors that are not followed (rule L6).
+    fn doubt_numbers(&mut self) {
+        self.is_sure &= !Rule::Followed.is_kept();
+        self.steps.clear();
+    }
+
     /// A savepoint is made, released or rolled back to: that closes the descriptors that were opened behind it.
     fn savepoint(&mut self) {
         if !self.open.is_empty() {
@@ -283,9 +289,12 @@ impl super::remedy::Remedy for Lobs {
             Event::Opened(parameters) => self.policies.begin(parameters),
             Event::SavepointSent => self.savepoint(),
             Event::TransactionBegun { .. } => self.transaction_begins(),
-            Event::LevelChanges { .. } | Event::StateChanges { .. } | Event::DescriptorsDoubted => {
-                self.flush()
-            }
+            Event::LevelChanges { .. }
+            | Event::StateChanges { is_sent: true, .. }
+            | Event::DescriptorsDoubted => self.flush(),
+            // The descriptors that were open then were doubted when it was sent. Those of today stand where they stand, and the
+            // server's may be ahead of the program.
+            Event::StateChanges { is_sent: false, .. } => self.doubt_numbers(),
             Event::EndSent { .. } | Event::TransactionOver => self.transaction_over(),
             Event::UnitReady { status: TransactionStatus::Idle, .. } => self.policies.transaction_over(),
             Event::UnitReady { status: TransactionStatus::Failed, .. } => self.flush(),
