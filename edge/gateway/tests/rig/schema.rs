@@ -153,7 +153,7 @@ const CREATE: &str = "
     CREATE FUNCTION imm(i int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT i + 1';
     CREATE FUNCTION stab(i int) RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM m WHERE id < i';
     CREATE FUNCTION vol(i int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT v FROM m WHERE id = i';
-    CREATE FUNCTION shifty(i int) RETURNS int LANGUAGE plpgsql STABLE AS
+    CREATE FUNCTION shifty(i int) RETURNS int LANGUAGE plpgsql AS
         'BEGIN PERFORM set_config(''DateStyle'', ''SQL, DMY'', false); RETURN i; END';
     CREATE FUNCTION shouts() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN RAISE NOTICE ''% of %'', TG_OP, TG_TABLE_NAME; PERFORM set_config(''TimeZone'', ''Asia/Tokyo'', true); RETURN NEW; END';
