@@ -33,7 +33,10 @@ from turns import Relay, Trip, messages_of, run_counted  # noqa: E402
 
 END = re.compile(r"\s*(COMMIT|ROLLBACK|END)\b(?!.*\bTO\b)", re.I)
 FETCH = re.compile(r"\s*FETCH\b", re.I)
-OTHER_CONTROL = re.compile(r"\s*(SAVEPOINT|RELEASE|SET|SHOW|DEALLOCATE|CLOSE|DECLARE)\b", re.I)
+OTHER_CONTROL = re.compile(
+    r"\s*(SAVEPOINT|RELEASE|SET|SHOW|DISCARD|DEALLOCATE|CLOSE|DECLARE|SELECT pg_advisory_unlock_all)\b",
+    re.I,
+)
 
 
 @dataclasses.dataclass
@@ -126,6 +129,7 @@ def avoidable(act: str, found: dict[str, int]) -> int | None:
     if not act.startswith("bad_"):
         return None
     formula = {
+        "OT003": lambda: found["loop"] - 1 + alone(found["begin_trips"]) + alone(found["end_trips"]),
         "OT004": lambda: found["fetch_trips"] - 1,
         "OT006": lambda: found["begin_trips"] + found["end_trips"],
         "OT007": lambda: found["prepare_trips"] - 1,
@@ -139,6 +143,11 @@ def avoidable(act: str, found: dict[str, int]) -> int | None:
         "OT016": lambda: found["rollback_trips"],
     }.get(code_of(act) or "", lambda: found["loop"] - 1)
     return formula()
+
+
+def alone(trips: int) -> int:
+    """Of the BEGINs or COMMITs of a row each, one stays."""
+    return max(trips - 1, 0)
 
 
 def chatter_avoidable(found: dict[str, int]) -> int:

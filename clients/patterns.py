@@ -15,13 +15,14 @@ LITERAL = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|\$\d+")
 BEGIN = re.compile(r"\s*(BEGIN|START TRANSACTION)\b", re.I)
 ROLLBACK = re.compile(r"\s*ROLLBACK\b(?!.*\bTO\b)", re.I)
 CONTROL = re.compile(
-    r"\s*(BEGIN|START|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|DEALLOCATE)\b", re.I
+    r"\s*(BEGIN|START|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|DEALLOCATE|DISCARD|SELECT pg_advisory_unlock_all)\b",
+    re.I,
 )
 QUERY = re.compile(r"\s*(SELECT|WITH)\b", re.I)
 READ = re.compile(r"\s*(SELECT|WITH|SHOW)\b", re.I)
 INSERT = re.compile(r"\s*INSERT\b", re.I)
 PING = re.compile(r"\s*(--.*|SELECT\s+(\d+|'[^']*')( AS \w+)?)?\s*;?\s*", re.I)
-SETTING = re.compile(r"\s*(SET|RESET|SHOW|DISCARD)\b", re.I)
+SETTING = re.compile(r"\s*(SET|RESET|SHOW|DISCARD|SELECT pg_advisory_unlock_all)\b", re.I)
 CATALOGUE = re.compile(
     r"\s*SELECT\b.*(\bpg_\w+|\binformation_schema\b|\b(version|current_schema|set_config)\b)",
     re.I | re.S,

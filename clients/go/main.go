@@ -1,4 +1,4 @@
-// Runs one act of a Go driver: `go-client pgx|pgx-sql|libpq ACT`.
+// Runs one act of a Go driver or mapper: `go-client pgx|pgx-sql|libpq|gorm|bun|sqlx ACT`.
 //
 // The connection comes from the PG* environment. Nothing is printed on success.
 package main
@@ -66,6 +66,9 @@ var drivers = map[string]map[string]act{
 	"pgx":     merged(pgxActs, pgxPatterns),
 	"pgx-sql": sqlActs("pgx"),
 	"libpq":   sqlActs("postgres"),
+	"gorm":    gormActs(),
+	"bun":     bunActs(),
+	"sqlx":    sqlxActs(),
 }
 
 func merged(tables ...map[string]act) map[string]act {
@@ -109,7 +112,7 @@ func unseen() []string {
 }
 
 func usage() int {
-	fmt.Fprintln(os.Stderr, "usage: go-client pgx|pgx-sql|libpq ACT|--list")
+	fmt.Fprintln(os.Stderr, "usage: go-client pgx|pgx-sql|libpq|gorm|bun|sqlx ACT|--list")
 	return 2
 }
 

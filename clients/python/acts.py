@@ -15,6 +15,8 @@ LOOP_COUNT = 10
 WALK_ROWS = 50
 TABLE_ROWS = 200
 WRITE_ROWS = 20
+# Rows that the acts of mappers write one by one: enough for each finding.
+FEW = 8
 ACCOUNT_IDS = (311, 324, 338, 347, 359, 366, 372, 385, 394, 408)
 ACCOUNT_IDS += (419, 423, 437, 446, 458, 469, 471, 483, 495, 502)
 FILE_IDS = (613, 627, 634)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use onetrip_ledger::findings::{CONCEPTS, page};
 use onetrip_ledger::judge::Limit;
-use onetrip_ledger::{Code, Mutes};
+use onetrip_ledger::{Code, Driver, Mutes};
 
 const SECTIONS: [&str; 8] = [
     "What it costs",
@@ -89,6 +89,18 @@ fn mute_rules_and_budgets_of_the_pages_are_valid_and_about_their_own_code() {
         assert!(budgets.iter().any(|budget| budget.starts_with(code.as_str())), "{code}: {budgets:?}");
         for budget in budgets {
             budget.parse::<Limit>().unwrap_or_else(|error| panic!("{code}: {error}"));
+        }
+    }
+}
+
+/// An ORM that updates a row at a time is not helped by an INSERT of many.
+#[test]
+fn advice_for_updates_names_no_insert() {
+    for code in [Code::RowByRow, Code::CommitPerRow] {
+        for driver in Driver::all() {
+            let fix = driver.fix_of_changes(code).to_lowercase();
+            let inserts = ["insert", "copy", "bulk_create", "bulkcreate", "createmany", "push_values"];
+            assert!(inserts.iter().all(|word| !fix.contains(word)), "{}: {fix}", driver.key());
         }
     }
 }

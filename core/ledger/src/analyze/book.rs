@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use onetrip_sql::StatementKind;
+
 use super::client::{Client, Unsettled};
 use super::spots::Spots;
 use super::templates::Templates;
@@ -178,7 +180,11 @@ impl Entry {
             .collect();
         let driver = key.client.driver();
         let is_worker = key.code == Code::ReadBeforeWrite && templates.facts(key.template).skips_locked;
-        let fix = if is_worker { driver.fix_of_worker() } else { driver.fix(key.code) };
+        let fix = match templates.facts(key.template).kind {
+            _ if is_worker => driver.fix_of_worker(),
+            StatementKind::Update | StatementKind::Delete => driver.fix_of_changes(key.code),
+            _ => driver.fix(key.code),
+        };
         let is_impure = fate.left.contains_key(&Obstacle::Impure);
         Finding {
             code: key.code,

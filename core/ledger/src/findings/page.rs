@@ -9,7 +9,13 @@ const LINE_MAX: usize = 100;
 /// The page that explains a finding, as Markdown: what it is, what it costs, how it is proven, examples, when to
 /// ignore it, and what to change, by driver.
 pub fn page(code: Code) -> String {
-    format!("# {code}: {}\n\n{}\n## Fix by driver\n\n{}", code.title(), body(code), fixes(code))
+    let mut page = format!("# {code}: {}\n\n{}\n## Fix by driver\n\n", code.title(), body(code));
+    page += &list(|driver| driver.fix(code));
+    if Driver::UNKNOWN.fix_of_changes(code) != Driver::UNKNOWN.fix(code) {
+        page += "\nWhere rows are updated or deleted:\n\n";
+        page += &list(|driver| driver.fix_of_changes(code));
+    }
+    page
 }
 
 fn body(code: Code) -> &'static str {
@@ -34,11 +40,11 @@ fn body(code: Code) -> &'static str {
 }
 
 /// A list of the advice, drivers that share theirs in one item; that of unknown drivers comes last.
-fn fixes(code: Code) -> String {
-    let general = Driver::UNKNOWN.fix(code);
+fn list(fix_of: impl Fn(Driver) -> &'static str) -> String {
+    let general = fix_of(Driver::UNKNOWN);
     let mut items: Vec<(Vec<&str>, &str)> = Vec::new();
     for driver in Driver::all() {
-        let fix = driver.fix(code);
+        let fix = fix_of(driver);
         match items.iter_mut().find(|(_, known)| *known == fix) {
             Some((drivers, _)) => drivers.push(driver.name()),
             None if fix != general => items.push((vec![driver.name()], fix)),

@@ -56,6 +56,12 @@ impl Driver {
         of(self).or_else(|| of(Self::UNKNOWN)).unwrap_or_default()
     }
 
+    /// The same for a loop that updates or deletes rows: advice on how to insert many would not do.
+    pub fn fix_of_changes(self, code: Code) -> &'static str {
+        let of = |driver| stack::of(driver).changes.get(&code).map(String::as_str);
+        of(self).or_else(|| of(Self::UNKNOWN)).unwrap_or_else(|| self.fix(code))
+    }
+
     /// The same for a queue's worker that takes a job by one statement and changes it by the next.
     pub(crate) fn fix_of_worker(self) -> &'static str {
         let of = |driver| stack::of(driver).worker.as_deref();

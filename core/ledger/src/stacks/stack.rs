@@ -39,6 +39,9 @@ pub(super) struct Stack {
     /// What to change, by code.
     #[serde(default)]
     pub(super) fixes: BTreeMap<Code, String>,
+    /// What to change instead where the rows of a loop are updated or deleted, by code.
+    #[serde(default)]
+    pub(super) changes: BTreeMap<Code, String>,
     /// What to change in a queue's worker that takes a job by one statement and changes it by the next.
     pub(super) worker: Option<String>,
 }

@@ -27,6 +27,24 @@ fn rows_that_commit_one_by_one_count_their_begin_and_commit_once() {
 }
 
 #[test]
+fn updates_have_advice_of_their_own() {
+    let fix_of = |text: &str| {
+        let mut traffic = Traffic::new();
+        traffic.begin();
+        for n in 0..20 {
+            traffic.run(text, &[1000 + n]);
+        }
+        traffic.commit();
+        traffic.findings()[0].fix.clone()
+    };
+    assert!(fix_of("INSERT INTO log VALUES ($1)").contains("multi-row VALUES"));
+    for text in ["UPDATE log SET seen = true WHERE id = $1", "DELETE FROM log WHERE id = $1"] {
+        let fix = fix_of(text);
+        assert!(fix.contains("UPDATE or DELETE") && !fix.contains("INSERT"), "{fix}");
+    }
+}
+
+#[test]
 fn four_rows_are_not_worth_a_batch() {
     let mut traffic = Traffic::new();
     for n in 0..4 {
