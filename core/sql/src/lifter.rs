@@ -111,6 +111,14 @@ impl Lifter {
         Lifted { lifter: self, text }
     }
 
+    /// Looks at a template that one of the others has made: backticks around names tell which one.
+    pub fn lift_template<'a>(&'a mut self, template: &'a [u8]) -> Lifted<'a> {
+        match memchr::memchr(b'`', template) {
+            Some(_) => self.lift_mysql(template, MysqlMode::default()),
+            None => self.lift(template, true),
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.template.clear();
         self.literals.clear();
