@@ -9,8 +9,8 @@
 //!
 //! Contract: [`MysqlSession::connected`] once the server is reached, then [`MysqlSession::see_client`] and
 //! [`MysqlSession::see_server`] with all bytes in the order in which they are passed on. Time is an argument. Nothing that a
-//! side sends ends the conversation or holds it back: where the [`Dialogue`] is lost, the books are closed and the bytes that
-//! follow are counted as lost records, so that no budget is taken for kept.
+//! side sends ends the conversation or holds it back. Where the [`Dialogue`] is lost, the bytes that follow are counted as lost
+//! records, so that no budget is taken for kept.
 //!
 //! What is booked: a unit is a command; the greeting, the login and each further answer within a login are units of opening
 //! the session. A file of LOAD DATA LOCAL is a unit of its own, as COPY's data are. Of commands without an answer the bytes
