@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Key and text of each.
-pub(super) const FILES: [(&str, &str); 36] = files! {
+pub(super) const FILES: [(&str, &str); 40] = files! {
     "unknown"
     "psql"
     "pgbench"
@@ -42,4 +42,8 @@ pub(super) const FILES: [(&str, &str); 36] = files! {
     "tortoise"
     "tryton"
     "typeorm"
+    "mysql"
+    "pymysql"
+    "mysql-connector"
+    "mysql2-node"
 };

@@ -77,6 +77,12 @@ fn check_acts(kind: Kind, drivers: &[&str]) {
             program
         });
         assert!(summary.statements > 20, "{}", summary.statements);
+        let known = match *driver {
+            "pymysql" => "pymysql",
+            "mysql2" => "mysql2-node",
+            _ => "mysql-connector",
+        };
+        assert!(summary.drivers.keys().all(|driver| driver.key() == known), "{:?}", summary.drivers);
         std::fs::remove_dir_all(&directory).expect("it is ours");
     }
 }
@@ -118,6 +124,8 @@ fn a_loop_is_found_and_its_join_is_not() {
     assert_eq!((finding.code, finding.trips, finding.avoidable), (Code::Loop, 40, 39));
     assert_eq!(finding.statements[0], "SELECT `what` FROM `order_lines` WHERE `order_id` = $1");
     assert!(finding.left.contains_key(&Obstacle::WatchedOnly));
+    assert_eq!((finding.driver.key(), summary.drivers.len()), ("pymysql", 1));
+    assert!(finding.fix.contains("WHERE id IN %s"), "{}", finding.fix);
     assert_eq!(summary.trips.work(), 2 + 1 + 40);
     let summary = watched("joined");
     assert!(summary.findings.is_empty(), "{:?}", summary.findings);
