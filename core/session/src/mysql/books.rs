@@ -296,6 +296,9 @@ impl Books {
     }
 
     pub(super) fn close(&mut self, now: Moment) {
+        if matches!(self.phase, Phase::Greeting | Phase::Greeted) {
+            self.opened_unseen(now); // it left without a word
+        }
         if self.unseen_bytes > 0 {
             self.stream.lost(std::mem::take(&mut self.unseen_bytes));
         }

@@ -37,9 +37,14 @@ impl Books {
 
     /// The client starts TLS with the server: what follows cannot be seen.
     pub(super) fn encrypted(&mut self, now: Moment) {
+        self.opened_unseen(now);
+        self.ends_unseen(Unseen::Tls);
+    }
+
+    /// A client connected, and has not said who it is.
+    pub(super) fn opened_unseen(&mut self, now: Moment) {
         self.stream.opened(now, [PROTOCOL]);
         self.config.common.tally.opened();
-        self.ends_unseen(Unseen::Tls);
     }
 
     pub(super) fn logs_in(&mut self, now: Moment, login: &HandshakeResponse<'_>) {

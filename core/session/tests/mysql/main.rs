@@ -4,7 +4,7 @@ mod bounds;
 mod findings;
 mod stage;
 
-use onetrip_ledger::{Obstacle, Outcome, Steps, TransactionStatus, UnitKind};
+use onetrip_ledger::{NoSession, Obstacle, Outcome, Steps, TransactionStatus, UnitKind};
 use onetrip_session::Unseen;
 use onetrip_wire::mysql::dialogue::Side;
 
@@ -260,6 +260,7 @@ fn of_a_client_that_speaks_tls_with_the_server_it_is_said_that_nothing_is_seen()
     assert_eq!((books.summary.connections, books.summary.sessions, books.summary.trips.total), (1, 0, 1));
     assert_eq!(books.lost_bytes, 36 + 9 + 9);
     assert!(books.summary.gaps.has_loss(), "no budget is taken for kept");
+    assert_eq!(books.summary.no_session(), Some(NoSession::Unreadable));
 }
 
 #[test]
@@ -362,5 +363,6 @@ fn a_greeting_that_comes_alone_is_a_client_that_left() {
     let mut stage = Stage::connected();
     stage.server(&[(0, &greeting(PLAIN))]);
     let books = stage.books();
-    assert_eq!((books.summary.trips.total, books.summary.connections), (1, 0));
+    assert_eq!((books.summary.trips.total, books.summary.connections), (1, 1));
+    assert_eq!(books.summary.no_session(), Some(NoSession::Left { clients: 1 }));
 }
