@@ -74,4 +74,12 @@ fn rows_that_are_inserted_one_by_one_are_found() {
     }
     let books = stage.books();
     assert_eq!(only(&books.summary.findings).code, Code::CommitPerRow);
+    // REPLACE writes rows as well.
+    let mut stage = Stage::serving();
+    for number in 0..ROWS {
+        stage.turn(&query(&format!("REPLACE t (a) VALUES ({number})")), &[b"\0\x01\0\x02\0\0\0"]);
+    }
+    let books = stage.books();
+    assert_eq!(only(&books.summary.findings).code, Code::CommitPerRow);
+    assert_eq!(only(&books.summary.findings).removable(), 0, "there are no remedies for it");
 }
