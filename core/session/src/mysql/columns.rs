@@ -1,8 +1,10 @@
 //! Columns of results, while they are described and afterwards.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use onetrip_ledger::StreamEncoder;
 use onetrip_wire::mysql::{ColumnDefinition, ColumnType};
 use smallvec::SmallVec;
@@ -14,6 +16,10 @@ use crate::names::{KEY_COLUMNS_MAX, Layout, Names};
 const COLUMNS_MAX: u64 = 4096;
 /// Longest description that is kept, in bytes.
 const DESCRIPTION_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of descriptions that are remembered, at most; beyond, all are forgotten.
+const KNOWN_BYTES_MAX: usize = 2 * DESCRIPTION_BYTES_MAX;
+/// What one takes besides its bytes.
+const OVERHEAD_BYTES: usize = 64;
 /// Flag of a column that has no negative numbers (`UNSIGNED_FLAG`).
 const UNSIGNED: u16 = 32;
 
@@ -46,8 +52,10 @@ pub(super) struct Describing {
     keys: SmallVec<[(u16, u32); 8]>,
     /// Where the keys' names are in it.
     names: SmallVec<[Range<usize>; 8]>,
-    /// What was described last: results of one statement have the same columns.
-    last: Described,
+    /// What was described before, by its description: results of one statement have the same columns.
+    known: HashMap<Box<[u8]>, Described, RandomState>,
+    /// Bytes of all of them.
+    known_bytes: usize,
 }
 
 impl Describing {
@@ -92,6 +100,9 @@ impl Describing {
 
     /// What was described.
     pub(super) fn described(&mut self, names: &mut Names, stream: &mut StreamEncoder) -> Described {
+        if let Some(known) = self.known.get(self.description.as_slice()) {
+            return known.clone();
+        }
         let layout = match names.known_layout(&self.description) {
             Some(known) => known,
             None if self.keys.is_empty() => 0,
@@ -101,10 +112,15 @@ impl Describing {
                 names.define_layout(&self.description, layout, key_names, stream)
             }
         };
-        if self.last.layout != layout || *self.last.types != *self.types {
-            self.last = Described { types: self.types.as_slice().into(), layout };
+        let described = Described { types: self.types.as_slice().into(), layout };
+        let bytes = self.description.len() + described.bytes() + OVERHEAD_BYTES;
+        if self.known_bytes + bytes > KNOWN_BYTES_MAX {
+            self.known.clear();
+            self.known_bytes = 0;
         }
-        self.last.clone()
+        self.known_bytes += bytes;
+        self.known.insert(self.description.as_slice().into(), described.clone());
+        described
     }
 
     /// Gives back its room where nothing is on its way.

@@ -1,6 +1,6 @@
 //! Whatever the bytes are, nothing panics, and what is kept is bounded.
 
-use onetrip_heap::LIVE;
+use onetrip_heap::{ALLOCATIONS, LIVE};
 use onetrip_wire::mysql::dialogue::Side;
 use proptest::prelude::*;
 
@@ -103,4 +103,40 @@ fn a_client_that_never_reads_its_answers_is_held_at_a_bound() {
     assert!(stage.session.is_full());
     stage.sent = Vec::new();
     assert!(LIVE.get() - before < SESSION_MAX, "{} KiB", (LIVE.get() - before) / 1024);
+}
+
+#[test]
+fn a_unit_takes_nothing_from_the_heap_once_its_like_was_seen() {
+    let mut stage = Stage::serving();
+    let rows: Vec<_> = (0..3).map(|number| row(&[&number.to_string(), "a name"])).collect();
+    let columns = [("id", BIGINT), ("name", 253)];
+    let described = [prepared(1, 1, 1), column("?", BIGINT), END.to_vec(), column("?", BIGINT), END.to_vec()];
+    stage.turn(&prepare("SELECT ? + 1"), &slices(&described));
+    let run = execute(1, 0, &[5]);
+    let text = query("SELECT id, name FROM `emp` WHERE dept = 'it' AND n > 5");
+    let answers =
+        [result(&columns, &rows, END), result(&[("?", BIGINT)], &[b"\0\0\x05\0\0\0\0\0\0\0".to_vec()], END)];
+    let packets = |sequence: u8, payloads: &[&[u8]]| {
+        let mut bytes = Vec::new();
+        for (number, payload) in (sequence..).zip(payloads) {
+            onetrip_wire::mysql::packet(&mut bytes, number, |out| out.extend_from_slice(payload));
+        }
+        bytes
+    };
+    let turns = [(packets(0, &[&text]), &answers[0]), (packets(0, &[&run]), &answers[1])]
+        .map(|(command, answer)| (command, packets(1, &slices(answer))));
+    let mut play = |times: usize| {
+        for (command, answer) in turns.iter().cycle().take(times) {
+            stage.now += 100_000;
+            stage.see(Side::Client, command);
+            stage.now += 100_000;
+            stage.see(Side::Server, answer);
+        }
+    };
+    play(100);
+    let before = ALLOCATIONS.get();
+    play(1000);
+    let taken = ALLOCATIONS.get() - before;
+    // The block of records grows by doubling.
+    assert!(taken < 12, "{taken} for 1000 units");
 }
