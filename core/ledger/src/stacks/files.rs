@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Key and text of each.
-pub(super) const FILES: [(&str, &str); 40] = files! {
+pub(super) const FILES: [(&str, &str); 41] = files! {
     "unknown"
     "psql"
     "pgbench"
@@ -46,4 +46,5 @@ pub(super) const FILES: [(&str, &str); 40] = files! {
     "pymysql"
     "mysql-connector"
     "mysql2-node"
+    "go-sql-driver"
 };
