@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Key and text of each.
-pub(super) const FILES: [(&str, &str); 41] = files! {
+pub(super) const FILES: [(&str, &str); 43] = files! {
     "unknown"
     "psql"
     "pgbench"
@@ -47,4 +47,6 @@ pub(super) const FILES: [(&str, &str); 41] = files! {
     "mysql-connector"
     "mysql2-node"
     "go-sql-driver"
+    "mariadb-connector-j"
+    "mysql-connector-j"
 };
