@@ -98,6 +98,21 @@ fn a_program_is_pointed_at_the_gateway_however_it_finds_its_database() {
 }
 
 #[test]
+fn a_program_with_a_fixed_address_is_led_to_the_gateway() {
+    let program = format!(
+        "import pymysql; c = pymysql.connect(host='127.0.0.1', port={}, user='onetrip', password='onetrip-secret').cursor(); \
+         c.execute('SELECT 1'); c.execute('SELECT 2')",
+        SERVER.0
+    );
+    let mut command = onetrip();
+    command.args(["run", "--redirect", "--upstream", &format!("mysql://127.0.0.1:{}", SERVER.0), "--"]);
+    let done = command.arg(python()).args(["-c", &program]).output().expect("onetrip runs");
+    let said = text(&done.stderr);
+    assert!(done.status.success() && said.contains("6 round trips"), "{said}");
+    assert!(said.contains("PyMySQL"), "{said}");
+}
+
+#[test]
 fn a_trace_gives_the_same_report_and_knows_the_server() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str| directory.path().join(name).to_str().expect("text").to_owned();

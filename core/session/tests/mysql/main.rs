@@ -109,6 +109,29 @@ fn a_prepared_statement_has_the_template_and_values_of_its_text() {
 }
 
 #[test]
+fn values_are_kept_as_texts_where_that_is_asked_for() {
+    let mut stage = Stage::keeping_values();
+    stage.turn(&query("SELECT 'Ann', 7"), &[OK]);
+    let described =
+        [prepared(1, 0, 3), column("?", TEXT), column("?", TEXT), column("?", TEXT), END.to_vec()];
+    stage.turn(&prepare("INSERT INTO t VALUES (?, ?, ?, 'fixed')"), &slices(&described));
+    // A number, NULL and a double, which has no text here.
+    let types = [BIGINT, 0, TEXT, 0, 5, 0];
+    let run =
+        [&b"\x17\x01\0\0\0\0\x01\0\0\0\x02\x01"[..], &types, &7i64.to_le_bytes(), &0.5f64.to_le_bytes()];
+    stage.turn(&run.concat(), &[b"\0\x01\0\x02\0\0\0"]);
+    let books = stage.books();
+    let kept = |exchange: &onetrip_ledger::Exchange| -> Vec<String> {
+        let texts = exchange.parameter_texts.iter();
+        texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+    };
+    let [.., text, _, ran] = &books.exchanges[..] else { panic!("all are there") };
+    assert_eq!(kept(text), ["Ann", "7"]);
+    assert_eq!(kept(ran), ["7", "NULL", "(binary)", "(in the text)"]);
+    assert_eq!((ran.parameters[0], ran.parameters[1]), (text.parameters[1], 0));
+}
+
+#[test]
 fn a_cursor_is_opened_by_one_trip_and_read_by_one_for_each_piece() {
     let mut stage = Stage::serving();
     stage.turn(

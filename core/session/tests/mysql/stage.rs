@@ -58,6 +58,18 @@ impl Stage {
         Self { session, hasher, now: 0, sent: Vec::new(), is_packed: false }
     }
 
+    /// The client is let in, and a trace keeps values.
+    pub(crate) fn keeping_values() -> Self {
+        let hasher = ValueHasher::new();
+        let mut session = MysqlSession::new(MysqlConfig { keep_values: true, ..config(&hasher) });
+        session.connected(Moment(0));
+        let mut stage = Self { session, hasher, now: 0, sent: Vec::new(), is_packed: false };
+        stage.server(&[(0, &greeting(PLAIN))]);
+        stage.client(&[(1, &login(PLAIN, &[]))]);
+        stage.server(&[(2, OK)]);
+        stage
+    }
+
     /// The server has greeted.
     pub(crate) fn greeted(capabilities: u64) -> Self {
         let mut stage = Self::connected();

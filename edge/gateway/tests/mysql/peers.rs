@@ -67,6 +67,23 @@ fn a_kill_by_the_servers_own_number_hits_the_session() {
 }
 
 #[test]
+fn a_gateway_that_drains_ends_a_session_at_rest_and_lets_a_transaction_end() {
+    let gateway = Watching::start(open_server(Kind::MariaDb).at.port);
+    let database = &open_server(Kind::MariaDb).at.database;
+    let mut idle = RawClient::connect(gateway.port, database);
+    let mut busy = RawClient::connect(gateway.port, database);
+    idle.query("SELECT 1");
+    busy.query("START TRANSACTION");
+    gateway.gateway.drain();
+    assert!(!idle.read(), "it is ended");
+    assert_eq!(busy.query("SELECT 2").rows, 1);
+    busy.query("COMMIT");
+    assert!(!busy.read(), "it is ended behind its transaction");
+    let summary = gateway.summary();
+    assert_eq!((summary.sessions, summary.unanswered, summary.trips.work()), (2, 0, 4));
+}
+
+#[test]
 fn a_database_that_is_not_there_is_told_in_the_greetings_place() {
     let nobody =
         TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("it is bound").port();
