@@ -37,9 +37,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a program and report the round trips that it spends on PostgreSQL
+    /// Run a program and report the round trips that it spends on its database
     Run(RunOptions),
-    /// Stand in front of a PostgreSQL server; report on Ctrl-C
+    /// Stand in front of a PostgreSQL, MySQL or MariaDB server; report on Ctrl-C
     Gateway(GatewayOptions),
     /// Report on packet captures made by tcpdump
     #[cfg(feature = "capture")]
@@ -109,8 +109,8 @@ be URLs, JDBC and R2DBC URLs, DSNs, .NET connection strings and HOST:PORT. Pairs
 inside JAVA_TOOL_OPTIONS or JSON, also count. onetrip prints what it changed.
 
 Without --upstream, the database is that of --env, the PG* variables or DATABASE_URL, or of other variables if all \
-that name a PostgreSQL server name the same one, and else those that name a MySQL or MariaDB server. If they differ, \
-nothing is started. The gateway requires as much TLS of a PostgreSQL server as these variables do, unless --upstream \
+that name a PostgreSQL server name the same one. Otherwise it is that of variables that name a MySQL or MariaDB server. \
+If they differ, nothing is started. The gateway requires as much TLS of a PostgreSQL server as these variables do, unless --upstream \
 says how much. MySQL and MariaDB are only watched, and not inside TLS.
 
 The report goes to standard error, or to the file of --output. The exit code is the program's, if that is not 0. \
