@@ -3,6 +3,7 @@
 
 mod counts;
 mod drivers;
+mod generated;
 mod peers;
 mod raw;
 mod tap;

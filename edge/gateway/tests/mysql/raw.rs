@@ -84,6 +84,18 @@ impl RawClient {
         self.stream.write_all(bytes).expect("it is taken");
     }
 
+    /// Sends the first bytes of a packet; what is missing never comes.
+    pub(crate) fn send_cut_off(&mut self, payload: &[u8], bytes: usize) {
+        let mut whole = Vec::new();
+        packet(&mut whole, 0, |out| out.extend_from_slice(payload));
+        self.stream.write_all(&whole[..bytes]).expect("it is taken");
+    }
+
+    /// Round trips so far, the greeting left out.
+    pub(crate) fn trips(&self) -> u64 {
+        self.dialogue.trips()
+    }
+
     /// Reads until one more answer is whole, or the server asks for a file.
     pub(crate) fn answer(&mut self) -> Reply {
         let before = self.replies.len();
