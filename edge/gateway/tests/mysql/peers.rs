@@ -124,6 +124,48 @@ fn a_client_that_speaks_tls_with_the_server_works_and_is_said_to_be_unseen() {
 }
 
 #[test]
+fn a_server_that_breaks_off_is_gone_for_the_client_with_all_that_it_had_said() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the gateway comes");
+        let mut real = std::net::TcpStream::connect(("127.0.0.1", open_server(Kind::MariaDb).at.port))
+            .expect("it is there");
+        let mut greeting = vec![0; 4096];
+        let count = real.read(&mut greeting).expect("it greets");
+        stream.write_all(&greeting[..count]).expect("it is taken");
+        let mut login = vec![0; 4096];
+        assert!(stream.read(&mut login).expect("it logs in") > 0);
+        // The beginning of an OK packet.
+        stream.write_all(b"\x07\0\0\x02\0\0").expect("it is taken");
+    });
+    let gateway = Watching::start(port);
+    let mut client = RawClient::greeted(gateway.port);
+    client.log_in("onetrip");
+    let before = client.received;
+    while client.read() {}
+    assert_eq!(client.received - before, 6);
+    server.join().expect("it ends");
+    let summary = gateway.summary();
+    assert_eq!((summary.connections, summary.sessions, summary.unanswered), (1, 0, 1));
+}
+
+#[test]
+fn a_client_that_vanishes_amid_a_result_takes_its_session_with_it() {
+    let gateway = Watching::start(open_server(Kind::MariaDb).at.port);
+    let mut client = RawClient::connect(gateway.port, &open_server(Kind::MariaDb).at.database);
+    client.send(0, b"\x03SELECT seq, REPEAT('r', 1000) FROM seq_1_to_100000");
+    client.read();
+    drop(client); // what it has not read makes this a reset
+    let started = Instant::now();
+    while gateway.gateway.open_connections() > 0 {
+        assert!(started.elapsed() < Duration::from_secs(20), "it is noticed");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(gateway.summary().unanswered, 1);
+}
+
+#[test]
 fn what_is_no_protocol_passes_all_the_same() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("it is bound").port();

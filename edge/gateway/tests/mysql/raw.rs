@@ -28,6 +28,13 @@ impl RawClient {
     /// Connects and logs in.
     pub(crate) fn connect(port: u16, database: &str) -> Self {
         let mut client = Self::greeted(port);
+        client.log_in(database);
+        client.answer();
+        client
+    }
+
+    /// Says who it is; the answer is yet to come.
+    pub(crate) fn log_in(&mut self, database: &str) {
         let mut response = (CAPABILITIES | CONNECT_WITH_DB).to_le_bytes().to_vec();
         response.extend_from_slice(&(64u32 << 20).to_le_bytes());
         response.push(45);
@@ -35,9 +42,7 @@ impl RawClient {
         response.extend_from_slice(b"root\0\0");
         response.extend_from_slice(database.as_bytes());
         response.extend_from_slice(b"\0mysql_native_password\0");
-        client.send(1, &response);
-        client.answer();
-        client
+        self.send(1, &response);
     }
 
     /// Connects, and reads the greeting.
