@@ -24,6 +24,8 @@ pub enum Obstacle {
     Near,
     /// A pooler stands between the gateway and the server: the session has no server session of its own.
     Pooler,
+    /// The connection is only watched: remedies do not speak its protocol.
+    WatchedOnly,
     /// Remedies were off, outside of a transaction.
     OffOutside,
     /// Remedies were off, in a transaction of the session's level, whichever that is.
@@ -35,7 +37,7 @@ pub enum Obstacle {
 impl Obstacle {
     /// Those that a gateway tells, each at the number that it has in a trace, less one; the others are seen from
     /// the traffic.
-    pub(crate) const TOLD: [Self; 10] = [
+    pub(crate) const TOLD: [Self; 11] = [
         Self::NoTransaction,
         Self::ReadCommitted,
         Self::Serializable,
@@ -46,6 +48,7 @@ impl Obstacle {
         Self::Unforeseen,
         Self::Near,
         Self::Pooler,
+        Self::WatchedOnly,
     ];
 
     /// Its name in exports and in the report's JSON.
@@ -61,6 +64,7 @@ impl Obstacle {
             Self::Unforeseen => "unforeseen",
             Self::Near => "near",
             Self::Pooler => "pooler",
+            Self::WatchedOnly => "watched-only",
             Self::OffOutside => "off-outside",
             Self::OffAtItsLevel => "off-at-its-level",
             Self::Off => "off",

@@ -89,6 +89,8 @@ impl Summary {
             (None, 0, 0) if self.gaps.is_partial() => NoSession::Unreadable,
             (None, 0, 0) => NoSession::Unreached,
             (None, 0, _) => NoSession::AskedForEncryption,
+            // They may have been let in where it was not seen.
+            (None, ..) if self.gaps.has_loss() => NoSession::Unreadable,
             (None, clients, _) => NoSession::Left { clients },
         })
     }
@@ -137,7 +139,7 @@ pub enum NoSession<'s> {
     },
     /// Clients asked for encryption, and left.
     AskedForEncryption,
-    /// A trace of which not all can be read holds none.
+    /// What could be read, or was understood of connections, holds none.
     Unreadable,
     /// Nobody came.
     Unreached,

@@ -48,6 +48,7 @@
 //!     contract  what a session says to its driver, and the limits of messages
 //!     services  what several remedies need, and that knows none of them: flights, verifying, unnamed objects
 //!     remedies  private state behind one trait; `session/list` has their order
+//!     mysql     a MySQL conversation, which is only watched: beside the session, on what knows no message of PostgreSQL's
 //! ```
 //!
 //! Trips are counted by the [`ReplyQueue`] and the units that it settles; finished exchanges leave as encoded records in
@@ -61,6 +62,7 @@ mod config;
 mod contract;
 mod events;
 mod facts;
+mod mysql;
 mod names;
 mod own_names;
 mod parameters;
@@ -84,6 +86,7 @@ pub use config::{
 };
 pub use contract::{BackendKey, INSPECT_BYTES_MAX, Opening, SessionError, Verdict};
 pub use facts::{Common, Fence, Knowledge};
+pub use mysql::{MysqlConfig, MysqlSession, Unseen};
 pub use onetrip_loops::{BadKept, Edges, KEPT_BYTES_MAX};
 pub use reply_queue::{Due, Expect, Reply, ReplyQueue, Service, Taker};
 pub use rules::Rule;

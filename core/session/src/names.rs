@@ -21,7 +21,7 @@ const OVERHEAD_BYTES: usize = 56;
 /// Columns of one result that may hold objects and are looked at.
 const OBJECT_COLUMNS_MAX: usize = 8;
 /// Key-like columns of a result that are kept.
-const KEY_COLUMNS_MAX: usize = 16;
+pub(crate) const KEY_COLUMNS_MAX: usize = 16;
 
 /// Texts of one connection under small numbers, defined in its stream before their first use.
 #[derive(Debug, Default)]
@@ -48,8 +48,8 @@ struct Ids {
 /// The columns of a result that may be keys.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
-    /// Position and type, in order.
-    pub(crate) keys: SmallVec<[(u16, Oid); 8]>,
+    /// Position and type, in order; the type is the protocol's own number.
+    pub(crate) keys: SmallVec<[(u16, u32); 8]>,
     /// Those that may hold large objects.
     pub(crate) objects: SmallVec<[ObjectColumn; 1]>,
 }
@@ -82,8 +82,8 @@ impl Names {
 
     /// The id of a result's layout, from the body of its RowDescription; zero for one without keys.
     pub(crate) fn layout(&mut self, body: &[u8], stream: &mut StreamEncoder) -> u32 {
-        if let Some(id) = self.layouts.get(body) {
-            return *id;
+        if let Some(id) = self.known_layout(body) {
+            return id;
         }
         let Ok(description) = RowDescription::decode(body) else { return 0 };
         let keys: SmallVec<[(u16, Oid); 8]> = (0..)
@@ -95,16 +95,35 @@ impl Names {
         if keys.is_empty() {
             return 0;
         }
-        if self.layouts.len() >= DEFINED_MAX || !has_room(&mut self.bytes, body.len() + size_of::<Layout>()) {
+        let is_key = |position: u16| keys.iter().any(|(key, _)| *key == position);
+        let names = (0..).zip(description.columns()).filter(|(position, _)| is_key(*position));
+        let names: SmallVec<[&[u8]; 16]> = names.map(|(_, column)| column.name).take(keys.len()).collect();
+        let layout = Layout { keys, objects: object_columns(&description) };
+        self.define_layout(body, layout, names, stream)
+    }
+
+    /// The id of a layout that was defined by this description.
+    pub(crate) fn known_layout(&self, description: &[u8]) -> Option<u32> {
+        self.layouts.get(description).copied()
+    }
+
+    /// Defines a layout with keys of these names; zero where there are too many.
+    pub(crate) fn define_layout<'n>(
+        &mut self,
+        description: &[u8],
+        layout: Layout,
+        names: impl IntoIterator<Item = &'n [u8]>,
+        stream: &mut StreamEncoder,
+    ) -> u32 {
+        let bytes = description.len() + size_of::<Layout>();
+        if self.layouts.len() >= DEFINED_MAX || !has_room(&mut self.bytes, bytes) {
             self.leave_out_templates();
             return 0;
         }
         let id = self.layouts.len() as u32 + 1;
-        let is_key = |position: u16| keys.iter().any(|(key, _)| *key == position);
-        let names = (0..).zip(description.columns()).filter(|(position, _)| is_key(*position));
-        stream.columns(id, names.map(|(_, column)| column.name).take(keys.len()));
-        self.layouts.insert(body.into(), id);
-        self.layout_list.push(Layout { keys, objects: object_columns(&description) });
+        stream.columns(id, names);
+        self.layouts.insert(description.into(), id);
+        self.layout_list.push(layout);
         id
     }
 

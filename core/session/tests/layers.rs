@@ -166,8 +166,19 @@ fn what_a_second_protocol_will_use_knows_no_message_of_postgresql() {
     }
 }
 
+#[test]
+fn the_watched_mysql_session_knows_no_message_and_no_session_of_postgresql() {
+    let texts = files("mysql");
+    assert!(texts.len() > 5, "{}", texts.len());
+    for (path, text) in texts {
+        for name in ["wire::pg", "crate::session", "crate::services", "crate::remedies", "reply_queue"] {
+            assert!(!text.contains(name), "{}: {name}", path.display());
+        }
+    }
+}
+
 /// The folders, from the bottom: the modules that lie beside them belong to the first.
-const LAYERS: [&str; 6] = ["session/core", "facts", "config", "services", "remedies", "session"];
+const LAYERS: [&str; 7] = ["session/core", "facts", "config", "services", "remedies", "session", "mysql"];
 
 /// Which layer a file belongs to, by its path below `src`; none for the table of contents.
 fn layer_of(file: &str) -> Option<usize> {
@@ -237,7 +248,7 @@ fn a_name_from_above_is_seen() {
     assert_eq!(named("use crate::remedies::{Remedy, Texts};"), [4]);
     assert_eq!(named("    state: crate::session::core::Core, other: crate::facts::Facts,"), [0, 1]);
     assert_eq!(named("use crate::session::Observed;"), [5]);
-    assert_eq!(named("fn of(session: &crate::Session, other: crate::units::Units)"), [6, 0]);
+    assert_eq!(named("fn of(session: &crate::Session, other: crate::units::Units)"), [7, 0]);
     assert_eq!(layer_of("session/core/mod.rs"), Some(0));
     assert_eq!(layer_of("session/client.rs"), Some(5));
     assert_eq!(layer_of("units.rs"), Some(0));

@@ -106,20 +106,20 @@ impl<'a> Name<'a> {
         self.folded().eq(folded.iter().copied())
     }
 
-    /// Its bytes as PostgreSQL folds them (ASCII letters only), without quotes.
+    /// Its bytes as PostgreSQL folds them (ASCII letters only), without quotes. Backticks, which MySQL has, are quotes.
     pub fn folded(self) -> impl Iterator<Item = u8> + 'a {
-        let mut quoted = false;
+        let mut quote = None;
         let mut bytes = self.0.iter().copied().peekable();
         std::iter::from_fn(move || {
             loop {
                 let byte = bytes.next()?;
-                if byte != b'"' {
-                    return Some(if quoted { byte } else { byte.to_ascii_lowercase() });
+                match quote {
+                    None if matches!(byte, b'"' | b'`') => quote = Some(byte),
+                    None => return Some(byte.to_ascii_lowercase()),
+                    Some(open) if byte != open => return Some(byte),
+                    Some(_) if bytes.next_if_eq(&byte).is_some() => return Some(byte),
+                    Some(_) => quote = None,
                 }
-                if quoted && bytes.next_if_eq(&b'"').is_some() {
-                    return Some(b'"');
-                }
-                quoted = !quoted;
             }
         })
     }

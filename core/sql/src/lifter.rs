@@ -6,7 +6,7 @@ use crate::facts::{Facts, Name, SettingValue};
 use crate::kind::StatementKind;
 use crate::lists::{Atom, List};
 use crate::literal::{Literal, LiteralKind};
-use crate::pass::{MysqlPass, Pass};
+use crate::pass::{MysqlPass, Pass, REPLACE};
 use crate::template::{Span, Template};
 use crate::tracker::Tracker;
 
@@ -103,12 +103,21 @@ impl Lifter {
     /// `source_number` is n. Character sets in front of strings (`_utf8mb4'…'`) stay. Code in `/*! … */` is code, and
     /// its marks stay. In a stored program semicolons end nothing.
     ///
-    /// [`Facts`] come from the words that MySQL has in common with PostgreSQL. A statement with another first word, such as
-    /// `REPLACE`, is of the kind `Other`; whether it writes is then not known.
+    /// [`Facts`] come from the words that MySQL has in common with PostgreSQL; `REPLACE` is an INSERT. A statement with another
+    /// first word is of the kind `Other`; whether it writes is then not known.
     pub fn lift_mysql<'a>(&'a mut self, text: &'a [u8], mode: MysqlMode) -> Lifted<'a> {
         let text = text.get(..TEXT_BYTES_MAX).unwrap_or(text);
         MysqlPass::new(Pass::new(self, text, true), mode).run();
         Lifted { lifter: self, text }
+    }
+
+    /// Looks at a template that one of the others has made: backticks around names, or REPLACE, tell which one.
+    pub fn lift_template<'a>(&'a mut self, template: &'a [u8]) -> Lifted<'a> {
+        let replaces = template.get(..REPLACE.len()).is_some_and(|word| word.eq_ignore_ascii_case(REPLACE));
+        match replaces || memchr::memchr(b'`', template).is_some() {
+            true => self.lift_mysql(template, MysqlMode::default()),
+            false => self.lift(template, true),
+        }
     }
 
     pub(crate) fn clear(&mut self) {

@@ -3,7 +3,7 @@
 
 mod mysql;
 
-pub(crate) use mysql::MysqlPass;
+pub(crate) use mysql::{MysqlPass, REPLACE};
 
 use crate::lifter::{COMMENTS_MAX, Found, LITERALS_MAX, Lifter, Parameter, Shift};
 use crate::lists::{Atom, List, Mark};

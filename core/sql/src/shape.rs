@@ -1,6 +1,7 @@
 //! What the words of a template show beyond its kind: functions called, tables named, keys that rows are found by.
 
 use crate::facts::Name;
+use crate::mysql_scan::quoted_identifier_end;
 use crate::scan;
 
 /// Functions, tables and names of one template that are listed.
@@ -455,7 +456,7 @@ fn tokens(template: &[u8]) -> Vec<Token<'_>> {
                 tokens.push(Token::Parameter(digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)));
                 end
             }
-            b'"' => name(template, at, &mut tokens),
+            b'"' | b'`' => name(template, at, &mut tokens),
             _ if scan::is_word_byte(byte) => name(template, at, &mut tokens),
             _ => {
                 tokens.push(Token::Symbol(byte));
@@ -471,11 +472,11 @@ fn name<'a>(template: &'a [u8], start: usize, tokens: &mut Vec<Token<'a>>) -> us
     let mut part = start;
     loop {
         let end = match template.get(part) {
-            Some(b'"') => scan::quoted_identifier_end(template, part).0,
+            Some(&quote @ (b'"' | b'`')) => quoted_identifier_end(template, part, quote).0,
             _ => scan::word_end(template, part),
         };
-        let is_joined = template.get(end) == Some(&b'.')
-            && template.get(end + 1).is_some_and(|byte| *byte == b'"' || scan::is_word_byte(*byte));
+        let begins_name = |byte: &u8| matches!(byte, b'"' | b'`') || scan::is_word_byte(*byte);
+        let is_joined = template.get(end) == Some(&b'.') && template.get(end + 1).is_some_and(begins_name);
         if !is_joined {
             tokens.push(Token::Name { whole: &template[start..end], last: &template[part..end] });
             return end;
@@ -511,6 +512,16 @@ mod tests {
         assert_eq!(calls("SELECT lo_open($1, $2), pg_catalog.version ()"), ["lo_open", "pg_catalog.version"]);
         assert_eq!(calls("SELECT a FROM t WHERE b IN ($1, $2) AND (c = $3)"), [] as [&str; 0]);
         assert_eq!(calls("SELECT count(*) FILTER (WHERE a) OVER (PARTITION BY b) FROM t"), ["count"]);
+    }
+
+    #[test]
+    fn names_in_backticks_are_names() {
+        let template =
+            "SELECT `o`.`at` FROM `shop`.`orders` `o` JOIN lines ON a = b WHERE `o`.`id` = $1 AND `n` = $2";
+        assert_eq!(tables(template), ["`shop`.`orders`", "lines"]);
+        assert_eq!(keys(template), [("`id`", 1), ("`n`", 2)]);
+        assert!(Shape::of(template.as_bytes()).tables[0].is(b"shop.orders"));
+        assert_eq!(tables("SELECT a FROM `odd ``name`"), ["`odd ``name`"]);
     }
 
     #[test]

@@ -146,6 +146,33 @@ fn variables_are_no_keywords_and_programs_have_semicolons() {
     assert_eq!(lifted.literals().map(|literal| literal.kind).collect::<Vec<_>>(), [LiteralKind::Integer]);
 }
 
+#[test]
+fn replace_is_an_insert_where_it_is_the_statements_verb() {
+    let kind = |text: &str| Lifter::new().lift_mysql(text.as_bytes(), PLAIN).kind();
+    assert_eq!(kind("replace into t values (1)"), StatementKind::Insert);
+    assert_eq!(kind("SELECT REPLACE(a, 'b', 'c') FROM t"), StatementKind::Select);
+    assert_eq!(kind("CREATE OR REPLACE TABLE t (a INT)"), StatementKind::Ddl);
+}
+
+#[test]
+fn a_template_of_either_protocol_tells_its_table() {
+    let mut lifter = Lifter::new();
+    let mut table = |template: &'static str| {
+        let lifted = lifter.lift_template(template.as_bytes());
+        assert_eq!(lifted.template(), template.as_bytes());
+        lifted.table().map(|table| table.folded().collect::<Vec<u8>>())
+    };
+    for template in [
+        "SELECT a FROM shop.orders WHERE id = $1",
+        "SELECT `a` FROM `shop`.`orders` WHERE `id` = $1",
+        "INSERT INTO `shop`.orders (`a`) VALUES ($1)",
+        "UPDATE \"shop\".orders SET a = $1",
+        "REPLACE INTO shop.orders VALUES ($1)",
+    ] {
+        assert_eq!(table(template).as_deref(), Some(&b"shop.orders"[..]), "{template}");
+    }
+}
+
 fn mode() -> impl Strategy<Value = MysqlMode> {
     any::<(bool, bool)>()
         .prop_map(|(ansi_quotes, no_backslash_escapes)| MysqlMode { ansi_quotes, no_backslash_escapes })

@@ -47,6 +47,7 @@ impl Talk {
                 Event::Progress(progress) => format!("progress {}", progress.stage),
                 Event::Row(row) => format!("row {}", row.payload_len),
                 Event::Tls(_) => "tls".to_owned(),
+                Event::Asked(bytes) => format!("asked behind {bytes}"),
                 Event::Lost(_) => "lost".to_owned(),
                 _ => return,
             });
@@ -105,6 +106,34 @@ fn caching_sha2_is_one_trip_or_up_to_four_not_verified_on_8() {
     let mut talk = Talk::new(Settings::default());
     talk.greet(PLAIN).log_in(1, PLAIN).payload(Client, 2, b"\x0e");
     assert_eq!(talk.lost(), Some(LostReason::OutOfTurn));
+}
+
+#[test]
+fn a_question_of_the_servers_is_told_with_the_bytes_so_far() {
+    let mut talk = Talk::new(Settings::default());
+    talk.greet(PLAIN).log_in(1, PLAIN).payload(Server, 2, b"\x01\x04").payload(Client, 3, b"\x02");
+    talk.payload(Server, 4, b"\x01key").payload(Client, 5, b"secret").payload(Server, 6, OK);
+    assert_eq!(
+        talk.told(),
+        [
+            "greeting",
+            "login",
+            "Server [1, 4]",
+            "asked behind 6",
+            "Client [2]",
+            "Server [1, 107, 101, 121]",
+            "asked behind 14",
+            "Client [115, 101, 99, 114, 101, 116]",
+            "Done 0 rows"
+        ]
+    );
+    let mut talk = Talk::joined(PLAIN);
+    talk.payload(Client, 0, b"\x03LOAD").payload(Server, 1, b"\xfbname");
+    assert!(!talk.dialogue.is_inside(Client));
+    talk.bytes(Client, b"\x02\0");
+    assert!(talk.dialogue.is_inside(Client) && !talk.dialogue.is_inside(Server));
+    talk.bytes(Client, b"\0\x02ab").payload(Client, 3, b"").payload(Server, 4, OK);
+    assert_eq!(talk.told(), ["command 3", "asked behind 9", "Done 0 rows"]);
 }
 
 #[test]

@@ -91,8 +91,9 @@ impl Config {
     /// With settings that were read elsewhere.
     ///
     /// # Errors
-    /// A value of onetrip's own keywords that does not exist.
+    /// A value of onetrip's own keywords that does not exist, or settings of another database.
     pub fn of(conninfo: Conninfo) -> Result<Self, ConnectError> {
+        let conninfo = conninfo.for_postgres()?;
         let mut limits = Limits::default();
         match conninfo.extra.get_nonempty("pipelining") {
             None | Some("on") => {}

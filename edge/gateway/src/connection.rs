@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use onetrip_session::{Session, Verdict};
+use onetrip_session::Verdict;
+use onetrip_target::Protocol;
 use tokio::sync::watch;
 use tokio::time::Sleep;
 
 use crate::GatewayError;
 use crate::buffer::Buffer;
 use crate::cancel::{Gate, Target};
+use crate::conversation::Conversation;
 use crate::dial::Upstream;
 use crate::error::{client_failed, is_gone, server_failed};
 use crate::gateway::{Shared, Stop};
 use crate::leg::Leg;
-use crate::notice::{Kind, Peer, notice};
+use crate::notice::{Peer, notice};
 use crate::opening::{Client, Opened, Opening};
 use crate::recorder::Recorder;
 use crate::spin::{Spinner, wake_after_a_look};
@@ -33,12 +35,12 @@ const OPENING_MAX: Duration = Duration::from_secs(60);
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
 /// A connection in its middle age: both legs are there.
-struct Connection {
+struct Connection<C: Conversation> {
     shared: Arc<Shared>,
     recorder: Recorder,
     number: u32,
     peer: Peer,
-    session: Box<Session>,
+    session: Box<C>,
     client: Leg,
     server: Leg,
     up: Buffer,
@@ -64,6 +66,37 @@ struct Connection {
 
 /// Serves one client until it is gone, or until all are to stop.
 pub(crate) async fn serve(
+    client: Client,
+    shared: Arc<Shared>,
+    recorder: Recorder,
+    stop: watch::Receiver<Stop>,
+) -> Result<(), GatewayError> {
+    match shared.dialer().protocol() {
+        Protocol::Postgres => serve_postgres(client, shared, recorder, stop).await,
+        Protocol::Mysql => serve_mysql(client, shared, recorder, stop).await,
+    }
+}
+
+/// The server speaks first, so it is dialled before the client has said anything.
+async fn serve_mysql(
+    client: Client,
+    shared: Arc<Shared>,
+    recorder: Recorder,
+    mut stop: watch::Receiver<Stop>,
+) -> Result<(), GatewayError> {
+    let mut opening = Opening::watched(client, shared, recorder);
+    let dialled = tokio::select! {
+        biased;
+        dialled = opening.dial() => dialled,
+        _ = stop.wait_for(|stop| *stop != Stop::No) => Err(opening.refuse_for_stop()),
+    };
+    if dialled.is_ok() {
+        opening.session.connected(opening.shared.now());
+    }
+    converse(opening, dialled, stop).await
+}
+
+async fn serve_postgres(
     client: Client,
     shared: Arc<Shared>,
     recorder: Recorder,
@@ -93,6 +126,18 @@ pub(crate) async fn serve(
         }
         Err(error) => Err(error),
     };
+    if let Ok((server, _)) = &dialled {
+        opening.reached(server);
+    }
+    converse(opening, dialled, stop).await
+}
+
+/// Moves bytes between both legs until one side is gone, or until all are to stop.
+async fn converse<C: Conversation>(
+    mut opening: Opening<C>,
+    dialled: Result<(Leg, Upstream), GatewayError>,
+    mut stop: watch::Receiver<Stop>,
+) -> Result<(), GatewayError> {
     let (server, upstream) = match dialled {
         Ok(reached) => reached,
         Err(error) => {
@@ -126,7 +171,7 @@ async fn stopped_for(time: Duration, stop: &mut watch::Receiver<Stop>) {
     tokio::time::sleep(time).await;
 }
 
-pub(crate) fn end_books(session: &mut Session, number: u32, shared: &Shared, recorder: &Recorder) {
+pub(crate) fn end_books<C: Conversation>(session: &mut C, number: u32, shared: &Shared, recorder: &Recorder) {
     if !session.has_records() {
         return;
     }
@@ -146,13 +191,12 @@ pub(crate) fn send(leg: &mut Leg, buffer: &mut Buffer, cx: &mut Context<'_>) -> 
     leg.poll_flush(cx)
 }
 
-impl Connection {
-    fn new(mut opening: Opening, server: Leg, upstream: Upstream) -> Self {
-        if opening.shows_certificate_of(&server) {
-            opening.session.shows_databases_certificate();
-        }
+impl<C: Conversation> Connection<C> {
+    fn new(opening: Opening<C>, server: Leg, upstream: Upstream) -> Self {
         let Opening { shared, recorder, peer, mut session, client, mut up, down, cancel_key } = opening;
-        up.insert(session.to_server());
+        if let Some(own) = session.to_server() {
+            up.insert(own);
+        }
         Self {
             spinner: Spinner::new(),
             timer: Box::pin(tokio::time::sleep(HAND_OVER)),
@@ -202,7 +246,7 @@ impl Connection {
             self.tell_client(cx);
             return Poll::Ready(Err(error.into()));
         }
-        self.tell_endless();
+        self.tell_notices();
         loop {
             let mut moved = self.move_up(cx)?;
             moved |= self.move_down(cx)?;
@@ -397,7 +441,9 @@ impl Connection {
 
     /// Puts the session's own bytes behind what is decided, both ways.
     fn place_own(&mut self) {
-        self.up.insert(self.session.to_server());
+        if let Some(own) = self.session.to_server() {
+            self.up.insert(own);
+        }
         self.down.insert(self.session.to_client());
     }
 
@@ -440,15 +486,15 @@ impl Connection {
         let _ = self.client.poll_shutdown(cx);
     }
 
-    /// A line for what may never end at the level that the gateway sets.
-    fn tell_endless(&mut self) {
-        while let Some(endless) = self.session.take_endless() {
-            notice(Kind::Level, Some(self.peer), &endless.to_string());
+    /// A line for what people should hear of.
+    fn tell_notices(&mut self) {
+        while let Some((kind, text)) = self.session.take_notice() {
+            notice(kind, Some(self.peer), &text);
         }
     }
 
     fn keep_books(&mut self, now: Instant) {
-        self.tell_endless();
+        self.tell_notices();
         if self.path_at.is_none_or(|at| now.duration_since(at) >= PATH_EVERY) {
             self.path_at = Some(now);
             if let Some(path) = self.server.path_time() {
@@ -495,7 +541,7 @@ impl Connection {
 }
 
 /// The books are ended however the task ends, also when the gateway stops.
-impl Drop for Connection {
+impl<C: Conversation> Drop for Connection<C> {
     fn drop(&mut self) {
         if let Some((_, key)) = self.target.take().zip(self.session.backend_key()) {
             self.shared.cancels.remove((key.process_id, self.cancel_key));
@@ -504,6 +550,6 @@ impl Drop for Connection {
         if let Some(path) = self.server.path_time() {
             self.session.path_measured(self.shared.now(), path.rtt_us, path.rtt_min_us);
         }
-        end_books(&mut self.session, self.number, &self.shared, &self.recorder);
+        end_books(&mut *self.session, self.number, &self.shared, &self.recorder);
     }
 }

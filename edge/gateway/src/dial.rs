@@ -11,7 +11,7 @@ use onetrip_link::LinkSpec;
 use onetrip_login::TlsAnswer;
 use onetrip_target::address::{Address, AddressError, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
-use onetrip_target::{Conninfo, Host, HostName};
+use onetrip_target::{Conninfo, Host, HostName, Protocol};
 use onetrip_wire::pg::{CancelRequest, encode_cancel_request, encode_ssl_request};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -68,13 +68,21 @@ pub(crate) struct DialTimes {
 impl Dialer {
     /// Dials over a simulated link where one is given.
     pub(crate) fn new(conninfo: Conninfo, link: Option<LinkSpec>) -> Result<Self, GatewayError> {
-        let tls = connector(&conninfo)?;
+        let tls = match conninfo.protocol {
+            Protocol::Postgres => connector(&conninfo)?,
+            Protocol::Mysql => None, // the client speaks it with the server itself, if it does
+        };
         Ok(Self { conninfo, tls, links: link.map(Links::new) })
     }
 
     /// Another database, as far away.
     pub(crate) fn leading_to(&self, conninfo: Conninfo) -> Result<Self, GatewayError> {
         Self::new(conninfo, self.links.as_ref().map(|links| links.spec().clone()))
+    }
+
+    /// What the database speaks.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.conninfo.protocol
     }
 
     /// Cuts the simulated links and tells what they carried.

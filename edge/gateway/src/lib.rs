@@ -1,4 +1,5 @@
-//! Sockets, TLS and a recorder around one [`onetrip_session::Session`] per client.
+//! Sockets, TLS and a recorder around one [`onetrip_session::Session`] per client, or around a
+//! [`onetrip_session::MysqlSession`], which only watches.
 //!
 //! ```text
 //!  client --> [leg: plain or TLS]  session  [leg: plain or TLS] --> database
@@ -14,6 +15,7 @@ mod address;
 mod buffer;
 mod cancel;
 mod connection;
+mod conversation;
 mod dial;
 mod error;
 mod gateway;

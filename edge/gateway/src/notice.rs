@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Accept,
     /// What may never end at the level that the gateway sets.
     Level,
+    /// Connections that cannot be seen into.
+    Unseen,
     /// The trace.
     Trace,
 }

@@ -1,16 +1,18 @@
-//! How a connection begins: requests for encryption, then the startup packet or a cancel request, then the database.
+//! How a connection begins: requests for encryption, then the startup packet or a cancel request, then the database. With
+//! MySQL the database comes first, as its server greets.
 
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use onetrip_session::{Session, SessionConfig};
+use onetrip_session::{MysqlConfig, MysqlSession, Session, SessionConfig};
 use onetrip_target::tls::TlsAcceptor;
 
 use crate::GatewayError;
 use crate::buffer::Buffer;
 use crate::connection::{end_books, send};
+use crate::conversation::Conversation;
 use crate::dial::Upstream;
 use crate::error::{client_failed, descriptors_hint};
 use crate::gateway::Shared;
@@ -30,11 +32,11 @@ pub(crate) struct Client {
 }
 
 /// A connection in its youth: the client has not sent its startup packet, or the database is not reached yet.
-pub(crate) struct Opening {
+pub(crate) struct Opening<C> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) recorder: Recorder,
     pub(crate) peer: Peer,
-    pub(crate) session: Box<Session>,
+    pub(crate) session: Box<C>,
     pub(crate) client: Leg,
     pub(crate) up: Buffer,
     pub(crate) down: Buffer,
@@ -49,7 +51,7 @@ pub(crate) enum Opened {
     Gone,
 }
 
-impl Opening {
+impl Opening<Session> {
     pub(crate) fn new(client: Client, shared: Arc<Shared>, recorder: Recorder) -> Result<Self, GatewayError> {
         let (mut cancel_key, mut private) = ([0; 4], [0; 8]);
         for random in [&mut cancel_key[..], &mut private] {
@@ -138,12 +140,36 @@ impl Opening {
         Ok(())
     }
 
+    /// What the client's TLS means for a login that is bound to it.
+    pub(crate) fn reached(&mut self, server: &Leg) {
+        if self.shows_certificate_of(server) {
+            self.session.shows_databases_certificate();
+        }
+    }
+
     /// Whether the client's TLS shows the certificate that the database's shows.
-    pub(crate) fn shows_certificate_of(&self, server: &Leg) -> bool {
+    fn shows_certificate_of(&self, server: &Leg) -> bool {
         let own = self.shared.client_tls.as_ref().map(TlsAcceptor::certificate);
         !self.client.is_plain() && own.is_some() && own == server.peer_certificate()
     }
+}
 
+impl Opening<MysqlSession> {
+    pub(crate) fn watched(client: Client, shared: Arc<Shared>, recorder: Recorder) -> Self {
+        let config = MysqlConfig {
+            hasher: shared.hasher.clone(),
+            keep_values: shared.keep_values,
+            common: Arc::clone(&shared.common),
+            texts: Arc::clone(&shared.texts),
+        };
+        let session = Box::new(MysqlSession::new(config));
+        let Client { socket, peer } = client;
+        let (client, up, down) = (Leg::plain(socket), Buffer::new(), Buffer::new());
+        Self { shared, recorder, peer, session, client, up, down, cancel_key: [0; 4] }
+    }
+}
+
+impl<C: Conversation> Opening<C> {
     /// Connects to the database; a failure is told to the client in words that its driver shows.
     pub(crate) async fn dial(&mut self) -> Result<(Leg, Upstream), GatewayError> {
         match self.shared.dialer().dial().await {
@@ -173,7 +199,7 @@ impl Opening {
     }
 
     pub(crate) fn end_books(&mut self) {
-        end_books(&mut self.session, self.peer.number, &self.shared, &self.recorder);
+        end_books(&mut *self.session, self.peer.number, &self.shared, &self.recorder);
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::written::encode;
-use crate::{ConninfoError, Environment, Host, HostName, Keepalives, Settings, SslMode, host};
+use crate::{
+    ConninfoError, Environment, Host, HostName, Keepalives, Protocol, Settings, SslMode, host, mysql,
+};
 
 /// A value that is not shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub enum RootCertificates {
 pub struct Conninfo {
     /// Where the server may be, in the order of trying; never empty.
     pub hosts: Vec<Host>,
+    /// What the server speaks. All that follows is PostgreSQL's, but for `user` and `dbname`.
+    pub protocol: Protocol,
     /// Role. `None` only where nothing names one, not even the operating system; see [`Conninfo::role`].
     pub user: Option<String>,
     /// The password that was written out; one in a password file is found by [`crate::passfile`].
@@ -97,6 +101,9 @@ impl Conninfo {
     /// # Errors
     /// As [`Settings::with_service`] and [`Conninfo::resolve`].
     pub fn complete(settings: Settings, environment: &Environment) -> Result<Self, ConninfoError> {
+        if settings.protocol() == Protocol::Mysql {
+            return mysql::resolve(&settings);
+        }
         let settings = settings.with_service(environment)?.with_environment(environment)?;
         Self::resolve(&settings, environment)
     }
@@ -117,6 +124,7 @@ impl Conninfo {
         let others = settings.iter().filter(|(keyword, _)| !TYPED.contains(keyword));
         Ok(Self {
             hosts: host::resolve(settings, environment)?,
+            protocol: Protocol::Postgres,
             dbname: text("dbname").or_else(|| user.clone()),
             user,
             password: text("password").map(Secret),
@@ -136,6 +144,29 @@ impl Conninfo {
             }),
             certificates: home(".postgresql"),
         })
+    }
+
+    /// These settings, where only PostgreSQL will do.
+    ///
+    /// # Errors
+    /// [`ConninfoError::NotPostgres`] where they are another database's.
+    pub fn for_postgres(self) -> Result<Self, ConninfoError> {
+        match self.protocol {
+            Protocol::Postgres => Ok(self),
+            Protocol::Mysql => Err(ConninfoError::NotPostgres),
+        }
+    }
+
+    /// The settings of a server that a program was seen to connect to; its port tells what it speaks.
+    ///
+    /// # Errors
+    /// As [`Conninfo::from_environment`].
+    pub fn of_host(host: Host, environment: &Environment) -> Result<Self, ConninfoError> {
+        let own = match host.port == Protocol::Mysql.port() {
+            true => mysql::resolve(&Settings::default()),
+            false => Self::from_environment(environment),
+        };
+        own.map(|own| Self { hosts: vec![host], ..own })
     }
 
     /// The same settings with one server at another place.
@@ -211,7 +242,11 @@ impl Conninfo {
     }
 
     fn url_without_query(&self, with_password: bool) -> String {
-        let mut url = "postgresql://".to_owned();
+        let scheme = match self.protocol {
+            Protocol::Postgres => "postgresql",
+            Protocol::Mysql => "mysql",
+        };
+        let mut url = format!("{scheme}://");
         let password = self.password.as_ref().filter(|_| with_password);
         url.push_str(&self.user.as_deref().map_or_else(String::new, encode));
         if let Some(password) = password {
@@ -244,7 +279,12 @@ impl Conninfo {
 
 impl fmt::Display for Conninfo {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}?sslmode={}", self.url_without_query(false), self.sslmode)
+        match self.protocol {
+            Protocol::Postgres => {
+                write!(formatter, "{}?sslmode={}", self.url_without_query(false), self.sslmode)
+            }
+            Protocol::Mysql => formatter.write_str(&self.url_without_query(false)),
+        }
     }
 }
 

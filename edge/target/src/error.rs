@@ -11,14 +11,19 @@ pub enum ConninfoError {
     #[error("the connection text is empty: write {FORMS}")]
     Empty,
     /// No known notation.
-    #[error("this is not a PostgreSQL address: write {FORMS}")]
+    #[error("this is not a database's address: write {FORMS}")]
     NotRecognised,
     /// A URL of something else.
-    #[error("\"{scheme}:\" is not a PostgreSQL URL: write {FORMS}")]
+    #[error("\"{scheme}:\" is no URL of PostgreSQL or MySQL: write {FORMS}")]
     Scheme {
         /// What stands before the colon.
         scheme: String,
     },
+    /// An address of MySQL's where only PostgreSQL will do.
+    #[error(
+        "this is the address of a MySQL server, and it has to be PostgreSQL's: write host:port or postgres://user@host:port/database"
+    )]
+    NotPostgres,
     /// Text that is not UTF-8, or becomes so when decoded, or holds a NUL.
     #[error("{place} is not UTF-8 text, or holds a NUL byte")]
     NotUtf8 {
@@ -140,4 +145,4 @@ fn variable_too(keyword: &str) -> String {
     variable_of(keyword).map_or(String::new(), |variable| format!(", or unset {variable}"))
 }
 
-const FORMS: &str = "host:port, postgres://user@host:port/database, jdbc:postgresql://host:port/database or host=… port=… dbname=…";
+const FORMS: &str = "host:port, postgres://user@host:port/database, mysql://host:port, jdbc:postgresql://host:port/database or host=… port=… dbname=…";

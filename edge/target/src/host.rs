@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use crate::{ConninfoError, Environment, Settings};
+use crate::{ConninfoError, Environment, Protocol, Settings};
 
 /// PostgreSQL's port.
-pub const DEFAULT_PORT: u16 = 5432;
+const DEFAULT_PORT: u16 = Protocol::Postgres.port();
 
 /// One place where a server may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,16 +108,30 @@ pub(crate) fn socket_path(host: &Host) -> PathBuf {
 
 /// Checks hosts and ports without filling anything in.
 pub(crate) fn check(settings: &Settings) -> Result<(), ConninfoError> {
-    from_settings(settings, || HostName::Unix(PathBuf::new())).map(drop)
+    from_settings(settings, DEFAULT_PORT, || HostName::Unix(PathBuf::new())).map(drop)
 }
 
 /// The hosts that settings name; where they name none, libpq's default.
 pub(crate) fn resolve(settings: &Settings, environment: &Environment) -> Result<Vec<Host>, ConninfoError> {
-    let port = parse_port(settings.get("port").and_then(|ports| ports.split(',').next()).unwrap_or(""))?;
-    from_settings(settings, || default_name(port, environment))
+    let first = settings.get("port").and_then(|ports| ports.split(',').next()).unwrap_or("");
+    let port = parse_port(first, DEFAULT_PORT)?;
+    from_settings(settings, DEFAULT_PORT, || default_name(port, environment))
 }
 
-fn from_settings(settings: &Settings, default: impl Fn() -> HostName) -> Result<Vec<Host>, ConninfoError> {
+/// The same with another port and host where settings name none.
+pub(crate) fn resolve_by(
+    settings: &Settings,
+    port: u16,
+    default: impl Fn() -> HostName,
+) -> Result<Vec<Host>, ConninfoError> {
+    from_settings(settings, port, default)
+}
+
+fn from_settings(
+    settings: &Settings,
+    default_port: u16,
+    default: impl Fn() -> HostName,
+) -> Result<Vec<Host>, ConninfoError> {
     let names = list(settings.get_nonempty("host"));
     let addresses = list(settings.get_nonempty("hostaddr"));
     let ports = list(settings.get_nonempty("port"));
@@ -132,7 +146,8 @@ fn from_settings(settings: &Settings, default: impl Fn() -> HostName) -> Result<
         let port = if ports.len() > 1 { ports.get(index) } else { ports.first() };
         let name = names.get(index).copied().unwrap_or("");
         let address = addresses.get(index).copied().unwrap_or("");
-        Ok(Host { name: host_name(name, address, &default)?, port: parse_port(port.unwrap_or(&""))? })
+        let port = parse_port(port.unwrap_or(&""), default_port)?;
+        Ok(Host { name: host_name(name, address, &default)?, port })
     };
     (0..hosts).map(host).collect()
 }
@@ -161,13 +176,13 @@ fn check_name(name: &str) -> Result<&str, ConninfoError> {
 
 /// Checks a list of ports by itself.
 pub(crate) fn check_ports(text: &str) -> Result<(), ConninfoError> {
-    list(Some(text)).into_iter().try_for_each(|port| parse_port(port).map(drop))
+    list(Some(text)).into_iter().try_for_each(|port| parse_port(port, DEFAULT_PORT).map(drop))
 }
 
-fn parse_port(text: &str) -> Result<u16, ConninfoError> {
+fn parse_port(text: &str, default: u16) -> Result<u16, ConninfoError> {
     let text = text.trim_matches(|character: char| character.is_ascii_whitespace());
     if text.is_empty() {
-        return Ok(DEFAULT_PORT);
+        return Ok(default);
     }
     text.parse().ok().filter(|port| *port != 0).ok_or(ConninfoError::Port)
 }

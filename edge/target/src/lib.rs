@@ -1,7 +1,7 @@
 //! Where the database is, and how a program is pointed at it.
 //!
 //! Scope: PostgreSQL connection settings by libpq's rules (reading, resolving, rewriting), password files, TLS to the
-//! server, addresses, and launching a program whose settings lead to the gateway.
+//! server, addresses, and launching a program whose settings lead to the gateway. Of MySQL, where the server is.
 //! Not in scope: sockets and the protocol; the gateway has them.
 
 pub mod address;
@@ -12,7 +12,9 @@ mod host;
 pub mod intercept;
 mod kept;
 pub mod launch;
+mod mysql;
 pub mod passfile;
+mod protocol;
 mod require_auth;
 mod rewrite;
 mod service;
@@ -24,8 +26,9 @@ mod written;
 pub use conninfo::{Conninfo, RootCertificates, Secret};
 pub use environment::Environment;
 pub use error::ConninfoError;
-pub use host::{DEFAULT_PORT, Host, HostName};
+pub use host::{Host, HostName};
 pub use kept::Keepalives;
+pub use protocol::Protocol;
 pub use require_auth::RequireAuth;
 pub use rewrite::{ClientTls, REDACTED, redact, rewrite};
 pub use settings::{Settings, is_secret};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::settings::is_secret;
 use crate::written::{Entry, Format, Place, Written, encode, is_blank, quote, quote_pair, spelled_in_pairs};
-use crate::{ConninfoError, Settings, SslMode, host};
+use crate::{ConninfoError, Protocol, Settings, SslMode, host};
 
 /// What is shown in place of a secret.
 pub const REDACTED: &str = "***";
@@ -65,9 +65,12 @@ pub(crate) fn rewrite_with(
     Ok(edits.apply(text))
 }
 
-/// The values that keep a client from insisting on TLS.
+/// The values that keep a client from insisting on TLS; none for one of MySQL's, which speaks it with the server itself.
 pub(crate) fn plain_overrides(settings: &Settings, sslmode: SslMode) -> Vec<Override> {
     let mut overrides = Vec::new();
+    if settings.protocol() != Protocol::Postgres {
+        return overrides;
+    }
     let mut change = |keyword, value: &str| overrides.push(Override { keyword, value: value.to_owned() });
     let system_roots = settings.get("sslrootcert") == Some("system");
     let mode = settings.get("sslmode");
@@ -161,7 +164,10 @@ impl<'a> Edits<'a> {
     }
 
     fn in_address(&self, host: &str) -> String {
-        if self.written.format == Format::HostPort { host.to_owned() } else { encode(host) }
+        match self.written.format {
+            Format::HostPort | Format::GoDsn => host.to_owned(),
+            _ => encode(host),
+        }
     }
 
     /// Replaces the value of a keyword wherever it stands; says whether it stood anywhere by itself.
@@ -198,7 +204,7 @@ impl<'a> Edits<'a> {
             Format::KeywordValue => quote(value),
             Format::Pairs { .. } => quote_pair(value),
             Format::Url | Format::Jdbc => encode(value).replace("%2F", "/").replace("%3A", ":"),
-            Format::HostPort => value.to_owned(),
+            Format::HostPort | Format::GoDsn => value.to_owned(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::rewrite::REDACTED;
 use crate::written::{Written, quote};
-use crate::{ConninfoError, Environment, host, service};
+use crate::{ConninfoError, Environment, Protocol, host, service};
 
 /// A keyword of libpq.
 struct Keyword {
@@ -19,6 +19,7 @@ struct Keyword {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     values: Vec<(String, String)>,
+    protocol: Protocol,
 }
 
 impl Settings {
@@ -33,7 +34,7 @@ impl Settings {
     }
 
     pub(crate) fn of_written(written: Written) -> Self {
-        let mut settings = Self::default();
+        let mut settings = Self { protocol: written.protocol, ..Self::default() };
         for entry in written.entries {
             settings.set(&entry.keyword, entry.value);
         }
@@ -80,6 +81,16 @@ impl Settings {
             self.set_default("sslmode", "require");
         }
         Ok(self)
+    }
+
+    /// The protocol that they are for.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The same settings, for this protocol.
+    pub(crate) fn with_protocol(self, protocol: Protocol) -> Self {
+        Self { protocol, ..self }
     }
 
     /// The value of a keyword. An empty value is a value, as in libpq: it hides the environment's.

@@ -195,8 +195,8 @@ fn a_host_and_a_port_alone_are_enough() {
 #[test]
 fn mistakes_are_named_by_place() {
     assert_eq!(refused(" "), ConninfoError::Empty);
-    assert_eq!(refused("mysql://h/d"), ConninfoError::Scheme { scheme: "mysql".to_owned() });
-    assert_eq!(refused("jdbc:mysql://h/d"), ConninfoError::Scheme { scheme: "jdbc:mysql".to_owned() });
+    assert_eq!(refused("redis://h/d"), ConninfoError::Scheme { scheme: "redis".to_owned() });
+    assert_eq!(refused("jdbc:oracle://h/d"), ConninfoError::Scheme { scheme: "jdbc:oracle".to_owned() });
     assert_eq!(refused("a=b"), ConninfoError::NotRecognised);
     assert_eq!(refused("jdbc:tc:postgresql:15:///shop"), ConninfoError::NotRecognised);
     assert_eq!(refused("jdbc:postgresql:/shop"), ConninfoError::NotRecognised);
@@ -443,6 +443,7 @@ prop_compose! {
             others.set("other.driver's key", extra);
         }
         Conninfo {
+            protocol: onetrip_target::Protocol::Postgres,
             keepalives: Keepalives::default(),
             user: Some(user),
             dbname: Some(dbname),

@@ -186,8 +186,8 @@ fn what_leads_elsewhere_is_left_alone_with_a_note() {
     assert_eq!(changes(&redirect), ["PGHOST=127.0.0.1", "PGPORT=6432"]);
     let untouched = redirect.untouched[0].to_string();
     assert_eq!(untouched, "DATABASE_URL left as it is: it leads to other:5432, not to db:5432");
-    let mysql = environment(&[("DATABASE_URL", "mysql://u:s3cret@other/x")]);
-    let (upstream, redirect) = turn(&mysql, None, &[]).unwrap();
+    let another = environment(&[("DATABASE_URL", "redis://u:s3cret@other/x")]);
+    let (upstream, redirect) = turn(&another, None, &[]).unwrap();
     assert_eq!(upstream.source, Source::Defaults);
     assert_eq!(redirect.untouched[0].to_string(), "DATABASE_URL left as it is: it is not PostgreSQL's");
 }

@@ -155,7 +155,8 @@ fn secrets_are_hidden_where_they_stand() {
     );
     assert_eq!(redact(r"host=h password='s3\'cret' user=u"), "host=h password=*** user=u");
     assert_eq!(redact("h:1"), "h:1");
-    assert_eq!(redact("mysql://u:s3cret@h"), "mysql:***");
+    assert_eq!(redact("mysql://u:s3cret@h"), "mysql://u:***@h");
+    assert_eq!(redact("redis://u:s3cret@h"), "redis:***");
     assert_eq!(redact("s3cret"), "***");
     assert_eq!(redact("s3cret s:3cret"), "***");
 }

@@ -37,9 +37,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a program and report the round trips that it spends on PostgreSQL
+    /// Run a program and report the round trips that it spends on its database
     Run(RunOptions),
-    /// Stand in front of a PostgreSQL server; report on Ctrl-C
+    /// Stand in front of a PostgreSQL, MySQL or MariaDB server; report on Ctrl-C
     Gateway(GatewayOptions),
     /// Report on packet captures made by tcpdump
     #[cfg(feature = "capture")]
@@ -109,8 +109,9 @@ be URLs, JDBC and R2DBC URLs, DSNs, .NET connection strings and HOST:PORT. Pairs
 inside JAVA_TOOL_OPTIONS or JSON, also count. onetrip prints what it changed.
 
 Without --upstream, the database is that of --env, the PG* variables or DATABASE_URL, or of other variables if all \
-that name a PostgreSQL server name the same one. If they differ, nothing is started. The gateway requires as much \
-TLS of the database as these variables do, unless --upstream says how much.
+that name a PostgreSQL server name the same one. Otherwise it is that of variables that name a MySQL or MariaDB server. \
+If they differ, nothing is started. The gateway requires as much TLS of a PostgreSQL server as these variables do, unless --upstream \
+says how much. MySQL and MariaDB are only watched, and not inside TLS.
 
 The report goes to standard error, or to the file of --output. The exit code is the program's, if that is not 0. \
 It is 90 if a budget was broken or --fail-on found something. It is 91 if the run could not be judged: no session was \
@@ -128,7 +129,7 @@ pub(crate) struct RunOptions {
     /// Redirect connections to the database's address to the gateway, whatever the program's settings say
     ///
     /// For addresses in code or in a file. Holds for the program and its children. If nothing names a database, the
-    /// first connection to port 5432 or 6432, or to the Unix socket of a PostgreSQL server, is taken.
+    /// first connection to port 5432, 6432 or 3306, or to the Unix socket of a PostgreSQL server, is taken.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) redirect: Option<RedirectWay>,
     /// Where the gateway listens [default: a free port of 127.0.0.1]
@@ -207,7 +208,8 @@ impl TlsOptions {
 const GATEWAY_EXAMPLES: &str = "\
 Examples:
   onetrip gateway --upstream postgres://db:5432
-  onetrip gateway --listen 127.0.0.1:6432 --upstream postgres://db:5432 --trace day.trace";
+  onetrip gateway --listen 127.0.0.1:6432 --upstream postgres://db:5432 --trace day.trace
+  onetrip gateway --listen 127.0.0.1:3307 --upstream mysql://db:3306";
 
 const GATEWAY_HELP: &str = "\
 SIGTERM and Ctrl-C stop it: sessions may finish for the time of --drain, then the report is printed. A second signal \
@@ -222,7 +224,7 @@ pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
     pub(crate) listen: ListenAddress,
-    /// The database, as URL, keyword DSN or HOST:PORT. sslmode and certificates are those of libpq
+    /// The database, as URL, keyword DSN or HOST:PORT. sslmode and certificates are those of libpq. mysql:// only watches
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
     /// When stopped: time for busy sessions to finish. Then they end with 57P01

@@ -1,12 +1,12 @@
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use onetrip_gateway::{Common, Gateway, GatewayConfig, ListenAddress};
 use onetrip_report::RunInfo;
 use onetrip_target::launch::{Source, Upstream};
-use onetrip_target::{Conninfo, Environment};
+use onetrip_target::{Conninfo, Environment, Protocol};
 
-use crate::args::GatewayOptions;
+use crate::args::{GatewayOptions, TlsOptions, WatchOptions};
 use crate::exit::ExitCode;
 use crate::judge::Judge;
 use crate::learned::Learned;
@@ -22,6 +22,7 @@ pub(crate) fn gateway(options: &GatewayOptions) -> Result<ExitCode> {
     let environment = Environment::of_this_process();
     let upstream = Upstream::find(options.upstream.as_deref(), &[], &environment)?;
     check_upstream(&upstream.conninfo)?;
+    check_options(&upstream.conninfo, &options.watch, &options.tls)?;
     let client_tls = options.tls.acceptor(false)?;
     warn(options, &upstream, client_tls.is_some());
     let upstream = upstream.conninfo;
@@ -100,6 +101,29 @@ pub(crate) fn check_upstream(upstream: &Conninfo) -> Result<()> {
         say(format_args!("{}: no setting of PostgreSQL's; the gateway does not use it", unused.join(", ")));
     }
     Ok(())
+}
+
+/// Refuses what only PostgreSQL's clients can be given.
+pub(crate) fn check_options(upstream: &Conninfo, watch: &WatchOptions, tls: &TlsOptions) -> Result<()> {
+    if upstream.protocol == Protocol::Postgres {
+        return Ok(());
+    }
+    let given = [
+        ("--remedies", !watch.remedies.is_none()),
+        ("--verify", watch.verify.is_some()),
+        ("--lob-prefetch", !watch.lob_prefetch.is_empty()),
+        ("--learned", watch.learned.is_some()),
+        ("--isolation", watch.isolation.is_some()),
+        ("--tls", tls.tls),
+        ("--tls-cert", tls.tls_cert.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => bail!(
+            "{option} needs PostgreSQL, and {} is a MySQL server, whose connections are only watched: leave it out",
+            upstream.address()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Says what others may see.

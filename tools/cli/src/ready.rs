@@ -35,7 +35,10 @@ pub(crate) fn ready(options: &ReadyOptions) -> Result<ExitCode> {
     stream.write_all(&CANCEL_NOBODY).with_context(failed)?;
     match stream.read(&mut [0; 1]) {
         Ok(0) => Ok(ExitCode::SUCCESS),
-        Ok(_) => bail!("{address} is no PostgreSQL server: it answers a cancel request"),
+        Ok(_) => bail!(
+            "{address} is no PostgreSQL server: it answers a cancel request. Before MySQL, check that the port accepts \
+             connections"
+        ),
         Err(error) => Err(error).with_context(failed),
     }
 }

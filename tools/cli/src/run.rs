@@ -23,7 +23,7 @@ use crate::args::{RedirectWay, RunOptions};
 use crate::call_sites::{self, CallSites, Calls};
 use crate::control::{self, Control};
 use crate::exit::ExitCode;
-use crate::gateway::{check_upstream, say_endless};
+use crate::gateway::{check_options, check_upstream, say_endless};
 use crate::judge::Judge;
 use crate::learned::Learned;
 use crate::link;
@@ -55,6 +55,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode> {
     let upstream =
         Upstream::find_for_program(options.upstream.as_deref(), &options.url_variables, &environment)?;
     check_upstream(&upstream.conninfo)?;
+    check_options(&upstream.conninfo, &options.watch, &options.tls)?;
     let sockets = options.redirect.map(|_| tempfile::Builder::new().prefix("onetrip-").tempdir());
     let sockets = sockets.transpose().context("no directory for a socket")?;
     let config = configure(options, &upstream.conninfo, sockets.as_ref().map(TempDir::path))?;
@@ -260,9 +261,7 @@ fn lead_to_any(way: Way, gateways: Gateways, gateway: &Gateway, environment: &En
 fn taken(leader: Leader, environment: Environment) -> impl FnOnce(Host) -> bool + Send + 'static {
     move |host| {
         let address = host.to_string();
-        let upstream =
-            Conninfo::from_environment(&environment).map(|own| Conninfo { hosts: vec![host], ..own });
-        let led = match upstream {
+        let led = match Conninfo::of_host(host, &environment) {
             Ok(upstream) => leader.lead_to(upstream).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };

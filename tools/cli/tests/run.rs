@@ -267,7 +267,7 @@ fn wrong_flags_and_files_say_what_to_do() {
     assert!(refused(&["run", "--budget", "speed=1", "--", "true"]).contains("write trips=200"));
     assert!(refused(&["run", "--fail-on", "OT999", "--", "true"]).contains("OT001 to OT016"));
     assert!(refused(&["run", "--env", "NO_SUCH", "--", "true"]).contains("NO_SUCH"));
-    assert!(refused(&["run", "--upstream", "mysql://db/shop", "--", "true"]).contains("mysql"));
+    assert!(refused(&["run", "--upstream", "redis://db/shop", "--", "true"]).contains("redis"));
     assert!(refused(&["run", "--trace", "/no/such/dir/t", "--", "true"]).contains("/no/such/dir/t"));
     assert!(refused(&["report", "/etc/hostname"]).contains("is not a onetrip trace"));
     assert!(refused(&["report", "/no/such/file"]).contains("No such file"));

@@ -92,7 +92,7 @@ fn no_session(why: NoSession<'_>) -> String {
              sslmode=prefer or disable."
                 .into()
         }
-        NoSession::Unreadable => "No session is in what can be read of the trace.".into(),
+        NoSession::Unreadable => "No session is in what could be read and understood.".into(),
         NoSession::Unreached => "No connection reached the gateway.".into(),
     }
 }
@@ -362,7 +362,7 @@ mod tests {
         let gaps = Gaps { damaged_blocks: 1, damaged_bytes: 90, ..Gaps::default() };
         assert_eq!(
             said(&Summary { gaps, ..Summary::default() }),
-            "Could not be judged. No session is in what can be read of the trace."
+            "Could not be judged. No session is in what could be read and understood."
         );
     }
 

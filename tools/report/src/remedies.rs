@@ -29,6 +29,9 @@ pub(crate) fn fate(finding: &Finding) -> Option<String> {
 
 /// How to remove more of it without a change of code; `None` where nothing does.
 pub(crate) fn remedy(finding: &Finding) -> Option<String> {
+    if finding.left.contains_key(&Obstacle::WatchedOnly) {
+        return None;
+    }
     match finding.evidence {
         Evidence::Alone { begins, commits, .. } if begins + commits > 0 && finding.removed == 0 => {
             let begins = counted(begins, "BEGIN", "BEGINs");
@@ -91,7 +94,8 @@ fn main_obstacle(finding: &Finding) -> Option<Obstacle> {
 
 /// Whether a gateway with remedies has seen it.
 fn is_told(obstacle: Obstacle) -> bool {
-    !matches!(obstacle, Obstacle::Off | Obstacle::OffAtItsLevel | Obstacle::OffOutside)
+    use Obstacle::{Off, OffAtItsLevel, OffOutside, WatchedOnly};
+    !matches!(obstacle, Off | OffAtItsLevel | OffOutside | WatchedOnly)
 }
 
 fn reason(obstacle: Obstacle, finding: &Finding) -> String {
@@ -109,6 +113,7 @@ fn reason(obstacle: Obstacle, finding: &Finding) -> String {
         Obstacle::Unforeseen => "not predicted".into(),
         Obstacle::Near => "while remedies were inactive: the database is near".into(),
         Obstacle::Pooler => "in front of a pooler: the session has no server session of its own".into(),
+        Obstacle::WatchedOnly => "on connections that are only watched".into(),
         Obstacle::Off | Obstacle::OffAtItsLevel | Obstacle::OffOutside => "while remedies were off".into(),
     }
 }
@@ -156,6 +161,10 @@ mod tests {
             )
         );
         assert_eq!(how(&[(Obstacle::Unforeseen, 3)]), None);
+        let prepares = Evidence::Prepares { prepares: 10, runs: 10 };
+        let of_prepares =
+            |obstacles: &[_]| remedy(&Finding { evidence: prepares.clone(), ..left(0, obstacles) });
+        assert!(of_prepares(&[]).is_some() && of_prepares(&[(Obstacle::WatchedOnly, 9)]).is_none());
         assert_eq!(how(&[]), None);
     }
 

@@ -43,7 +43,7 @@ use self::templates::Templates;
 use crate::stacks::{Language, language_of};
 use crate::timeline::Timeline;
 use crate::trace::{Records, decode_block};
-use crate::{Driver, Exchange, Gaps, Moment, Mutes, Record, Summary, TraceError};
+use crate::{Driver, Exchange, Gaps, Moment, Mutes, Obstacle, Record, Summary, TraceError};
 
 /// Counts trips and finds patterns in streams of records.
 ///
@@ -86,6 +86,8 @@ struct Shared {
     timeline: Timeline,
     /// A gateway with remedies has written the trace.
     has_remedies: bool,
+    /// Remedies do not speak the protocol of its connections.
+    is_watched_only: bool,
     /// What the program is written in.
     program: Option<Language>,
     first_at: Option<Moment>,
@@ -160,6 +162,12 @@ impl Analyzer {
         summary.scopes = shared.scopes.totals();
         let label = |id| shared.scopes.label(id);
         summary.findings = shared.book.findings(&shared.templates, label, mutes);
+        if shared.is_watched_only {
+            // Not all patterns note what is in the way of remedies, and this is in the way of all.
+            for finding in &mut summary.findings {
+                finding.left.entry(Obstacle::WatchedOnly).or_insert(finding.avoidable);
+            }
+        }
         let mut timeline = std::mem::take(&mut shared.timeline);
         timeline.name_statements(|id| shared.templates.text(id));
         Analysis { summary, timeline }
@@ -179,6 +187,7 @@ impl Shared {
     /// Counts what does not depend on the stream.
     fn count(&mut self, exchange: &Exchange) {
         self.has_remedies |= exchange.remedy.is_some() || exchange.obstacle.is_some();
+        self.is_watched_only |= exchange.obstacle == Some(Obstacle::WatchedOnly);
         let summary = &mut self.summary;
         summary.units += 1;
         if let Some(remedy) = exchange.remedy {

@@ -162,7 +162,7 @@ impl Templates {
     }
 
     fn facts_of(&mut self, text: &[u8]) -> TemplateFacts {
-        let lifted = self.lifter.lift(text, true);
+        let lifted = self.lifter.lift_template(text);
         let facts = lifted.facts();
         let shape = Shape::of(lifted.template());
         let purpose = purpose_of(&lifted, &shape);

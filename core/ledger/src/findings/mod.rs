@@ -102,6 +102,9 @@ impl Finding {
     /// Trips that `--remedies exact` would have taken out of the pattern at best, had it been on: that the statements
     /// surely only read is not known before it is.
     pub fn removable(&self) -> u64 {
+        if self.left.contains_key(&Obstacle::WatchedOnly) {
+            return 0;
+        }
         let left = |obstacle| self.left.get(&obstacle).copied().unwrap_or(0);
         match self.evidence {
             Evidence::Walk { .. } | Evidence::Repeats { .. } => left(Obstacle::Off).min(self.avoidable),

@@ -162,7 +162,7 @@ impl Rules {
                 format!("no session was opened: {message} ({sqlstate})")
             }
             NoSession::Left { .. } | NoSession::AskedForEncryption => "no session was opened".to_owned(),
-            NoSession::Unreadable => "no session is in what can be read of the trace".to_owned(),
+            NoSession::Unreadable => "no session is in what could be read and understood".to_owned(),
             NoSession::Unreached => "no connection reached the gateway".to_owned(),
         })
     }

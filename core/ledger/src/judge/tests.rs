@@ -65,7 +65,7 @@ fn a_run_without_a_session_keeps_nothing() {
     );
     let gaps = Gaps { damaged_blocks: 1, damaged_bytes: 90, ..Gaps::default() };
     let damaged = Summary { gaps, ..unseen.clone() };
-    assert_eq!(ruling(&rules, &damaged).1, "no session is in what can be read of the trace");
+    assert_eq!(ruling(&rules, &damaged).1, "no session is in what could be read and understood");
     let compared = Rules { base: Some(Base::of("yesterday", &summary())), ..Rules::default() };
     assert_eq!(ruling(&compared, &unseen).0, Ruling::Unjudged);
     let allowing = Rules { allow: Allow { no_connections: true, ..Allow::default() }, ..rules };

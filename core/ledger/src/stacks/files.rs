@@ -5,7 +5,7 @@ macro_rules! files {
 }
 
 /// Key and text of each.
-pub(super) const FILES: [(&str, &str); 36] = files! {
+pub(super) const FILES: [(&str, &str); 43] = files! {
     "unknown"
     "psql"
     "pgbench"
@@ -42,4 +42,11 @@ pub(super) const FILES: [(&str, &str); 36] = files! {
     "tortoise"
     "tryton"
     "typeorm"
+    "mysql"
+    "pymysql"
+    "mysql-connector"
+    "mysql2-node"
+    "go-sql-driver"
+    "mariadb-connector-j"
+    "mysql-connector-j"
 };

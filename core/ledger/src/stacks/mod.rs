@@ -50,10 +50,15 @@ impl Driver {
         stack::of(self).is_orm()
     }
 
+    /// Another one, whose fixes hold for it, too.
+    fn like(self) -> Option<Self> {
+        stack::of(self).like.as_deref().and_then(Self::of_key)
+    }
+
     /// What to change in its programs, where that is known; else what every driver's programs may do.
     pub fn fix(self, code: Code) -> &'static str {
         let of = |driver| stack::of(driver).fixes.get(&code).map(String::as_str);
-        of(self).or_else(|| of(Self::UNKNOWN)).unwrap_or_default()
+        of(self).or_else(|| self.like().and_then(of)).or_else(|| of(Self::UNKNOWN)).unwrap_or_default()
     }
 
     /// The same for a loop that updates or deletes rows: advice on how to insert many would not do.
@@ -65,7 +70,7 @@ impl Driver {
     /// The same for a queue's worker that takes a job by one statement and changes it by the next.
     pub(crate) fn fix_of_worker(self) -> &'static str {
         let of = |driver| stack::of(driver).worker.as_deref();
-        of(self).or_else(|| of(Self::UNKNOWN)).unwrap_or_default()
+        of(self).or_else(|| self.like().and_then(of)).or_else(|| of(Self::UNKNOWN)).unwrap_or_default()
     }
 }
 

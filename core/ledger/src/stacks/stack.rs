@@ -24,6 +24,11 @@ pub(super) struct Stack {
     /// Drivers of another language that an ORM uses beneath it, by key.
     #[serde(default)]
     over: Vec<String>,
+    /// It is named where no other is known by its startup packet.
+    #[serde(default)]
+    fallback: bool,
+    /// What to change where it says nothing itself is what this one says.
+    pub(super) like: Option<String>,
     /// Any of these startup packets is its own.
     #[serde(default)]
     startup: Vec<StartupMark>,
@@ -121,7 +126,8 @@ pub(super) fn of_statement_name(name: &str) -> Option<Driver> {
 
 /// The driver that opens connections like this; none if it may be one of several.
 pub(super) fn of_startup(startup: &Startup<'_>) -> Option<Driver> {
-    only(|stack| stack.startup.iter().any(|mark| mark.is_met(startup)))
+    let is_met = |stack: &Stack| stack.startup.iter().any(|mark| mark.is_met(startup));
+    only(|stack| !stack.fallback && is_met(stack)).or_else(|| only(|stack| stack.fallback && is_met(stack)))
 }
 
 /// The one of which this is true; none if it is true of several.
@@ -176,6 +182,8 @@ mod tests {
         assert_eq!(Driver::UNKNOWN.key(), "unknown");
         assert!(Code::ALL.iter().all(|code| of(Driver::UNKNOWN).fixes.contains_key(code)));
         assert!(of(Driver::UNKNOWN).worker.is_some());
+        let likes: Vec<_> = Driver::all().filter_map(|driver| of(driver).like.as_deref()).collect();
+        assert!(!likes.is_empty() && likes.iter().all(|key| Driver::of_key(key).is_some()), "{likes:?}");
     }
 
     #[test]

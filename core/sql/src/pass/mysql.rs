@@ -11,6 +11,9 @@ use crate::template::Span;
 use crate::tracker::Previous;
 use crate::words::Keyword;
 
+/// A statement's first word that PostgreSQL does not have.
+pub(crate) const REPLACE: &[u8] = b"replace";
+
 /// How a statement began, which tells whether semicolons within it end it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
@@ -90,8 +93,13 @@ impl<'p> MysqlPass<'p> {
             }
         }
         let is_name = pass.previous == Previous::Dot;
-        let keyword = if is_name { Keyword::None } else { Keyword::of(pass.text, start, end) };
         let word = &pass.text[start..end];
+        let keyword = match self.head {
+            _ if is_name => Keyword::None,
+            // It writes rows as INSERT does.
+            Head::None if word.eq_ignore_ascii_case(REPLACE) => Keyword::Insert,
+            _ => Keyword::of(pass.text, start, end),
+        };
         self.head = next_head(self.head, word);
         let span = pass.keep(end);
         if !pass.lifter.lists.is_empty() {

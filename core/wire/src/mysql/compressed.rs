@@ -84,6 +84,11 @@ impl Unpacker {
         Self { compression, packet: Vec::new(), piece: Vec::new() }
     }
 
+    /// Whether a compressed packet has begun and not ended.
+    pub fn is_inside(&self) -> bool {
+        !self.packet.is_empty()
+    }
+
     /// Takes bytes off `input` until a compressed packet ends, whose piece it gives, or none are left.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<&[u8]>, CompressionError> {
         self.take(input, COMPRESSED_HEADER_BYTES);

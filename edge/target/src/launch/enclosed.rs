@@ -1,8 +1,8 @@
-//! URLs of PostgreSQL servers within longer values: options of a JVM, JSON of a hosting service, lists.
+//! URLs of servers within longer values: options of a JVM, JSON of a hosting service, lists.
 
 use std::ops::Range;
 
-use crate::written::is_scheme;
+use crate::Protocol;
 
 /// What no URL holds unless it is encoded (RFC 3986), and what therefore ends one.
 const ENDS: &str = "\"'`<>{}|\\^";
@@ -10,18 +10,18 @@ const ENDS: &str = "\"'`<>{}|\\^";
 const SEPARATORS: &str = ",;)";
 const SCHEME_END: &str = "://";
 
-/// Where PostgreSQL's URLs stand in a text, also one that is such a URL as a whole.
+/// Where URLs of databases stand in a text, also one that is such a URL as a whole.
 pub(super) fn urls(text: &str) -> Vec<Range<usize>> {
     let starts: Vec<usize> = text.match_indices(SCHEME_END).filter_map(|(at, _)| start(text, at)).collect();
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     starts.iter().zip(ends).map(|(start, next)| *start..end(text, *start, next)).collect()
 }
 
-/// Where the scheme before `://` begins, if it is PostgreSQL's.
+/// Where the scheme before `://` begins, if it is a database's.
 fn start(text: &str, colon: usize) -> Option<usize> {
     let is_of_scheme = |letter: char| letter.is_ascii_alphanumeric() || "+-._:".contains(letter);
     let scheme = text[..colon].trim_end_matches(is_of_scheme).len()..colon;
-    is_scheme(&text[scheme.clone()]).then_some(scheme.start)
+    Protocol::of_scheme(&text[scheme.clone()]).map(|_| scheme.start)
 }
 
 fn end(text: &str, start: usize, next: usize) -> usize {
@@ -56,7 +56,8 @@ mod tests {
             ),
             ("(see postgres://[::1]:5432/x)", &["postgres://[::1]:5432/x"]),
             ("[postgres://a/x, postgres://[::1]]", &["postgres://a/x", "postgres://[::1]]"]), // the latter is no URL
-            ("https://db/x mysql://db/x mypostgres://db/x ://", &[]),
+            ("https://db/x redis://db/x mypostgres://db/x ://", &[]),
+            (r#"{"url":"mysql+pymysql://u@db:3306/x"}"#, &["mysql+pymysql://u@db:3306/x"]),
             ("", &[]),
         ] {
             assert_eq!(found(text), expected, "{text}");

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::address::{Address, candidates};
 use crate::host::{is_localhost, is_same_file};
 use crate::intercept::{Destination, Lead};
-use crate::{Conninfo, DEFAULT_PORT, Host, HostName};
+use crate::{Conninfo, Host, HostName, Protocol};
 
 /// A name is looked up anew at most so often.
 const LOOKUP_EVERY: Duration = Duration::from_secs(5);
-/// PostgreSQL's port, and PgBouncer's.
-const KNOWN_PORTS: [u16; 2] = [DEFAULT_PORT, 6432];
+/// PostgreSQL's port, PgBouncer's, and MySQL's.
+const KNOWN_PORTS: [u16; 3] = [Protocol::Postgres.port(), 6432, Protocol::Mysql.port()];
 const SOCKET_PREFIX: &str = ".s.PGSQL.";
 
 /// Where the gateway listens.

@@ -1,6 +1,6 @@
-//! Which values in an environment name a PostgreSQL server, and which variables name one together.
+//! Which values in an environment name a database's server, and which variables name one together.
 //!
-//! Only what spells out both host and port counts, or leaves the port out where nothing else than PostgreSQL can be
+//! Only what spells out both host and port counts, or leaves the port out where nothing else than one database can be
 //! meant, or names a service in a URL: a value that names something else must stay as it is.
 
 use std::ops::Range;
@@ -8,25 +8,42 @@ use std::ops::Range;
 use super::enclosed::urls;
 use crate::settings::{is_keyword, is_libpq_variable};
 use crate::written::{Format, Written, split_port};
-use crate::{DEFAULT_PORT, Environment, Host};
+use crate::{Environment, Host, Protocol, mysql};
 
 /// Longer values are no addresses.
 const VALUE_BYTES_MAX: usize = 4096;
 /// Ends of the names of variables that hold a host, in capitals; a name and its address may stand together.
 const HOST_ENDS: [&str; 7] = ["HOSTNAME", "HOSTADDR", "HOST", "SERVER", "ADDRESS", "ADDR", "IP"];
 const PORT_END: &str = "PORT";
-/// What begins so is meant for PostgreSQL, whatever is wrong with the rest.
-const URLS: [&str; 3] = ["postgres://", "postgresql://", "jdbc:postgresql:"];
+/// What MySQL's clients have in the port's variable, and not in the host's.
+const TCP_END: &str = "TCP_";
+/// What begins so is meant for a database, whatever is wrong with the rest.
+const URLS: [(&str, Protocol); 7] = [
+    ("postgres://", Protocol::Postgres),
+    ("postgresql://", Protocol::Postgres),
+    ("jdbc:postgresql:", Protocol::Postgres),
+    ("mysql://", Protocol::Mysql),
+    ("mariadb://", Protocol::Mysql),
+    ("jdbc:mysql:", Protocol::Mysql),
+    ("jdbc:mariadb:", Protocol::Mysql),
+];
 
-/// How sure it is that text names a PostgreSQL server, and no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// How sure it is that text names a database's server, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Naming {
     /// It does not name one.
     Nothing,
     /// A host and a port, of whatever listens there.
     Address,
-    /// PostgreSQL's own notation.
-    Postgres,
+    /// A database's own notation.
+    Own(Protocol),
+}
+
+impl Naming {
+    /// Whether it is surely another database's than one of this protocol.
+    pub(super) fn is_of_another(self, protocol: Protocol) -> bool {
+        matches!(self, Self::Own(own) if own != protocol)
+    }
 }
 
 /// What a text names.
@@ -40,19 +57,19 @@ pub(super) fn naming(text: &str) -> Naming {
     }
     let Ok(written) = Written::parse(text) else {
         // Its mistake is worth a word.
-        let is_url = URLS.iter().any(|begin| text.starts_with(begin));
-        return if is_url { Naming::Postgres } else { Naming::Nothing };
+        let begun = URLS.iter().find(|(begin, _)| text.starts_with(begin));
+        return begun.map_or(Naming::Nothing, |(_, protocol)| Naming::Own(*protocol));
     };
     let has = |keyword: &str| written.get(keyword).is_some_and(|value| !value.is_empty());
     let has_host = has("host") || has("hostaddr");
     match written.format {
-        Format::Url | Format::Jdbc if has_host => Naming::Postgres,
-        Format::Url if has("service") => Naming::Postgres,
+        Format::Url | Format::Jdbc | Format::GoDsn if has_host => Naming::Own(written.protocol),
+        Format::Url if has("service") => Naming::Own(written.protocol),
         Format::KeywordValue if has_host && (has("port") || has("dbname")) => {
             let all_known = written.entries.iter().all(|entry| is_keyword(&entry.keyword));
-            if all_known { Naming::Postgres } else { Naming::Nothing }
+            if all_known { Naming::Own(Protocol::Postgres) } else { Naming::Nothing }
         }
-        Format::Pairs { is_postgres: true } => Naming::Postgres,
+        Format::Pairs { is_postgres: true } => Naming::Own(Protocol::Postgres),
         Format::Pairs { is_postgres: false } if has("port") => Naming::Address,
         Format::HostPort if has_host && has("port") => Naming::Address,
         _ => Naming::Nothing,
@@ -73,10 +90,12 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Whether the variables' names or PostgreSQL's port say which kind of server this is.
-    pub(super) fn is_postgres(&self) -> bool {
+    /// Whether the variables' names, or the usual port, say that this is a server of that protocol.
+    pub(super) fn is_of(&self, protocol: Protocol) -> bool {
         let name = self.port.to_ascii_uppercase();
-        self.server.port == DEFAULT_PORT || ["PG", "POSTGRES"].iter().any(|word| name.contains(word))
+        let is_named = |protocol: Protocol| protocol.words().iter().any(|word| name.contains(word));
+        let is_others = Protocol::ALL.into_iter().any(|other| other != protocol && is_named(other));
+        is_named(protocol) || (self.server.port == protocol.port() && !is_others)
     }
 }
 
@@ -86,6 +105,8 @@ pub(super) fn pairs(environment: &Environment) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     for (port_name, upper, value) in texts() {
         let Some(prefix) = upper.strip_suffix(PORT_END).filter(|prefix| !prefix.is_empty()) else { continue };
+        let prefix =
+            prefix.strip_suffix(TCP_END).filter(|_| upper == mysql::PORT_VARIABLES[0]).unwrap_or(prefix);
         let Some(port) = value.trim().parse::<u16>().ok().filter(|port| *port != 0) else { continue };
         let named = texts().filter_map(|(name, upper, value)| {
             let end = upper.strip_prefix(prefix)?;
@@ -132,13 +153,13 @@ pub(super) fn others(environment: &Environment) -> impl Iterator<Item = (&str, &
     })
 }
 
-/// URLs of PostgreSQL servers that stand within longer values of variables that libpq does not read, by the variable's name.
+/// URLs of databases' servers that stand within longer values of variables that libpq does not read, by the variable's name.
 pub(super) fn enclosed(environment: &Environment) -> impl Iterator<Item = (&str, &str, Vec<Range<usize>>)> {
     let others = environment.texts().filter(|(name, _)| !is_libpq_variable(name));
     others.filter_map(|(name, text)| {
         let mut urls = urls(text);
         let is_whole = naming(text) != Naming::Nothing;
-        urls.retain(|bytes| !is_whole && naming(&text[bytes.clone()]) == Naming::Postgres);
+        urls.retain(|bytes| !is_whole && matches!(naming(&text[bytes.clone()]), Naming::Own(_)));
         (!urls.is_empty()).then_some((name, text, urls))
     })
 }

@@ -12,7 +12,9 @@ use crate::passfile::{Passfile, TempPassfile};
 use crate::rewrite::{Override, plain_overrides, rewrite_with};
 use crate::settings::variable_of;
 use crate::written::{Format, Written};
-use crate::{Conninfo, ConninfoError, Environment, Host, REDACTED, Settings, SslMode, redact};
+use crate::{
+    Conninfo, ConninfoError, Environment, Host, Protocol, REDACTED, Settings, SslMode, mysql, redact,
+};
 
 /// How a program is turned towards the gateway.
 #[derive(Clone, Debug)]
@@ -114,7 +116,10 @@ pub fn redirect(
     let child = environment.clone();
     let origins = upstream.conninfo.hosts.clone();
     let mut work = Work { environment, upstream, options, child, origins, result: Redirect::default() };
-    work.turn_pg_variables()?;
+    match upstream.conninfo.protocol {
+        Protocol::Postgres => work.turn_pg_variables()?,
+        Protocol::Mysql => work.turn_mysql_variables(),
+    }
     for variable in options.url_variables {
         work.turn_named_variable(variable)?;
     }
@@ -124,7 +129,9 @@ pub fn redirect(
     work.turn_other_texts()?;
     work.turn_enclosed()?;
     work.turn_pairs();
-    work.turn_passfile()?;
+    if upstream.conninfo.protocol == Protocol::Postgres {
+        work.turn_passfile()?;
+    }
     let Redirect { notes, untouched, .. } = &mut work.result;
     // A later step may have found the address within the text: in quotes, or between blanks.
     untouched.retain(|left| !notes.iter().any(|change| change.variable == left.what));
@@ -176,6 +183,27 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// The variables that MySQL's clients and their programs read. Pairs of them are turned with all others; a host alone stays:
+    /// a program that reads it by itself would take the usual port of this machine.
+    fn turn_mysql_variables(&mut self) {
+        let gateway = self.options.gateway;
+        if self.upstream.source == Source::CommandLine {
+            self.set(mysql::HOST_VARIABLE, gateway.ip().to_string());
+            for variable in mysql::PORT_VARIABLES {
+                self.set(variable, gateway.port().to_string());
+            }
+            return;
+        }
+        let has_port = mysql::PORT_VARIABLES.iter().any(|variable| self.environment.os(variable).is_some());
+        let own = self.environment.var(mysql::HOST_VARIABLE).ok().flatten().filter(|host| !host.is_empty());
+        let Some(own) = own.filter(|_| !has_port) else { return };
+        if self.upstream.has_host_of(&[Host::tcp(own, Protocol::Mysql.port())]) {
+            let [tcp, other] = mysql::PORT_VARIABLES;
+            let reason = format!("no variable names its port: set {tcp} or {other} too, or use --redirect");
+            self.result.untouched.push(Untouched { what: mysql::HOST_VARIABLE.to_owned(), reason });
+        }
+    }
+
     /// A service would lead the program past the gateway, so its settings become variables. Those without a variable
     /// concern the socket (keepalives) or the server's TLS, which are the gateway's now.
     fn move_service(&mut self) -> Result<(), LaunchError> {
@@ -197,7 +225,7 @@ impl Work<'_> {
         let text = self.environment.var(variable).map_err(failed)?;
         let text = text.ok_or_else(|| LaunchError::Missing { variable: variable.to_owned() })?;
         let conninfo = Conninfo::parse(text, self.environment).map_err(failed)?;
-        if !self.is_turned(variable, &conninfo) {
+        if !self.is_turned(variable, text, &conninfo) {
             return Err(LaunchError::Elsewhere {
                 variable: variable.to_owned(),
                 address: conninfo.address(),
@@ -211,12 +239,13 @@ impl Work<'_> {
     fn turn_database_url(&mut self) -> Result<(), LaunchError> {
         let Some(text) = self.environment.var(DATABASE_URL).ok().flatten() else { return Ok(()) };
         let reason = match Conninfo::parse(text, self.environment) {
-            Ok(conninfo) if self.is_turned(DATABASE_URL, &conninfo) => {
+            _ if naming(text).is_of_another(self.upstream.conninfo.protocol) => self.is_of_another(),
+            Ok(conninfo) if self.is_turned(DATABASE_URL, text, &conninfo) => {
                 return self.turn_text(DATABASE_URL, text, &conninfo);
             }
             Ok(conninfo) => self.leads_elsewhere(&conninfo),
             Err(ConninfoError::Empty) => return Ok(()),
-            Err(error) if is_another_database(&error) => "it is not PostgreSQL's".to_owned(),
+            Err(error) if is_another_database(&error) => self.is_of_another(),
             Err(error) => error.to_string(),
         };
         self.result.untouched.push(Untouched { what: DATABASE_URL.to_owned(), reason });
@@ -229,7 +258,7 @@ impl Work<'_> {
             let is_done =
                 variable == DATABASE_URL || self.options.url_variables.iter().any(|name| name == variable);
             let naming = naming(text);
-            if is_done || naming == Naming::Nothing {
+            if is_done || naming == Naming::Nothing || naming.is_of_another(self.upstream.conninfo.protocol) {
                 continue;
             }
             let reason = match Conninfo::parse(text, self.environment) {
@@ -240,7 +269,7 @@ impl Work<'_> {
                 Ok(conninfo) => self.leads_elsewhere(&conninfo),
                 Err(error) => error.to_string(),
             };
-            if naming == Naming::Postgres {
+            if matches!(naming, Naming::Own(_)) {
                 self.result.untouched.push(Untouched { what: variable.to_owned(), reason });
             }
         }
@@ -256,8 +285,16 @@ impl Work<'_> {
             let (mut changed, mut from, mut to) = (text.to_owned(), Vec::new(), Vec::new());
             for bytes in urls.into_iter().rev() {
                 let url = &text[bytes.clone()];
+                if naming(url).is_of_another(self.upstream.conninfo.protocol) {
+                    continue;
+                }
                 let moved = match Conninfo::parse(url, self.environment) {
                     Ok(conninfo) if self.upstream.is_meant_by(&conninfo) => {
+                        if let Some(reason) = self.stays_for_tls(url) {
+                            let what = format!("a URL within {variable}");
+                            self.result.untouched.push(Untouched { what, reason });
+                            continue;
+                        }
                         self.moved(variable, url, &conninfo)?
                     }
                     other => {
@@ -308,7 +345,14 @@ impl Work<'_> {
         }
     }
 
-    fn is_turned(&self, variable: &str, conninfo: &Conninfo) -> bool {
+    fn is_of_another(&self) -> String {
+        format!("it is not {}'s", self.upstream.conninfo.protocol)
+    }
+
+    fn is_turned(&self, variable: &str, text: &str, conninfo: &Conninfo) -> bool {
+        if naming(text).is_of_another(self.upstream.conninfo.protocol) {
+            return false;
+        }
         match &self.upstream.source {
             Source::CommandLine => true,
             Source::Variable(source) if source == variable => true,
@@ -317,15 +361,37 @@ impl Work<'_> {
     }
 
     fn turn_text(&mut self, variable: &str, text: &str, conninfo: &Conninfo) -> Result<(), LaunchError> {
+        if let Some(reason) = self.stays_for_tls(text) {
+            self.result.untouched.push(Untouched { what: variable.to_owned(), reason });
+            return Ok(());
+        }
         let moved = self.moved(variable, text, conninfo)?;
         let (from, to) = (redact(text), redact(&moved));
         self.record(variable, Some(moved.into()), Some(from), Some(to));
         Ok(())
     }
 
+    /// Why text of a client that speaks TLS with a MySQL server stays: it may check the server's name, and nobody sees what
+    /// it says.
+    fn stays_for_tls(&self, text: &str) -> Option<String> {
+        if self.upstream.conninfo.protocol != Protocol::Mysql {
+            return None;
+        }
+        let written = Written::parse(text).ok()?;
+        let setting = mysql::insists_on_tls(&written)?;
+        Some(format!(
+            "{setting} asks for TLS with the database, which the gateway cannot see into: leave it out where nobody can \
+             listen on the way to the database"
+        ))
+    }
+
     /// Connection text, pointed at the gateway.
     fn moved(&mut self, variable: &str, text: &str, conninfo: &Conninfo) -> Result<String, LaunchError> {
         let failed = |source| LaunchError::Variable { variable: variable.to_owned(), source };
+        if self.upstream.conninfo.protocol == Protocol::Mysql {
+            let gateway = self.options.gateway;
+            return rewrite_with(text, &gateway.ip().to_string(), gateway.port(), &[]).map_err(failed);
+        }
         let settings = self.as_the_program_sees(text).map_err(failed)?;
         let mut overrides = plain_overrides(&settings, self.options.sslmode);
         self.origins.extend(conninfo.hosts.iter().cloned());

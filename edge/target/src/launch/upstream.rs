@@ -1,9 +1,9 @@
 //! Which database a program means.
 
-use super::naming::{self, Naming, Pair, naming};
+use super::naming::{self, Naming, naming};
 use super::{DATABASE_URL, LaunchError};
 use crate::written::{Format, Place, Written};
-use crate::{Conninfo, ConninfoError, Environment, Settings};
+use crate::{Conninfo, ConninfoError, Environment, Host, Protocol, Settings, mysql};
 
 /// Variables that say where the server is; user and database alone do not.
 const ADDRESS_VARIABLES: [&str; 4] = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE"];
@@ -34,7 +34,8 @@ pub struct Upstream {
 
 impl Upstream {
     /// Finds the database: `--upstream`, else the first variable of `--env`, else PG* variables or a service with an
-    /// address, else DATABASE_URL, else the one server that other variables name, else libpq's defaults.
+    /// address, else DATABASE_URL, else the one server that other variables name, PostgreSQL's before MySQL's, else libpq's
+    /// defaults.
     ///
     /// # Errors
     /// Text that cannot be understood, a variable of `--env` that is not set, or variables that name different servers
@@ -59,7 +60,12 @@ impl Upstream {
             }
         }
         if !has_address {
-            if let Some(found) = Self::only_one_named(environment)? {
+            for protocol in Protocol::ALL {
+                if let Some(found) = Self::only_one_named(protocol, environment)? {
+                    return Ok(found);
+                }
+            }
+            if let Some(found) = Self::of_mysql_host(environment) {
                 return Ok(found);
             }
         }
@@ -85,11 +91,11 @@ impl Upstream {
         Ok(found)
     }
 
-    /// The server that variables of any name mean, where all that mean PostgreSQL for certain mean the same.
-    fn only_one_named(environment: &Environment) -> Result<Option<Self>, LaunchError> {
-        let pairs = naming::pairs(environment).into_iter().filter(Pair::is_postgres);
+    /// The server that variables of any name mean, where all that mean one of this protocol for certain mean the same.
+    fn only_one_named(protocol: Protocol, environment: &Environment) -> Result<Option<Self>, LaunchError> {
+        let pairs = naming::pairs(environment).into_iter().filter(|pair| pair.is_of(protocol));
         let pairs = pairs.filter_map(|pair| {
-            let mut settings = Settings::default();
+            let mut settings = Settings::default().with_protocol(protocol);
             settings.set("host", pair.server.name());
             settings.set("port", pair.server.port.to_string());
             let conninfo = Conninfo::complete(settings.clone(), environment).ok()?;
@@ -99,9 +105,10 @@ impl Upstream {
             ))
         });
         // Texts first: they know more, such as sslmode. What stands within other text is asked only where nothing else is.
-        let mut found: Vec<_> = Self::of_texts(environment).chain(pairs).collect();
+        let is_of = |(_, found): &(String, Self)| found.conninfo.protocol == protocol;
+        let mut found: Vec<_> = Self::of_texts(environment).filter(is_of).chain(pairs).collect();
         if found.is_empty() {
-            found.extend(Self::of_enclosed(environment));
+            found.extend(Self::of_enclosed(environment).filter(is_of));
         }
         let mut found = found.into_iter();
         let Some((variable, first)) = found.next() else { return Ok(None) };
@@ -116,9 +123,19 @@ impl Upstream {
         }
     }
 
+    /// The server of the variable that MySQL's clients read, whose port is the usual one.
+    fn of_mysql_host(environment: &Environment) -> Option<Self> {
+        let host = environment.var(mysql::HOST_VARIABLE).ok().flatten().filter(|host| !host.is_empty())?;
+        let mut settings = Settings::default().with_protocol(Protocol::Mysql);
+        settings.set("host", host);
+        let conninfo = Conninfo::complete(settings.clone(), environment).ok()?;
+        let source = Source::Variable(mysql::HOST_VARIABLE.to_owned());
+        Some(Self { conninfo, source, written: settings })
+    }
+
     /// The databases that texts in variables name for certain.
     fn of_texts(environment: &Environment) -> impl Iterator<Item = (String, Self)> {
-        let texts = naming::others(environment).filter(|(_, text)| naming(text) == Naming::Postgres);
+        let texts = naming::others(environment).filter(|(_, text)| matches!(naming(text), Naming::Own(_)));
         texts.filter_map(|(variable, text)| {
             let found = Self::of_text(text, Source::Variable(variable.to_owned()), environment).ok()?;
             Some((variable.to_owned(), found))
@@ -137,6 +154,9 @@ impl Upstream {
 
     /// The program's own leg will be plain, so that what its settings demand of TLS becomes a demand of ours.
     fn ask_for_tls_as(&mut self, url_variables: &[String], environment: &Environment) {
+        if self.conninfo.protocol != Protocol::Postgres {
+            return; // a client of MySQL's speaks TLS with the server itself
+        }
         let own = Conninfo::from_environment(environment).ok();
         let named = url_variables.iter().filter_map(|variable| Self::of_variable(variable, environment).ok());
         let others = Self::of_texts(environment).chain(Self::of_enclosed(environment));
@@ -175,8 +195,13 @@ impl Upstream {
 
     /// Whether settings lead to this database: they share a server.
     pub(super) fn is_meant_by(&self, conninfo: &Conninfo) -> bool {
+        self.has_host_of(&conninfo.hosts)
+    }
+
+    /// Whether one of these servers is ours.
+    pub(super) fn has_host_of(&self, hosts: &[Host]) -> bool {
         let ours = &self.conninfo.hosts;
-        conninfo.hosts.iter().any(|host| ours.iter().any(|own| own.is_same_server(host)))
+        hosts.iter().any(|host| ours.iter().any(|own| own.is_same_server(host)))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{Format, Written, pair};
-use crate::ConninfoError;
 use crate::settings::is_keyword;
+use crate::{ConninfoError, Protocol};
 
 /// Names of PostgreSQL's driver in Perl's and PHP's DSNs, where semicolons may stand for blanks.
 const DRIVERS: [&str; 2] = ["pgsql:", "dbi:pg:"];
@@ -31,7 +31,15 @@ pub(super) fn parse(text: &str, start: usize) -> Result<Written, ConninfoError> 
     if !known {
         return Err(ConninfoError::NotRecognised);
     }
-    Ok(Written { format: Format::KeywordValue, entries, address: None, end: start, has_query: false })
+    let protocol = Protocol::Postgres;
+    Ok(Written {
+        format: Format::KeywordValue,
+        protocol,
+        entries,
+        address: None,
+        end: start,
+        has_query: false,
+    })
 }
 
 /// Writes a value so that libpq reads it back: quoted where it must be.

@@ -1,9 +1,10 @@
-//! `jdbc:postgresql://host:port/database?property=value`, by the rules of pgJDBC's `Driver.parseURL`.
+//! `jdbc:postgresql://host:port/database?property=value`, by the rules of pgJDBC's `Driver.parseURL`; and the URLs of MySQL's
+//! and MariaDB's drivers that name hosts in that form.
 
 use super::percent::{Plus, decode};
 use super::url::{find, hosts, implied, query};
 use super::{AddressPlace, Entry, Format, Place, Written};
-use crate::ConninfoError;
+use crate::{ConninfoError, Protocol};
 
 /// pgJDBC's names for what libpq knows under others.
 const PROPERTIES: [(&str, &str); 9] = [
@@ -20,12 +21,16 @@ const PROPERTIES: [(&str, &str); 9] = [
 
 /// Takes a JDBC URL apart. What pgJDBC defaults without looking at PG* variables (host, port, sslmode) is implied.
 pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
-    let start = prefix_length(text)?;
+    let (protocol, start) = prefix(text)?;
     // Earlier entries give way to later ones.
-    let mut entries =
-        vec![implied("host", "localhost"), implied("port", "5432"), implied("sslmode", "prefer")];
+    let mut entries = vec![implied("host", "localhost"), implied("port", &protocol.port().to_string())];
+    entries.extend((protocol == Protocol::Postgres).then(|| implied("sslmode", "prefer")));
     let question = find(text, start, b"?");
     let server = &text[start..question];
+    // MySQL's drivers have more forms: `jdbc:mysql:replication://`, `address=(host=db)`.
+    if protocol == Protocol::Mysql && (!server.starts_with("//") || server.contains(['(', '='])) {
+        return Err(ConninfoError::NotRecognised);
+    }
     let (address, database) = if matches!(server, "//" | "///") {
         (
             AddressPlace {
@@ -37,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
         )
     } else if server.starts_with("//") {
         let end = hosts(&text[..question], start + 2, Plus::Blank, &mut entries)?;
-        fill_ports(&mut entries);
+        fill_ports(&mut entries, protocol);
         (
             AddressPlace { bytes: start + 2..end, before: "", after: "" },
             Some((end + 1).min(question)..question),
@@ -58,27 +63,33 @@ pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
     if has_query {
         let first = entries.len();
         query(text, question + 1, Plus::Blank, "verify-full", &mut entries)?;
-        translate(&mut entries[first..]);
-    }
-    Ok(Written { format: Format::Jdbc, entries, address: Some(address), end: text.len(), has_query })
-}
-
-/// The length of `jdbc:postgresql:`; a wrapper may stand between (`jdbc:p6spy:postgresql:`).
-fn prefix_length(text: &str) -> Result<usize, ConninfoError> {
-    const NAME: &str = ":postgresql:";
-    let stop = find(text, 0, b"/?");
-    match text[..stop].find(NAME) {
-        Some(position) => Ok(position + NAME.len()),
-        None => {
-            let scheme = text[..stop].rsplit_once(':').map_or("jdbc", |(scheme, _)| scheme);
-            Err(ConninfoError::Scheme { scheme: scheme.to_owned() })
+        if protocol == Protocol::Postgres {
+            translate(&mut entries[first..]);
         }
     }
+    Ok(Written {
+        format: Format::Jdbc,
+        protocol,
+        entries,
+        address: Some(address),
+        end: text.len(),
+        has_query,
+    })
 }
 
-/// pgJDBC gives every host without a port 5432, and an empty host is localhost.
-fn fill_ports(entries: &mut [Entry]) {
-    for (keyword, default) in [("host", "localhost"), ("port", "5432")] {
+/// What `jdbc:postgresql:` and its like mean, and their length.
+fn prefix(text: &str) -> Result<(Protocol, usize), ConninfoError> {
+    let stop = find(text, 0, b"/?");
+    Protocol::of_jdbc(&text[..stop]).ok_or_else(|| {
+        let scheme = text[..stop].rsplit_once(':').map_or("jdbc", |(scheme, _)| scheme);
+        ConninfoError::Scheme { scheme: scheme.to_owned() }
+    })
+}
+
+/// The drivers give every host without a port the usual one, and an empty host is localhost.
+fn fill_ports(entries: &mut [Entry], protocol: Protocol) {
+    let port = protocol.port().to_string();
+    for (keyword, default) in [("host", "localhost"), ("port", port.as_str())] {
         let entry = entries.iter_mut().rev().find(|entry| entry.keyword == keyword);
         if let Some(entry) = entry.filter(|entry| entry.value.split(',').any(str::is_empty)) {
             let values = entry.value.split(',').map(|value| if value.is_empty() { default } else { value });

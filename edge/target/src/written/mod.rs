@@ -1,10 +1,11 @@
 //! Connection text as somebody wrote it: which keyword has which value, and at which bytes it stands.
 //!
-//! Five notations: URL, JDBC URL, keyword/value ("DSN"), pairs with semicolons, and `host:port` alone. Reading is a
+//! Six notations: URL, JDBC URL, keyword/value ("DSN"), pairs with semicolons, Go's DSN, and `host:port` alone. Reading is a
 //! little wider than libpq's: parameters of other drivers are kept, and a URL may name a driver
 //! (`postgresql+psycopg://`, `r2dbc:postgresql://`).
 
 mod dsn;
+mod go;
 mod jdbc;
 mod pairs;
 mod percent;
@@ -12,19 +13,19 @@ mod url;
 
 use std::ops::Range;
 
-use crate::{ConninfoError, SslMode};
+use crate::{ConninfoError, Protocol, SslMode};
 
 pub(crate) use dsn::{is_blank, quote};
 pub(crate) use pairs::{quote as quote_pair, spelled as spelled_in_pairs};
 pub(crate) use percent::encode;
-pub(crate) use url::{is_scheme, split_port};
+pub(crate) use url::split_port;
 
 /// How connection text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// `postgres://…`, `postgresql://…`, `postgresql+driver://…`.
+    /// `postgres://…`, `postgresql://…`, `postgresql+driver://…`, `mysql://…`.
     Url,
-    /// `jdbc:postgresql:…`.
+    /// `jdbc:postgresql:…`, `jdbc:mysql:…`.
     Jdbc,
     /// `keyword=value …`; after the name of a driver in Perl and PHP: `pgsql:host=db;dbname=shop`.
     KeywordValue,
@@ -33,6 +34,8 @@ pub(crate) enum Format {
         /// Other databases' strings do not look like that.
         is_postgres: bool,
     },
+    /// `user:password@tcp(host:port)/database`.
+    GoDsn,
     /// `host:port`, `tcp://host:port`, `[address]:port` or a socket directory.
     HostPort,
 }
@@ -41,6 +44,8 @@ pub(crate) enum Format {
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) format: Format,
+    /// The protocol of the server that it means.
+    pub(crate) protocol: Protocol,
     pub(crate) entries: Vec<Entry>,
     /// Where the host list stands, or would stand: all notations but keyword/value.
     pub(crate) address: Option<AddressPlace>,
@@ -99,6 +104,9 @@ impl Written {
         }
         if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| url::is_scheme_like(scheme)) {
             return url::parse(text, scheme);
+        }
+        if let Some(written) = go::parse(text) {
+            return written;
         }
         if let Some(start) = dsn::driver_length(text) {
             return dsn::parse(text, start);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Entry, Format, Place, Written};
-use crate::ConninfoError;
+use crate::{ConninfoError, Protocol};
 
 /// Keywords, without blanks and in small letters, with libpq's names for them.
 const KEYWORDS: [(&str, &str); 20] = [
@@ -47,8 +47,15 @@ pub(super) fn parse(text: &str) -> Result<Written, ConninfoError> {
     let format = Format::Pairs { is_postgres: is_postgres == [true; 2] };
     // In front of blanks at the end, behind which a semicolon would begin a keyword of a DSN.
     let end = text.trim_end().len();
-    let mut written = Written { format, entries, address: None, end, has_query: false };
+    let protocol = Protocol::Postgres;
+    let mut written = Written { format, protocol, entries, address: None, end, has_query: false };
     written.read_ports_of_hosts();
+    let has_port_of = |protocol: Protocol| {
+        written.get("port").is_some_and(|port| port.trim().parse() == Ok(protocol.port()))
+    };
+    if is_postgres != [true; 2] && has_port_of(Protocol::Mysql) {
+        written.protocol = Protocol::Mysql;
+    }
     // Where the port stands in two places, it is left to who wrote it.
     if written.get("host").is_none_or(|host| host.is_empty() || host.contains(':')) {
         return Err(ConninfoError::NotRecognised);

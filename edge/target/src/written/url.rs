@@ -5,29 +5,18 @@ use std::ops::Range;
 
 use super::percent::{Plus, decode};
 use super::{AddressPlace, Entry, Format, Place, Written, pair};
-use crate::ConninfoError;
-
-/// Scheme names before an optional `+driver`: libpq's two and those of Django, dj-database-url, django-environ and
-/// Ecto.
-const SCHEMES: [&str; 6] = ["postgres", "postgresql", "postgis", "pgsql", "psql", "ecto"];
+use crate::{ConninfoError, Protocol};
 
 /// Whether the text before `://` can be a scheme at all.
 pub(super) fn is_scheme_like(scheme: &str) -> bool {
     !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._:".contains(&byte))
 }
 
-/// Whether the text before `://` means PostgreSQL.
-pub(crate) fn is_scheme(scheme: &str) -> bool {
-    // Another library's name may stand before it: `r2dbc:pool:postgresql://`.
-    let own = scheme.rsplit(':').next().unwrap_or(scheme);
-    SCHEMES.contains(&own.split('+').next().unwrap_or(own))
-}
-
 /// Takes a URL apart.
 pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> {
-    if !is_scheme(scheme) {
+    let Some(protocol) = Protocol::of_scheme(scheme) else {
         return Err(ConninfoError::Scheme { scheme: scheme.to_owned() });
-    }
+    };
     let mut entries = Vec::new();
     let after_scheme = scheme.len() + "://".len();
     let start = credentials(text, after_scheme, &mut entries)?;
@@ -47,8 +36,14 @@ pub(super) fn parse(text: &str, scheme: &str) -> Result<Written, ConninfoError> 
         query(text, position + 1, Plus::Itself, "require", &mut entries)?;
     }
     let address = AddressPlace { bytes: start..end, before: "", after: "" };
-    let mut written =
-        Written { format: Format::Url, entries, address: Some(address), end: text.len(), has_query };
+    let mut written = Written {
+        format: Format::Url,
+        protocol,
+        entries,
+        address: Some(address),
+        end: text.len(),
+        has_query,
+    };
     written.read_ports_of_hosts();
     Ok(written)
 }
@@ -68,6 +63,9 @@ pub(super) fn parse_host_port(text: &str, bytes: Range<usize>) -> Result<Written
     if host.contains(':') && bracketed.is_none() {
         return Err(ConninfoError::Brackets { position: 0 });
     }
+    // Nobody gives a server of PostgreSQL's the port that MySQL's have.
+    let is_mysql = is_pair && port.parse() == Ok(Protocol::Mysql.port());
+    let protocol = if is_mysql { Protocol::Mysql } else { Protocol::Postgres };
     let mut entries = vec![implied("host", host)];
     if is_pair {
         entries.push(implied("port", port));
@@ -75,6 +73,7 @@ pub(super) fn parse_host_port(text: &str, bytes: Range<usize>) -> Result<Written
     let address = AddressPlace { bytes, before: "", after: "" };
     Ok(Written {
         format: Format::HostPort,
+        protocol,
         entries,
         address: Some(address),
         end: text.len(),

@@ -63,7 +63,8 @@ impl Database {
 
     /// A new schema in the database that the text means. It stays until [`Self::clean_up`].
     pub(super) fn schema_in(text: &str, work: &mut Interruptible) -> Result<Self> {
-        let conninfo = Conninfo::parse(text, &Environment::of_this_process()).context("--database")?;
+        let parsed = Conninfo::parse(text, &Environment::of_this_process());
+        let conninfo = parsed.and_then(Conninfo::for_postgres).context("--database")?;
         let schema = format!("onetrip_demo_{}", std::process::id());
         let (gateway, config) = way_in(&conninfo)?;
         let session = work.run(Session::open(&config)).with_context(|| conninfo.address())?;

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onetrip_gateway::{Opening, PathTimes, Ping, PingError, PingedServer};
 use onetrip_target::launch::Upstream;
-use onetrip_target::{Conninfo, Environment};
+use onetrip_target::{Conninfo, Environment, Protocol};
 
 use crate::args::{PingFormat, PingOptions};
 use crate::exit::ExitCode;
@@ -38,6 +38,13 @@ pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
     let environment = Environment::of_this_process();
     let target = options.target.as_deref().map(host_alone);
     let upstream = Upstream::find(target.as_deref(), &[], &environment)?.conninfo;
+    if upstream.protocol != Protocol::Postgres {
+        bail!(
+            "{} is a MySQL server, and ping speaks PostgreSQL only: onetrip run and onetrip gateway show the trips of a \
+             program there",
+            upstream.address()
+        );
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let mut measured = Measured { target: upstream.address(), ..Measured::default() };
     let (done, interrupted) = runtime.block_on(async {

@@ -216,5 +216,6 @@ fn plain(address: SocketAddr, user: &str, database: &str) -> String {
 }
 
 fn parse(text: &str, environment: &Environment) -> Result<Conninfo, LabError> {
-    Conninfo::parse(text, environment).map_err(|error| LabError::Database(error.to_string()))
+    let parsed = Conninfo::parse(text, environment).and_then(Conninfo::for_postgres);
+    parsed.map_err(|error| LabError::Database(error.to_string()))
 }

@@ -219,7 +219,8 @@ fn gaps(gaps: &Gaps) -> Vec<String> {
     let mut said = Vec::new();
     if gaps.lost_bytes > 0 {
         said.push(format!(
-            "≥: {} of records lost, as the disk was full, or it or the reader too slow; all counts are lower bounds",
+            "≥: {} of records lost, as the disk was full, it or the reader too slow, or a connection not understood; all \
+             counts are lower bounds",
             bytes(gaps.lost_bytes)
         ));
     }

@@ -42,6 +42,9 @@ pub enum Event<'a> {
     Progress(Progress<'a>),
     /// The server wants this file.
     FileWanted(&'a [u8]),
+    /// The server has asked, within a login or for a file, and goes on once the client has answered: that is a trip of its own.
+    /// So many bytes of its packets have come for the unit.
+    Asked(u64),
     /// The client sent so many bytes of it; zero ends it.
     FileSent(u64),
     /// A result is done, or rows are.

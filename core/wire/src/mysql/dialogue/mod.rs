@@ -107,6 +107,19 @@ impl Dialogue {
         self.talk.lost()
     }
 
+    /// Whether a side's last byte so far is within a packet.
+    pub fn is_inside(&self, side: Side) -> bool {
+        let stream = match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        };
+        #[cfg(feature = "compression")]
+        if stream.unpacker.as_ref().is_some_and(Unpacker::is_inside) {
+            return true;
+        }
+        stream.payloads.is_inside()
+    }
+
     /// Takes bytes of one side and tells what they mean. All are taken.
     pub fn take(&mut self, side: Side, bytes: &[u8], mut on: impl FnMut(Event<'_>)) {
         let mut input = bytes;

@@ -350,6 +350,9 @@ impl Talk {
         };
         match next? {
             Next::Goes(expect) => {
+                if matches!(expect, Expect::Login { asked: true } | Expect::File { has_begun: false, .. }) {
+                    on(Event::Asked(awaited.reply.bytes));
+                }
                 awaited.expect = expect;
                 self.awaited.push_front(awaited);
             }

@@ -1,0 +1,19 @@
+use std::sync::Arc;
+
+use onetrip_ledger::ValueHasher;
+
+use crate::facts::Common;
+use crate::texts::Texts;
+
+/// What a watched MySQL session is told at its start.
+#[derive(Debug, Clone)]
+pub struct MysqlConfig {
+    /// Hashes values, with one key for the whole trace.
+    pub hasher: ValueHasher,
+    /// Parameters' texts are kept in the trace.
+    pub keep_values: bool,
+    /// What the sessions of one gateway share; of it, the counts.
+    pub common: Arc<Common>,
+    /// Texts that they share.
+    pub texts: Arc<Texts>,
+}

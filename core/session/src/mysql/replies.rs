@@ -1,0 +1,203 @@
+//! What the server answers: rows, ends and errors, each booked on its unit.
+
+use onetrip_ledger::{Moment, Outcome};
+use onetrip_wire::mysql::dialogue::{Reply, ReplyKind, Row, Side};
+use onetrip_wire::mysql::{BinaryRow, ColumnDefinition, ErrPacket, PrepareOk, Status, TextRow, command};
+
+use super::books::{Books, Capture, Phase, Sent, failure, state_of};
+use super::columns::Described;
+use super::login::on_wire;
+use super::values::{self, Form};
+use crate::contract::INSPECT_BYTES_MAX;
+
+/// Values of one result that are kept for finding loops.
+const RESULT_VALUES_MAX: usize = 65_536;
+/// A server that claims more rows cannot be believed.
+const ROWS_MAX: u64 = 1 << 47;
+
+impl Books {
+    /// A statement is prepared; definitions of its parameters and columns follow.
+    pub(super) fn prepared(&mut self, ok: &PrepareOk) {
+        match ok.metadata_follows {
+            Some(false) => self.describing.begin(0, 0),
+            _ => self.describing.begin(ok.parameters, ok.columns.into()),
+        }
+    }
+
+    /// A result begins.
+    pub(super) fn columns(&mut self, count: u64) {
+        let Some(sent) = self.awaited.front().copied() else { return };
+        self.describing.begin(0, count);
+        // Of a prepared statement, definitions may be left out that have not changed.
+        let described = self.described_of(sent);
+        self.capture_rows(sent, described);
+    }
+
+    pub(super) fn column(&mut self, column: &ColumnDefinition<'_>) {
+        if !self.describing.take(column) {
+            return;
+        }
+        let Some(sent) = self.awaited.front().copied() else { return };
+        let described = self.describing.described(&mut self.names, &mut self.stream);
+        let statement = if sent.code == command::STMT_PREPARE { Some(sent.unit) } else { sent.prepared_by };
+        if let Some(unit) = statement {
+            let described = described.clone();
+            self.statements.change(unit, |prepared| prepared.described = described);
+        }
+        if sent.code != command::STMT_PREPARE {
+            self.capture_rows(sent, described);
+        }
+    }
+
+    fn described_of(&self, sent: Sent) -> Described {
+        let prepared = sent.prepared_by.and_then(|unit| self.statements.get(unit));
+        prepared.map(|prepared| prepared.described.clone()).unwrap_or_default()
+    }
+
+    /// Starts keeping the rows of a result, if its unit has none yet: only the first is kept.
+    fn capture_rows(&mut self, sent: Sent, described: Described) {
+        let width = self.names.layout_of(described.layout).map_or(0, |layout| layout.keys.len());
+        let mut is_active = false;
+        if let Some(statement) = self.statement_mut(sent).filter(|statement| statement.results == 0) {
+            is_active = width > 0;
+            statement.columns = described.layout;
+            statement.key_columns = width as u16;
+        }
+        self.capture = Capture { unit: sent.unit, described, is_active };
+    }
+
+    /// Keeps a row's keys and adds the row to the result's digest.
+    pub(super) fn row(&mut self, row: &Row<'_>) {
+        let Some(sent) = self.awaited.front().copied() else { return };
+        if self.capture.unit != sent.unit {
+            // A cursor's rows, whose columns were described when it was opened.
+            let described = self.described_of(sent);
+            self.capture_rows(sent, described);
+        }
+        let (Some(number), Some(slot)) = (sent.number, sent.slot) else { return };
+        let body = &row.payload[..row.payload.len().min(INSPECT_BYTES_MAX)];
+        let is_whole = row.payload_len <= INSPECT_BYTES_MAX as u64;
+        let Self { units, names, values, capture, .. } = self;
+        let Some(exchange) = units.exchange_mut(number) else { return };
+        let Some(statement) = exchange.statements.get_mut(usize::from(slot)) else { return };
+        let mut digest = values.digest(statement.result_digest, body);
+        if !is_whole {
+            // A row whose end is not looked at is like no other.
+            digest = values.digest(digest, &number.to_le_bytes());
+        }
+        statement.result_digest = digest & !1 | u64::from(row.is_binary);
+        let Some(layout) =
+            names.layout_of(capture.described.layout).filter(|_| capture.is_active && is_whole)
+        else {
+            return;
+        };
+        let width = layout.keys.len();
+        let has_room = exchange.results.len() + width <= RESULT_VALUES_MAX;
+        if has_room && units.charge(number, width * size_of::<u32>()) {
+            self.keep_keys(number, slot, body, row.is_binary);
+        }
+    }
+
+    fn keep_keys(&mut self, number: u64, slot: u16, body: &[u8], is_binary: bool) {
+        let Self { units, names, values, capture, scratch, undecoded, .. } = self;
+        let (Some(layout), Some(exchange)) =
+            (names.layout_of(capture.described.layout), units.exchange_mut(number))
+        else {
+            return;
+        };
+        let before = exchange.results.len();
+        let mut keys = layout.keys.iter().peekable();
+        let mut keep = |position: usize, value: Option<&[u8]>| -> bool {
+            if let Some((_, code)) = keys.next_if(|(key, _)| usize::from(*key) == position) {
+                let key = values::column(values, value, Form::of_code(*code), is_binary, scratch);
+                exchange.results.push(key);
+            }
+            keys.peek().is_some()
+        };
+        let types = &capture.described.types;
+        let is_decoded = if is_binary {
+            let row = BinaryRow::decode(body, types);
+            row.is_ok_and(|row| {
+                row.values(types).enumerate().all(|(position, value)| keep(position, value));
+                true
+            })
+        } else {
+            let row = TextRow::decode(body, types.len() as u64);
+            row.is_ok_and(|row| {
+                row.values().enumerate().all(|(position, value)| keep(position, value));
+                true
+            })
+        };
+        *undecoded += u64::from(!is_decoded);
+        if exchange.results.len() - before == layout.keys.len() {
+            if let Some(statement) = exchange.statements.get_mut(usize::from(slot)) {
+                statement.results += layout.keys.len() as u32;
+            }
+        } else {
+            // Not as it was described: nothing to rely on.
+            exchange.results.truncate(before);
+            capture.is_active = false;
+        }
+    }
+
+    pub(super) fn failed(&mut self, error: &ErrPacket<'_>) {
+        let Some(sent) = self.awaited.front().copied() else { return };
+        self.capture.is_active = false;
+        let failure = failure(error.state);
+        if let Some(exchange) = sent.number.and_then(|number| self.exchange_mut(number)) {
+            exchange.outcome = failure;
+        }
+        if let Some(statement) = self.statement_mut(sent) {
+            statement.outcome = failure;
+        }
+        if sent.unit == 0 {
+            self.refused(state_of(error.state), error.message);
+        }
+    }
+
+    /// All that the server had to say to a unit has been said.
+    pub(super) fn replied(&mut self, now: Moment, reply: &Reply) {
+        let Some(sent) = self.awaited.pop_front() else { return };
+        if let Some(status) = reply.status {
+            self.status(status);
+        }
+        let has_failed = matches!(reply.kind, ReplyKind::Failed(_));
+        match (sent.code, has_failed) {
+            _ if sent.unit == 0 && has_failed => self.phase = Phase::Refused,
+            _ if sent.unit == 0 => {
+                self.phase = Phase::Serving;
+                self.stream.entered();
+            }
+            (command::STMT_PREPARE, true) => self.statements.remove(sent.unit),
+            (command::RESET_CONNECTION | command::CHANGE_USER, false) => self.statements.clear(),
+            _ => {}
+        }
+        let Some(number) = sent.number else { return };
+        let bytes = reply.bytes.saturating_sub(sent.bytes_booked);
+        self.units.bytes_received(number, bytes as usize, now);
+        let rows = reply.rows.saturating_add(reply.affected_rows).min(ROWS_MAX);
+        let is_cursor_open = sent.code == command::STMT_FETCH
+            && reply.status.is_some_and(|status| !status.has(Status::LAST_ROW_SENT));
+        match self.statement_mut(sent) {
+            Some(statement) => {
+                statement.rows = rows;
+                statement.suspended = is_cursor_open && statement.outcome == Outcome::Done;
+            }
+            None => self.units.cut_ended(number, (!has_failed).then_some(rows)),
+        }
+        self.answered(now, number);
+    }
+
+    /// A payload of replication.
+    pub(super) fn streamed(&mut self, now: Moment, side: Side, bytes: u64) {
+        let bytes = on_wire(bytes);
+        if side == Side::Client {
+            return self.units.bytes_sent(bytes as usize);
+        }
+        let Some(sent) = self.awaited.front_mut() else { return };
+        sent.bytes_booked += bytes;
+        if let Some(number) = sent.number {
+            self.units.bytes_received(number, bytes as usize, now);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Settings of MySQL and MariaDB: where the server is. Who logs in, and how, is the client's own business.
+
+use crate::host::{self, HostName};
+use crate::written::{Place, Written};
+use crate::{Conninfo, ConninfoError, Environment, Keepalives, Protocol, Settings, SslMode};
+
+/// The variable that the clients of both servers read a host from.
+pub(crate) const HOST_VARIABLE: &str = "MYSQL_HOST";
+/// Variables with its port: the clients' own, and the one that containers and frameworks have.
+pub(crate) const PORT_VARIABLES: [&str; 2] = ["MYSQL_TCP_PORT", "MYSQL_PORT"];
+
+/// Settings that name a Unix socket, by their drivers' names.
+const SOCKETS: [&str; 5] = ["unix_socket", "unixSocket", "socket", "socketPath", "localSocket"];
+/// Values of settings about TLS that do not insist on it.
+const WEAK: [&str; 12] = [
+    "",
+    "0",
+    "false",
+    "off",
+    "no",
+    "disable",
+    "disabled",
+    "prefer",
+    "preferred",
+    "allow",
+    "if-available",
+    "default",
+];
+
+/// The settings of a server: hosts and ports. Nothing of libpq's variables holds.
+pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
+    if SOCKETS.iter().any(|keyword| settings.get_nonempty(keyword).is_some()) {
+        return Err(ConninfoError::NotKept {
+            keyword: "unix_socket",
+            why: "the gateway reaches MySQL by TCP: give host and port",
+        });
+    }
+    let local = || HostName::Tcp { name: "localhost".to_owned(), address: None };
+    let nothing = Conninfo::resolve(&Settings::default(), &Environment::default())?;
+    Ok(Conninfo {
+        hosts: host::resolve_by(settings, Protocol::Mysql.port(), local)?,
+        protocol: Protocol::Mysql,
+        user: settings.get_nonempty("user").map(str::to_owned),
+        dbname: settings.get_nonempty("dbname").map(str::to_owned),
+        sslmode: SslMode::Disable,
+        keepalives: Keepalives::default(),
+        ..nothing
+    })
+}
+
+/// The setting by which connection text insists on TLS, if it does: such a client either sees another certificate than it
+/// expects, or nobody sees what it says.
+pub(crate) fn insists_on_tls(written: &Written) -> Option<&str> {
+    let is_about_tls = |keyword: &str| {
+        let keyword = keyword.to_ascii_lowercase();
+        // `useSSL` of Connector/J only prefers it.
+        keyword != "usessl" && (keyword == "tls" || keyword.contains("ssl"))
+    };
+    let insists = |value: &str| !WEAK.contains(&value.to_ascii_lowercase().as_str());
+    let own = written.entries.iter().filter(|entry| !matches!(entry.place, Place::Address));
+    own.filter(|entry| is_about_tls(&entry.keyword) && insists(&entry.value))
+        .map(|entry| entry.keyword.as_str())
+        .next()
+}

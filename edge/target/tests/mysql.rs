@@ -1,0 +1,198 @@
+//! Where a MySQL or MariaDB server is, and how a program is pointed at the gateway before it.
+
+use onetrip_target::launch::{LaunchError, Redirect, RedirectOptions, Source, Upstream, redirect};
+use onetrip_target::{Conninfo, ConninfoError, Environment, Protocol, Settings, SslMode, redact};
+
+const GATEWAY: &str = "127.0.0.1:6432";
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    Environment::with_variables(variables.iter().copied())
+}
+
+fn turn(variables: &[(&str, &str)], upstream: Option<&str>) -> Result<(Upstream, Redirect), LaunchError> {
+    let environment = environment(variables);
+    let upstream = Upstream::find_for_program(upstream, &[], &environment)?;
+    let options = RedirectOptions {
+        gateway: GATEWAY.parse().expect("an address"),
+        url_variables: &[],
+        sslmode: SslMode::Disable,
+    };
+    let redirect = redirect(&environment, &upstream, &options)?;
+    Ok((upstream, redirect))
+}
+
+/// Where the gateway leads, and the changes as `NAME=value`, sorted.
+fn turned(variables: &[(&str, &str)], upstream: Option<&str>) -> (String, Vec<String>) {
+    let (upstream, redirect) = turn(variables, upstream).expect("it can be turned");
+    assert_eq!(upstream.conninfo.protocol, Protocol::Mysql);
+    assert!(redirect.untouched.is_empty(), "{:?}", redirect.untouched);
+    assert!(redirect.unset.is_empty() && redirect.passfiles.is_empty());
+    let set = redirect.set.iter().map(|(name, value)| format!("{name}={}", value.to_str().expect("text")));
+    let mut set: Vec<_> = set.collect();
+    set.sort();
+    (upstream.conninfo.address(), set)
+}
+
+#[test]
+fn every_notation_names_the_server_and_is_rewritten_in_place() {
+    for (text, address, after) in [
+        ("mysql://u:p%40@db/shop", "db:3306", "mysql://u:p%40@127.0.0.1:6432/shop"),
+        ("mariadb://u@db:3307/shop?a=b", "db:3307", "mariadb://u@127.0.0.1:6432/shop?a=b"),
+        (
+            "mysql+pymysql://u:p@db/shop?charset=utf8mb4",
+            "db:3306",
+            "mysql+pymysql://u:p@127.0.0.1:6432/shop?charset=utf8mb4",
+        ),
+        ("mysql2://u@[::1]:3307/shop", "[::1]:3307", "mysql2://u@127.0.0.1:6432/shop"),
+        ("mysql://db", "db:3306", "mysql://127.0.0.1:6432"),
+        (
+            "jdbc:mysql://db/shop?user=u&useSSL=true",
+            "db:3306",
+            "jdbc:mysql://127.0.0.1:6432/shop?user=u&useSSL=true",
+        ),
+        ("jdbc:mariadb://db:3307/shop", "db:3307", "jdbc:mariadb://127.0.0.1:6432/shop"),
+        ("jdbc:p6spy:mysql://db/shop", "db:3306", "jdbc:p6spy:mysql://127.0.0.1:6432/shop"),
+        ("u:p@tcp(db:3307)/shop?parseTime=true", "db:3307", "u:p@tcp(127.0.0.1:6432)/shop?parseTime=true"),
+        ("u:p@w/rd:)@tcp(db)/shop", "db:3306", "u:p@w/rd:)@tcp(127.0.0.1:6432)/shop"),
+        ("tcp([::1]:3307)/", "[::1]:3307", "tcp(127.0.0.1:6432)/"),
+    ] {
+        let (found, set) = turned(&[("SHOP", text)], None);
+        assert_eq!((found.as_str(), set), (address, vec![format!("SHOP={after}")]), "{text}");
+        let (found, set) = turned(&[("DATABASE_URL", text)], None);
+        assert_eq!((found.as_str(), set), (address, vec![format!("DATABASE_URL={after}")]), "{text}");
+    }
+    let (found, set) = turned(&[("ADDRESS", "db:3306")], Some("mysql://db"));
+    let expected =
+        ["ADDRESS=127.0.0.1:6432", "MYSQL_HOST=127.0.0.1", "MYSQL_PORT=6432", "MYSQL_TCP_PORT=6432"];
+    assert_eq!((found.as_str(), set), ("db:3306", expected.map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn a_password_is_never_shown() {
+    for text in ["mysql://u:s3cret@db/x", "u:s3cret@tcp(db)/x", "jdbc:mysql://db/x?user=u&password=s3cret"] {
+        let (_, redirect) = turn(&[("SHOP", text)], None).expect("it can be turned");
+        let shown = format!(
+            "{:?} {} {}",
+            redirect.notes,
+            redact(text),
+            Conninfo::parse(text, &environment(&[])).expect("settings")
+        );
+        assert!(!shown.contains("s3cret") && shown.contains("***"), "{shown}");
+    }
+}
+
+#[test]
+fn variables_of_their_own_name_a_server_together() {
+    let host_and_port =
+        |address: &str, host: &str, port: &str| (address.to_owned(), vec![host.to_owned(), port.to_owned()]);
+    assert_eq!(
+        turned(&[("MYSQL_HOST", "db"), ("MYSQL_TCP_PORT", "3307"), ("MYSQL_PWD", "s3cret")], None),
+        host_and_port("db:3307", "MYSQL_HOST=127.0.0.1", "MYSQL_TCP_PORT=6432")
+    );
+    assert_eq!(
+        turned(&[("MYSQL_HOST", "db"), ("MYSQL_PORT", "3307")], None),
+        host_and_port("db:3307", "MYSQL_HOST=127.0.0.1", "MYSQL_PORT=6432")
+    );
+    assert_eq!(
+        turned(&[("DB_HOST", "db"), ("DB_PORT", "3306")], None),
+        host_and_port("db:3306", "DB_HOST=127.0.0.1", "DB_PORT=6432")
+    );
+    assert_eq!(
+        turned(&[("MARIADB_HOST", "db"), ("MARIADB_PORT", "13306")], None),
+        host_and_port("db:13306", "MARIADB_HOST=127.0.0.1", "MARIADB_PORT=6432")
+    );
+}
+
+#[test]
+fn a_host_alone_names_the_database_and_stays_as_it_is() {
+    let (upstream, redirect) = turn(&[("MYSQL_HOST", "db")], None).expect("it is found");
+    assert_eq!(
+        (upstream.conninfo.address().as_str(), upstream.conninfo.protocol),
+        ("db:3306", Protocol::Mysql)
+    );
+    assert!(redirect.set.is_empty(), "a program may take port 3306 of the gateway's machine");
+    let said = redirect.untouched[0].to_string();
+    assert!(said.starts_with("MYSQL_HOST left as it is: no variable names its port"), "{said}");
+}
+
+#[test]
+fn what_asks_for_tls_stays_as_it_is() {
+    for text in [
+        "mysql://u@db/x?ssl-mode=REQUIRED",
+        "mysql://u@db/x?ssl_ca=/ca.pem",
+        "mysql://u@db/x?ssl={\"rejectUnauthorized\":true}",
+        "jdbc:mysql://db/x?sslMode=VERIFY_IDENTITY",
+        "jdbc:mariadb://db/x?sslMode=verify-full",
+        "u@tcp(db)/x?tls=skip-verify",
+    ] {
+        let (_, redirect) = turn(&[("SHOP", text)], None).expect("it is found");
+        assert!(redirect.set.is_empty(), "{text}");
+        let said = redirect.untouched[0].to_string();
+        assert!(said.contains("asks for TLS with the database"), "{said}");
+    }
+    for text in
+        ["mysql://u@db/x?ssl-mode=DISABLED", "jdbc:mysql://db/x?sslMode=PREFERRED", "u@tcp(db)/x?tls=false"]
+    {
+        let (_, redirect) = turn(&[("SHOP", text)], None).expect("it is found");
+        assert_eq!(redirect.set.len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn one_protocol_does_not_touch_what_is_anothers() {
+    let both = [("A", "postgres://one/x"), ("B", "mysql://two/x"), ("PGHOST", "one")];
+    let (upstream, redirect) = turn(&both, None).expect("PostgreSQL goes first");
+    assert_eq!(
+        (upstream.conninfo.protocol, upstream.conninfo.address().as_str()),
+        (Protocol::Postgres, "one:5432")
+    );
+    assert!(redirect.set.iter().all(|(name, _)| name != "B") && redirect.untouched.is_empty());
+    let (upstream, redirect) = turn(&both, Some("mysql://two")).expect("it was named");
+    assert_eq!(upstream.source, Source::CommandLine);
+    let names: Vec<_> = redirect.set.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["MYSQL_HOST", "MYSQL_TCP_PORT", "MYSQL_PORT", "B"]);
+    assert!(redirect.untouched.is_empty(), "{:?}", redirect.untouched);
+    let elsewhere = [("DATABASE_URL", "postgres://one/x")];
+    let (_, redirect) = turn(&elsewhere, Some("mysql://two")).expect("it was named");
+    assert_eq!(redirect.untouched[0].to_string(), "DATABASE_URL left as it is: it is not MySQL's");
+}
+
+#[test]
+fn servers_that_differ_are_not_guessed_between() {
+    let error = turn(&[("A", "mysql://one/x"), ("B", "mysql://two/x")], None).expect_err("which?");
+    assert!(matches!(error, LaunchError::Several { .. }), "{error}");
+}
+
+#[test]
+fn a_port_alone_tells_the_protocol_and_a_socket_is_refused() {
+    let protocol = |text: &str| Settings::parse(text).expect("settings").protocol();
+    assert_eq!(protocol("db:3306"), Protocol::Mysql);
+    assert_eq!(protocol("db:5432"), Protocol::Postgres);
+    assert_eq!(protocol("Server=db;Port=3306;Database=x;Uid=u"), Protocol::Mysql);
+    let refused =
+        Conninfo::parse("mysql://u@localhost/x?unix_socket=/run/mysqld/mysqld.sock", &environment(&[]));
+    assert!(matches!(refused, Err(ConninfoError::NotKept { keyword: "unix_socket", .. })), "{refused:?}");
+    for text in
+        ["jdbc:mysql:replication://a,b/x", "jdbc:mysql://address=(host=db)/x", "u@unix(/run/x.sock)/x"]
+    {
+        assert!(Conninfo::parse(text, &environment(&[])).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn where_only_postgresql_will_do_it_is_said() {
+    let parsed = |text: &str| Conninfo::parse(text, &environment(&[])).and_then(Conninfo::for_postgres);
+    assert!(parsed("postgres://db/x").is_ok());
+    assert_eq!(parsed("mysql://db/x"), Err(ConninfoError::NotPostgres));
+}
+
+#[test]
+fn nothing_of_libpqs_variables_holds() {
+    let libpq = environment(&[("PGUSER", "grace"), ("PGSSLMODE", "verify-full"), ("PGPORT", "1")]);
+    let conninfo = Conninfo::parse("mysql://db/x", &libpq).expect("settings");
+    assert_eq!((conninfo.user, conninfo.sslmode, conninfo.hosts[0].port), (None, SslMode::Disable, 3306));
+    assert_eq!(
+        Conninfo::parse("mysql://u:p@db/x", &libpq).expect("settings").to_string(),
+        "mysql://u@db:3306/x"
+    );
+}

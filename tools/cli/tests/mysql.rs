@@ -1,0 +1,154 @@
+//! `onetrip run` and `gateway` with a MariaDB server, and what is refused there.
+
+mod common;
+
+use std::process::{Output, Stdio};
+use std::sync::{LazyLock, Mutex};
+
+use common::onetrip;
+use onetrip_mysqlserver::{Kind, MysqlServer, repository};
+use serde_json::Value;
+
+/// Finds its database as programs do, and asks for children one by one.
+const PROGRAM: &str = "
+import os, re, sys, pymysql
+how = sys.argv[1]
+if how == 'url':
+    found = re.fullmatch(r'mysql://([^:]+):([^@]+)@([^:]+):(\\d+)/(\\w+)', os.environ['DATABASE_URL'])
+elif how == 'jdbc':
+    found = re.fullmatch(r'jdbc:mariadb:(//)([^:]*)(.*?):(\\d+)/(\\w+)', os.environ['SPRING_DATASOURCE_URL'])
+    found = re.fullmatch(r'(.*):(.*)@(.*):(\\d+)/(\\w+)', 'onetrip:onetrip-secret@' + found[2] + ':' + found[4] + '/' + found[5])
+elif how == 'go':
+    found = re.fullmatch(r'([^:]+):([^@]+)@tcp\\(([^:]+):(\\d+)\\)/(\\w+)', os.environ['DSN'])
+else:
+    at = os.environ['MYSQL_HOST'] + ':' + os.environ.get('MYSQL_TCP_PORT', os.environ.get('MYSQL_PORT', ''))
+    found = re.fullmatch(r'(.*):(.*)@(.*):(\\d+)/(\\w+)', 'onetrip:' + os.environ['MYSQL_PWD'] + '@' + at + '/onetrip')
+user, password, host, port, database = found.groups()
+connection = pymysql.connect(host=host, port=int(port), user=user, password=password, database=database)
+cursor = connection.cursor()
+cursor.execute('SELECT `id` FROM `authors` ORDER BY `id`')
+for (number,) in cursor.fetchall():
+    cursor.execute('SELECT `title` FROM `books` WHERE `author_id` = %s', (number,))
+    cursor.fetchall()
+connection.close()
+";
+
+const SCHEMA: &str = "
+import sys, pymysql
+host, port = sys.argv[1:]
+at = {'user': 'onetrip', 'password': 'onetrip-secret', 'database': 'onetrip'}
+connection = pymysql.connect(host=host, port=int(port), autocommit=True, **at)
+cursor = connection.cursor()
+cursor.execute('CREATE TABLE authors (id INT PRIMARY KEY)')
+cursor.execute('CREATE TABLE books (author_id INT, title VARCHAR(20))')
+cursor.execute('INSERT INTO authors VALUES ' + ', '.join('(%d)' % (100 + 7 * n) for n in range(10)))
+cursor.execute(\"INSERT INTO books SELECT id, 'a title' FROM authors\")
+";
+
+/// One server for all tests of this file.
+static SERVER: LazyLock<(u16, Mutex<MysqlServer>)> = LazyLock::new(|| {
+    let server = MysqlServer::start(Kind::MariaDb, &[]);
+    let mut python = std::process::Command::new(python());
+    let made =
+        python.args(["-c", SCHEMA, "127.0.0.1", &server.at.port.to_string()]).output().expect("it runs");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    // Statics are never dropped; the server stops when this process's end closes its input.
+    (server.at.port, Mutex::new(server))
+});
+
+fn python() -> std::path::PathBuf {
+    repository().join(".venv/bin/python")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `onetrip run OPTIONS -- python PROGRAM` with these variables.
+fn run(how: &str, options: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = onetrip();
+    command.arg("run").args(options).arg("--").arg(python()).args(["-c", PROGRAM, how]);
+    command.envs(variables.iter().copied());
+    command.stdin(Stdio::null()).output().expect("onetrip runs")
+}
+
+#[test]
+fn a_program_is_pointed_at_the_gateway_however_it_finds_its_database() {
+    let port = SERVER.0.to_string();
+    let url = format!("mysql://onetrip:onetrip-secret@127.0.0.1:{port}/onetrip");
+    let jdbc = format!("jdbc:mariadb://127.0.0.1:{port}/onetrip");
+    let go = format!("onetrip:onetrip-secret@tcp(127.0.0.1:{port})/onetrip");
+    let own =
+        |variable| [("MYSQL_HOST", "127.0.0.1"), (variable, port.as_str()), ("MYSQL_PWD", "onetrip-secret")];
+    for (how, variables) in [
+        ("url", &[("DATABASE_URL", url.as_str())][..]),
+        ("jdbc", &[("SPRING_DATASOURCE_URL", jdbc.as_str())]),
+        ("go", &[("DSN", go.as_str())]),
+        ("own", &own("MYSQL_TCP_PORT")),
+        ("own", &own("MYSQL_PORT")),
+    ] {
+        let done = run(how, &["--fail-on", "OT001"], variables);
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(90), "{how}: {said}");
+        // The greeting, the login, SET NAMES, SET autocommit, the list, and ten children.
+        assert!(said.contains("15 round trips, 9 avoidable"), "{how}: {said}");
+        assert!(said.contains("SELECT `title` FROM `books` WHERE `author_id` = $1"), "{how}: {said}");
+        assert!(!said.contains("remedies") && !said.contains("onetrip-secret"), "{how}: {said}");
+    }
+}
+
+#[test]
+fn a_program_with_a_fixed_address_is_led_to_the_gateway() {
+    let program = format!(
+        "import pymysql; c = pymysql.connect(host='127.0.0.1', port={}, user='onetrip', password='onetrip-secret').cursor(); \
+         c.execute('SELECT 1'); c.execute('SELECT 2')",
+        SERVER.0
+    );
+    let mut command = onetrip();
+    command.args(["run", "--redirect", "--upstream", &format!("mysql://127.0.0.1:{}", SERVER.0), "--"]);
+    let done = command.arg(python()).args(["-c", &program]).output().expect("onetrip runs");
+    let said = text(&done.stderr);
+    assert!(done.status.success() && said.contains("6 round trips"), "{said}");
+    assert!(said.contains("PyMySQL"), "{said}");
+}
+
+#[test]
+fn a_trace_gives_the_same_report_and_knows_the_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name).to_str().expect("text").to_owned();
+    let (trace, live, later) = (file("a.trace"), file("live.json"), file("later.json"));
+    let url = format!("mysql://onetrip:onetrip-secret@127.0.0.1:{}/onetrip", SERVER.0);
+    let done = run("url", &["--trace", &trace, "--format", "json", "-o", &live], &[("DATABASE_URL", &url)]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let done =
+        onetrip().args(["report", &trace, "--format", "json", "-o", &later]).output().expect("onetrip runs");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let read = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(name).expect("it was written")).expect("JSON")
+    };
+    let (live, later) = (read(&live), read(&later));
+    assert_eq!(live["trips"], later["trips"]);
+    assert_eq!((&live["trips"]["total"], &live["findings"][0]["code"]), (&15.into(), &"OT001".into()));
+    assert_eq!(live["findings"][0]["left"]["watched-only"], 10);
+    let kept = std::fs::read(&trace).expect("it is there");
+    assert!(!text(&kept).contains("onetrip-secret") && text(&kept).contains("pymysql"));
+}
+
+#[test]
+fn what_only_postgresql_has_is_refused_by_name() {
+    let refused = |arguments: &[&str]| {
+        let done = onetrip().args(arguments).output().expect("onetrip runs");
+        assert_eq!(done.status.code(), Some(125), "{arguments:?}");
+        text(&done.stderr)
+    };
+    let to = ["--upstream", "mysql://127.0.0.1:1"];
+    for option in [&["--remedies", "exact"][..], &["--isolation", "repeatable-read"], &["--tls"]] {
+        let said = refused(&[&["run"], &to[..], option, &["--", "true"]].concat());
+        assert!(said.contains(option[0]) && said.contains("MySQL"), "{said}");
+    }
+    assert!(
+        refused(&["gateway", "--upstream", "mysql://db", "--verify", "1/2"])
+            .contains("--verify needs PostgreSQL")
+    );
+    assert!(refused(&["ping", "mysql://127.0.0.1:1"]).contains("ping speaks PostgreSQL only"));
+}
