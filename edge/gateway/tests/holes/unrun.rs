@@ -29,6 +29,8 @@ const SETUP: &str = "CREATE SCHEMA first; CREATE TABLE read_of (id int PRIMARY K
      CREATE FUNCTION estimated(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT public.breaks($1)::int'; \
      ANALYZE read_of";
 
+type Program = dyn Fn(&Stage) + Sync;
+
 const READ: &str = "SELECT v FROM read_of WHERE id = 1";
 const BY_ID: &str = "SELECT * FROM chosen WHERE id = $1";
 
@@ -64,7 +66,7 @@ fn a_commit_behind_code_that_ran_before_its_statement_is_the_servers() {
         ("Bind of a STABLE call", bound("SELECT id FROM read_of WHERE id < estimated(1)", &[])),
         ("no error", parsed("SELECT '(5)'::notes_it")),
     ];
-    let programs: Vec<(&str, Box<dyn Fn(&Stage) + Sync>)> = ways
+    let programs: Vec<(&str, Box<Program>)> = ways
         .into_iter()
         .map(|(name, unrun)| {
             let program = move |stage: &Stage| {
@@ -81,10 +83,10 @@ fn a_commit_behind_code_that_ran_before_its_statement_is_the_servers() {
                     program.says(READ);
                 }
             };
-            (name, Box::new(program) as Box<dyn Fn(&Stage) + Sync>)
+            (name, Box::new(program) as Box<Program>)
         })
         .collect();
-    let programs: Vec<(&str, &(dyn Fn(&Stage) + Sync))> =
+    let programs: Vec<(&str, &Program)> =
         programs.iter().map(|(name, program)| (*name, &**program)).collect();
     Hole { name: "unrun_ends", setup: SETUP, programs: &programs }.assert_shut();
 }
@@ -146,7 +148,7 @@ fn what_code_sets_before_its_statement_is_set() {
         let run = [bind("", "", &[b"1"]), describe_portal(""), execute("", 0), sync()].concat();
         program.exchange("Bind", &run);
     };
-    let programs: [(&str, &(dyn Fn(&Stage) + Sync)); 2] = [("SHOW", &shown), ("search_path", &moved)];
+    let programs: [(&str, &Program); 2] = [("SHOW", &shown), ("search_path", &moved)];
     Hole { name: "unrun_settings", setup: SETUP, programs: &programs }.assert_shut();
 }
 
@@ -180,7 +182,7 @@ fn a_descriptor_stays_in_its_place_when_a_read_turns_out_to_be_none() {
     let (early, late, never) = (reads(table, 0), reads(table, 1), reads(table, 9));
     let called = reads("SELECT notes(1)", 0);
     let setup = format!("{SETUP}; SELECT lo_from_bytea({OBJECT}, decode(repeat('01020304', 200), 'hex'))");
-    let programs: [(&str, &(dyn Fn(&Stage) + Sync)); 4] = [
+    let programs: [(&str, &Program); 4] = [
         ("at once", &never),
         ("before it is read", &early),
         ("while it is read", &late),
