@@ -202,11 +202,13 @@ pub(crate) fn nightly() -> Result<Vec<Step>> {
     let python = target.join("python-venv/bin/python").display().to_string();
     let onetrip = target.join("release/onetrip").display().to_string();
     let soak = Spec::new(&python, ["scripts/soak", "--seconds", "600", "--onetrip", &onetrip]);
+    let stacks = Spec::new("scripts/drivers", ["--nightly"]).with("ONETRIP", onetrip.clone());
     Ok(vec![
         Step {
             others_need_it: true,
             ..step("build", 30, "the command as released", vec![cargo("build --locked --release -p onetrip")])
         },
+        step("drivers", 5, "programs of stacks that take long to start", vec![run(stacks)]),
         step(
             "programs",
             60,

@@ -16,7 +16,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * Runs one act: {@code java onetrip.Acts pgjdbc|hikari|hibernate ACT}, or {@code --list}.
+ * Runs one act: {@code java onetrip.Acts DRIVER ACT}, or {@code DRIVER --list}.
  *
  * <p>The connection comes from JDBC_URL where that is set, or else from the PG* environment.
  * Nothing is printed on success.
@@ -29,6 +29,8 @@ public final class Acts {
   static final int WALK_ROWS = 50;
   static final int TABLE_ROWS = 200;
   static final int WRITE_ROWS = 20;
+  /** Rows that the acts of mappers but Hibernate write one by one: enough for each finding. */
+  static final int FEW = 8;
   static final List<Integer> ACCOUNT_IDS =
       List.of(311, 324, 338, 347, 359, 366, 372, 385, 394, 408,
           419, 423, 437, 446, 458, 469, 471, 483, 495, 502);
@@ -89,6 +91,9 @@ public final class Acts {
       case "pgjdbc" -> JdbcActs.all();
       case "hikari" -> HikariActs.all();
       case "hibernate" -> HibernateActs.all();
+      case "spring-data" -> SpringDataActs.all();
+      case "mybatis" -> MyBatisActs.all();
+      case "jooq" -> JooqActs.all();
       default -> new LinkedHashMap<>();
     };
   }
@@ -102,7 +107,7 @@ public final class Acts {
     }
     Act act = arguments.length == 2 ? acts.get(arguments[1]) : null;
     if (act == null) {
-      System.err.println("usage: onetrip.Acts pgjdbc|hikari|hibernate ACT|--list");
+      System.err.println("usage: onetrip.Acts pgjdbc|hikari|hibernate|spring-data|mybatis|jooq ACT|--list");
       System.exit(2);
     }
     act.run();
