@@ -169,8 +169,7 @@ impl Conversation for MysqlSession {
     }
 
     fn handle_server(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
-        self.see_server(now, input);
-        Ok(Verdict::Forward(input.len()))
+        Ok(self.handle_server(now, input))
     }
 
     fn to_client(&mut self) -> &mut Vec<u8> {

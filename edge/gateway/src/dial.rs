@@ -11,7 +11,7 @@ use onetrip_link::LinkSpec;
 use onetrip_login::TlsAnswer;
 use onetrip_target::address::{Address, AddressError, candidates};
 use onetrip_target::tls::{TlsPlan, connector};
-use onetrip_target::{Conninfo, Host, HostName, Protocol};
+use onetrip_target::{Conninfo, Host, HostName, Protocol, SslMode};
 use onetrip_wire::pg::{CancelRequest, encode_cancel_request, encode_ssl_request};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -83,6 +83,11 @@ impl Dialer {
     /// What the database speaks.
     pub(crate) fn protocol(&self) -> Protocol {
         self.conninfo.protocol
+    }
+
+    /// Whether the settings say that there is to be no TLS.
+    pub(crate) fn is_without_tls(&self) -> bool {
+        self.conninfo.sslmode == SslMode::Disable
     }
 
     /// Cuts the simulated links and tells what they carried.

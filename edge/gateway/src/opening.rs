@@ -159,6 +159,7 @@ impl Opening<MysqlSession> {
         let config = MysqlConfig {
             hasher: shared.hasher.clone(),
             keep_values: shared.keep_values,
+            hides_tls: shared.dialer().is_without_tls(),
             common: Arc::clone(&shared.common),
             texts: Arc::clone(&shared.texts),
         };

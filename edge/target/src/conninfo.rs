@@ -45,7 +45,8 @@ pub enum RootCertificates {
 pub struct Conninfo {
     /// Where the server may be, in the order of trying; never empty.
     pub hosts: Vec<Host>,
-    /// What the server speaks. All that follows is PostgreSQL's, but for `user` and `dbname`.
+    /// What the server speaks. All that follows is PostgreSQL's, but for `user` and `dbname`, and for `sslmode`, which is
+    /// `disable` where the text says so, else `prefer`.
     pub protocol: Protocol,
     /// Role. `None` only where nothing names one, not even the operating system; see [`Conninfo::role`].
     pub user: Option<String>,

@@ -27,7 +27,12 @@ const WEAK: [&str; 12] = [
     "default",
 ];
 
-/// The settings of a server: hosts and ports. Nothing of libpq's variables holds.
+/// Settings of its drivers that say how much TLS.
+const TLS_MODES: [&str; 7] = ["ssl-mode", "ssl_mode", "sslmode", "sslMode", "useSSL", "ssl", "tls"];
+/// Their values that want none.
+const NO_TLS: [&str; 6] = ["disabled", "disable", "false", "0", "off", "no"];
+
+/// The settings of a server: hosts and ports, and whether there is to be no TLS. Nothing of libpq's variables holds.
 pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
     if SOCKETS.iter().any(|keyword| settings.get_nonempty(keyword).is_some()) {
         return Err(ConninfoError::NotKept {
@@ -42,10 +47,15 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Conninfo, ConninfoError> {
         protocol: Protocol::Mysql,
         user: settings.get_nonempty("user").map(str::to_owned),
         dbname: settings.get_nonempty("dbname").map(str::to_owned),
-        sslmode: SslMode::Disable,
+        sslmode: if wants_no_tls(settings) { SslMode::Disable } else { SslMode::Prefer },
         keepalives: Keepalives::default(),
         ..nothing
     })
+}
+
+fn wants_no_tls(settings: &Settings) -> bool {
+    let mut values = TLS_MODES.iter().filter_map(|keyword| settings.get_nonempty(keyword));
+    values.any(|value| NO_TLS.contains(&value.to_ascii_lowercase().as_str()))
 }
 
 /// The setting by which connection text insists on TLS, if it does: such a client either sees another certificate than it

@@ -180,6 +180,24 @@ fn a_port_alone_tells_the_protocol_and_a_socket_is_refused() {
 }
 
 #[test]
+fn no_tls_is_wanted_where_the_text_says_so() {
+    let mode = |text: &str| Conninfo::parse(text, &environment(&[])).expect("settings").sslmode;
+    for text in [
+        "mysql://db/x?ssl-mode=DISABLED",
+        "mysql://db/x?ssl=false",
+        "mysql://db?sslmode=disable",
+        "jdbc:mysql://db/x?useSSL=false",
+        "jdbc:mariadb://db/x?sslMode=disable",
+        "u@tcp(db)/x?tls=false",
+    ] {
+        assert_eq!(mode(text), SslMode::Disable, "{text}");
+    }
+    for text in ["mysql://db/x", "mysql://db/x?ssl-mode=PREFERRED", "mysql://db/x?ssl=true", "db:3306"] {
+        assert_eq!(mode(text), SslMode::Prefer, "{text}");
+    }
+}
+
+#[test]
 fn where_only_postgresql_will_do_it_is_said() {
     let parsed = |text: &str| Conninfo::parse(text, &environment(&[])).and_then(Conninfo::for_postgres);
     assert!(parsed("postgres://db/x").is_ok());
@@ -190,7 +208,7 @@ fn where_only_postgresql_will_do_it_is_said() {
 fn nothing_of_libpqs_variables_holds() {
     let libpq = environment(&[("PGUSER", "grace"), ("PGSSLMODE", "verify-full"), ("PGPORT", "1")]);
     let conninfo = Conninfo::parse("mysql://db/x", &libpq).expect("settings");
-    assert_eq!((conninfo.user, conninfo.sslmode, conninfo.hosts[0].port), (None, SslMode::Disable, 3306));
+    assert_eq!((conninfo.user, conninfo.sslmode, conninfo.hosts[0].port), (None, SslMode::Prefer, 3306));
     assert_eq!(
         Conninfo::parse("mysql://u:p@db/x", &libpq).expect("settings").to_string(),
         "mysql://u@db:3306/x"

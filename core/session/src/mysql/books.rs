@@ -253,6 +253,11 @@ impl Books {
         self.unseen.take()
     }
 
+    /// Whether TLS is to be taken out of what the server says now.
+    pub(super) fn hides_tls(&self) -> bool {
+        self.config.hides_tls && self.phase == Phase::Greeting && !self.has_greeting_begun()
+    }
+
     /// Whether nothing more is looked at.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Unseen | Phase::Refused)

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Contract: [`MysqlSession::connected`] once the server is reached, then [`MysqlSession::see_client`] and
-//! [`MysqlSession::see_server`] with all bytes in the order in which they are passed on. Time is an argument. Nothing that a
+//! [`MysqlSession::handle_server`] with all bytes in the order in which they are passed on. Time is an argument. Nothing that a
 //! side sends ends the conversation or holds it back. Where the [`Dialogue`] is lost, the bytes that follow are counted as lost
 //! records, so that no budget is taken for kept.
 //!
@@ -30,9 +30,9 @@ mod values;
 
 use onetrip_ledger::{Moment, StreamEncoder};
 use onetrip_wire::mysql::dialogue::{Dialogue, Settings, Side};
-use onetrip_wire::mysql::{ErrPacket, packet};
+use onetrip_wire::mysql::{ErrPacket, HEADER_BYTES, Handshake, PacketHeader, packet};
 
-use crate::contract::INSPECT_BYTES_MAX;
+use crate::contract::{INSPECT_BYTES_MAX, Verdict};
 use books::Books;
 
 pub use books::Unseen;
@@ -78,6 +78,23 @@ impl MysqlSession {
             self.books.client_begins(now);
         }
         self.see(now, Side::Client, bytes);
+    }
+
+    /// Decides about bytes of the server's: all are passed on as they are, but for a greeting out of which TLS is to be taken.
+    pub fn handle_server(&mut self, now: Moment, input: &[u8]) -> Verdict {
+        let mut bytes = input.len();
+        if self.books.hides_tls() {
+            let Some(header) = PacketHeader::peek(input) else { return Verdict::Wait };
+            if header.packet_len() <= INSPECT_BYTES_MAX {
+                let Some(greeting) = input.get(..header.packet_len()) else { return Verdict::Wait };
+                if let Ok(greeting) = Handshake::decode(&greeting[HEADER_BYTES..]) {
+                    packet(&mut self.to_client, header.sequence, |out| greeting.without_tls().encode(out));
+                    bytes = header.packet_len();
+                }
+            }
+        }
+        self.see_server(now, &input[..bytes]);
+        if self.to_client.is_empty() { Verdict::Forward(bytes) } else { Verdict::Replace(bytes) }
     }
 
     /// The server sent these bytes, which are passed on.

@@ -4,8 +4,8 @@ mod bounds;
 mod findings;
 mod stage;
 
-use onetrip_ledger::{NoSession, Obstacle, Outcome, Steps, TransactionStatus, UnitKind};
-use onetrip_session::Unseen;
+use onetrip_ledger::{Moment, NoSession, Obstacle, Outcome, Steps, TransactionStatus, UnitKind};
+use onetrip_session::{MysqlConfig, MysqlSession, Unseen, Verdict};
 use onetrip_wire::mysql::dialogue::Side;
 
 use stage::{
@@ -284,6 +284,38 @@ fn of_a_client_that_speaks_tls_with_the_server_it_is_said_that_nothing_is_seen()
     assert_eq!(books.lost_bytes, 36 + 9 + 9);
     assert!(books.summary.gaps.has_loss(), "no budget is taken for kept");
     assert_eq!(books.summary.no_session(), Some(NoSession::Unreadable));
+}
+
+#[test]
+fn tls_is_taken_out_of_the_greeting_where_that_is_asked_for_and_nothing_else_is() {
+    let hasher = onetrip_ledger::ValueHasher::new();
+    let framed = |payload: &[u8]| {
+        let mut bytes = Vec::new();
+        onetrip_wire::mysql::packet(&mut bytes, 0, |out| out.extend_from_slice(payload));
+        bytes
+    };
+    let config = || MysqlConfig { hides_tls: true, ..stage::config(&hasher) };
+    let (with, without) = (framed(&greeting(PLAIN | TLS)), framed(&greeting(PLAIN)));
+    let mut session = MysqlSession::new(config());
+    session.connected(Moment(0));
+    for cut in [0, 3, 20, with.len() - 1] {
+        assert_eq!(session.handle_server(Moment(1), &with[..cut]), Verdict::Wait);
+    }
+    // What follows waits for its turn.
+    let both = [&with[..], b"more"].concat();
+    assert_eq!(session.handle_server(Moment(1), &both), Verdict::Replace(with.len()));
+    assert_eq!(std::mem::take(session.to_client()), without);
+    session.see_client(Moment(2), &[&b"\x3b\0\0\x01"[..], &login(PLAIN, &[])].concat());
+    assert_eq!(session.handle_server(Moment(3), &framed(OK)), Verdict::Forward(OK.len() + 4));
+    // A server that says something else says it as it is.
+    for said in [&b"\xff\x10\x04Too many connections"[..], b"nonsense"] {
+        let mut session = MysqlSession::new(config());
+        session.connected(Moment(0));
+        assert_eq!(session.handle_server(Moment(1), &framed(said)), Verdict::Forward(said.len() + 4));
+    }
+    let mut session = MysqlSession::new(config());
+    session.connected(Moment(0));
+    assert_eq!(session.handle_server(Moment(1), b"220 mail"), Verdict::Forward(8));
 }
 
 #[test]

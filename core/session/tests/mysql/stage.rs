@@ -44,6 +44,7 @@ pub(crate) fn config(hasher: &ValueHasher) -> MysqlConfig {
     MysqlConfig {
         hasher: hasher.clone(),
         keep_values: false,
+        hides_tls: false,
         common: Default::default(),
         texts: Default::default(),
     }

@@ -85,6 +85,11 @@ impl<'a> Handshake<'a> {
             || Capabilities::is_extended(self.capabilities.low())
     }
 
+    /// The same greeting of a server that has no TLS.
+    pub fn without_tls(self) -> Self {
+        Self { capabilities: Capabilities(self.capabilities.0 & !Capabilities::SSL.0), ..self }
+    }
+
     /// Appends the payload.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let low = self.capabilities.low();

@@ -41,8 +41,11 @@ struct Watching {
 
 impl Watching {
     fn start(server_port: u16) -> Self {
-        let text = format!("mysql://127.0.0.1:{server_port}");
-        let upstream = Conninfo::parse(&text, &Environment::default()).expect("settings");
+        Self::before(&format!("mysql://127.0.0.1:{server_port}"))
+    }
+
+    fn before(upstream: &str) -> Self {
+        let upstream = Conninfo::parse(upstream, &Environment::default()).expect("settings");
         let config = GatewayConfig { spin: Duration::ZERO, ..GatewayConfig::new(upstream) };
         let gateway = Gateway::start(config).expect("the gateway starts");
         let ListenAddress::Tcp(address) = *gateway.address() else { panic!("it listens at a port") };

@@ -121,6 +121,19 @@ fn a_client_that_speaks_tls_with_the_server_works_and_is_said_to_be_unseen() {
     let summary = gateway.summary();
     assert_eq!((summary.connections, summary.sessions, summary.trips.total), (1, 0, 1));
     assert!(summary.gaps.has_loss(), "counts are lower bounds");
+    // Where the upstream says that there is to be no TLS, none is offered, and all is seen.
+    for (text, is_seen) in [("", false), ("?ssl-mode=DISABLED", true)] {
+        let gateway = Watching::before(&format!("mysql://127.0.0.1:{}{text}", server.at.port));
+        let output = python("loop", &server.at, gateway.port, &["tls-preferred"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let summary = gateway.summary();
+        assert_eq!((summary.connections, summary.sessions), (1, u64::from(is_seen)), "{text}");
+        assert_eq!(
+            (summary.findings.len(), summary.gaps.has_loss()),
+            (usize::from(is_seen), !is_seen),
+            "{text}"
+        );
+    }
 }
 
 #[test]

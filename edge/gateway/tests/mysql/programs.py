@@ -51,7 +51,12 @@ if __name__ == "__main__":
     at = {"host": host, "port": int(port), "user": user, "password": password, "database": database}
     if options == ["tls"]:
         at["ssl"] = {"check_hostname": False, "verify_mode": "none"}
-    connection = pymysql.connect(**at)
+    if options == ["tls-preferred"]:
+        import mysql.connector
+
+        connection = mysql.connector.connect(**at, use_pure=True)
+    else:
+        connection = pymysql.connect(**at)
     cursor = connection.cursor()
     if name == "schema":
         for statement in SCHEMA:
