@@ -120,6 +120,47 @@ fn orms_are_no_lines_of_the_program() {
     names_its_lines("orm_program.py");
 }
 
+/// A compiled program wraps its driver (`bindings/go`).
+#[test]
+fn database_sql_of_go() {
+    let (server, built) = (server(), tempfile::tempdir().unwrap());
+    let program = built.path().join("program");
+    let folder = directory().join("go");
+    let mut build = Command::new("go");
+    build.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".").current_dir(&folder);
+    let done = build.env("GOTOOLCHAIN", "local").output().expect("Go is there");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let report = |driver: &str, when: &str| -> Value {
+        let file = built.path().join("report.json");
+        let done = Command::new(env!("CARGO_BIN_EXE_onetrip"))
+            .args(["run", "--call-sites", when, "--format", "json", "-o", file.to_str().unwrap(), "--"])
+            .arg(&program)
+            .arg(driver)
+            .current_dir(&folder)
+            .envs([("PGHOST", "127.0.0.1"), ("PGDATABASE", "postgres")])
+            .envs([("PGPORT", &server.at.port.to_string()), ("PGUSER", &server.at.user)])
+            .env("PGPASSWORD", &server.at.password)
+            .output()
+            .expect("onetrip runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+    };
+    let text = std::fs::read_to_string(folder.join("main.go")).unwrap();
+    let line = text.lines().position(|line| line.ends_with("// OT001")).unwrap() + 1;
+    for driver in ["pq", "pgx"] {
+        let (with, without) = (report(driver, "on"), report(driver, "off"));
+        for count in ["trips", "statements", "connections", "bytes"] {
+            let counted = |report: &Value| match count {
+                "trips" => report["trips"]["total"].clone(),
+                count => report[count].clone(),
+            };
+            assert_eq!(counted(&with), counted(&without), "{driver}: {count}");
+        }
+        let (named, unnamed) = (innermost(&with, "OT001"), innermost(&without, "OT001"));
+        assert_eq!((named, unnamed.len()), (vec![format!("main.go:{line} in titles")], 0), "{driver}");
+    }
+}
+
 const TYPED: &str = r#"
 import sys
 assert sys.modules["sitecustomize"].MINE == 7

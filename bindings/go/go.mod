@@ -1,0 +1,3 @@
+module onetrip/callsites
+
+go 1.19
