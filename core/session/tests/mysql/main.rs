@@ -348,7 +348,7 @@ fn a_server_that_does_not_let_the_client_in_is_quoted() {
 #[test]
 fn a_client_that_cannot_be_led_on_is_told_why_before_a_greeting_only() {
     let hasher = onetrip_ledger::ValueHasher::new();
-    let mut session = onetrip_session::MysqlSession::new(stage::config(&hasher));
+    let mut session = MysqlSession::new(stage::config(&hasher));
     session.refuse("onetrip cannot reach the database");
     assert_eq!(session.to_client()[..7], *b"\x24\0\0\0\xff\x51\x04");
     assert!(session.to_client().ends_with(b"onetrip cannot reach the database"));
@@ -400,8 +400,8 @@ fn the_books_do_not_depend_on_the_pieces_in_which_bytes_come() {
     for cut in [1, 3, 7, 50] {
         let mut again = Stage::connected();
         again.hasher = hasher.clone();
-        again.session = onetrip_session::MysqlSession::new(stage::config(&hasher));
-        again.session.connected(onetrip_ledger::Moment(0));
+        again.session = MysqlSession::new(stage::config(&hasher));
+        again.session.connected(Moment(0));
         for (side, bytes) in &sent {
             bytes.chunks(cut).for_each(|piece| {
                 again.bytes(*side, piece);
