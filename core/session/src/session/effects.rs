@@ -80,6 +80,7 @@ impl Session {
             Effect::Read => Doubt::Read,
             Effect::Unknown => match text.kind {
                 S::Set | S::Reset | S::CloseCursor | S::Discard => return,
+                S::Prepare if !self.facts.changes().may_act_unrun() => return,
                 S::Listen | S::Notify | S::Unlisten => return,
                 _ => Doubt::Called,
             },
@@ -91,7 +92,7 @@ impl Session {
     /// A statement is read or planned at the server, and perhaps never run. Reading a literal checks the domain that it is of, and
     /// planning runs functions that are declared IMMUTABLE: these may be a user's, too (`eval_const_expressions` of PostgreSQL).
     pub(crate) fn doubt_what_is_read(&mut self, now: Moment, text: &Text) {
-        if !self.doubts_functions() {
+        if !self.doubts_functions() || !self.facts.changes().may_act_unrun() {
             return;
         }
         match text.effect {

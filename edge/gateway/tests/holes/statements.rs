@@ -124,15 +124,10 @@ fn waits_for_a_safe_snapshot(stage: &Stage, defaults: &str, begins: &[&str]) {
     }
     other.says_all(&["BEGIN ISOLATION LEVEL SERIALIZABLE", "UPDATE awaited SET v = 2 WHERE id = 2"]);
     program.says_all(begins);
+    // It may wait for other tests of this server as well, which only makes it wait longer.
     program.exchange("Parse", &prepare(text, true));
     program.says("ROLLBACK");
     other.says("ROLLBACK");
-    program.says_all(begins);
-    for _ in 0..3 {
-        program.exchange("Parse", &prepare(text, true));
-        program.exchange("Bind", &run);
-    }
-    program.says("COMMIT");
 }
 
 #[test]
