@@ -37,10 +37,10 @@ fn folders(name: &str) -> Vec<String> {
     found
 }
 
-/// Those of them that are crates.
+/// Those of them that are crates, which is all but Go's modules.
 fn crates(layer: &str) -> Vec<String> {
     let mut found = folders(layer);
-    found.retain(|name| root().join(layer).join(name).join("Cargo.toml").exists());
+    found.retain(|name| !root().join(layer).join(name).join("go.mod").exists());
     found
 }
 
