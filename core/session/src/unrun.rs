@@ -3,7 +3,7 @@
 use onetrip_sql::StatementKind;
 use smallvec::SmallVec;
 
-use crate::reading::Effect;
+use crate::reading::{Effect, has_no_query};
 use crate::statements::Text;
 
 /// Of one unit, so many are told apart.
@@ -25,15 +25,10 @@ pub(crate) struct UnrunTexts {
 impl UnrunTexts {
     /// A statement is parsed, described or bound.
     pub(crate) fn read(&mut self, text: &Text) {
-        use StatementKind as S;
         let effect = match text.effect {
             Effect::Read | Effect::WritesRows | Effect::MayDefine => text.effect,
-            // What has no query within is not looked into before it runs.
-            Effect::Unknown => match text.kind {
-                S::Set | S::Reset | S::CloseCursor | S::Discard | S::Prepare => return,
-                S::Listen | S::Notify | S::Unlisten => return,
-                _ => Effect::Unknown,
-            },
+            // The query of a PREPARE is not looked into before it runs.
+            Effect::Unknown if text.kind != StatementKind::Prepare && !has_no_query(text.kind) => text.effect,
             _ => return,
         };
         self.add(Unrun { template: text.template, effect });

@@ -45,3 +45,10 @@ impl Effect {
         }
     }
 }
+
+/// Whether a statement of this kind has neither a query nor an expression in it that could call a function: it only directs its
+/// session.
+pub(crate) fn has_no_query(kind: StatementKind) -> bool {
+    use StatementKind as S;
+    matches!(kind, S::Set | S::Reset | S::CloseCursor | S::Discard | S::Listen | S::Notify | S::Unlisten)
+}

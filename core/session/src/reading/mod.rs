@@ -14,7 +14,7 @@ use std::sync::Arc;
 use onetrip_sql::{Lifted, StatementKind};
 
 pub(crate) use self::cursors::{CursorUse, cursor_use, makes_cursor_code, mentions};
-pub(crate) use self::effect::Effect;
+pub(crate) use self::effect::{Effect, has_no_query};
 pub(crate) use self::grammar::{Deferral, deferral, leaves_savepoints};
 pub(crate) use self::prefetch::{Change, SETTING, of_comments, parse, sets_prefetch_alone};
 pub(crate) use self::secrets::{kept_parameter, kept_template};

@@ -6,7 +6,7 @@ use onetrip_sql::StatementKind;
 use super::Session;
 use crate::events::Event;
 use crate::facts::{Doubt, Isolation, UNPROVEN_MAX, Verdict};
-use crate::reading::Effect;
+use crate::reading::{Effect, has_no_query};
 use crate::rules::Rule;
 use crate::statements::{Span, Text};
 
@@ -68,8 +68,7 @@ impl Session {
     /// A statement goes to the server that may run functions of users, by name, by a trigger, or otherwise unasked: they may
     /// change the catalogue (rule S3).
     fn doubt_what_runs(&mut self, now: Moment, effect: Effect, text: &Text) {
-        use StatementKind as S;
-        if !self.doubts_functions() {
+        if !self.doubts_functions() || self.facts.changes().are_functions_plain() {
             return;
         }
         let doubt = match effect {
@@ -78,15 +77,16 @@ impl Session {
             Effect::Read if self.facts.has_state() && self.only_reads(now, text.template) => return,
             Effect::Read if text.calls => Doubt::Called,
             Effect::Read => Doubt::Read,
-            Effect::Unknown => match text.kind {
-                S::Set | S::Reset | S::CloseCursor | S::Discard => return,
-                S::Prepare if !self.facts.changes().may_act_unrun() => return,
-                S::Listen | S::Notify | S::Unlisten => return,
-                _ => Doubt::Called,
-            },
+            Effect::Unknown if has_no_query(text.kind) => return,
+            Effect::Unknown
+                if text.kind == StatementKind::Prepare && !self.facts.changes().may_act_unrun() =>
+            {
+                return;
+            }
+            Effect::Unknown => Doubt::Called,
             _ => return,
         };
-        self.doubt_functions(doubt);
+        self.facts.doubt(doubt);
     }
 
     /// A statement is read or planned at the server, and perhaps never run. Reading a literal checks the domain that it is of, and
@@ -145,11 +145,9 @@ impl Session {
         }
     }
 
-    /// Whether it matters what functions of users do, and may be more than to read and write rows.
+    /// Whether it matters what functions of users do.
     fn doubts_functions(&self) -> bool {
-        !self.config.remedies.is_none()
-            && Rule::SameKey.is_kept()
-            && !self.facts.changes().are_functions_plain()
+        !self.config.remedies.is_none() && Rule::SameKey.is_kept()
     }
 
     /// A statement that reads, if the catalogue says so too, runs at the server.

@@ -39,18 +39,22 @@ impl Session {
             true => Verdict::Open,
             false => self.verdict(now, template),
         };
-        match self.facts.transaction.isolation() {
+        let isolation = self.facts.transaction.isolation();
+        match isolation {
             Isolation::ReadCommitted => return Obstacle::ReadCommitted,
             Isolation::Serializable => return Obstacle::Serializable,
-            // The level is not asked for where the text tells that a statement may do more than read.
-            Isolation::Unknown if self.facts.impure(template).is_none() => return Obstacle::LevelUnknown,
             Isolation::Unknown | Isolation::RepeatableRead | Isolation::Safe => {}
         }
-        if let Some(because) = self.facts.impure(template) {
+        let impure = if verdict == Verdict::Reads { None } else { self.facts.impure(template) };
+        if let Some(because) = impure {
             if self.facts.tells_impure(template) {
                 self.core.stream().impure(template, &because.to_string());
             }
             return Obstacle::Impure;
+        }
+        // The level is not asked for where the text tells that a statement may do more than read.
+        if isolation == Isolation::Unknown {
+            return Obstacle::LevelUnknown;
         }
         match verdict {
             _ if !self.facts.is_known() => Obstacle::StateUnknown,
