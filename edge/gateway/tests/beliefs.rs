@@ -6,6 +6,7 @@ use common::client::RawClient;
 use common::messages::*;
 use common::server::Server;
 use common::transcript::Message;
+use onetrip_sql::purity::Lookup;
 use onetrip_wire::pg::{DataRow, backend};
 
 /// A belief holds on each of these.
@@ -273,5 +274,59 @@ fn what_is_not_there_can_be_closed() {
         let answered = asks(client, &closed, 1);
         assert_eq!(tags(&answered), "33Z");
         assert_eq!(answered.last().map(|message| message.body.clone()), Some(b"T".to_vec()));
+    });
+}
+
+/// S3 and C6: what the server is asked tells whether code of users may act where a statement is only parsed or planned.
+#[test]
+fn the_catalogue_tells_whether_code_may_act_unrun() {
+    const ACTS: &str = "CREATE FUNCTION acts() RETURNS int LANGUAGE sql AS 'SELECT 1';";
+    const SILENT: [&str; 9] = [
+        "",
+        "CREATE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1'",
+        "CREATE FUNCTION f() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) FROM n'",
+        "CREATE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE sql BEGIN ATOMIC SELECT $1 + 1; END",
+        "CREATE VIEW carries AS SELECT acts() AS x; CREATE FUNCTION f() RETURNS int STABLE LANGUAGE sql AS 'SELECT 1'",
+        "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE DOMAIN e AS text CHECK (VALUE ~ '^a' AND length(VALUE) < 9)",
+        "CREATE FUNCTION ok(int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT $1 > 1';
+        CREATE DOMAIN d AS int CHECK (ok(VALUE))",
+        "CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.v = 1; RETURN NEW; END';
+        CREATE TRIGGER x BEFORE UPDATE ON w FOR EACH ROW EXECUTE FUNCTION touch();
+        CREATE FUNCTION f() RETURNS int STABLE LANGUAGE sql AS 'SELECT 1'",
+        "DO $$ DECLARE e text; BEGIN
+            FOR e IN SELECT name FROM pg_available_extensions
+                WHERE name IN ('citext', 'pg_trgm', 'hstore', 'uuid-ossp', 'pgcrypto', 'unaccent', 'btree_gist', 'ltree')
+            LOOP EXECUTE format('CREATE EXTENSION %I', e); END LOOP; END $$",
+    ];
+    const ACTING: [&str; 10] = [
+        "CREATE FUNCTION f() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT acts()'",
+        "CREATE FUNCTION g() RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN PERFORM acts(); RETURN 1; END';
+        CREATE FUNCTION f() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT g()'",
+        "CREATE FUNCTION f() RETURNS int IMMUTABLE LANGUAGE sql BEGIN ATOMIC SELECT acts(); END",
+        "CREATE FUNCTION f() RETURNS text STABLE LANGUAGE sql AS $$SELECT set_config('work_mem', '1MB', false)$$",
+        "CREATE FUNCTION f() RETURNS xml STABLE LANGUAGE sql AS $$SELECT query_to_xml('SELECT acts()', true, true, '')$$",
+        "CREATE DOMAIN d AS int CHECK (VALUE > acts())",
+        "CREATE SEQUENCE s; CREATE DOMAIN d AS int CHECK (nextval('s') > 0)",
+        "CREATE VIEW carries AS SELECT acts() AS x;
+        CREATE FUNCTION f() RETURNS int STABLE LANGUAGE sql AS 'SELECT x FROM carries'",
+        "CREATE TYPE pair AS (x int); CREATE FUNCTION acts(pair) RETURNS int LANGUAGE sql AS 'SELECT 1';
+        CREATE CAST (pair AS int) WITH FUNCTION acts(pair) AS IMPLICIT;
+        CREATE FUNCTION f(pair) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 0'",
+        "CREATE FUNCTION \"a b\"() RETURNS int LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION f() RETURNS int STABLE LANGUAGE sql AS 'SELECT 1'",
+    ];
+    on_each(|_, client| {
+        for (kinds, told) in [(&SILENT[..], "false"), (&ACTING[..], "true")] {
+            for kind in kinds {
+                client.query("BEGIN");
+                one(client, &format!("{ACTS} {kind}"));
+                let answers = client.query(Lookup::Locks.sql());
+                let row = answers.iter().find(|message| message.tag == backend::DATA_ROW).expect("answers");
+                let row = DataRow::decode(&row.body).expect("a row");
+                let fourth = row.columns.iter().nth(3).flatten().expect("a fourth answer");
+                assert_eq!(String::from_utf8_lossy(fourth), told, "{kind}");
+                client.query("ROLLBACK");
+            }
+        }
     });
 }
