@@ -112,10 +112,8 @@ SELECT
     ELSE EXISTS (SELECT FROM early AS e WHERE CASE
       WHEN e.language OPERATOR(pg_catalog.<>) ALL ('{sql,plpgsql}'::pg_catalog.text[]) THEN true
       WHEN e.prosrc OPERATOR(pg_catalog.~*)
-        '[[:<:]](set_config|nextval|setval|execute|do|call|lock|notify|pg_(?!catalog[[:>:]])\w+|lo_\w+|loread|lowrite|dblink\w*)[[:>:]]|u&"'
+        '[[:<:]](set_config|nextval|setval|execute|do|call|lock|notify|pg_(?!catalog[[:>:]])\w+|lo_\w+|loread|lowrite|dblink\w*|(cursor|query|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite)[[:>:]]|u&"'
         ::pg_catalog.text THEN true
-      WHEN e.prosrc OPERATOR(pg_catalog.~*)
-        '[[:<:]]((cursor|query|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite)[[:>:]]'::pg_catalog.text THEN true
       WHEN EXISTS (
         SELECT FROM pg_catalog.regexp_matches(e.body, ':(?:op)?funcid ([0-9]+) '::pg_catalog.text, 'g'::pg_catalog.text)
           AS called (id)
