@@ -63,7 +63,54 @@ pub(crate) trait Conversation {
     }
 }
 
+/// What a session of either protocol has by the same name.
+macro_rules! by_the_same_name {
+    () => {
+        fn to_client(&mut self) -> &mut Vec<u8> {
+            self.to_client()
+        }
+
+        fn stream(&mut self) -> &mut StreamEncoder {
+            self.stream()
+        }
+
+        fn has_records(&self) -> bool {
+            self.has_records()
+        }
+
+        fn is_serving(&self) -> bool {
+            self.is_serving()
+        }
+
+        fn is_full(&self) -> bool {
+            self.is_full()
+        }
+
+        fn is_at_rest(&self) -> bool {
+            self.is_at_rest()
+        }
+
+        fn rest(&mut self) {
+            self.rest();
+        }
+
+        fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
+            self.path_measured(now, rtt_us, rtt_min_us);
+        }
+
+        fn client_left(&mut self, now: Moment) {
+            self.client_left(now);
+        }
+
+        fn close(&mut self, now: Moment) {
+            self.close(now);
+        }
+    };
+}
+
 impl Conversation for Session {
+    by_the_same_name!();
+
     fn handle_client(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         self.handle_client(now, input)
     }
@@ -72,32 +119,8 @@ impl Conversation for Session {
         self.handle_server(now, input)
     }
 
-    fn to_client(&mut self) -> &mut Vec<u8> {
-        self.to_client()
-    }
-
     fn to_server(&mut self) -> Option<&mut Vec<u8>> {
         Some(self.to_server())
-    }
-
-    fn stream(&mut self) -> &mut StreamEncoder {
-        self.stream()
-    }
-
-    fn has_records(&self) -> bool {
-        self.has_records()
-    }
-
-    fn is_serving(&self) -> bool {
-        self.is_serving()
-    }
-
-    fn is_full(&self) -> bool {
-        self.is_full()
-    }
-
-    fn is_at_rest(&self) -> bool {
-        self.is_at_rest()
     }
 
     fn is_between_units(&self) -> bool {
@@ -110,22 +133,6 @@ impl Conversation for Session {
 
     fn refuse(&mut self, sqlstate: &str, message: &str, hint: Option<&str>) {
         self.refuse(sqlstate, message, hint);
-    }
-
-    fn rest(&mut self) {
-        self.rest();
-    }
-
-    fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
-        self.path_measured(now, rtt_us, rtt_min_us);
-    }
-
-    fn client_left(&mut self, now: Moment) {
-        self.client_left(now);
-    }
-
-    fn close(&mut self, now: Moment) {
-        self.close(now);
     }
 
     fn take_notice(&mut self) -> Option<(Kind, String)> {
@@ -163,6 +170,8 @@ impl Conversation for Session {
 
 /// It is only watched: all bytes pass.
 impl Conversation for MysqlSession {
+    by_the_same_name!();
+
     fn handle_client(&mut self, now: Moment, input: &[u8]) -> Result<Verdict, SessionError> {
         self.see_client(now, input);
         Ok(Verdict::Forward(input.len()))
@@ -172,32 +181,8 @@ impl Conversation for MysqlSession {
         Ok(self.handle_server(now, input))
     }
 
-    fn to_client(&mut self) -> &mut Vec<u8> {
-        self.to_client()
-    }
-
     fn to_server(&mut self) -> Option<&mut Vec<u8>> {
         None
-    }
-
-    fn stream(&mut self) -> &mut StreamEncoder {
-        self.stream()
-    }
-
-    fn has_records(&self) -> bool {
-        self.has_records()
-    }
-
-    fn is_serving(&self) -> bool {
-        self.is_serving()
-    }
-
-    fn is_full(&self) -> bool {
-        self.is_full()
-    }
-
-    fn is_at_rest(&self) -> bool {
-        self.is_at_rest()
     }
 
     fn is_between_units(&self) -> bool {
@@ -210,22 +195,6 @@ impl Conversation for MysqlSession {
 
     fn refuse(&mut self, _sqlstate: &str, message: &str, _hint: Option<&str>) {
         self.refuse(message);
-    }
-
-    fn rest(&mut self) {
-        self.rest();
-    }
-
-    fn path_measured(&mut self, now: Moment, rtt_us: u32, rtt_min_us: u32) {
-        self.path_measured(now, rtt_us, rtt_min_us);
-    }
-
-    fn client_left(&mut self, now: Moment) {
-        self.client_left(now);
-    }
-
-    fn close(&mut self, now: Moment) {
-        self.close(now);
     }
 
     fn take_notice(&mut self) -> Option<(Kind, String)> {
