@@ -174,8 +174,7 @@ impl Books {
         let Ok(execute) = Execute::decode(payload, self.capabilities, count) else { return false };
         let Some(parameters) = execute.parameters else { return true };
         if parameters.has_types() {
-            let forms = parameters.types().map(|kind| of_parameter(kind.column_type, kind.flags));
-            self.statements.change(unit, |prepared| prepared.types = forms.take(PARAMETERS_MAX).collect());
+            self.keep_types(unit, parameters.types().map(|kind| (kind.column_type, kind.flags)));
         }
         let Self { statements, given, values, scratch, config, .. } = self;
         let Some(known) = statements.get(unit) else { return true };
@@ -196,8 +195,7 @@ impl Books {
     fn read_first_set(&mut self, unit: u64, payload: &[u8], count: u16) -> bool {
         let Ok(bulk) = BulkExecute::decode(payload, count) else { return false };
         if bulk.types().len() > 0 {
-            let forms = bulk.types().map(|(column_type, flags)| of_parameter(column_type, flags));
-            self.statements.change(unit, |prepared| prepared.types = forms.take(PARAMETERS_MAX).collect());
+            self.keep_types(unit, bulk.types());
         }
         let Self { statements, given, values, scratch, config, .. } = self;
         let Some(known) = statements.get(unit) else { return true };
@@ -211,6 +209,12 @@ impl Books {
             given.push(give(values, value, *form, scratch, config.keep_values));
         }
         true
+    }
+
+    /// Later runs need not send them again.
+    fn keep_types(&mut self, unit: u64, types: impl Iterator<Item = (ColumnType, u8)>) {
+        let forms = types.map(|(column_type, flags)| of_parameter(column_type, flags));
+        self.statements.change(unit, |prepared| prepared.types = forms.take(PARAMETERS_MAX).collect());
     }
 
     /// Puts the values of a run in the order of the statement's template.
