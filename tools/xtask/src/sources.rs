@@ -50,7 +50,7 @@ impl Packages {
         serde_json::from_slice(&output.stdout).context("cargo metadata is not read")
     }
 
-    /// A hash of all that decides what the target does: the same on each machine.
+    /// A hash of all that decides what the target does: the same on each machine, until a compiler comes with another hasher.
     pub(crate) fn hash_of(&self, target: &str) -> Result<String> {
         let file = root().join("fuzz/fuzz_targets").join(format!("{target}.rs"));
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;

@@ -413,10 +413,11 @@ impl<'a> Bench<'a> {
         if found.is_none() {
             return Ok(count);
         }
-        let chances = if is_timed(program) { TIMED_CHANCES } else { 2 };
+        let is_timed = is_timed(program);
+        let chances = if is_timed { TIMED_CHANCES } else { 2 };
         let fails = |program: &Program| (0..chances).any(|_| self.difference(program, gateway).0.is_some());
         let is_repeated = fails(program);
-        if is_timed(program) && !is_repeated {
+        if is_timed && !is_repeated {
             println!("HELD UP: {name}: {}", found.unwrap_or_default());
             return Ok(Count { held_up: 1, ..count });
         }
