@@ -55,7 +55,8 @@ const DISTANCE: [&str; 2] = ["--rtt", "20ms"];
 fn report(server: &PgServer, when: &str, program: &str) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.json");
-    let options = [&DISTANCE[..], &["--call-sites", when, "--format", "json", "-o", file.to_str().unwrap()]].concat();
+    let options =
+        [&DISTANCE[..], &["--call-sites", when, "--format", "json", "-o", file.to_str().unwrap()]].concat();
     let done = run(server, &options, &[program], &[]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
