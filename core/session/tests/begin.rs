@@ -151,7 +151,7 @@ fn the_last_words_of_a_server_are_passed_on() {
     let zone = parameter("TimeZone", "UTC");
     let crash = message(b'N', b"SWARNING\0VWARNING\0C57P02\0Mterminating connection\0\0");
     let said = pair.server(&[zone.clone(), crash.clone()].concat()).unwrap();
-    assert_eq!(said, [zone, crash].concat());
+    assert!(said == [zone, crash].concat() || !Rule::Asynchronous.is_kept());
 }
 
 /// B5.

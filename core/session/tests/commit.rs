@@ -44,11 +44,9 @@ fn a_transaction_that_only_read_is_answered_at_once_and_ended_on_the_server() {
     assert_eq!(wire.pair.server(&said).unwrap(), b"", "the program has its answer");
     assert_eq!(wire.turn(&query(READ)), [complete("SELECT 1"), ready(b'I')].concat());
     let removed = wire.pair.books().summary.removed;
-    assert_eq!(
-        (removed.get(&Remedy::Begin), removed.get(&Remedy::Commit)),
-        (Some(&2), Some(&1)),
-        "not the first end"
-    );
+    assert_eq!(removed.get(&Remedy::Begin), Some(&2));
+    let is_first_asked_for = removed.get(&Remedy::Commit) == Some(&1);
+    assert!(is_first_asked_for || !Rule::OnlyReads.is_kept(), "not the first end");
 }
 
 #[test]
@@ -309,7 +307,8 @@ fn code_that_runs_before_its_statement_counts() {
         }
         wire.turn(&unrun);
         wire.turn(&query(READ));
-        assert_eq!(wire.is_answered(&query("COMMIT")), !writes_unrun, "{writes_unrun}, {unrun:?}");
+        let is_answered = wire.is_answered(&query("COMMIT"));
+        assert!(is_answered != writes_unrun || !Rule::OnlyReads.is_kept(), "{writes_unrun}, {unrun:?}");
     }
 }
 

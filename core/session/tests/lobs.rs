@@ -86,11 +86,7 @@ fn an_object_that_is_not_there_fails_as_it_does() {
 #[test]
 fn a_descriptor_that_may_write_reads_what_is_there() {
     let mut wire = begun("read committed");
-    for _ in 0..3 {
-        wire.turn(&open(FIRST, READ_WRITE));
-        wire.turn(&read(0, 200));
-        wire.turn(&close(0));
-    }
+    (0..3).for_each(|number| read_whole(&mut wire, FIRST + 3 * number));
     wire.turn(&open(FIRST, READ_WRITE));
     wire.server.objects.written.insert(FIRST, b"newer".to_vec());
     assert_eq!(wire.turn(&read(0, 200)), value(b"newer"));

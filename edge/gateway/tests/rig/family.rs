@@ -61,7 +61,7 @@ pub(crate) const FAMILIES: [Row; 12] = [
         ..row(Family::Statements, "statements", 3, 1)
     },
     Row {
-        removed_min: &[("begin", 1.0), ("commit", 0.2)],
+        removed_min: &[("begin", 1.0), ("commit", 0.1)],
         jitter: Duration::from_millis(3),
         ..row(Family::Commits, "commits", 3, 1)
     },

@@ -227,8 +227,21 @@ const CONFIGURATIONS: [&str; 12] = [
 /// Words of programs that are run by themselves, because the server reads its configuration anew.
 pub(crate) const RELOADS: &str = "pg_reload_conf";
 
+/// Words of a text that makes code, which may find any cursor.
+const FUNCTION: &str = "FUNCTION ";
+
+/// A step that opens a result which the session may read ahead and cannot put back: a portal of the protocol, or a cursor
+/// that Django has named. What would have it put back ends the session (`docs/safety.md`, "What may differ").
+fn cannot_be_put_back(step: &Step) -> bool {
+    let is_portal = step.shown.starts_with("open ") && step.shown.contains(" rows");
+    is_portal || step.shown.contains("DECLARE \"_django_curs_")
+}
+
 /// Puts perturbations between the steps of a program.
-pub(crate) fn perturb(random: &mut Random, program: Program) -> Program {
+pub(crate) fn perturb(random: &mut Random, mut program: Program) -> Program {
+    if program.steps.iter().any(cannot_be_put_back) {
+        program.steps.retain(|step| !step.shown.contains(FUNCTION));
+    }
     let density = random.pick(&DENSITIES);
     if density == 0 {
         return program;
@@ -359,18 +372,15 @@ impl Perturbing<'_> {
         }
     }
 
-    /// Whether a text ends a session that has read a portal of the protocol ahead: it may name that portal, or make code
-    /// that does, or the rows to come would have another encoding (`docs/safety.md`, "What may differ").
+    /// Whether a text may end a session: it may name a result that cannot be put back, or make code that does, or the rows to
+    /// come would have another encoding.
     fn may_end(&self, session: usize, text: &str) -> bool {
-        let names_any = ["EXECUTE '", "_to_xml(", "FUNCTION marks("].iter().any(|words| text.contains(words));
-        let opens = |step: &Step| step.shown.starts_with("open ") && step.shown.contains(" rows");
-        let recodes = text.contains("client_encoding") || text == "RESET ALL";
-        // What the text makes may be run by any session.
-        let mut opened = self.steps.iter().filter(|step| opens(step));
-        match names_any {
-            true => opened.next().is_some(),
-            false => recodes && opened.any(|step| step.session == session),
+        let mut opened = self.steps.iter().filter(|step| cannot_be_put_back(step));
+        if ["EXECUTE '", "_to_xml(", FUNCTION].iter().any(|words| text.contains(words)) {
+            return opened.next().is_some(); // what the text makes may be run by any session
         }
+        let recodes = text.contains("client_encoding") || text == "RESET ALL";
+        recodes && opened.any(|step| step.session == session)
     }
 
     /// A statement of one of the program's sessions. A simple query that fails leaves the unnamed portal to what the server

@@ -70,7 +70,7 @@ pub(crate) fn run(
         }
         run.take(step);
     }
-    run.close(expected)
+    run.close(expected, place.is_pooled)
 }
 
 fn simple(session: usize, text: &str) -> Step {
@@ -181,7 +181,7 @@ impl<'o> Run<'o> {
     }
 
     /// Looks at everything, ends all transactions, looks again.
-    fn close(mut self, expected: Option<&State>) -> Seen {
+    fn close(mut self, expected: Option<&State>, is_pooled: bool) -> Seen {
         let mut state = state::open(self.observer, &self.lanes, expected);
         for session in 0..self.lanes.len() {
             for text in ["", "ROLLBACK", state::STATEMENTS, state::CURSORS, state::SETTINGS] {
@@ -201,7 +201,7 @@ impl<'o> Run<'o> {
             state.extend(state::closed(self.observer));
         }
         let transcripts: Vec<_> = self.lanes.into_iter().map(|lane| lane.finish(&terminate())).collect();
-        self.observer.await_rest();
+        self.observer.await_rest(is_pooled);
         for (number, start) in self.starts.iter().enumerate() {
             let Some((session, start)) = *start else { continue };
             let next = self.starts[number + 1..].iter().flatten().find(|(other, _)| *other == session);

@@ -65,15 +65,17 @@ impl Observer {
         self.rows(&waits).first().is_some_and(|count| count != "0")
     }
 
-    /// Waits until no session of the database runs anything. A gateway ends a client's connection at once, and the server
-    /// still runs the statement that waited for another session: it may write what the next program finds.
-    pub(crate) fn await_rest(&mut self) {
-        const BUSY: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
-            AND backend_type = 'client backend' AND state <> 'idle'";
+    /// Waits until all sessions of the program are over, or with a pooler below run nothing. A gateway ends a client's
+    /// connection at once, and the server still runs the statement that waited for another session, or is still sent what
+    /// was answered early: it may write what the next program finds.
+    pub(crate) fn await_rest(&mut self, is_pooled: bool) {
+        let others = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
+            AND backend_type = 'client backend'";
+        let busy = format!("{others}{}", if is_pooled { " AND state <> 'idle'" } else { "" });
         let deadline = Instant::now() + REST;
-        while !self.rows(BUSY).is_empty() {
+        while !self.rows(&busy).is_empty() {
             if Instant::now() > deadline {
-                self.rows(&format!("SELECT pg_terminate_backend(pid, 5000) FROM ({BUSY}) busy"));
+                self.rows(&format!("SELECT pg_terminate_backend(pid, 5000) FROM ({busy}) busy"));
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));

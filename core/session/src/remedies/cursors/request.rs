@@ -328,24 +328,26 @@ pub(super) fn opened(facts: &Facts) -> Opened {
 }
 
 /// Whether the statement of a result does nothing but read, with names that mean what they meant when it was opened
-/// (rule R1).
+/// (rule R1). What is not known is asked for.
 fn is_proven(facts: &mut Facts, now: Moment, template: u32, since: Opened) -> Proof {
-    if !Rule::Plain.is_kept() {
-        return Proof::Reads;
-    }
-    if opened(facts) != since {
+    if !Rule::Plain.requires(opened(facts) == since) {
         return Proof::MayAct;
     }
     if !facts.is_known() {
         facts.miss_state();
-        facts.want_proof(now, template);
-        return Proof::Open;
+        if Rule::Plain.is_kept() {
+            facts.want_proof(now, template);
+            return Proof::Open;
+        }
     }
-    let proof = facts.verdict(now, template);
-    if proof == Proof::Open {
-        facts.want_proof(now, template);
+    match facts.verdict(now, template) {
+        Proof::Open => {
+            facts.want_proof(now, template);
+            Proof::Open
+        }
+        Proof::MayAct if !Rule::Plain.is_kept() => Proof::Reads,
+        proof => proof,
     }
-    proof
 }
 
 /// From memory.
