@@ -433,11 +433,11 @@ impl Session {
         let has_lobs = self.config.remedies.has(Remedy::Lobs);
         let is_of_session = has_lobs && sets_prefetch_alone(&lifted);
         use StatementKind as S;
+        let may_write = lifted.facts().writes || lifted.kind() == S::Copy;
+        let writes_catalogue = may_write && names_catalogue(lifted.template());
         let effect = match lifted.kind() {
             _ if is_of_session => Effect::Nothing,
-            _ if lifted.facts().into => Effect::MayDefine,
-            _ if lifted.facts().writes && names_catalogue(lifted.template()) => Effect::MayDefine,
-            S::Copy if names_catalogue(lifted.template()) => Effect::MayDefine,
+            _ if lifted.facts().into || writes_catalogue => Effect::MayDefine,
             S::Select | S::With if lifted.facts().writes => Effect::WritesRows,
             kind => Effect::of(kind),
         };
@@ -458,7 +458,7 @@ impl Session {
         // What is written into the catalogue may be a parameter.
         let makes_cursor_code = has_cursors
             && effect == Effect::MayDefine
-            && (lifted.facts().writes || lifted.kind() == S::Copy || makes_cursor_code(lifted.kind(), text));
+            && (writes_catalogue || makes_cursor_code(lifted.kind(), text));
         if let Some(query) = used.as_ref().and_then(|(_, query)| *query) {
             self.facts.see(template, query.as_bytes());
         }
