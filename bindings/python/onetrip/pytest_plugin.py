@@ -42,8 +42,8 @@ class Limit(NamedTuple):
                 raise pytest.UsageError(f"the trips mark takes numbers of trips, not {value!r}")
         return cls(trips, connections)
 
-    def broken_by(self, spent: Counts) -> str | None:
-        """What to say of a test that spent so much; None if it kept to the limit."""
+    def exceeded_by(self, spent: Counts) -> str | None:
+        """What to say of a test that spent so much; None if that is within the limit."""
         if spent.trips > self.trips:
             return f"{_trips(spent.trips)}, {self.trips} allowed (it opened {_sessions(spent.connections)})"
         if self.connections is not None and spent.connections > self.connections:
@@ -130,7 +130,7 @@ class Plugin:
         result = yield  # a test that fails by itself ends here
         spent = self.counter.counts().since(before)
         self.unseen += spent == Counts(0, 0) and limit.trips > 0
-        problem = limit.broken_by(spent)
+        problem = limit.exceeded_by(spent)
         if problem is not None:
             pytest.fail(f"onetrip: {problem}", pytrace=False)
         return result

@@ -114,7 +114,7 @@ If they differ, nothing is started. The gateway requires as much TLS of a Postgr
 says how much. MySQL and MariaDB are only watched, and not inside TLS.
 
 The report goes to standard error, or to the file of --output. The exit code is the program's, if that is not 0. \
-It is 90 if a budget was broken or --fail-on found something. It is 91 if the run could not be judged: no session was \
+It is 90 if a check failed (a budget was exceeded, or --fail-on found something). It is 91 if the run could not be judged: no session was \
 opened, a scope did not occur, or records are missing. 125 is a failure of onetrip itself.";
 
 #[derive(Debug, Args)]
@@ -215,7 +215,7 @@ const GATEWAY_HELP: &str = "\
 SIGTERM and Ctrl-C stop it: sessions may finish for the time of --drain, then the report is printed. A second signal \
 ends everything at once. SIGHUP changes nothing.
 
-Exit codes: 0; 90 when a budget was broken or --fail-on found something; 91 when the run could not be judged; 125 \
+Exit codes: 0; 90 if a check failed; 91 when the run could not be judged; 125 \
 when onetrip itself failed.";
 
 #[derive(Debug, Args)]

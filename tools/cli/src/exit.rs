@@ -9,9 +9,9 @@ pub(crate) struct ExitCode(u8);
 impl ExitCode {
     /// Nothing to complain about.
     pub(crate) const SUCCESS: Self = Self(0);
-    /// A budget was broken, or a finding of --fail-on is there.
-    pub(crate) const BROKEN: Self = Self(90);
-    /// Nobody can tell whether the budgets were kept.
+    /// A check failed: a budget was exceeded, or a finding of --fail-on is there.
+    pub(crate) const CHECK_FAILED: Self = Self(90);
+    /// A check could not be judged.
     pub(crate) const UNJUDGED: Self = Self(91);
     /// onetrip itself failed: what `env`, `timeout` and `nice` exit with for the same.
     pub(crate) const FAILED: Self = Self(125);
@@ -31,9 +31,9 @@ impl From<u8> for ExitCode {
 impl From<Ruling> for ExitCode {
     fn from(ruling: Ruling) -> Self {
         match ruling {
-            Ruling::Kept => Self::SUCCESS,
+            Ruling::Passed => Self::SUCCESS,
             Ruling::Unjudged => Self::UNJUDGED,
-            Ruling::Broken => Self::BROKEN,
+            Ruling::Failed => Self::CHECK_FAILED,
         }
     }
 }

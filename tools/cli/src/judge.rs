@@ -61,7 +61,7 @@ impl Judge {
     /// Writes the snapshot anew, if that was asked for and the run can be taken for what is expected. Returns whether
     /// all is well.
     pub(crate) fn update(&self, summary: &Summary, has_failed: bool) -> Result<Ruling> {
-        let Some((path, earlier)) = &self.update else { return Ok(Ruling::Kept) };
+        let Some((path, earlier)) = &self.update else { return Ok(Ruling::Passed) };
         let unseen = self.rules.not_seen(summary).or_else(|| self.rules.not_seen_whole(&summary.gaps));
         let in_the_way = match (unseen, has_failed) {
             (Some(reason), _) => Some(reason),
@@ -78,11 +78,11 @@ impl Judge {
         }
         if earlier.as_ref() == Some(&now) {
             say(format_args!("{} is as it was", path.display()));
-            return Ok(Ruling::Kept);
+            return Ok(Ruling::Passed);
         }
         std::fs::write(path, now.to_text()).with_context(|| format!("cannot write {}", path.display()))?;
         say(format_args!("{} is updated; keep it with the code", path.display()));
-        Ok(Ruling::Kept)
+        Ok(Ruling::Passed)
     }
 }
 

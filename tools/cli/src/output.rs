@@ -142,16 +142,16 @@ pub(crate) fn write(
     tell_verdicts(&report);
     Ok(match report.ruling().max(updated) {
         // What was asked for was not done, and there is nobody else to say so.
-        Ruling::Kept if has_failed && judgement.verdicts.is_empty() => ExitCode::FAILED,
+        Ruling::Passed if has_failed && judgement.verdicts.is_empty() => ExitCode::FAILED,
         ruling => ruling.into(),
     })
 }
 
-/// Says on standard error what was broken and what could not be judged, one line each, wherever the report goes.
+/// Says on standard error what failed and what could not be judged, one line each, wherever the report goes.
 fn tell_verdicts(report: &Report<'_>) {
-    let broken: Vec<String> = report.verdicts_of(Ruling::Broken).collect();
-    if !broken.is_empty() {
-        say(format_args!("budget broken: {}", broken.join("; ")));
+    let failed: Vec<String> = report.verdicts_of(Ruling::Failed).collect();
+    if !failed.is_empty() {
+        say(format_args!("check failed: {}", failed.join("; ")));
     }
     let reasons: Vec<String> = report.reasons_shown().collect();
     if !reasons.is_empty() {

@@ -85,7 +85,7 @@ for who in $(seq 20); do echo \"INSERT INTO visits VALUES ($who, 1);\"; done) | 
     assert!(output.contains("::warning title=onetrip OT003::OT003 "), "{output}");
     let summary = job.text("summary");
     assert!(summary.starts_with("### onetrip: "), "{summary}");
-    assert!(summary.contains("| trips | 2 | ") && summary.contains("| broken |"), "{summary}");
+    assert!(summary.contains("| trips | 2 | ") && summary.contains("| failed |"), "{summary}");
     assert!(summary.contains("| OT001 | 0 | 0 | met |"), "{summary}");
     assert!(summary.contains("| OT003 "), "{summary}");
     assert!(job.text("output").contains("trips=") && job.text("output").contains("report="), "{output}");

@@ -61,7 +61,7 @@ pub(crate) fn sentence(report: &Report<'_>) -> String {
         [_, ..] if summary.sessions == 0 => format!("Could not be judged. {seen}"),
         [first, more @ ..] => {
             // What is broken is so whatever else is not known.
-            let part = if report.ruling() == Ruling::Broken { "Not all could be" } else { "Could not be" };
+            let part = if report.ruling() == Ruling::Failed { "Not all could be" } else { "Could not be" };
             let more = match more.len() {
                 0 => String::new(),
                 more => format!("; {}", counted(more as u64, "more reason", "more reasons")),

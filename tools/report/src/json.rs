@@ -236,7 +236,7 @@ struct SnapshotView<'a> {
 #[derive(Debug, Serialize)]
 struct VerdictView<'a> {
     counted: u64,
-    kept: bool,
+    passed: bool,
     ruling: &'static str,
     reason: Option<&'a str>,
 }
@@ -298,7 +298,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
         format: FORMAT,
         headline: report.headline(),
         worth_doing: report.is_worth_doing(),
-        passed: report.ruling() == Ruling::Kept,
+        passed: report.ruling() == Ruling::Passed,
         ruling: word(report.ruling()),
         reasons: report.reasons(),
         run: report.run,
@@ -384,7 +384,7 @@ fn document<'a>(report: &Report<'a>) -> Document<'a> {
 fn verdict_view(verdict: &Verdict) -> VerdictView<'_> {
     VerdictView {
         counted: verdict.counted,
-        kept: verdict.ruling == Ruling::Kept,
+        passed: verdict.ruling == Ruling::Passed,
         ruling: word(verdict.ruling),
         reason: verdict.reason.as_deref(),
     }

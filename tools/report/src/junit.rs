@@ -1,4 +1,4 @@
-//! The rules as JUnit test cases, for programs that show test results. A broken rule is a failed case. A rule that
+//! The rules as JUnit test cases, for programs that show test results. A check that failed is a failed case. A rule that
 //! could not be judged is an error.
 
 use std::fmt::Write;
@@ -64,8 +64,8 @@ fn case(report: &Report<'_>, verdict: &Verdict) -> TestCase {
         status
     };
     let status = match verdict.ruling {
-        Ruling::Kept => TestCaseStatus::success(),
-        Ruling::Broken => failed(NonSuccessKind::Failure),
+        Ruling::Passed => TestCaseStatus::success(),
+        Ruling::Failed => failed(NonSuccessKind::Failure),
         Ruling::Unjudged => failed(NonSuccessKind::Error),
     };
     let mut case = TestCase::new(clean_lines(&name(&verdict.rule)), status);

@@ -129,7 +129,7 @@ impl<'a> Report<'a> {
 
     /// The worst verdict.
     pub fn ruling(&self) -> Ruling {
-        self.judgement.map_or(Ruling::Kept, Judgement::ruling)
+        self.judgement.map_or(Ruling::Passed, Judgement::ruling)
     }
 
     /// The verdicts of this kind, each as one line that is safe to print.

@@ -34,10 +34,10 @@ pub(crate) fn render(report: &Report<'_>) -> String {
 
 fn title(report: &Report<'_>) -> &'static str {
     match report.ruling() {
-        Ruling::Broken => "budget broken",
+        Ruling::Failed => "a check failed",
         Ruling::Unjudged => "could not be judged",
-        Ruling::Kept if report.verdicts().is_empty() => "round trips",
-        Ruling::Kept => "budgets kept",
+        Ruling::Passed if report.verdicts().is_empty() => "round trips",
+        Ruling::Passed => "all checks passed",
     }
 }
 
@@ -45,10 +45,10 @@ fn verdicts(report: &Report<'_>) -> Option<String> {
     let verdicts = report.worst_first();
     let rows = verdicts.iter().map(|verdict| {
         let word = word(verdict.ruling);
-        let word = if verdict.ruling == Ruling::Kept { word.to_owned() } else { format!("**{word}**") };
+        let word = if verdict.ruling == Ruling::Passed { word.to_owned() } else { format!("**{word}**") };
         vec![word, code(&sentence(verdict))]
     });
-    table(&["", "rule"], 0, rows.collect(), "rules")
+    table(&["", "check"], 0, rows.collect(), "checks")
 }
 
 fn scopes(report: &Report<'_>) -> Option<String> {

@@ -10,9 +10,9 @@ use crate::text::scope_name;
 /// How a rule came out, in one word.
 pub(crate) fn word(ruling: Ruling) -> &'static str {
     match ruling {
-        Ruling::Kept => "kept",
+        Ruling::Passed => "passed",
         Ruling::Unjudged => "unjudged",
-        Ruling::Broken => "broken",
+        Ruling::Failed => "failed",
     }
 }
 
@@ -49,13 +49,15 @@ pub(crate) fn sentence(verdict: &Verdict) -> String {
         Rule::Limit { measure, scope } => {
             format!("{}, {allowed} allowed", amount(&counted, *measure, scope.as_deref()))
         }
-        Rule::FailOn(code) if verdict.ruling == Ruling::Kept => format!("{code} {}: not found", code.title()),
+        Rule::FailOn(code) if verdict.ruling == Ruling::Passed => {
+            format!("{code} {}: not found", code.title())
+        }
         Rule::FailOn(code) => format!("{code} {}: found", code.title()),
         Rule::Increase { base } if verdict.allowed.is_none() => {
             format!("{counted} trips, compared with {}", clean(base))
         }
         Rule::Increase { base } => format!("{counted} trips, {allowed} allowed after {}", clean(base)),
-        Rule::Snapshot { measure, scope } if verdict.ruling == Ruling::Kept => {
+        Rule::Snapshot { measure, scope } if verdict.ruling == Ruling::Passed => {
             format!("{}, as in the snapshot", amount(&counted, *measure, scope.as_deref()))
         }
         Rule::Snapshot { measure, scope } => {

@@ -53,7 +53,7 @@ fn everything_at_once_stays_in_order() {
     let judgement = rules(&before).judge(&summary);
     let run = RunInfo { command: vec!["./shop-test".into()], ..RunInfo::default() };
     let report = Report { run: Some(&run), judgement: Some(&judgement), ..Report::new(&summary) };
-    assert_eq!(report.ruling(), Ruling::Broken);
+    assert_eq!(report.ruling(), Ruling::Failed);
     expect("crowded.txt", &report.text(Style::Plain));
     expect("crowded.json", &report.json());
     expect("crowded.xml", &report.junit());
@@ -68,7 +68,7 @@ fn a_better_run_beside_an_earlier_one_has_no_worse_side() {
     rules.snapshot = Some(("trips.lock".into(), Snapshot::of(&now)));
     let judgement = rules.judge(&now);
     let report = Report { judgement: Some(&judgement), ..Report::new(&now) };
-    assert_eq!(report.ruling(), Ruling::Kept);
+    assert_eq!(report.ruling(), Ruling::Passed);
     expect("better.txt", &report.text(Style::Plain));
     expect("better.xml", &report.junit());
     expect("better.md", &report.markdown());

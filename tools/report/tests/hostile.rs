@@ -46,12 +46,12 @@ fn shown(text: &str, check: impl Fn(Report<'_>)) {
     let limit = || Rule::Limit { measure: Measure::Trips, scope: Some(text.into()) };
     let snapshot = Rule::Snapshot { measure: Measure::RequestTripsMost, scope: Some(text.into()) };
     let verdicts = vec![
-        verdict(limit(), Ruling::Kept),
-        verdict(limit(), Ruling::Broken),
+        verdict(limit(), Ruling::Passed),
+        verdict(limit(), Ruling::Failed),
         verdict(limit(), Ruling::Unjudged),
-        verdict(Rule::FailOn(Code::Loop), Ruling::Broken),
-        verdict(Rule::Increase { base: text.into() }, Ruling::Broken),
-        verdict(snapshot, Ruling::Broken),
+        verdict(Rule::FailOn(Code::Loop), Ruling::Failed),
+        verdict(Rule::Increase { base: text.into() }, Ruling::Failed),
+        verdict(snapshot, Ruling::Failed),
         verdict(Rule::Trace, Ruling::Unjudged),
     ];
     let comparison = Comparison {
@@ -111,7 +111,7 @@ fn is_harmless(report: Report<'_>) {
     serde_json::from_str::<serde_json::Value>(&json).unwrap();
     let markdown = report.markdown();
     assert!(!markdown.contains(steers), "{markdown:?}");
-    assert!(report.verdicts_of(Ruling::Broken).all(|line| !line.contains(|c: char| c.is_control())));
+    assert!(report.verdicts_of(Ruling::Failed).all(|line| !line.contains(|c: char| c.is_control())));
     let junit = report.junit();
     assert!(!junit.contains(steers), "{junit:?}");
     roxmltree::Document::parse(&junit).unwrap();

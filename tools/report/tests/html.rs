@@ -46,7 +46,7 @@ fn the_page_says_what_the_terminal_says() {
         );
     }
     assert!(page.contains("rows 2–10,000, in the longest of 12 loops"));
-    assert!(page.contains("<tr class=\"broken\"><td class=\"text\">31,734 trips, 200 allowed"));
+    assert!(page.contains("<tr class=\"failed\"><td class=\"text\">31,734 trips, 200 allowed"));
 }
 
 #[test]

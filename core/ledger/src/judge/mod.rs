@@ -50,12 +50,12 @@ pub struct Allow {
 /// How one rule came out; the worst is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ruling {
-    /// The run kept to it.
-    Kept,
+    /// The run met it.
+    Passed,
     /// Nobody knows: see [`Verdict::reason`].
     Unjudged,
-    /// The run did not keep to it.
-    Broken,
+    /// The run did not meet it.
+    Failed,
 }
 
 /// What was asked.
@@ -113,7 +113,7 @@ pub struct Judgement {
 impl Judgement {
     /// The worst of the verdicts; a run without rules keeps them all.
     pub fn ruling(&self) -> Ruling {
-        self.verdicts.iter().map(|verdict| verdict.ruling).max().unwrap_or(Ruling::Kept)
+        self.verdicts.iter().map(|verdict| verdict.ruling).max().unwrap_or(Ruling::Passed)
     }
 
     /// Why rules could not be judged, each reason once.
@@ -214,7 +214,7 @@ impl Rules {
             let mut verdict =
                 self.verdict(rule, summary, counted, Some(expected), |counted| counted != expected);
             // More than what was expected is certain, less may be what is missing.
-            if verdict.ruling == Ruling::Broken && verdict.counted < expected {
+            if verdict.ruling == Ruling::Failed && verdict.counted < expected {
                 if let Some(reason) = self.not_seen_whole(&summary.gaps) {
                     verdict.ruling = Ruling::Unjudged;
                     verdict.reason = Some(reason);
@@ -274,10 +274,10 @@ impl Rules {
             || self.not_seen_whole(&summary.gaps).or_else(|| self.not_told(&rule, &summary.gaps));
         let (ruling, reason) = match unknown {
             Some(reason) => (Ruling::Unjudged, Some(reason)),
-            None if is_broken => (Ruling::Broken, None),
+            None if is_broken => (Ruling::Failed, None),
             None => match too_little() {
                 Some(reason) => (Ruling::Unjudged, Some(reason)),
-                None => (Ruling::Kept, None),
+                None => (Ruling::Passed, None),
             },
         };
         Verdict { rule, ruling, counted: number, allowed, reason }

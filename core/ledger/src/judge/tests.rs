@@ -33,23 +33,23 @@ fn ruling(rules: &Rules, summary: &Summary) -> (Ruling, String) {
     (judgement.ruling(), judgement.reasons().join(" | "))
 }
 
-fn kept() -> (Ruling, String) {
-    (Ruling::Kept, String::new())
+fn passed() -> (Ruling, String) {
+    (Ruling::Passed, String::new())
 }
 
-fn broken() -> (Ruling, String) {
-    (Ruling::Broken, String::new())
+fn failed() -> (Ruling, String) {
+    (Ruling::Failed, String::new())
 }
 
 #[test]
 fn a_limit_is_kept_up_to_its_number_and_broken_above() {
-    assert_eq!(ruling(&limited("trips=100", None), &summary()), kept());
-    assert_eq!(ruling(&limited("trips=99", None), &summary()), broken());
-    assert_eq!(ruling(&limited("work-trips=96", None), &summary()), kept());
-    assert_eq!(ruling(&limited("OT001=0", None), &summary()), kept());
-    assert_eq!(ruling(&limited("trips=29", Some("checkout")), &summary()), broken());
-    assert_eq!(ruling(&limited("median-trips-per-request=4", Some("GET /orders")), &summary()), kept());
-    assert_eq!(ruling(&limited("most-trips-per-request=8", Some("GET /orders")), &summary()), broken());
+    assert_eq!(ruling(&limited("trips=100", None), &summary()), passed());
+    assert_eq!(ruling(&limited("trips=99", None), &summary()), failed());
+    assert_eq!(ruling(&limited("work-trips=96", None), &summary()), passed());
+    assert_eq!(ruling(&limited("OT001=0", None), &summary()), passed());
+    assert_eq!(ruling(&limited("trips=29", Some("checkout")), &summary()), failed());
+    assert_eq!(ruling(&limited("median-trips-per-request=4", Some("GET /orders")), &summary()), passed());
+    assert_eq!(ruling(&limited("most-trips-per-request=8", Some("GET /orders")), &summary()), failed());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_run_without_a_session_keeps_nothing() {
     let compared = Rules { base: Some(Base::of("yesterday", &summary())), ..Rules::default() };
     assert_eq!(ruling(&compared, &unseen).0, Ruling::Unjudged);
     let allowing = Rules { allow: Allow { no_connections: true, ..Allow::default() }, ..rules };
-    assert_eq!(ruling(&allowing, &unseen), kept());
+    assert_eq!(ruling(&allowing, &unseen), passed());
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn a_scope_that_did_not_occur_is_not_kept_and_the_nearest_one_is_named() {
         allow: Allow { missing_scopes: true, ..Allow::default() },
         ..limited("trips=0", Some("import"))
     };
-    assert_eq!(ruling(&missing, &summary()), kept());
+    assert_eq!(ruling(&missing, &summary()), passed());
     let per_request = limited("most-trips-per-request=9", Some("checkout"));
     assert!(ruling(&per_request, &summary()).1.contains("carry no traceparent"));
     let unscoped = limited("trips=0", Some(""));
-    assert_eq!(ruling(&unscoped, &summary()), kept());
+    assert_eq!(ruling(&unscoped, &summary()), passed());
 }
 
 #[test]
@@ -102,13 +102,13 @@ fn what_is_missing_keeps_nothing_and_breaks_what_is_broken_all_the_same() {
     for (summary, word) in [(&lossy, "7 bytes were lost"), (&damaged, "90 bytes"), (&open, "no end")] {
         let (ruled, reason) = ruling(&wide, summary);
         assert!(ruled == Ruling::Unjudged && reason.contains(word), "{reason}");
-        assert_eq!(ruling(&tight, summary), broken());
+        assert_eq!(ruling(&tight, summary), failed());
     }
     let allowing = |allow| Rules { allow, ..wide.clone() };
     let loss = allowing(Allow { loss: true, ..Allow::default() });
     let unended = allowing(Allow { open: true, ..Allow::default() });
-    assert_eq!([&lossy, &damaged].map(|summary| ruling(&loss, summary)), [kept(), kept()]);
-    assert_eq!(ruling(&unended, &open), kept());
+    assert_eq!([&lossy, &damaged].map(|summary| ruling(&loss, summary)), [passed(), passed()]);
+    assert_eq!(ruling(&unended, &open), passed());
     assert_eq!(ruling(&unended, &lossy).0, Ruling::Unjudged);
 }
 
@@ -117,10 +117,10 @@ fn what_is_not_told_apart_concerns_the_rules_that_need_it() {
     let cut = Summary { gaps: Gaps { cut_exchanges: 1, ..Gaps::default() }, ..summary() };
     assert_eq!(ruling(&limited("OT001=0", None), &cut).0, Ruling::Unjudged);
     assert_eq!(ruling(&Rules { fail_on: vec![Code::Loop], ..Rules::default() }, &cut).0, Ruling::Unjudged);
-    assert_eq!(ruling(&limited("trips=100", None), &cut), kept());
+    assert_eq!(ruling(&limited("trips=100", None), &cut), passed());
     let unscoped = Summary { gaps: Gaps { unscoped_statements: 1, ..Gaps::default() }, ..summary() };
     assert_eq!(ruling(&limited("trips=30", Some("checkout")), &unscoped).0, Ruling::Unjudged);
-    assert_eq!(ruling(&limited("trips=100", None), &unscoped), kept());
+    assert_eq!(ruling(&limited("trips=100", None), &unscoped), passed());
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn a_finding_that_must_not_be_there_breaks_its_rule() {
     };
     let found = Summary { findings: vec![finding], ..summary() };
     let rules = |code| Rules { fail_on: vec![code], ..Rules::default() };
-    assert_eq!(ruling(&rules(Code::Loop), &found), broken());
-    assert_eq!(ruling(&rules(Code::RowByRow), &found), kept());
+    assert_eq!(ruling(&rules(Code::Loop), &found), failed());
+    assert_eq!(ruling(&rules(Code::RowByRow), &found), passed());
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn growth_is_measured_against_a_run_that_was_seen_whole() {
         ruling(&rules, &summary())
     };
     let before = |total| Summary { trips: TripTotals { total, ..TripTotals::default() }, ..summary() };
-    assert_eq!(grown(before(96), "5%"), kept());
-    assert_eq!(grown(before(95), "5%"), broken());
-    assert_eq!(grown(before(95), "none given"), kept());
-    assert_eq!(grown(before(95), "5"), kept());
-    assert_eq!(grown(before(94), "5"), broken());
+    assert_eq!(grown(before(96), "5%"), passed());
+    assert_eq!(grown(before(95), "5%"), failed());
+    assert_eq!(grown(before(95), "none given"), passed());
+    assert_eq!(grown(before(95), "5"), passed());
+    assert_eq!(grown(before(94), "5"), failed());
     let open = Summary { gaps: Gaps { is_open: true, ..Gaps::default() }, ..before(1000) };
     assert!(grown(open, "5%").1.starts_with("base.trace cannot be compared with: the trace has no end"));
     let empty = Summary { sessions: 0, ..before(1000) };
@@ -172,11 +172,11 @@ fn growth_is_measured_against_a_run_that_was_seen_whole() {
 fn a_snapshot_is_kept_by_the_same_numbers_only() {
     let rules = |snapshot| Rules { snapshot: Some(("trips.lock".into(), snapshot)), ..Rules::default() };
     let same = Snapshot::of(&summary());
-    assert_eq!(ruling(&rules(same.clone()), &summary()), kept());
+    assert_eq!(ruling(&rules(same.clone()), &summary()), passed());
     for trips in [29, 31] {
         let mut other = same.clone();
         other.scopes.get_mut("checkout").unwrap().insert("trips", trips);
-        assert_eq!(ruling(&rules(other), &summary()), broken());
+        assert_eq!(ruling(&rules(other), &summary()), failed());
     }
     let mut fewer = same.clone();
     fewer.scopes.remove("checkout");
@@ -188,11 +188,11 @@ fn a_snapshot_is_kept_by_the_same_numbers_only() {
     more.scopes.insert("import".into(), [("trips", 3)].into());
     assert_eq!(ruling(&rules(more.clone()), &summary()).0, Ruling::Unjudged);
     let allowing = Rules { allow: Allow { missing_scopes: true, ..Allow::default() }, ..rules(more) };
-    assert_eq!(ruling(&allowing, &summary()), kept());
+    assert_eq!(ruling(&allowing, &summary()), passed());
     let mut lossy = Summary { gaps: Gaps { lost_bytes: 1, ..Gaps::default() }, ..summary() };
     assert_eq!(ruling(&rules(same.clone()), &lossy).0, Ruling::Unjudged);
     lossy.scopes[0].trips = 12;
     assert_eq!(ruling(&rules(same.clone()), &lossy).0, Ruling::Unjudged, "fewer, and records are missing");
     lossy.scopes[0].trips = 31;
-    assert_eq!(ruling(&rules(same), &lossy).0, Ruling::Broken, "more is more");
+    assert_eq!(ruling(&rules(same), &lossy).0, Ruling::Failed, "more is more");
 }

@@ -77,7 +77,7 @@ fn a_broken_budget_is_one_line_on_standard_error_also_with_a_file() {
     let lines: Vec<_> = said.lines().filter(|line| line.contains("0 allowed")).collect();
     assert_eq!(lines.len(), 1, "{said}");
     let report: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-    assert_eq!(report["ruling"], "broken");
+    assert_eq!(report["ruling"], "failed");
 }
 
 #[test]

@@ -194,13 +194,13 @@ fn budgets(report: &Report<'_>) -> Option<Table> {
     let all = verdicts.len();
     (all > 0).then(|| Table {
         id: "budgets",
-        short: "Budgets",
-        title: "Budgets".into(),
+        short: "Checks",
+        title: "Checks".into(),
         lead: String::new(),
         columns: Vec::new(),
         text: "limit",
         rows: verdicts.iter().take(ROWS_MAX).map(row).collect(),
-        more: more(all, ROWS_MAX, "more budget", "more budgets"),
+        more: more(all, ROWS_MAX, "more check", "more checks"),
     })
 }
 

@@ -9,30 +9,30 @@ use crate::clean::wrap;
 use crate::number::{count, difference, percent};
 use crate::verdict::sentence;
 
-/// Verdicts listed, unless more were not kept.
+/// Verdicts listed, unless more did not pass.
 const VERDICTS_MAX: usize = 20;
 
 pub(super) fn show_budgets(report: &Report<'_>, page: &mut Page) {
     if report.verdicts().is_empty() {
         return;
     }
-    page.heading("Budgets");
-    // What is wrong comes first; of a long list of what was kept the end is left out.
+    page.heading("Checks");
+    // What is wrong comes first; of a long list of what passed the end is left out.
     let verdicts = report.worst_first();
-    let wrong = verdicts.iter().filter(|verdict| verdict.ruling != Ruling::Kept).count();
+    let wrong = verdicts.iter().filter(|verdict| verdict.ruling != Ruling::Passed).count();
     let shown = verdicts.len().min(wrong.max(VERDICTS_MAX));
     for verdict in &verdicts[..shown] {
         show_rule(page, verdict);
     }
-    page.left_out(shown, verdicts.len(), "that were kept");
+    page.left_out(shown, verdicts.len(), "that passed");
 }
 
 fn show_rule(page: &mut Page, verdict: &Verdict) {
     let style = page.style;
     let word = match verdict.ruling {
-        Ruling::Kept => style.good("kept    "),
+        Ruling::Passed => style.good("passed  "),
         Ruling::Unjudged => style.bad("UNJUDGED"),
-        Ruling::Broken => style.bad("BROKEN  "),
+        Ruling::Failed => style.bad("FAILED  "),
     };
     let mut lead = format!("  {word}  ");
     for line in wrap(&sentence(verdict), page.width - 12, 3) {
