@@ -34,6 +34,8 @@ pub(crate) enum CursorUse {
     Fetches(Box<[u8]>, u32),
     /// CLOSE of one.
     Closes(Box<[u8]>),
+    /// CLOSE ALL or DISCARD ALL.
+    ClosesAll,
     /// It may depend on where a cursor stands that is named in this text.
     Moves(Box<[u8]>),
     /// It may depend on where any cursor stands.
@@ -58,7 +60,8 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
                 CursorUse::Declares { name: name.into(), is_held, no_scroll, query: query.as_bytes().into() };
             Some((used, Some(query)))
         }
-        S::CloseCursor if !lifted.facts().all => name().map(|name| (CursorUse::Closes(name), None)),
+        S::CloseCursor | S::Discard if lifted.facts().all => Some((CursorUse::ClosesAll, None)),
+        S::CloseCursor => name().map(|name| (CursorUse::Closes(name), None)),
         S::Fetch => match sql::fetch(text) {
             Some(fetch) => Some((CursorUse::Fetches(fetch.name.into(), fetch.rows.get()), None)),
             None => Some(moves()),

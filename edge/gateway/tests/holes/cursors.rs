@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::harmless::{reads_ahead, reads_portal_ahead, serves_named_repeat};
 use super::messages::{DATE, INT4, bind_binary, parse_typed};
-use super::stage::{Hole, Session, Stage};
+use super::stage::{Hole, Program, Session, Stage};
 use crate::common::messages::*;
 
 /// 200 rows with times on both sides of a midnight that depends on the zone.
@@ -19,6 +19,7 @@ const TIMES: &str = "CREATE TABLE stamped (id int PRIMARY KEY, at timestamptz); 
      GRANT SELECT ON stamped, plain, formatted, asked_by, before_june TO pg_monitor; ANALYZE stamped";
 
 const PLAIN: &str = "SELECT id FROM plain";
+const FETCH: &str = "FETCH FORWARD 10 FROM c";
 const MIXED: &str = "SELECT id FROM mixed WHERE id > 0";
 
 /// Begins a transaction in UTC, opens a cursor, reads eight pieces, and changes something after the second one.
@@ -331,4 +332,59 @@ fn a_column_that_is_computed_behind_a_view_is_not_read_ahead() {
     };
     let (one, two) = (over("over_computed"), over("over_view"));
     Hole { name: "computed", setup, programs: &[("a view", &one), ("a view over it", &two)] }.assert_shut();
+}
+
+/// How a program asks for more of a cursor.
+#[derive(Clone, Copy)]
+enum Asks {
+    Fetch,
+    Move,
+    Extended,
+}
+
+/// Reads a cursor ahead, has it closed by `closer`, and asks for more of it. Outside of a transaction it is one WITH HOLD.
+fn closed_by(
+    begin: Option<&'static str>,
+    closer: &'static str,
+    asks: Asks,
+) -> impl Fn(&Stage) + Sync + use<> {
+    move |stage| {
+        let mut program = stage.session("program");
+        reads_ahead(&mut program, PLAIN);
+        begin.iter().for_each(|text| drop(program.says(text)));
+        let held = if begin.is_some() { "" } else { " WITH HOLD" };
+        program.says_all(&[&format!("DECLARE c CURSOR{held} FOR {PLAIN}"), FETCH, FETCH]);
+        stage.thinks();
+        program.says(FETCH);
+        stage.thinks();
+        program.says(closer);
+        match asks {
+            Asks::Fetch => drop(program.says(FETCH)),
+            Asks::Move => drop(program.says("MOVE 3 IN c")),
+            Asks::Extended => {
+                let text = [parse("", FETCH), bind("", "", &[]), execute("", 0), sync()];
+                program.exchange("FETCH, extended", &text.concat());
+            }
+        }
+        program.says_all(&["ROLLBACK", &format!("SELECT count(*) FROM ({PLAIN}) AS p")]);
+    }
+}
+
+#[test]
+fn a_cursor_that_was_closed_with_all_others_is_not_there() {
+    let discarded = closed_by(None, "DISCARD ALL", Asks::Extended);
+    let closed = closed_by(None, "CLOSE ALL", Asks::Extended);
+    let read = closed_by(None, "DISCARD ALL", Asks::Fetch);
+    let among_others = closed_by(None, "SELECT 1; CLOSE ALL", Asks::Move);
+    let within = closed_by(Some("BEGIN"), "CLOSE ALL", Asks::Extended);
+    let refused = closed_by(Some("BEGIN"), "DISCARD ALL", Asks::Extended);
+    let programs: [Program<'_>; 6] = [
+        ("DISCARD ALL", &discarded),
+        ("CLOSE ALL", &closed),
+        ("a simple query", &read),
+        ("several statements", &among_others),
+        ("CLOSE ALL in a transaction", &within),
+        ("DISCARD ALL, which fails", &refused),
+    ];
+    Hole { name: "closed_all", setup: TIMES, programs: &programs }.assert_shut();
 }

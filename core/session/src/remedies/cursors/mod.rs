@@ -355,6 +355,13 @@ impl Cursors {
         }
     }
 
+    /// A unit of the client's closes all that there are.
+    pub(crate) fn all_leave(&mut self, unit: u64) {
+        for reader in self.readers.values_mut() {
+            reader.leaving.get_or_insert(unit);
+        }
+    }
+
     /// A simple query ends the unnamed portal, whatever comes of it.
     fn unnamed_ends(&mut self) {
         self.readers.remove(&b""[..]);

@@ -7,7 +7,7 @@ use onetrip_sql::purity::SessionQuestion;
 use onetrip_wire::pg::{Execute, FrameHeader, HEADER_BYTES, Oid, Parse, frontend};
 
 use super::flight::own_move;
-use super::replies::broke;
+use super::replies::{MOVE, MOVE_ALONE, broke};
 use super::request::opened;
 use super::{Cursors, Kind, Native};
 use crate::contract::SessionError;
@@ -178,10 +178,11 @@ impl Cursors {
             }
             let rows = reader.rows;
             let name = String::from_utf8_lossy(&name).into_owned();
-            own_move(cx, format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
-            if cx.core.status() == TransactionStatus::Idle && cx.core.may_send_own() {
-                let status = cx.core.status();
-                self.own_sync(cx.core, Some(status));
+            let is_alone = cx.core.status() == TransactionStatus::Idle && cx.core.may_send_own();
+            let slot = if is_alone { MOVE_ALONE } else { MOVE };
+            own_move(cx, slot, format!("MOVE ABSOLUTE {rows} IN \"{name}\"").as_bytes());
+            if is_alone {
+                self.own_sync(cx.core, Some(TransactionStatus::Idle));
             }
             place = Place::Restored;
         }
@@ -261,7 +262,7 @@ impl Cursors {
             }
             CursorUse::Moves(text) => mentions(text, name),
             CursorUse::MovesAny => true,
-            CursorUse::Declares { .. } | CursorUse::Closes(_) => false,
+            CursorUse::Declares { .. } | CursorUse::Closes(_) | CursorUse::ClosesAll => false,
         };
         ahead.filter(|(name, reader)| is_named(name, reader)).map(|(name, _)| name.clone()).collect()
     }
