@@ -72,11 +72,12 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
 }
 
 /// Whether a text that changes the catalogue may make code that opens, moves or closes cursors, or acts where one stands.
-/// What a DO itself does with cursors is over with it: it makes code of these words where it also creates something, or by a
-/// text that it builds.
+/// What a DO, or one of several statements, itself does with cursors is over with it: it makes code of these words where it
+/// also creates something, or by a text that it builds.
 pub(crate) fn makes_cursor_code(kind: StatementKind, text: &[u8]) -> bool {
     let Found { words, runners, builders, makers } = Found::in_text(text);
-    let words_stay = || kind != StatementKind::Do || mentions(text, b"create");
+    let words_stay =
+        || !matches!(kind, StatementKind::Do | StatementKind::Multi) || mentions(text, b"create");
     runners || builders || makers || (words && words_stay())
 }
 
@@ -191,6 +192,7 @@ mod tests {
             "CREATE EXTENSION tablefunc",
             "DO $$BEGIN EXECUTE 'CREATE FUNCTION'; END$$",
             "DO $$BEGIN UPDATE pg_catalog.pg_proc SET prosrc = 'FE' || 'TCH 1 FROM c'; END$$",
+            "BEGIN; CREATE RULE r AS ON INSERT TO t DO DELETE FROM u WHERE CURRENT OF c",
             "DO $$BEGIN CREATE RULE r AS ON INSERT TO t DO DELETE FROM u WHERE CURRENT OF c; END$$",
             "DO $$BEGIN CREATE FUNCTION f() RETURNS void BEGIN ATOMIC DELETE FROM t WHERE CURRENT OF c; END; END$$",
         ] {
@@ -199,6 +201,7 @@ mod tests {
         for text in [
             "DO $$BEGIN PERFORM makes(); END$$",
             "DO $$BEGIN DELETE FROM t WHERE CURRENT OF c; EXCEPTION WHEN OTHERS THEN NULL; END$$",
+            "FETCH 3 FROM c; CLOSE c",
             "CALL makes()",
             "CREATE TABLE t (id int)",
         ] {

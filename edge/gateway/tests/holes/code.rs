@@ -251,7 +251,9 @@ fn code_that_is_made_while_a_cursor_is_ahead_finds_its_place() {
         const ACTS_ON_ITS_OWN: &str =
             "DO $$BEGIN DELETE FROM other WHERE CURRENT OF c; EXCEPTION WHEN OTHERS THEN NULL; END$$";
         const WRITES: &str = "BEGIN; UPDATE other SET v = v || '+'; COMMIT";
-        let texts = ["DO $$BEGIN PERFORM adds(); END$$", "CALL adds_more()", ACTS_ON_ITS_OWN, WRITES];
+        const FETCHES: &str = "BEGIN; DECLARE d CURSOR FOR SELECT 1; FETCH 1 FROM d; COMMIT";
+        let texts =
+            ["DO $$BEGIN PERFORM adds(); END$$", "CALL adds_more()", ACTS_ON_ITS_OWN, WRITES, FETCHES];
         stage.session("neighbour").says_all(&texts);
         program.says("SELECT count(*) FROM other");
         program.exchange("Execute", &[execute("p", 10), sync()].concat());
