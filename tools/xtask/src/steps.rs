@@ -121,6 +121,7 @@ pub(crate) fn check() -> Result<Vec<Step>> {
         cargo("fmt --all --check"),
         cargo(&format!("clippy --locked --workspace --all-targets{deny}")),
         cargo(&format!("clippy --locked -p onetrip --no-default-features{deny}")),
+        cargo(&format!("clippy --locked -p onetrip-export --all-targets --features parquet{deny}")),
         Act::Inner("cargo xtask links", links::check),
         // Another workspace, with a lock file of its own: a changed dependency of a crate changes it, too.
         cargo("fetch --locked --quiet --manifest-path fuzz/Cargo.toml"),
@@ -157,7 +158,12 @@ pub(crate) fn test(builds: bool) -> Result<Vec<Step>> {
             "rust",
             15,
             "tests of every crate, with real servers",
-            vec![run(with_onetrip(suites.rest())), cargo("test --locked --workspace --no-fail-fast --doc")],
+            vec![
+                run(with_onetrip(suites.rest())),
+                cargo("test --locked --workspace --no-fail-fast --doc"),
+                // Parquet is not a default feature: its writer, and DuckDB's reading of it.
+                cargo("test --locked -p onetrip-export --features parquet --test parquet"),
+            ],
         ),
         step(
             "python",
@@ -214,6 +220,12 @@ pub(crate) fn nightly() -> Result<Vec<Step>> {
             60,
             "long generated programs",
             vec![programs("sessions", "100000"), programs("postgres", "5000")],
+        ),
+        step(
+            "spark",
+            15,
+            "contrib/spark on a Parquet export finds what the analyzer finds",
+            vec![run(Spec::new("scripts/test-spark", [""; 0]))],
         ),
         step(
             "faults",
