@@ -114,7 +114,7 @@ def findings_of(database) -> Iterator[dict]:
     for finding in merged.values():
         settled = finding.settled()
         if settled is not None:
-            yield shown(vars(settled))
+            yield settled.shown()
 
 
 def one(database, query: str) -> int:
@@ -148,12 +148,7 @@ def by_spark(export: str, wanted: dict) -> dict:
         sys.exit("rows have the wrong time or day")
     found = job.result(spark, export)
     spark.stop()
-    return {**found, "findings": [shown(finding) for finding in found["findings"]]}
-
-
-def shown(finding: dict) -> dict:
-    """A finding without what only serves to merge it."""
-    return {name: value for name, value in finding.items() if name != "strays"}
+    return found
 
 
 if __name__ == "__main__":

@@ -56,6 +56,16 @@ OWN_SETTING = re.compile(r"\s*set\s+(?:session\s+|local\s+)?onetrip\.", re.I)
 RESETS_ALL = re.compile(r"\s*(?:reset|discard)\s+all\s*;?\s*$", re.I)
 
 
+class Late(NamedTuple):
+    """A run of a loop's template apart from it: too little there to be a proof by itself."""
+
+    connection: int
+    sent_at_ns: int
+    waited_ns: int
+    # When the result was complete that has its value.
+    completed_ns: int
+
+
 @dataclass
 class Finding:
     """Sightings of one pattern: of one connection, or merged."""
@@ -69,7 +79,10 @@ class Finding:
     avoidable: int = 0
     removed: int = 0
     waited_ns: int = 0
+    # Of a loop only: matches that broke the pattern, the latest run, and runs that may belong to it.
     strays: int = 0
+    last_at_ns: int = 0
+    late: list[Late] = field(default_factory=list)
 
     def key(self) -> tuple[str, str, str]:
         return self.code, self.template, self.source
@@ -77,11 +90,13 @@ class Finding:
     def merged(self, more: Finding) -> Finding:
         counts = ("occurrences", "trips", "avoidable", "removed", "waited_ns", "strays")
         sums = {name: getattr(self, name) + getattr(more, name) for name in counts}
-        return Finding(self.code, self.template, self.source, **sums)
+        last_at_ns = max(self.last_at_ns, more.last_at_ns)
+        return Finding(self.code, self.template, self.source, **sums, last_at_ns=last_at_ns, late=self.late + more.late)
 
     def settled(self) -> Finding | None:
         """What the report says of it when all connections are merged; None if that is nothing."""
         if self.code == LOOP:
+            self._take_late()
             if self.strays * MATCHES_PER_STRAY > self.trips + self.removed:
                 return None
             # One query can answer for all rows of a loop.
@@ -90,6 +105,19 @@ class Finding:
             return None
         self.waited_ns = self.waited_ns * self.avoidable // max(1, self.trips)
         return self
+
+    def _take_late(self) -> None:
+        """As long after the last run as the whole loop took may be a share of it."""
+        for late in sorted(self.late):
+            took = max(0, self.last_at_ns - late.completed_ns)
+            if late.sent_at_ns <= self.last_at_ns + took:
+                self.trips += 1
+                self.waited_ns += late.waited_ns
+                self.last_at_ns = max(self.last_at_ns, late.sent_at_ns)
+
+    def shown(self) -> dict:
+        """What is told of it."""
+        return {name: value for name, value in vars(self).items() if name not in ("strays", "last_at_ns", "late")}
 
 
 def of_connection(rows: Iterable[Row]) -> list[Finding]:
@@ -198,6 +226,7 @@ class Connection:
         self.open_transaction = Transactions()
 
     def take(self, row: Row) -> None:
+        self.loops.edges.connection = row["connection"]
         think_ns = 0 if self.trip_ended_ns is None else max(0, row["sent_at_ns"] - self.trip_ended_ns)
         if row["starts_trip"]:
             self.trip_ended_ns = row["last_reply_at_ns"]
@@ -390,6 +419,7 @@ class Edge:
     removed: int = 0
     waited_ns: int = 0
     instances: int = 0
+    late: list[Late] = field(default_factory=list)
     latest: deque[int] = field(default_factory=lambda: deque(maxlen=INSTANCES_REMEMBERED))
     last_at_ns: int = 0
 
@@ -487,6 +517,7 @@ class Edges:
     """Proven patterns of one connection: which template walks which."""
 
     def __init__(self) -> None:
+        self.connection = 0
         self.edges: dict[tuple[str, str], Edge] = {}
         # Latest walks by the template that was run.
         self.walks: dict[str, deque[tuple[str, Walk]]] = {}
@@ -500,15 +531,12 @@ class Edges:
         walks.appendleft((walk.source.template, copied))
 
     def take_leftover(self, template: str, execution: Execution) -> None:
-        """Adds to a proven loop what was run of it apart from it: too little there to be a proof by itself."""
+        """Keeps a run that may belong to a proven loop apart from it."""
         for source, walk in self.walks.get(template, ()):
-            edge = self.of(template, source)
-            completed = walk.source.completed_ns
-            # As long after the last run as the whole loop took may be a share of it.
-            latest = edge.last_at_ns + max(0, edge.last_at_ns - completed)
-            is_within = completed <= execution.sent_at_ns <= latest
-            if is_within and walk.row_in(walk.source, execution, 0) is not None:
-                edge.matched(walk, execution)
+            completed_ns = walk.source.completed_ns
+            if execution.sent_at_ns >= completed_ns and walk.row_in(walk.source, execution, 0) is not None:
+                late = Late(self.connection, execution.sent_at_ns, execution.waited_ns, completed_ns)
+                self.of(template, source).late.append(late)
                 return
 
 
@@ -577,9 +605,8 @@ class Loops:
                 if execution.trip is not None:
                     self.edges.take_leftover(template, execution)
         for (template, source), edge in self.edges.edges.items():
-            yield Finding(
-                LOOP, template, source, edge.instances, edge.matches, 0, edge.removed, edge.waited_ns, edge.strays
-            )
+            counts = (edge.instances, edge.matches, 0, edge.removed, edge.waited_ns, edge.strays)
+            yield Finding(LOOP, template, source, *counts, edge.last_at_ns, edge.late)
 
 
 def low(value: int) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import findings as rules
@@ -122,7 +121,7 @@ def findings(exchanges: DataFrame) -> list[dict]:
     by_connection = exchanges.select(COLUMNS).rdd.map(lambda row: ((row.host, row.connection), row)).groupByKey()
     found = by_connection.flatMap(lambda pair: of_connection(pair[1])).map(lambda finding: (finding.key(), finding))
     merged = found.reduceByKey(lambda one, more: one.merged(more)).values().map(lambda finding: finding.settled())
-    settled = [asdict(finding) for finding in merged.collect() if finding is not None]
+    settled = [finding.shown() for finding in merged.collect() if finding is not None]
     return sorted(settled, key=lambda finding: (-finding["waited_ns"], finding["code"], finding["template"]))
 
 

@@ -237,7 +237,8 @@ impl Exporting {
             }
             return Ok(exporting);
         };
-        format.check()?;
+        // A capture that was made live cannot be made again: whether there is a place for it is asked first.
+        format.prepare(to)?;
         if exporting.trace.is_none() {
             let temporary = tempfile::tempdir().context("cannot make a temporary directory")?;
             exporting.trace = Some(temporary.path().join("capture.trace"));

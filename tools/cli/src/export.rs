@@ -33,6 +33,21 @@ impl ExportFormat {
         }
         Ok(())
     }
+
+    /// Fails if this build cannot write the format, or if nothing can be written to the path.
+    pub(crate) fn prepare(self, path: &Path) -> Result<()> {
+        self.check()?;
+        match self {
+            Self::Csv | Self::Jsonl => {
+                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            #[cfg(feature = "parquet")]
+            Self::Parquet => onetrip_export::new_directory(path)?,
+            #[cfg(not(feature = "parquet"))]
+            Self::Parquet => {}
+        }
+        Ok(())
+    }
 }
 
 /// Writes the exchanges of a trace to `output`, or to standard output if there is none.

@@ -25,7 +25,7 @@ pub use row::{Host, Row, StatementRow, rows};
 pub use template::Template;
 
 #[cfg(feature = "parquet")]
-pub use table::{SCHEMA, parquet};
+pub use table::{SCHEMA, new_directory, parquet};
 
 /// A trace cannot be exported.
 #[derive(Debug, thiserror::Error)]

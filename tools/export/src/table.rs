@@ -65,16 +65,26 @@ pub const SCHEMA: &str = "message exchange {
     } } }
 }";
 
+/// Makes the directory of an export, which may be there if nothing is in it.
+///
+/// # Errors
+///
+/// A directory that is not empty or cannot be made.
+pub fn new_directory(directory: &Path) -> Result<(), ExportError> {
+    fs::create_dir_all(directory)?;
+    match fs::read_dir(directory)?.next() {
+        Some(_) => Err(ExportError::NotEmpty(directory.display().to_string())),
+        None => Ok(()),
+    }
+}
+
 /// Writes `DIRECTORY/day=DAY/host=HOST/part-0.parquet` for each day and host of a trace, with one row per exchange.
 ///
 /// # Errors
 ///
 /// A trace that cannot be read, a directory that is not empty, or a file that cannot be written.
 pub fn parquet(reader: &mut TraceReader, directory: &Path) -> Result<(), ExportError> {
-    fs::create_dir_all(directory)?;
-    if fs::read_dir(directory)?.next().is_some() {
-        return Err(ExportError::NotEmpty(directory.display().to_string()));
-    }
+    new_directory(directory)?;
     let mut tables: BTreeMap<(String, String), Table> = BTreeMap::new();
     rows(reader, |row| {
         let partition = (row.day.clone(), row.host.as_str().to_owned());
@@ -118,11 +128,11 @@ impl Table {
     }
 
     fn write_group(&mut self) -> Result<(), ParquetError> {
-        let mut group = Group { writer: self.writer.next_row_group()?, rows: &self.group };
+        let rows = std::mem::take(&mut self.group);
+        let mut group = Group { writer: self.writer.next_row_group()?, rows: &rows };
         group.exchanges()?;
         group.statements()?;
         group.writer.close()?;
-        self.group.clear();
         self.group_bytes = 0;
         Ok(())
     }
