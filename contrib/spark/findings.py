@@ -96,7 +96,6 @@ class Finding:
     def settled(self) -> Finding | None:
         """What the report says of it when all connections are merged; None if that is nothing."""
         if self.code == LOOP:
-            self._take_late()
             if self.strays * MATCHES_PER_STRAY > self.trips + self.removed:
                 return None
             # One query can answer for all rows of a loop.
@@ -106,18 +105,22 @@ class Finding:
         self.waited_ns = self.waited_ns * self.avoidable // max(1, self.trips)
         return self
 
-    def _take_late(self) -> None:
-        """As long after the last run as the whole loop took may be a share of it."""
-        for late in sorted(self.late):
-            took = max(0, self.last_at_ns - late.completed_ns)
-            if late.sent_at_ns <= self.last_at_ns + took:
-                self.trips += 1
-                self.waited_ns += late.waited_ns
-                self.last_at_ns = max(self.last_at_ns, late.sent_at_ns)
+    def late_max(self) -> int:
+        """Runs that the analyzer adds to the loop if no other finding has their trips, at most."""
+        last_at_ns, left = self.last_at_ns, sorted(self.late)
+        while left:
+            # As long after the last run as the whole loop took may be a share of it.
+            near = [late for late in left if late.sent_at_ns - last_at_ns <= max(0, last_at_ns - late.completed_ns)]
+            if not near:
+                break
+            left = [late for late in left if late not in near]
+            last_at_ns = max(last_at_ns, *(late.sent_at_ns for late in near))
+        return len(self.late) - len(left)
 
     def shown(self) -> dict:
         """What is told of it."""
-        return {name: value for name, value in vars(self).items() if name not in ("strays", "last_at_ns", "late")}
+        counts = {name: value for name, value in vars(self).items() if name not in ("strays", "last_at_ns", "late")}
+        return {**counts, "late_max": self.late_max()}
 
 
 def of_connection(rows: Iterable[Row]) -> list[Finding]:

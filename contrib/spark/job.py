@@ -46,7 +46,8 @@ def main() -> None:
 
 def result(spark: SparkSession, export: str) -> dict:
     """Everything that the job computes."""
-    spark.sparkContext.addPyFile(str(Path(rules.__file__).resolve()))
+    for module in (__file__, rules.__file__):
+        spark.sparkContext.addPyFile(str(Path(module).resolve()))
     exchanges = spark.read.parquet(export)
     return {
         "totals": totals(exchanges),
