@@ -121,7 +121,6 @@ pub(crate) fn check() -> Result<Vec<Step>> {
         cargo("fmt --all --check"),
         cargo(&format!("clippy --locked --workspace --all-targets{deny}")),
         cargo(&format!("clippy --locked -p onetrip --no-default-features{deny}")),
-        cargo(&format!("clippy --locked -p onetrip-export --all-targets --features parquet{deny}")),
         Act::Inner("cargo xtask links", links::check),
         // Another workspace, with a lock file of its own: a changed dependency of a crate changes it, too.
         cargo("fetch --locked --quiet --manifest-path fuzz/Cargo.toml"),
