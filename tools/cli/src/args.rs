@@ -367,20 +367,21 @@ pub(crate) struct ExportOptions {
     /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// Format. Parquet needs a build with --features parquet
+    /// Format
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     pub(crate) format: ExportFormat,
-    /// Write to a file instead of standard output
-    #[arg(long, short, value_name = "FILE")]
+    /// Write to a file instead of standard output. For Parquet: a new directory
+    #[arg(long, short, value_name = "PATH", required_if_eq("format", "parquet"))]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
+    /// A line of names, then a line for each exchange
+    Csv,
     /// One JSON object per exchange and line
     Jsonl,
-    /// One row per exchange
-    #[cfg(feature = "parquet")]
+    /// Directories by day and host, with a row for each exchange. Needs a build with --features parquet
     Parquet,
 }
 

@@ -21,6 +21,7 @@ const CONTRACTS: &[&str] = &[
     "json_fields",
     "layers",
     "pages",
+    "rows_doc",
     "safety_doc",
     "trace",
 ];
