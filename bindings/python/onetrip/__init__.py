@@ -14,6 +14,7 @@ _native.set_errors(errors.from_native)
 
 from onetrip.adapt import Json, Jsonb, adapters, register_dumper, register_loader  # noqa: E402
 from onetrip.connection import Connection, connect  # noqa: E402
+from onetrip.connection_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests  # noqa: E402
 from onetrip.copying import Copy  # noqa: E402
 from onetrip.cursor import ClientCursor, Cursor, RawCursor  # noqa: E402
 from onetrip.dbapi import (  # noqa: E402
@@ -74,11 +75,11 @@ __version__ = _native.VERSION
 __all__ = [
     "adapters", "apilevel", "AsyncClientCursor", "AsyncConnection", "AsyncCursor", "AsyncRawCursor",
     "AsyncRawServerCursor", "AsyncServerCursor", "AsyncTransaction", "BINARY", "Binary", "ClientCursor", "Column",
-    "connect", "Connection", "Copy", "Cursor", "DatabaseError", "DataError", "Date", "DateFromTicks", "DATETIME",
-    "Error", "errors", "IntegrityError", "InterfaceError", "InternalError", "IsolationLevel", "Json", "Jsonb",
-    "LobColumn", "LobReader", "LobWriter", "Notify", "NotSupportedError", "NUMBER", "Operation", "OperationalError",
-    "paramstyle", "Pipeline", "PipelineAborted", "PipelineUndone", "Pool", "Prefetch", "ProgrammingError", "RawCursor",
-    "RawServerCursor", "register_dumper", "register_loader", "Rollback", "ROWID", "rows", "ServerCursor", "sql",
-    "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks", "Transaction",
-    "TransactionStatus", "Warning", "Xid",
+    "connect", "Connection", "ConnectionPool", "Copy", "Cursor", "DatabaseError", "DataError", "Date", "DateFromTicks",
+    "DATETIME", "Error", "errors", "IntegrityError", "InterfaceError", "InternalError", "IsolationLevel", "Json",
+    "Jsonb", "LobColumn", "LobReader", "LobWriter", "Notify", "NotSupportedError", "NUMBER", "Operation",
+    "OperationalError", "paramstyle", "Pipeline", "PipelineAborted", "PipelineUndone", "Pool", "PoolClosed",
+    "PoolTimeout", "Prefetch", "ProgrammingError", "RawCursor", "RawServerCursor", "register_dumper", "register_loader",
+    "Rollback", "ROWID", "rows", "ServerCursor", "sql", "STRING", "threadsafety", "Time", "TimeFromTicks", "Timestamp",
+    "TimestampFromTicks", "TooManyRequests", "Transaction", "TransactionStatus", "Warning", "Xid",
 ]  # fmt: skip

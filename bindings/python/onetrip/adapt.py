@@ -17,6 +17,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
@@ -247,6 +248,11 @@ class AdaptersMap:
         at = 1 if getattr(loader, "format", 0) == 1 else 0
         self._loaders[at][number] = loader
         self._functions[at][number] = self._function(number, loader, at)
+        if not at:
+            for whole, read in _WHOLES.get(number, ()):
+                # Unless the program has a loader for these, too.
+                if whole not in self._loaders[0]:
+                    self._functions[0][whole] = partial(read, subtype=number, own=self._functions[0])
         self._changed()
 
     def register_binary(self, oid: int, load: Callable[[bytes], Any]) -> None:
@@ -437,7 +443,7 @@ def _array(value: list[Any]) -> Dumped:
     text = _array_text(value, oids)
     known = {oid for oid in oids if oid}
     for widest in (1700, 20, 23):  # numbers of several sizes go into the widest
-        if widest in known and known <= {23, 20, 1700}:
+        if widest in known and known <= {21, 23, 20, 1700}:
             known = {widest}
     if len(known) > 1:
         raise DataError("cannot adapt a list whose elements are of several types")
@@ -479,7 +485,14 @@ def _element(value: Any) -> tuple[int, str] | None:
     return oid, _quoted(text)
 
 
+def _number(value: Any) -> tuple[int, str]:
+    """A number that says of which type it is."""
+    return _NUMBERS[type(value)], str(value)
+
+
 def _plain_element(value: Any) -> tuple[int, str] | None:
+    if type(value) in _NUMBERS:
+        return _number(value)
     if isinstance(value, bool):
         return 16, "t" if value else "f"
     if isinstance(value, int):
@@ -536,6 +549,12 @@ LOADERS: dict[int, LoadFunction] = {
 
 # Those of a type's binary form.
 BINARY_LOADERS: dict[int, Callable[[bytes], Any]] = {}
+
+# Types whose values have such of another type within them, and what reads their text; by that other type.
+_WHOLES: dict[int, list[tuple[int, Callable[..., Any]]]] = {}
+
+# Classes of numbers that say of which type they are; `onetrip.types.numeric` has them.
+_NUMBERS: dict[type, int] = {}
 
 # Classes that the native part writes by itself, unless the program has registered a dumper.
 _PLAIN = {str, int, float, bool, bytes}

@@ -11,7 +11,6 @@ from onetrip._base.cursor import RAW, By, Params, Row, Statement, wanted
 from onetrip._base.server_cursor import ROWS_AHEAD, Declaration, Moves
 from onetrip.aio.cursor import AsyncCursor
 from onetrip.errors import InterfaceError, NotSupportedError, ProgrammingError
-from onetrip.sql import text_of
 
 if TYPE_CHECKING:
     import numpy
@@ -60,15 +59,13 @@ class AsyncServerCursor(Moves, AsyncCursor):
         self._give_back()
         if binary is not None:
             self._how = wanted(self._how, None, binary)
-        own = self._adapters or self.connection._adapters
-        if own is not None:
-            params = own._params(params)
+        text, params = self._asked(statement, params, self._how)
         connection, declaration = self.connection, self._declaration
         self._number = connection._declared
         connection._declared += 1
         async with connection.pipeline() as pipeline:
             # The statement's parameters are written as those of any other.
-            await pipeline._add(declaration.declare(text_of(statement, self)), params, self._how)
+            await pipeline._add(declaration.declare(text), params, self._how)
             fetched = await pipeline._add(declaration.fetch(self.itersize, self._number), None, self._how)
         self._is_declared = True
         self._position = 0

@@ -1,0 +1,80 @@
+"""Numbers that say of which of PostgreSQL's types they are. Only programs that import this module need them: with them
+each value of another class is looked up once more."""
+
+from __future__ import annotations
+
+from onetrip import adapt
+
+
+class _Int(int):
+    """A whole number that shows its type."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({int.__repr__(self)})"
+
+    def __str__(self) -> str:
+        return int.__repr__(self)
+
+
+class Int2(_Int):
+    """An `int2`."""
+
+    __slots__ = ()
+
+
+class Int4(_Int):
+    """An `int4`."""
+
+    __slots__ = ()
+
+
+class Int8(_Int):
+    """An `int8`."""
+
+    __slots__ = ()
+
+
+class IntNumeric(_Int):
+    """A `numeric` without a fraction."""
+
+    __slots__ = ()
+
+
+class Oid(_Int):
+    """An `oid`."""
+
+    __slots__ = ()
+
+
+class _Float(float):
+    """A number with a fraction that shows its type."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({float.__repr__(self)})"
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
+
+class Float4(_Float):
+    """A `float4`."""
+
+    __slots__ = ()
+
+
+class Float8(_Float):
+    """A `float8`."""
+
+    __slots__ = ()
+
+
+adapt._NUMBERS.update({Int2: 21, Int4: 23, Int8: 20, IntNumeric: 1700, Oid: 26, Float4: 700, Float8: 701})
+for _kind in adapt._NUMBERS:
+    # As the program's own: the native part writes numbers by itself, whatever their class.
+    adapt.adapters.register_dumper(_kind, adapt._number)
+
+__all__ = ["Float4", "Float8", "Int2", "Int4", "Int8", "IntNumeric", "Oid"]
