@@ -74,7 +74,7 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Measure each round trip of opening a session, then of SELECT 1
     Ping(PingOptions),
-    /// Check whether a gateway or a PostgreSQL server answers: exit code 0 if so
+    /// Check whether a gateway, or a database's server, answers: exit code 0 if so
     Ready(ReadyOptions),
     /// Simulate a network path in front of any TCP service
     Link(LinkCommandOptions),
@@ -261,7 +261,11 @@ pub(crate) struct ReportOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Connects directly, with the settings of libpq (PG* variables, service file, ~/.pgpass, sslmode). Logs in by trust, \
-cleartext, MD5 or SCRAM-SHA-256. Ctrl-C reports what was measured so far.")]
+cleartext, MD5 or SCRAM-SHA-256. Ctrl-C reports what was measured so far.
+
+mysql://USER@HOST/DATABASE measures a MySQL or MariaDB server: by mysql_native_password, caching_sha2_password or, \
+under TLS, mysql_clear_password. Its password may stand in MYSQL_PWD. ssl-mode=DISABLED, PREFERRED, REQUIRED, \
+VERIFY_CA or VERIFY_IDENTITY in the URL says how much TLS (docs/mysql.md).")]
 pub(crate) struct PingOptions {
     /// The database, as URL, keyword DSN, HOST or HOST:PORT [default: PG* variables or DATABASE_URL]
     #[arg(value_name = "URL")]

@@ -24,6 +24,7 @@ mod learned;
 mod link;
 mod masked;
 mod memory;
+mod mysql;
 mod output;
 mod pages;
 mod ping;

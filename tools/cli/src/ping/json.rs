@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use onetrip_gateway::{Spread, Step};
+use onetrip_gateway::Spread;
 use serde_json::{Value, json};
 
 use super::Measured;
@@ -8,9 +8,10 @@ use super::Measured;
 /// The report as one object; all times in milliseconds.
 pub(super) fn json(measured: &Measured, asked: u32) -> String {
     let server = measured.server.as_ref();
-    let steps = measured.opening.steps().iter();
-    let opening: Vec<Value> = steps
-        .map(|step| json!({ "step": step_name(step.step), "trips": step.trips, "ms": ms(step.time) }))
+    let lines = measured.lines();
+    let opening: Vec<Value> = lines
+        .iter()
+        .map(|line| json!({ "step": line.key, "trips": line.trips, "ms": ms(line.time) }))
         .collect();
     let spread = |pick: &dyn Fn(Duration) -> Duration| {
         Spread::of(measured.trips.iter().map(|trip| pick(*trip))).map(|spread| spread_object(&spread))
@@ -27,8 +28,8 @@ pub(super) fn json(measured: &Measured, asked: u32) -> String {
         "user": server.map(|server| &server.user),
         "database": server.map(|server| &server.database),
         "opening": {
-            "trips": measured.opening.trips(),
-            "ms": ms(measured.opening.time()),
+            "trips": lines.iter().map(|line| line.trips).sum::<u32>(),
+            "ms": ms(lines.iter().map(|line| line.time).sum()),
             "steps": opening,
         },
         "asked": asked,
@@ -54,19 +55,6 @@ fn spread_object(spread: &Spread) -> Value {
         "p99": ms(spread.p99),
         "max": ms(spread.max),
     })
-}
-
-fn step_name(step: Step) -> &'static str {
-    match step {
-        Step::Lookup => "name_lookup",
-        Step::TcpConnect => "tcp_connect",
-        Step::SocketConnect => "socket_connect",
-        Step::TlsRequest => "tls_request",
-        Step::TlsHandshake => "tls_handshake",
-        Step::Startup => "startup",
-        Step::Authentication => "authentication",
-        Step::Hashing => "own_hashing",
-    }
 }
 
 /// Milliseconds to the nanosecond.

@@ -1,19 +1,21 @@
 mod json;
+mod mysql;
 mod text;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use onetrip_gateway::{Opening, PathTimes, Ping, PingError, PingedServer};
+use onetrip_gateway::{Opening, OpeningStep, PathTimes, Ping, PingedServer, Step};
 use onetrip_target::launch::Upstream;
 use onetrip_target::{Conninfo, Environment, Protocol};
 
 use crate::args::{PingFormat, PingOptions};
 use crate::exit::ExitCode;
 use crate::stop::Stop;
+use mysql::{Account, MysqlPing};
 
 /// What shells know Ctrl-C by.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -26,25 +28,54 @@ struct Measured {
     /// Hosts and ports, as they were given.
     target: String,
     /// `None` until the session is open.
-    server: Option<PingedServer>,
+    server: Option<About>,
+    /// Of PostgreSQL, what it took until the session could be used.
     opening: Opening,
+    /// Of MySQL, the same.
+    mysql: Vec<Line>,
     trips: Vec<Duration>,
-    /// `None` on a unix socket, and where the kernel does not tell.
+    /// `None` on a unix socket, of MySQL, and where the kernel does not tell.
     path: Option<PathTimes>,
+}
+
+/// Who answered, and as whom we are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct About {
+    product: &'static str,
+    /// The host as it was given, with the port.
+    host: String,
+    /// Where it was found, if that is not what was given.
+    address: Option<String>,
+    version: Option<String>,
+    /// Version of TLS, such as `1.3`; `None` on a plain connection.
+    tls: Option<&'static str>,
+    /// How we logged in.
+    method: &'static str,
+    user: String,
+    database: Option<String>,
+}
+
+/// One kind of work on the way to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Line {
+    /// For people.
+    name: &'static str,
+    /// For programs.
+    key: &'static str,
+    /// Round trips; zero for work that needs none.
+    trips: u32,
+    time: Duration,
 }
 
 /// `onetrip ping`.
 pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
     let environment = Environment::of_this_process();
     let target = options.target.as_deref().map(host_alone);
-    let upstream = Upstream::find(target.as_deref(), &[], &environment)?.conninfo;
-    if upstream.protocol != Protocol::Postgres {
-        bail!(
-            "{} is a MySQL server, and ping speaks PostgreSQL only: onetrip run and onetrip gateway show the trips of a \
-             program there",
-            upstream.address()
-        );
-    }
+    let Upstream { conninfo: upstream, source, .. } = Upstream::find(target.as_deref(), &[], &environment)?;
+    let account = match upstream.protocol {
+        Protocol::Postgres => None,
+        Protocol::Mysql => Some(Account::find(target.as_deref(), &source, &upstream, &environment)?),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let mut measured = Measured { target: upstream.address(), ..Measured::default() };
     let (done, interrupted) = runtime.block_on(async {
@@ -52,7 +83,7 @@ pub(crate) fn ping(options: &PingOptions) -> Result<ExitCode> {
         let (done, interrupted) = tokio::select! {
             biased;
             () = stop.requested() => (Ok(()), true),
-            done = measure(upstream, options.count, &mut measured) => (done, false),
+            done = measure(upstream, account, options.count, &mut measured) => (done, false),
         };
         anyhow::Ok((done, interrupted))
     })?;
@@ -76,15 +107,41 @@ fn host_alone(text: &str) -> Cow<'_, str> {
     if is_host { format!("host={text}").into() } else { text.into() }
 }
 
-async fn measure(upstream: Conninfo, count: u32, measured: &mut Measured) -> Result<(), PingError> {
+async fn measure(
+    upstream: Conninfo,
+    account: Option<Account>,
+    count: u32,
+    measured: &mut Measured,
+) -> Result<()> {
+    if let Some(account) = account {
+        return Ok(measure_mysql(&upstream, account, count, measured).await?);
+    }
     let mut ping = Ping::connect(upstream, &mut measured.opening).await?;
-    measured.server = Some(ping.server().clone());
+    measured.server = Some(ping.server().into());
     measured.path = ping.path_times();
     let progress = Progress::start(count);
     for _ in 0..count {
         let trip = ping.trip().await?;
         measured.trips.push(trip);
         measured.path = ping.path_times();
+        progress.0.inc(1);
+    }
+    drop(progress);
+    ping.close().await;
+    Ok(())
+}
+
+async fn measure_mysql(
+    upstream: &Conninfo,
+    account: Account,
+    count: u32,
+    measured: &mut Measured,
+) -> Result<(), mysql::Error> {
+    let mut ping = MysqlPing::connect(upstream, account, &mut measured.mysql).await?;
+    measured.server = Some(ping.about().clone());
+    let progress = Progress::start(count);
+    for _ in 0..count {
+        measured.trips.push(ping.trip().await?);
         progress.0.inc(1);
     }
     drop(progress);
@@ -123,10 +180,42 @@ fn print(report: &str) -> Result<()> {
 }
 
 impl Measured {
+    /// What it took until the session could be used.
+    fn lines(&self) -> Vec<Line> {
+        self.opening.steps().iter().map(Line::of).chain(self.mysql.iter().copied()).collect()
+    }
+
     /// Trips that one session can make one after the other in a second; `None` before the first.
     fn trips_per_second(&self) -> Option<f64> {
         let time: Duration = self.trips.iter().sum();
         let is_measurable = !time.is_zero();
         is_measurable.then(|| self.trips.len() as f64 / time.as_secs_f64())
+    }
+}
+
+impl From<&PingedServer> for About {
+    fn from(server: &PingedServer) -> Self {
+        let PingedServer { host, address, version, tls, method, user, database } = server.clone();
+        Self { product: "PostgreSQL", host, address, version, tls, method, user, database: Some(database) }
+    }
+}
+
+impl Line {
+    const fn new(name: &'static str, key: &'static str, trips: u32, time: Duration) -> Self {
+        Self { name, key, trips, time }
+    }
+
+    fn of(step: &OpeningStep) -> Self {
+        let (name, key) = match step.step {
+            Step::Lookup => ("name look-up", "name_lookup"),
+            Step::TcpConnect => ("TCP connect", "tcp_connect"),
+            Step::SocketConnect => ("socket connect", "socket_connect"),
+            Step::TlsRequest => ("TLS request", "tls_request"),
+            Step::TlsHandshake => ("TLS handshake", "tls_handshake"),
+            Step::Startup => ("startup", "startup"),
+            Step::Authentication => ("authentication", "authentication"),
+            Step::Hashing => ("(own work: hashing)", "own_hashing"),
+        };
+        Self::new(name, key, step.trips, step.time)
     }
 }

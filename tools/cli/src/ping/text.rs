@@ -1,10 +1,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use onetrip_gateway::{OpeningStep, PathTimes, PingedServer, Spread, Step};
+use onetrip_gateway::{PathTimes, Spread};
 use onetrip_report::{Align, Columns, count};
 
-use super::Measured;
+use super::{About, Line, Measured};
 
 /// Servers seldom need so long for SELECT 1 every single time.
 const FAR_BEHIND: Duration = Duration::from_millis(1);
@@ -57,24 +57,26 @@ fn heading(measured: &Measured) -> String {
     let address = server.address.as_ref().map_or_else(String::new, |address| format!(" ({address})"));
     let tls = server.tls.map_or_else(|| "no TLS".to_owned(), |version| format!("TLS {version}"));
     let first = format!("PING {}{address}: {}, {tls}", server.host, version(server));
-    let as_whom = format!("as {} in database {}", server.user, server.database);
+    let database = server.database.as_ref().map_or_else(String::new, |name| format!(" in database {name}"));
+    let as_whom = format!("as {}{database}", server.user);
     let separator = if first.chars().count() + as_whom.chars().count() + 2 > 100 { ",\n  " } else { ", " };
     format!("{first}{separator}{as_whom}\n\n")
 }
 
 /// `PostgreSQL 15.18`, without the packager's words behind it.
-fn version(server: &PingedServer) -> String {
-    let number = server.version.as_deref().and_then(|version| version.split_whitespace().next());
-    format!("PostgreSQL {}", number.unwrap_or("of unknown version"))
+fn version(server: &About) -> String {
+    let words = |character: char| character.is_whitespace() || character == '-';
+    let number = server.version.as_deref().and_then(|version| version.split(words).next());
+    format!("{} {}", server.product, number.unwrap_or("of unknown version"))
 }
 
 fn opening(measured: &Measured) -> String {
     let columns = Columns::new("  ").column(Align::Left, 24).column(Align::Right, 4);
     let mut columns = columns.column(Align::Right, 14).column(Align::Left, 0);
     columns.row(["Opening the session", "trips", "time"]);
-    let steps = measured.opening.steps();
-    let entry = steps.iter().rposition(|step| step.trips > 0);
-    for (index, step) in steps.iter().enumerate() {
+    let lines = measured.lines();
+    let entry = lines.iter().rposition(|step| step.trips > 0);
+    for (index, step) in lines.iter().enumerate() {
         let note = match &measured.server {
             // How we were let in stands after the trip that brought us in.
             Some(server) if Some(index) == entry => server.method,
@@ -84,29 +86,18 @@ fn opening(measured: &Measured) -> String {
             _ => "",
         };
         let trips = if step.trips == 0 { "-".to_owned() } else { step.trips.to_string() };
-        columns.row([format!("  {}", name(step.step)), trips, ms(step.time), note.to_owned()]);
+        columns.row([format!("  {}", step.name), trips, ms(step.time), note.to_owned()]);
     }
-    let (trips, time) = (measured.opening.trips(), measured.opening.time());
+    let (trips, time): (u32, Duration) =
+        (lines.iter().map(|step| step.trips).sum(), lines.iter().map(|step| step.time).sum());
     columns.row(["  in all".to_owned(), trips.to_string(), ms(time)]);
     columns.lines().iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Whether the server wanted a key on another curve than was offered first (HelloRetryRequest).
-fn asked_for_another_key(step: &OpeningStep, server: &PingedServer) -> bool {
-    step.step == Step::TlsHandshake && step.trips > 1 && server.tls == Some("1.3")
-}
-
-fn name(step: Step) -> &'static str {
-    match step {
-        Step::Lookup => "name look-up",
-        Step::TcpConnect => "TCP connect",
-        Step::SocketConnect => "socket connect",
-        Step::TlsRequest => "TLS request",
-        Step::TlsHandshake => "TLS handshake",
-        Step::Startup => "startup",
-        Step::Authentication => "authentication",
-        Step::Hashing => "(own work: hashing)",
-    }
+fn asked_for_another_key(step: &Line, server: &About) -> bool {
+    let is_postgres = server.product == "PostgreSQL";
+    is_postgres && step.key == "tls_handshake" && step.trips > 1 && server.tls == Some("1.3")
 }
 
 fn cells(name: &str, spread: &Spread) -> [String; 6] {
@@ -116,7 +107,7 @@ fn cells(name: &str, spread: &Spread) -> [String; 6] {
 
 /// How trips were split.
 fn split_words(measured: &Measured) -> String {
-    let is_unix = measured.opening.steps().iter().any(|step| step.step == Step::SocketConnect);
+    let is_unix = measured.lines().iter().any(|step| step.key == "socket_connect");
     match measured.path {
         Some(PathTimes { smallest, smoothed }) => format!(
             "wire: the kernel's smallest round trip on this connection, {} (TCP_INFO; smoothed {}).\n\
@@ -124,6 +115,9 @@ fn split_words(measured: &Measured) -> String {
             ms(smallest),
             ms(smoothed)
         ),
+        None if !measured.mysql.is_empty() => {
+            "Trips of MySQL are not split: the time of TCP connect is about that of the wire.".to_owned()
+        }
         None if is_unix => "A unix socket has no wire: all of a trip is the server's.".to_owned(),
         None => "The kernel does not tell the path's round trip (TCP_INFO): trips are not split.".to_owned(),
     }
@@ -148,15 +142,16 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
 
-    fn pinged() -> PingedServer {
-        PingedServer {
+    fn pinged() -> About {
+        About {
+            product: "PostgreSQL",
             host: "db.example:5432".to_owned(),
             address: Some("10.0.0.7:5432".to_owned()),
             version: Some("15.18 (Debian 15.18-0+deb12u1)".to_owned()),
             tls: Some("1.3"),
             method: "SCRAM-SHA-256",
             user: "ann".to_owned(),
-            database: "shop".to_owned(),
+            database: Some("shop".to_owned()),
         }
     }
 
