@@ -35,6 +35,7 @@ impl ExportFormat {
     }
 
     /// Fails if this build cannot write the format, or if nothing can be written to the path.
+    #[cfg(feature = "capture")]
     pub(crate) fn prepare(self, path: &Path) -> Result<()> {
         self.check()?;
         match self {
