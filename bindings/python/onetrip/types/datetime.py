@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
-import sys
 from typing import Any
 
-from onetrip.adapt import Loader
-from onetrip.errors import DataError
-
-_FRACTION = re.compile(r"\.(\d{1,6})(?=\D|$)")
-_HOURS_ONLY = re.compile(r"[+-]\d\d$")
+from onetrip.adapt import Loader, loaded
 
 
 class DateLoader(Loader):
@@ -19,11 +13,8 @@ class DateLoader(Loader):
 
     def load(self, data: Any) -> dt.date:
         """The value of some text."""
-        text = bytes(data).decode()
-        try:
-            return dt.date.fromisoformat(text)
-        except ValueError:
-            raise _beyond("date", text) from None
+        value: dt.date = loaded(1082, bytes(data).decode())
+        return value
 
 
 class TimestampLoader(Loader):
@@ -31,7 +22,8 @@ class TimestampLoader(Loader):
 
     def load(self, data: Any) -> dt.datetime:
         """The value of some text."""
-        return _datetime("timestamp", bytes(data).decode())
+        value: dt.datetime = loaded(1114, bytes(data).decode())
+        return value
 
 
 class TimestamptzLoader(Loader):
@@ -39,22 +31,8 @@ class TimestamptzLoader(Loader):
 
     def load(self, data: Any) -> dt.datetime:
         """The value of some text."""
-        return _datetime("timestamptz", bytes(data).decode())
-
-
-def _datetime(name: str, text: str) -> dt.datetime:
-    try:
-        if sys.version_info >= (3, 11):
-            return dt.datetime.fromisoformat(text)
-        # Which wants all digits of a fraction, and the minutes of an offset.
-        text = _FRACTION.sub(lambda found: f".{found[1]:0<6}", text)
-        return dt.datetime.fromisoformat(f"{text}:00" if _HOURS_ONLY.search(text, 19) else text)
-    except ValueError:
-        raise _beyond(name, text) from None
-
-
-def _beyond(name: str, text: str) -> DataError:
-    return DataError(f"Python has no value for this {name}: {text!r}")
+        value: dt.datetime = loaded(1184, bytes(data).decode())
+        return value
 
 
 __all__ = ["DateLoader", "TimestampLoader", "TimestamptzLoader"]

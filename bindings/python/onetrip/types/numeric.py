@@ -6,67 +6,55 @@ from __future__ import annotations
 from onetrip import adapt
 
 
-class _Int(int):
-    """A whole number that shows its type."""
+class _Typed:
+    """A number that shows its type."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({int.__repr__(self)})"
+        return f"{type(self).__name__}({super().__repr__()})"
 
     def __str__(self) -> str:
-        return int.__repr__(self)
+        return super().__repr__()
 
 
-class Int2(_Int):
+class Int2(_Typed, int):
     """An `int2`."""
 
     __slots__ = ()
 
 
-class Int4(_Int):
+class Int4(_Typed, int):
     """An `int4`."""
 
     __slots__ = ()
 
 
-class Int8(_Int):
+class Int8(_Typed, int):
     """An `int8`."""
 
     __slots__ = ()
 
 
-class IntNumeric(_Int):
+class IntNumeric(_Typed, int):
     """A `numeric` without a fraction."""
 
     __slots__ = ()
 
 
-class Oid(_Int):
+class Oid(_Typed, int):
     """An `oid`."""
 
     __slots__ = ()
 
 
-class _Float(float):
-    """A number with a fraction that shows its type."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({float.__repr__(self)})"
-
-    def __str__(self) -> str:
-        return float.__repr__(self)
-
-
-class Float4(_Float):
+class Float4(_Typed, float):
     """A `float4`."""
 
     __slots__ = ()
 
 
-class Float8(_Float):
+class Float8(_Typed, float):
     """A `float8`."""
 
     __slots__ = ()
