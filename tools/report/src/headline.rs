@@ -60,7 +60,7 @@ pub(crate) fn sentence(report: &Report<'_>) -> String {
         // What was seen says the same, and what to do.
         [_, ..] if summary.sessions == 0 => format!("Could not be judged. {seen}"),
         [first, more @ ..] => {
-            // What is broken is so whatever else is not known.
+            // What has failed has, whatever else is not known.
             let part = if report.ruling() == Ruling::Failed { "Not all could be" } else { "Could not be" };
             let more = match more.len() {
                 0 => String::new(),

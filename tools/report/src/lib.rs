@@ -46,7 +46,7 @@ pub struct Report<'a> {
     pub summary: &'a Summary,
     /// The program that was run, where there was one.
     pub run: Option<&'a RunInfo>,
-    /// How the run kept to what it was judged by, if it was.
+    /// How the run met what it was judged by, if it was.
     pub judgement: Option<&'a Judgement>,
     /// What it costs at other distances.
     pub prices: Option<&'a Prices>,
