@@ -169,7 +169,7 @@ impl Analyzer {
             }
         }
         let mut timeline = std::mem::take(&mut shared.timeline);
-        timeline.name_statements(|id| shared.templates.text(id));
+        timeline.name(|id| shared.templates.text(id), label);
         Analysis { summary, timeline }
     }
 }

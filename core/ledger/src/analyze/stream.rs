@@ -244,6 +244,9 @@ impl Stream {
         };
         self.identity = format!("{}@{}", get(b"user"), get(b"database"));
         let is_known = !parameters.is_empty();
+        if is_known {
+            shared.timeline.opened(self.number, &self.identity);
+        }
         if let Some(orm) =
             shared.orms.get(&(self.identity.clone(), self.recogniser.driver())).filter(|_| is_known)
         {
@@ -386,6 +389,7 @@ impl Stream {
             bytes_sent: trip.bytes_sent,
             bytes_received: trip.bytes_received,
             statement: trip.template,
+            scope: trip.scope,
             connect: trip.connect,
             in_transaction: trip.in_transaction,
         });

@@ -8,7 +8,7 @@ mod page;
 pub use code::Code;
 pub use concepts::{CONCEPTS, Concept};
 pub use mute::{MuteError, MuteRule, Mutes};
-pub use page::page;
+pub use page::{Example, page};
 
 use std::collections::BTreeMap;
 
@@ -97,6 +97,12 @@ impl Finding {
     /// Time that the fix saves where a round trip takes `rtt_ns`, in nanoseconds.
     pub fn price_ns(&self, rtt_ns: f64) -> f64 {
         self.waited_ns.saturating_sub(self.wire_ns) as f64 + self.avoidable as f64 * rtt_ns
+    }
+
+    /// Code of its driver's programs that makes such a finding, and what to write instead; `None` where there is no example of that
+    /// driver, or where the fix is another one than the example shows.
+    pub fn example(&self) -> Option<Example> {
+        (self.fix == self.driver.fix(self.code)).then(|| page::example(self.code, self.driver))?
     }
 
     /// Trips that `--remedies exact` would have taken out of the pattern at best, had it been on: that the statements

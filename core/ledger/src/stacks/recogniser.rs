@@ -25,6 +25,22 @@ pub(crate) enum Language {
     Rust,
 }
 
+impl Language {
+    /// What names it at the beginning of a block of code in Markdown.
+    pub(crate) fn fence(self) -> &'static str {
+        match self {
+            Self::Go => "go",
+            Self::Java => "java",
+            Self::JavaScript => "javascript",
+            Self::Perl => "perl",
+            Self::Php => "php",
+            Self::Python => "python",
+            Self::Ruby => "ruby",
+            Self::Rust => "rust",
+        }
+    }
+}
+
 /// Commands of a language's programs: names, beginnings of names, ends of names.
 type Commands = (Language, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
