@@ -56,6 +56,8 @@ pub struct Report<'a> {
     pub sides: Option<&'a TwoSides>,
     /// How to point the program at the gateway: said when no connection reached it.
     pub how_to_connect: &'a str,
+    /// The command line that makes the report, without secrets; empty where nobody wants to know.
+    pub command: &'a [String],
 }
 
 /// The program whose traffic was counted.
@@ -110,6 +112,7 @@ impl<'a> Report<'a> {
             network: None,
             sides: None,
             how_to_connect: "",
+            command: &[],
         }
     }
 

@@ -190,8 +190,10 @@ pub(crate) fn test(builds: bool) -> Result<Vec<Step>> {
 }
 
 fn packages(suites: &suites::Suites) -> Vec<Act> {
+    // Pictures of the page, to look at.
+    let screenshots = crate::target_directory().join("screenshots").display().to_string();
     vec![
-        run(suites.pages()),
+        run(suites.pages().with("ONETRIP_SCREENSHOTS", screenshots)),
         Act::Inner("pip install -r scripts/check-tools.txt", tools::fetch),
         run(Spec::new("scripts/test-sdist", [""; 0])),
     ]
