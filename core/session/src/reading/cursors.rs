@@ -73,9 +73,12 @@ pub(crate) fn cursor_use<'a>(lifted: &Lifted<'_>, text: &'a [u8]) -> Option<(Cur
 
 /// Whether a text that changes the catalogue may make code that opens, moves or closes cursors, or acts where one stands.
 /// What a DO, or one of several statements, itself does with cursors is over with it: it makes code of these words where it
-/// also creates something, or by a text that it builds.
+/// also creates something, or by a text that it builds. What EXECUTE runs was read when it was prepared.
 pub(crate) fn makes_cursor_code(kind: StatementKind, text: &[u8]) -> bool {
     let Found { words, runners, builders, makers } = Found::in_text(text);
+    if kind == StatementKind::Execute {
+        return runners;
+    }
     let words_stay =
         || !matches!(kind, StatementKind::Do | StatementKind::Multi) || mentions(text, b"create");
     runners || builders || makers || (words && words_stay())
@@ -204,6 +207,7 @@ mod tests {
             "FETCH 3 FROM c; CLOSE c",
             "CALL makes()",
             "CREATE TABLE t (id int)",
+            "EXECUTE follows(1)",
         ] {
             assert!(!makes(text), "{text}");
         }

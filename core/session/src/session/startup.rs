@@ -352,11 +352,9 @@ impl Session {
                 let kept: Vec<&[u8]> = message.mechanisms().filter(|name| !binds(name)).collect();
                 if kept.is_empty() {
                     let text = "the database offers only SCRAM-SHA-256-PLUS, which cannot pass a gateway";
-                    self.refuse(
-                        "28000",
-                        text,
-                        Some("Let the database offer SCRAM-SHA-256 to the gateway's address."),
-                    );
+                    let hint = "Start onetrip with the database's certificate and private key (--tls-cert, --tls-key), and \
+                                connect to it with sslmode=require.";
+                    self.refuse("28000", text, Some(hint));
                     return Err(SessionError::ChannelBindingOnly);
                 }
                 encode_sasl_mechanisms(&mut self.core.to_client, kept);

@@ -86,6 +86,8 @@ pub(crate) struct Cursors {
     is_lost: bool,
     /// SQL has prepared what may move a cursor, and may run it without its name.
     is_off: bool,
+    /// A statement that makes code has been prepared by the protocol, with a name.
+    has_prepared_code: bool,
     /// The last unit of the client's that an error has answered.
     failed_unit: Option<u64>,
     /// An answer from memory of which the client has not yet got all.

@@ -75,9 +75,18 @@ impl Cursors {
         }
     }
 
-    /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made.
+    /// A statement is prepared by the protocol: EXECUTE of SQL may run it by its name, as it may what PREPARE has made. That is a
+    /// query; this may be any statement, and make code (`ExecuteQuery`).
     pub(crate) fn prepares(&mut self, name: &[u8], text: &Text) {
-        self.is_off |= text.cursor.is_some() && !name.is_empty() && Rule::Place.is_kept();
+        if !name.is_empty() {
+            self.is_off |= text.cursor.is_some() && Rule::Place.is_kept();
+            self.has_prepared_code |= text.makes_cursor_code;
+        }
+    }
+
+    /// Whether EXECUTE of SQL may make code that finds a cursor.
+    pub(crate) fn has_prepared_code(&self) -> bool {
+        self.has_prepared_code
     }
 
     /// The query of this cursor, if it is followed and stays.
