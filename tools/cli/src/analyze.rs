@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::args::{ExportFormat, JudgeOptions};
 use crate::capture::Live;
 use crate::distance::DistanceOptions;
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::export;
 use crate::judge::Judge;
@@ -29,16 +30,13 @@ use crate::stop;
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::ANALYZE, after_help = "\
 Reads pcap and pcapng, also compressed by gzip or zstd: Ethernet, Linux cooked (v1 and v2), null and raw, VLANs, \
 IPv4 and IPv6 with extensions and fragments. Several files are read in the order of their packets.
 
 PostgreSQL is decoded: statements, findings and forecast are those of live traffic. Any other protocol is counted by \
 whose turn it is, under its port's name. What was not captured is shown as unknown, never guessed \
 (docs/captures.md).
-
-  tcpdump -i eth0 -s 0 -w - port 5432 | onetrip analyze -
-  onetrip analyze --client client.pcap --server server.pcap
 
 Ctrl-C prints the report on what was read.")]
 pub(crate) struct AnalyzeOptions {

@@ -17,6 +17,7 @@ use crate::analyze::AnalyzeOptions;
 use crate::capture::CaptureOptions;
 use crate::demo::DemoOptions;
 use crate::distance::{DistanceOptions, ForecastOptions};
+use crate::examples;
 use crate::explain::ExplainOptions;
 #[cfg(feature = "lab")]
 use crate::lab::LabOptions;
@@ -29,7 +30,7 @@ use crate::ready::ReadyOptions;
 
 /// Counts the round trips between a program and its database, and says which are avoidable and why.
 #[derive(Debug, Parser)]
-#[command(name = "onetrip", version, max_term_width = 100)]
+#[command(name = "onetrip", version, max_term_width = 100, before_help = examples::ALL)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -95,12 +96,6 @@ pub(crate) enum Command {
     Texts,
 }
 
-const RUN_EXAMPLES: &str = "\
-Examples:
-  onetrip run pytest
-  onetrip run --budget trips=200 --fail-on OT001 pytest
-  onetrip run --remedies exact --rtt 13ms python app.py";
-
 // A paragraph is one line, which clap wraps to the terminal's width.
 const RUN_HELP: &str = "\
 onetrip starts a gateway and points the program at it by its environment. It changes the PG* variables of libpq, \
@@ -118,7 +113,7 @@ It is 90 if a check failed (a budget was exceeded, or --fail-on found something)
 opened, a scope did not occur, or records are missing. 125 is a failure of onetrip itself.";
 
 #[derive(Debug, Args)]
-#[command(before_help = RUN_EXAMPLES, after_help = RUN_HELP)]
+#[command(before_help = examples::RUN, after_help = RUN_HELP)]
 pub(crate) struct RunOptions {
     /// The database, as URL, keyword DSN or HOST:PORT
     #[arg(long, value_name = "URL")]
@@ -205,12 +200,6 @@ impl TlsOptions {
     }
 }
 
-const GATEWAY_EXAMPLES: &str = "\
-Examples:
-  onetrip gateway --upstream postgres://db:5432
-  onetrip gateway --listen 127.0.0.1:6432 --upstream postgres://db:5432 --trace day.trace
-  onetrip gateway --listen 127.0.0.1:3307 --upstream mysql://db:3306";
-
 const GATEWAY_HELP: &str = "\
 SIGTERM and Ctrl-C stop it: sessions may finish for the time of --drain, then the report is printed. A second signal \
 ends everything at once. SIGHUP changes nothing.
@@ -219,7 +208,7 @@ Exit codes: 0; 90 if a check failed; 91 when the run could not be judged; 125 \
 when onetrip itself failed.";
 
 #[derive(Debug, Args)]
-#[command(before_help = GATEWAY_EXAMPLES, after_help = GATEWAY_HELP)]
+#[command(before_help = examples::GATEWAY, after_help = GATEWAY_HELP)]
 pub(crate) struct GatewayOptions {
     /// Where clients connect: HOST:PORT, or the path of a Unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6432")]
@@ -243,6 +232,7 @@ pub(crate) struct GatewayOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(before_help = examples::REPORT)]
 pub(crate) struct ReportOptions {
     /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
@@ -259,7 +249,7 @@ pub(crate) struct ReportOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::PING, after_help = "\
 Connects directly, with the settings of libpq (PG* variables, service file, ~/.pgpass, sslmode). Logs in by trust, \
 cleartext, MD5 or SCRAM-SHA-256. Ctrl-C reports what was measured so far.
 
@@ -291,7 +281,7 @@ pub(crate) enum PingFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(before_help = examples::LINK, after_help = "\
 A connection to the near end reaches the far end over the simulated path. No byte arrives before half a round trip. A \
 new connection's first answer takes two round trips. Ctrl-C reports how well the times were kept.")]
 pub(crate) struct LinkCommandOptions {
@@ -351,6 +341,7 @@ impl LinkOptions {
 
 #[cfg(feature = "embed")]
 #[derive(Debug, Args)]
+#[command(before_help = examples::SERVE)]
 pub(crate) struct ServeCommandOptions {
     /// The SQLite file. Created if it does not exist
     #[arg(value_name = "FILE")]
@@ -367,6 +358,7 @@ pub(crate) struct ServeCommandOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(before_help = examples::EXPORT)]
 pub(crate) struct ExportOptions {
     /// A trace. It may still be growing
     #[arg(value_name = "TRACE")]
@@ -538,16 +530,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<HumanDuration>().map(Into::into).map_err(|error| error.to_string())
 }
 
+/// Every command with all below it.
+#[cfg(test)]
+pub(crate) fn commands(command: &clap::Command) -> Vec<&clap::Command> {
+    std::iter::once(command).chain(command.get_subcommands().flat_map(commands)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
-
-    /// Every command with all below it.
-    fn commands(command: &clap::Command) -> Vec<&clap::Command> {
-        std::iter::once(command).chain(command.get_subcommands().flat_map(commands)).collect()
-    }
 
     #[test]
     fn help_is_wrapped_by_the_terminal_alone() {

@@ -11,6 +11,7 @@ mod capture;
 mod control;
 mod demo;
 mod distance;
+mod examples;
 mod exit;
 mod explain;
 mod export;

@@ -6,12 +6,12 @@ use clap::{Arg, Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::args::Cli;
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::output::{Stream, print};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-For bash: onetrip completions bash > ~/.local/share/bash-completion/completions/onetrip")]
+#[command(before_help = examples::COMPLETIONS)]
 pub(crate) struct CompletionsOptions {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]

@@ -25,6 +25,7 @@ use self::database::Database;
 use self::interrupt::{Interrupted, Interruptible};
 use self::runs::{Plan, Progress};
 use self::table::Table;
+use crate::examples;
 use crate::exit::ExitCode;
 use crate::output::{Format, OutputOptions, PageOptions, Stream, print, write_pages};
 
@@ -52,7 +53,7 @@ The tables are in a schema onetrip_demo_PID of --database, which is dropped at t
 no database of its own.";
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{STORY}\n\n{PLACE}"))]
+#[command(before_help = examples::DEMO, after_help = format!("{STORY}\n\n{PLACE}"))]
 pub(crate) struct DemoOptions {
     /// How many employees there are; each has 9.5 salaries on average
     #[arg(long, value_name = "N", default_value_t = 10_000,
