@@ -124,7 +124,7 @@ rules! {
         nothing_is_kept_over_anything_else;
     /// What was read ahead leaves nothing behind.
     ShieldEnds "P9"
-        "What is read ahead runs between a SAVEPOINT and a ROLLBACK TO it: errors, locks and settings are gone with it, and the program sees none of them. Should the transaction not be what it was before, the session ends."
+        "What is read ahead runs between a SAVEPOINT and a ROLLBACK TO it: errors, locks and settings are gone with it, and the program sees none of them. Nothing is in a session that errors end (`exit_on_error`). Should the transaction not be what it was before, the session ends."
         a_shield_that_does_not_end_ends_the_session;
     /// Only answers in which nothing was said unasked.
     Silent "P10"
@@ -160,7 +160,7 @@ rules! {
         a_transaction_fails_on_both_sides;
     /// Only what was said of late in the same place.
     SameKey "S3"
-        "A Parse is answered only if the server has accepted the same text with the same types within 60 s, and has described it if that is asked. Both must have been in the same place: the same database (not only its name), role, search path and settings that a Parse or its reply may depend on. The server has told the place at most 2 s ago, and the session's state is known (rule C2). Since the server accepted the text, no session has sent a statement that may change a catalogue or lock a table (DDL, SELECT INTO, LOCK, a write that names a table of the catalogue), and none is in this transaction. A function of a user may do so too: it is known what functions may do, and no statement was sent since that may run one which does. A statement may run it by its name, or unasked where it reads or writes rows (a trigger, a default, a view, an operator). It may also run when a statement is only read or planned (the check of a literal's domain, a function declared IMMUTABLE). An answer with the types put in (rule S5) confirms nothing. After a 0A000 all that is known of the place is dropped; after another description, what was known of the statement."
+        "A Parse is answered only if the server has accepted the same text with the same types within 60 s, and has described it if that is asked. Both must have been in the same place: the same database (not only its name), role, search path and settings that a Parse or its reply may depend on. The server has told the place at most 2 s ago, and the session's state is known (rule C2). Since the server accepted the text, no session has sent a statement that may change a catalogue or lock a table (DDL, SELECT INTO, LOCK, a write that names a table of the catalogue), and none is in this transaction. A function of a user may do so too: it is known what functions may do, and no statement was sent since that may run one which does. A statement may run it by its name, or unasked where it reads or writes rows (a trigger, a default, a view, an operator). A login may run one, too, by an event trigger, from PostgreSQL 17 on. It may also run when a statement is only read or planned (the check of a literal's domain, a function declared IMMUTABLE). An answer with the types put in (rule S5) confirms nothing. After a 0A000 all that is known of the place is dropped; after another description, what was known of the statement."
         only_what_was_said_of_late_in_the_same_place_is_told;
     /// Only names that are surely free.
     FreeName "S4"

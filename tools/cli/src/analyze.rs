@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use onetrip_capture::source::{Progress, Sources};
 use onetrip_capture::{Capture, CaptureConfig, KeyLog};
 use onetrip_ledger::trace::{TRACE_STREAM, TraceHeader};
-use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceReader, TraceWriter};
+use onetrip_ledger::{Analyzer, StreamEncoder, TraceError, TraceWriter};
 use onetrip_link::BitsPerSecond;
 use tempfile::TempDir;
 
@@ -22,6 +22,7 @@ use crate::exit::ExitCode;
 use crate::export;
 use crate::judge::Judge;
 use crate::output::{OutputOptions, Stream, Subject, write};
+use crate::progress::{self, style};
 use crate::say::say;
 use crate::sides::SidesOptions;
 use crate::stop;
@@ -255,7 +256,7 @@ impl Exporting {
             std::fs::copy(trace, to).with_context(|| format!("cannot write {}", to.display()))?;
         }
         if let Some((format, to)) = &self.export {
-            export::write(&mut TraceReader::open(trace)?, *format, Some(to))?;
+            export::write(trace, *format, Some(to))?;
         }
         self.temporary = None;
         Ok(())
@@ -326,8 +327,7 @@ fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
     let files = [&options.files, &options.sides.client, &options.sides.server].into_iter().flatten();
     let sizes: Option<u64> = files.map(size).sum();
     let bar = match sizes.filter(|_| !options.follow) {
-        Some(bytes) => ProgressBar::new(bytes)
-            .with_style(style("{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left")),
+        Some(bytes) => ProgressBar::new(bytes).with_style(style(progress::BYTES)),
         None => ProgressBar::new_spinner().with_style(style("{spinner} {bytes}, {bytes_per_sec}, {elapsed}")),
     };
     bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -342,11 +342,6 @@ fn bar(options: &AnalyzeOptions, progress: Arc<Progress>) -> Bar {
         });
     }
     Bar { bar }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    // The templates are our own; one that does not parse falls back on the usual bar.
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 impl Bar {

@@ -6,18 +6,18 @@ use anyhow::{Context, Result};
 #[cfg(feature = "parquet")]
 use onetrip_export::parquet;
 use onetrip_export::{ExportError, csv, json_lines};
-use onetrip_ledger::TraceReader;
+use onetrip_ledger::{Gaps, TraceReader};
 
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::ExitCode;
+use crate::progress::Progress;
 use crate::trace::tell_gaps;
 
 /// `onetrip export`.
 pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode> {
     options.format.check()?;
-    let mut reader = TraceReader::open(&options.trace)?;
-    write(&mut reader, options.format, options.output.as_deref())?;
-    tell_gaps(&options.trace, &reader.gaps());
+    let gaps = write(&options.trace, options.format, options.output.as_deref())?;
+    tell_gaps(&options.trace, &gaps);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -51,8 +51,9 @@ impl ExportFormat {
     }
 }
 
-/// Writes the exchanges of a trace to `output`, or to standard output if there is none.
-pub(crate) fn write(reader: &mut TraceReader, format: ExportFormat, output: Option<&Path>) -> Result<()> {
+/// Writes the exchanges of a trace to `output`, or to standard output if there is none. Returns what of it could not be read.
+pub(crate) fn write(trace: &Path, format: ExportFormat, output: Option<&Path>) -> Result<Gaps> {
+    let mut reader = TraceReader::open(trace)?;
     let out = || -> Result<BufWriter<Box<dyn Write>>> {
         Ok(BufWriter::new(match output {
             Some(path) => {
@@ -61,20 +62,25 @@ pub(crate) fn write(reader: &mut TraceReader, format: ExportFormat, output: Opti
             None => Box::new(io::stdout()),
         }))
     };
+    let progress = Progress::of_file(trace);
+    let read = |bytes| progress.advance(bytes);
     let done = match format {
-        ExportFormat::Csv => csv(reader, out()?),
-        ExportFormat::Jsonl => json_lines(reader, out()?),
-        ExportFormat::Parquet => parquet(reader, output.context("Parquet needs a directory: set --output")?),
+        ExportFormat::Csv => csv(&mut reader, out()?, read),
+        ExportFormat::Jsonl => json_lines(&mut reader, out()?, read),
+        ExportFormat::Parquet => {
+            parquet(&mut reader, output.context("Parquet needs a directory: set --output")?, read)
+        }
     };
     match done {
         // Whoever reads the export has had enough of it.
-        Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => Ok(done?),
+        Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        done => done?,
     }
+    Ok(reader.gaps())
 }
 
 /// Not in this build; [`ExportFormat::check`] has said so.
 #[cfg(not(feature = "parquet"))]
-fn parquet(_: &mut TraceReader, _: &Path) -> Result<(), ExportError> {
+fn parquet(_: &mut TraceReader, _: &Path, _: impl FnMut(u64)) -> Result<(), ExportError> {
     Err(io::Error::from(io::ErrorKind::Unsupported).into())
 }

@@ -29,6 +29,7 @@ mod mysql;
 mod output;
 mod pages;
 mod ping;
+mod progress;
 mod pytest;
 mod ready;
 mod report;

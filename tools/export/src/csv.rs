@@ -9,15 +9,15 @@ use crate::{COLUMNS, ExportError, rows};
 const STATEMENTS: &str = "statements";
 
 /// Writes a line of names and then a line for each exchange, as RFC 4180 says, with ends of lines as Unix has them. The
-/// statements are a field of JSON.
+/// statements are a field of JSON. `read` is told of the bytes that are read.
 ///
 /// # Errors
 ///
 /// A trace that cannot be read, or a writer that fails.
-pub fn csv(reader: &mut TraceReader, mut out: impl Write) -> Result<(), ExportError> {
+pub fn csv(reader: &mut TraceReader, mut out: impl Write, read: impl FnMut(u64)) -> Result<(), ExportError> {
     let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     writeln!(out, "{}", names.join(","))?;
-    rows(reader, |mut row| {
+    rows(reader, read, |mut row| {
         // As text at once: a value would have its fields in another order.
         let statements = std::mem::take(&mut row.statements);
         let statements = serde_json::to_string(&statements).map_err(io::Error::from)?;

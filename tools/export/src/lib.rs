@@ -46,13 +46,17 @@ pub enum ExportError {
     Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
-/// Writes one JSON object per exchange and line.
+/// Writes one JSON object per exchange and line. `read` is told of the bytes that are read.
 ///
 /// # Errors
 ///
 /// A trace that cannot be read, or a writer that fails.
-pub fn json_lines(reader: &mut TraceReader, mut out: impl Write) -> Result<(), ExportError> {
-    rows(reader, |row| {
+pub fn json_lines(
+    reader: &mut TraceReader,
+    mut out: impl Write,
+    read: impl FnMut(u64),
+) -> Result<(), ExportError> {
+    rows(reader, read, |row| {
         serde_json::to_writer(&mut out, &row).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
         Ok(())

@@ -93,13 +93,14 @@ struct Trace {
     no_columns: Arc<Vec<String>>,
 }
 
-/// Calls `each` for every exchange of a trace, in the order of the file.
+/// Calls `each` for every exchange of a trace, in the order of the file, and tells `read` of the bytes that it reads.
 ///
 /// # Errors
 ///
 /// A trace that cannot be read, or what `each` returns.
 pub fn rows(
     reader: &mut TraceReader,
+    mut read: impl FnMut(u64),
     mut each: impl FnMut(Row) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     let mut records = Records::default();
@@ -112,6 +113,7 @@ pub fn rows(
         no_columns: Arc::default(),
     };
     while let Some(block) = reader.next_block()? {
+        read(block.payload.len() as u64);
         let stream = block.stream;
         decode_block(&mut records, stream, block.payload, |record| {
             if let Record::Origin { upstream, .. } = record {

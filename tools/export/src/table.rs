@@ -83,10 +83,10 @@ pub fn new_directory(directory: &Path) -> Result<(), ExportError> {
 /// # Errors
 ///
 /// A trace that cannot be read, a directory that is not empty, or a file that cannot be written.
-pub fn parquet(reader: &mut TraceReader, directory: &Path) -> Result<(), ExportError> {
+pub fn parquet(reader: &mut TraceReader, directory: &Path, read: impl FnMut(u64)) -> Result<(), ExportError> {
     new_directory(directory)?;
     let mut tables: BTreeMap<(String, String), Table> = BTreeMap::new();
-    rows(reader, |row| {
+    rows(reader, read, |row| {
         let partition = (row.day.clone(), row.host.as_str().to_owned());
         if let Some(table) = tables.get_mut(&partition) {
             return table.add(row);

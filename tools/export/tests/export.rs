@@ -55,7 +55,7 @@ fn trace(directory: &Path, parameter_texts: Vec<Vec<u8>>) -> TraceReader {
 /// The lines of JSON, and their texts.
 fn lines(reader: &mut TraceReader) -> Vec<(Value, String)> {
     let mut out = Vec::new();
-    json_lines(reader, &mut out).unwrap();
+    json_lines(reader, &mut out, |_| ()).unwrap();
     let text = String::from_utf8(out).unwrap();
     text.lines().map(|line| (serde_json::from_str(line).unwrap(), line.to_owned())).collect()
 }
@@ -112,7 +112,7 @@ fn texts_of_parameters_are_there_if_the_trace_keeps_values() {
 fn a_line_of_csv_holds_an_exchange() {
     let directory = tempfile::tempdir().unwrap();
     let mut out = Vec::new();
-    csv(&mut trace(directory.path(), Vec::new()), &mut out).unwrap();
+    csv(&mut trace(directory.path(), Vec::new()), &mut out, |_| ()).unwrap();
     let text = String::from_utf8(out).unwrap();
     let (names, line) = text.split_once('\n').unwrap();
     let known: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();

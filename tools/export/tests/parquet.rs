@@ -28,7 +28,7 @@ impl Exported {
     fn new(seed: u64, connections: u32) -> Self {
         let exported = Self { folder: tempfile::tempdir().unwrap() };
         shop::write(&exported.trace(), seed, connections);
-        onetrip_export::parquet(&mut exported.reader(), &exported.directory()).unwrap();
+        onetrip_export::parquet(&mut exported.reader(), &exported.directory(), |_| ()).unwrap();
         exported
     }
 
@@ -132,7 +132,7 @@ fn each_day_and_host_has_a_file() {
     let days: Vec<&str> = rows.keys().map(String::as_str).collect();
     assert!(days.starts_with(&["day=2026-11-26", "day=2026-11-27"]), "{days:?}");
     let mut lines = Vec::new();
-    onetrip_export::json_lines(&mut exported.reader(), &mut lines).unwrap();
+    onetrip_export::json_lines(&mut exported.reader(), &mut lines, |_| ()).unwrap();
     let lines = lines.iter().filter(|byte| **byte == b'\n').count();
     assert_eq!(rows.values().sum::<i64>(), lines as i64);
 }
@@ -140,7 +140,7 @@ fn each_day_and_host_has_a_file() {
 #[test]
 fn a_directory_that_is_not_empty_is_refused() {
     let exported = Exported::new(1, 1);
-    let again = onetrip_export::parquet(&mut exported.reader(), &exported.directory());
+    let again = onetrip_export::parquet(&mut exported.reader(), &exported.directory(), |_| ());
     assert!(matches!(again, Err(ExportError::NotEmpty(_))), "{again:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Changes of one database's catalogue that pass through the gateway: what was learnt of it holds until the next.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +28,12 @@ pub(crate) struct Everywhere {
     defining: AtomicU64,
     /// How often a text told so.
     texts: AtomicU64,
+    /// The server told that it is too old to have event triggers that run at a login (they came with 17).
+    runs_nothing_at_login: AtomicBool,
 }
+
+/// The first major version that has event triggers of the event `login`.
+const LOGIN_TRIGGERS_SINCE: u32 = 17;
 
 #[derive(Debug, Default)]
 struct State {
@@ -132,6 +137,19 @@ impl Changes {
         state.text_acts();
         self.everywhere.texts.fetch_add(1, Ordering::SeqCst);
         self.everywhere.defining.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The server reports its version.
+    pub(crate) fn version_reported(&self, version: &[u8]) {
+        let digits = version.iter().take_while(|byte| byte.is_ascii_digit());
+        let major = digits.fold(0_u32, |major, digit| major.saturating_mul(10) + u32::from(digit - b'0'));
+        let is_old = (1..LOGIN_TRIGGERS_SINCE).contains(&major);
+        self.everywhere.runs_nothing_at_login.store(is_old, Ordering::SeqCst);
+    }
+
+    /// Whether a login may run a function of a user, by an event trigger.
+    pub(crate) fn may_logins_act(&self) -> bool {
+        !self.everywhere.runs_nothing_at_login.load(Ordering::SeqCst)
     }
 
     /// Whether functions of users are known to do no more than read and write rows: then none leaves a doubt.

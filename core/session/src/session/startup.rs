@@ -16,6 +16,7 @@ use crate::contract::{
     BackendKey, INSPECT_BYTES_MAX, LENGTH_BEFORE_AUTH_MAX, LENGTH_MAX, Opening, SessionError, Verdict,
 };
 use crate::events::Event;
+use crate::facts::Doubt;
 use crate::reading::kept_parameter;
 
 /// Answers "yes" to SSLRequest.
@@ -261,6 +262,7 @@ impl Session {
                 self.book_answered(now);
                 self.core.phase = Phase::Serving;
                 self.core.stream.entered();
+                self.facts.entered();
                 self.got_ready(now);
             }
             _ => {}
@@ -313,6 +315,9 @@ impl Session {
         }
         let parameters: Vec<(&[u8], &[u8])> = message.parameters.iter().collect();
         self.tell(&Event::Opened(&parameters));
+        if self.facts.changes().may_logins_act() {
+            self.doubt_functions(Doubt::Called);
+        }
         let is_extension = |name: &[u8]| name.starts_with(EXTENSION_PREFIX);
         let unknown_options: Vec<&[u8]> =
             message.parameters.iter().map(|(name, _)| name).filter(|name| is_extension(name)).collect();
