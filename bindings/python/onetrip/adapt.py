@@ -101,7 +101,10 @@ _ALIASES = {
     "time with time zone": "timetz", "time without time zone": "time", "bit varying": "varbit",
 }  # fmt: skip
 _REGTYPES = {name: alias for alias, name in _ALIASES.items() if alias not in ("int", "decimal")}
+_ELEMENT_OF = {array: element for element, array in ARRAY_OF.items()}
 ARRAY_OF[0] = ARRAY_OF[25]
+# What a literal is without a cast, and what has no name that SQL would take for a type's.
+_UNCAST = {None, "text", "unknown", "char"}
 
 
 _dumps: Callable[[Any], str | bytes] = json.dumps
@@ -158,15 +161,20 @@ class TypesRegistry:
 
     def __init__(self, template: TypesRegistry | None = None) -> None:
         self._infos: dict[int | str, TypeInfo] = dict(template._infos) if template else {}
+        # By the types of their arrays.
+        self._arrays: dict[int, TypeInfo] = dict(template._arrays) if template else {}
 
     def add(self, info: TypeInfo) -> None:
         """Takes a type in."""
         for key in (info.oid, info.name, info.regtype):
             self._infos[key] = info
+        if info.array_oid:
+            self._arrays[info.array_oid] = info
 
     def clear(self) -> None:
         """Forgets what was registered."""
         self._infos.clear()
+        self._arrays.clear()
 
     def get(self, key: int | str) -> TypeInfo | None:
         """A type by its name or id: one that is registered, or that every server has."""
@@ -199,6 +207,17 @@ class TypesRegistry:
         if not found:
             raise KeyError(f"there is no type {name!r}, and none is registered")
         return found
+
+    def cast_of(self, oid: int) -> str | None:
+        """The name of a type in a cast; None for text and for what is not known."""
+        info = self._infos.get(oid) or self._arrays.get(oid)
+        if info is not None:
+            return info.regtype if info.oid == oid else f"{info.regtype}[]"
+        element = _ELEMENT_OF.get(oid)
+        if element is not None:
+            return f"{_NAMES[element]}[]"
+        name = _NAMES.get(oid)
+        return None if name in _UNCAST else name
 
     def array_of(self, oid: int) -> int:
         """The type of arrays of a type; 0 where that is not known."""
@@ -324,6 +343,15 @@ class AdaptersMap:
             self._needs[cls] = needs
         return Within(value, self) if needs and value is not None else value
 
+    def _quoted(self, value: Any) -> tuple[int, str] | None:
+        """A value's type and literal by a dumper of the program's that quotes; None where there is none."""
+        forms = None if value is None else self._forms(type(value))
+        registered = (forms or {}).get("t") or (forms or {}).get("s")
+        if not (isinstance(registered, type) and hasattr(registered, "quote")):
+            return None
+        dumper = self._dumper(registered, value, "t")
+        return dumper.oid, bytes(dumper.quote(value)).decode()
+
     def _dump(self, value: Any, sign: str) -> Dumped | None:
         """A value's type and text or bytes."""
         forms = self._forms(type(value))
@@ -342,16 +370,21 @@ class AdaptersMap:
             f"cannot adapt type {type(value).__name__!r} using placeholder '%{sign}': register a dumper for it"
         )
 
-    def _written(self, registered: Any, value: Any, sign: str) -> Dumped | None:
-        if not (isinstance(registered, type) and hasattr(registered, "dump")):
-            dumped: Dumped = registered(value)
-            return dumped
+    def _dumper(self, registered: Any, value: Any, sign: str) -> Any:
+        """The dumper of a class for a value."""
         key = (registered, type(value))
         dumper = self._instances.get(key)
         if dumper is None:
             dumper = self._instances[key] = registered(type(value), self)
         if dumper.get_key(value, PyFormat(sign)) is not type(value):
             dumper = dumper.upgrade(value, PyFormat(sign))
+        return dumper
+
+    def _written(self, registered: Any, value: Any, sign: str) -> Dumped | None:
+        if not (isinstance(registered, type) and hasattr(registered, "dump")):
+            dumped: Dumped = registered(value)
+            return dumped
+        dumper = self._dumper(registered, value, sign)
         data = dumper.dump(value)
         if data is None:
             return None

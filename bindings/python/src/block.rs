@@ -7,11 +7,12 @@ use onetrip_client::{
 };
 use pyo3::prelude::*;
 
+use crate::encoding::{Checked, foreign, raising};
 use crate::errors::of_row;
 use crate::many::{failure, same_width};
 use crate::parameters::{Parameters, references};
 use crate::query::Query;
-use crate::session::{Asked, ENCODING, Session, is_utf8};
+use crate::session::{Asked, ENCODING, Session};
 
 /// Executions whose parameters are written before the GIL is released and they are sent.
 const BATCH: usize = 512;
@@ -55,7 +56,7 @@ pub(crate) fn run_many(
     rows: &Bound<'_, PyAny>,
     begins: bool,
     keeps: Option<Format>,
-) -> PyResult<(i64, Vec<Done>)> {
+) -> PyResult<(i64, Vec<Checked>)> {
     let (begins, is_implicit) = session.with(py, |client| {
         let is_idle = client.transaction_status() == TransactionStatus::Idle;
         let (_, begins) = open(client, begins)?;
@@ -74,7 +75,9 @@ pub(crate) fn run_many(
     sent?;
     done?;
     let taken = session.with(py, |client| Ok(take_all(client, begins, keeps.is_some())))?;
-    taken.map_err(|failed| failure(py, &failed))
+    let (count, done) = taken.map_err(|failed| failure(py, &failed))?;
+    let checked = |done| session.with(py, |client| Checked::of(done, client.setting(ENCODING)));
+    Ok((count, done.into_iter().map(checked).collect::<PyResult<_>>()?))
 }
 
 /// Adds an execution for each row of parameters. The GIL is released after each [`BATCH`].
@@ -117,8 +120,8 @@ fn send(
     let width = parameters.written().len() / count;
     parameters.unify(types, width);
     session.with(py, |client| {
-        if !is_utf8(client.setting(ENCODING)) && !parameters.is_ascii() {
-            return Err(Usage::Encoding.into());
+        if let Some(encoding) = foreign(client.setting(ENCODING)) {
+            raising(|py| parameters.encode(py, encoding))?;
         }
         let written = parameters.written();
         let references = references(&written);

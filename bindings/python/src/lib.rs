@@ -14,6 +14,7 @@ mod collected;
 mod command;
 mod copying;
 mod dumping;
+mod encoding;
 mod errors;
 mod held;
 mod literals;

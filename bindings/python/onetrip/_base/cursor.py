@@ -153,25 +153,22 @@ class BaseCursor(MakesRows):
     def _asked(self, statement: Statement, params: Params, how: int) -> tuple[str, Params]:
         """The statement's text, and its parameters as they are written; none where they go into the text."""
         text = statement if isinstance(statement, str) else text_of(statement, self)
+        if self._MERGES:
+            return self._merged(text, params, how), None
         own = self._adapters or self.connection._adapters
-        if own is not None:
-            params = own._params(params)
-        return (self._merged(text, params, how), None) if self._MERGES else (text, params)
+        return text, params if own is None else own._params(params)
 
     def _merged(self, statement: str, params: Params, how: int) -> str:
         """The statement with its parameters written into it."""
         if how & BINARY:
             raise NotSupportedError("a client cursor has values as text only: leave out binary=True")
-        return composed(statement, params, self.connection.parameter_status("client_encoding"))
+        return composed(statement, params, self)
 
     def _copied(self, statement: Statement, params: Params) -> str:
         """The text of a COPY. Parameters become literals of it: the server takes none here."""
         self._check()
         self.connection._check_alone()
-        text, own = text_of(statement, self), self._adapters or self.connection._adapters
-        if own is not None:
-            params = own._params(params)
-        return composed(text, params, self.connection.parameter_status("client_encoding"))
+        return composed(text_of(statement, self), params, self)
 
     def _take(self, answers: list[Answer]) -> None:
         own = self._adapters

@@ -69,15 +69,19 @@ impl Loader {
             Type::UUID => Self::Uuid,
             _ if needs_session(ty) => Self::Time(times::Times::of(py, ty, session)),
             // Arrays by their kind, but not by how they are written.
-            Type::INT2_VECTOR | Type::OID_VECTOR => Self::Text,
+            Type::INT2_VECTOR | Type::OID_VECTOR => Self::text(session),
             _ => match ty.kind() {
                 Kind::Array(element) => {
                     let sign = if *element == Type::BOX { b';' } else { b',' };
                     Self::Array(Box::new(Self::of(py, element, own, session)?), sign)
                 }
-                _ => Self::Text,
+                _ => Self::text(session),
             },
         })
+    }
+
+    fn text(session: &Session) -> Self {
+        if session.is_raw { Self::Raw } else { Self::Text }
     }
 
     /// The loader of a type's binary form. What is not known in binary is left as bytes.

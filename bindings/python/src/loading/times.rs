@@ -1,7 +1,7 @@
 //! Dates, times of day, timestamps and intervals.
 
 use onetrip_client::types::Type;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyNotImplementedError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyTime, PyType, PyTzInfo};
@@ -18,6 +18,8 @@ pub(crate) struct Session {
     pub(crate) time_zone: Option<String>,
     /// `IntervalStyle`; `None` counts as `postgres`.
     pub(crate) interval_style: Option<String>,
+    /// Whether text is in no encoding that anybody knows, and stays bytes.
+    pub(crate) is_raw: bool,
 }
 
 impl Session {
@@ -27,6 +29,7 @@ impl Session {
             date_style: setting("DateStyle"),
             time_zone: setting("TimeZone"),
             interval_style: setting("IntervalStyle"),
+            is_raw: false,
         }
     }
 }
@@ -233,6 +236,16 @@ impl Times {
 
     fn refused(&self, py: Python<'_>, text: &[u8]) -> PyErr {
         let (name, text) = (self.kind.name(), String::from_utf8_lossy(text));
+        if self.kind == Kind::TimestampTz && self.style != Style::Iso {
+            let problem = format!("cannot read timestamptz '{text}': set DateStyle to ISO");
+            return PyNotImplementedError::new_err(problem);
+        }
+        if let (Kind::Date | Kind::Timestamp | Kind::TimestampTz, Some((size, why))) =
+            (self.kind, beyond(&text))
+        {
+            let name = if self.kind == Kind::Date { "date" } else { "timestamp" };
+            return misuse(py, "data", &format!("{name} too {size} for Python, {why}: '{text}'"));
+        }
         if self.kind == Kind::Interval {
             return misuse(
                 py,
@@ -273,6 +286,21 @@ fn in_zone<'py>(
     }
     // The two know different rules for the zone: the moment is what counts.
     timestamp(py, day, clock, Some(&fixed(py, offset)?))?.call_method1("astimezone", (info,))
+}
+
+/// On which side a day is beyond Python's years, which are 1 to 9999, and why.
+fn beyond(text: &str) -> Option<(&'static str, &'static str)> {
+    match text {
+        "infinity" => return Some(("large", "which has no infinite ones")),
+        "-infinity" => return Some(("small", "which has no infinite ones")),
+        _ if text.ends_with("BC") => return Some(("small", "whose years begin with 1")),
+        _ => {}
+    }
+    // Times of day have colons, and a fraction may be as long.
+    let mut numbers = text.split(' ').filter(|word| !word.contains(':')).flat_map(|word| {
+        word.split(|sign: char| !sign.is_ascii_digit()).filter(|number| number.len() > 4)
+    });
+    numbers.next().map(|_| ("large", "whose years end with 9999"))
 }
 
 fn zone(py: Python<'_>, name: &str) -> Option<Zone> {
