@@ -15,10 +15,11 @@ import psycopg.types.enum
 import psycopg.types.hstore
 import psycopg.types.json
 import psycopg.types.multirange
+import psycopg.types.numeric
 import psycopg.types.range
 import pytest
 from onetrip import adapt, aio, errors, rows, session, sql
-from onetrip.types import composite, hstore, info, multirange
+from onetrip.types import composite, hstore, info, multirange, numeric
 from onetrip.types import enum as enums
 from onetrip.types import json as jsons
 from onetrip.types import range as ranges
@@ -79,6 +80,8 @@ def put_in() -> None:
             setattr(psycopg.errors, name, getattr(errors, name))
             if hasattr(psycopg, name):
                 setattr(psycopg, name, getattr(errors, name))
+    psycopg.errors.lookup = errors.lookup
+    psycopg.Binary = onetrip.Binary
     for name in dir(rows):
         if hasattr(psycopg.rows, name) and not name.startswith("_") and callable(getattr(rows, name)):
             setattr(psycopg.rows, name, getattr(rows, name))
@@ -86,7 +89,7 @@ def put_in() -> None:
     types = psycopg.types
     for theirs, ours in (
         (types.range, ranges), (types.multirange, multirange), (types.json, jsons), (types.composite, composite),
-        (types.enum, enums), (types.hstore, hstore),
+        (types.enum, enums), (types.hstore, hstore), (types.numeric, numeric),
     ):  # fmt: skip
         graft(theirs, ours)
     types.TypeInfo = info.TypeInfo

@@ -13,7 +13,9 @@ import decimal
 import enum
 import ipaddress
 import json
+import re
 import uuid
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -106,6 +108,10 @@ ARRAY_OF[0] = ARRAY_OF[25]
 # What a literal is without a cast, and what has no name that SQL would take for a type's.
 _UNCAST = {None, "text", "unknown", "char"}
 
+
+# The type whose arrays have semicolons.
+_BOX = OIDS["box"]
+_PLAIN_PART = re.compile(r'[^\s{}()\[\]",;\\]+')
 
 _dumps: Callable[[Any], str | bytes] = json.dumps
 
@@ -229,8 +235,9 @@ class AdaptersMap:
     """Which values are written and made by what the program has registered, for a connection, a cursor or all: those of
     a connection begin as a copy of those of the process, those of a cursor as one of the connection's."""
 
-    def __init__(self, template: AdaptersMap | None = None, connection: Any = None) -> None:
+    def __init__(self, template: AdaptersMap | None = None, connection: Any = None, cursor: Any = None) -> None:
         self.connection = connection
+        self._cursor = None if cursor is None else weakref.ref(cursor)
         self.types: TypesRegistry = TypesRegistry(template.types if template is not None else None)
         self._dumpers: dict[type | str, dict[str, Any]] = {}
         # Types of ranges by that of their bounds, of multiranges by that of their ranges.
@@ -267,7 +274,12 @@ class AdaptersMap:
         at = 1 if getattr(loader, "format", 0) == 1 else 0
         self._loaders[at][number] = loader
         self._functions[at][number] = self._function(number, loader, at)
-        if not at:
+        if at:
+            texts, binaries = self._functions
+            for whole, read_binary in _BINARY_WHOLES.items():
+                if whole not in self._loaders[1]:
+                    binaries[whole] = partial(read_binary, texts=texts, binaries=binaries)
+        else:
             for whole, read in _WHOLES.get(number, ()):
                 # Unless the program has a loader for these, too.
                 if whole not in self._loaders[0]:
@@ -301,6 +313,9 @@ class AdaptersMap:
     def _changed(self) -> None:
         self._instances.clear()
         self._needs.clear()
+        cursor = None if self._cursor is None else self._cursor()
+        if cursor is not None:
+            cursor._load_again()
         if self.connection is not None:
             self._give(self.connection)
         elif self is adapters:
@@ -326,6 +341,15 @@ class AdaptersMap:
                 if kind in _DUMPERS or kind in _PLAIN:
                     return None
         return None
+
+    def _encoding(self) -> str:
+        """Python's name of the encoding that text in a type's binary form has."""
+        cursor = None if self._cursor is None else self._cursor()
+        connection = self.connection if cursor is None else cursor.connection
+        if connection is None:
+            return "utf-8"
+        name: str = connection.info.encoding
+        return "utf-8" if name == "ascii" else name  # in SQL_ASCII nobody has converted it
 
     def _params(self, params: Any) -> Any:
         """Parameters of a statement, of which those that need it are written by this."""
@@ -361,7 +385,11 @@ class AdaptersMap:
         for kind in type(value).__mro__:
             dumper = _DUMPERS.get(kind)
             if dumper is not None:
-                return dumper(value)
+                written = dumper(value)
+                if sign == "b" and not written[0] and kind in _BINARY_DUMPERS:
+                    binary = _BINARY_DUMPERS[kind](value)
+                    return written if binary is None else (0, binary)
+                return written
         if isinstance(value, tuple(_PLAIN)):
             return _plain(value)
         if type(value).__module__ == "numpy" and hasattr(value, "item"):
@@ -464,6 +492,8 @@ def _interval(value: dt.timedelta) -> Dumped:
 
 
 def _time(value: dt.time) -> Dumped:
+    if value.tzinfo is not None and value.utcoffset() is None:
+        raise DataError(f"cannot tell the UTC offset of a time of day in the zone {value.tzinfo}: use a datetime")
     return (1083 if value.tzinfo is None else 1266), value.isoformat()
 
 
@@ -474,22 +504,25 @@ def _timestamp(value: dt.datetime) -> Dumped:
 def _array(value: list[Any]) -> Dumped:
     oids: list[int] = []
     text = _array_text(value, oids)
+    if set(oids) == {_BOX}:
+        oids, text = [_BOX], _array_text(value, [], ";")
     known = {oid for oid in oids if oid}
     for widest in (1700, 20, 23):  # numbers of several sizes go into the widest
         if widest in known and known <= {21, 23, 20, 1700}:
             known = {widest}
     if len(known) > 1:
         raise DataError("cannot adapt a list whose elements are of several types")
-    oid = known.pop() if known else 0
-    # Without an element that is not NULL, the server has to say what it is.
-    return (_WITHIN.get().types.array_of(oid) if oids else 0), text
+    if not known:
+        # The server has to say what it is.
+        return 0, text
+    return _WITHIN.get().types.array_of(known.pop()), text
 
 
-def _array_text(values: list[Any], oids: list[int]) -> str:
+def _array_text(values: list[Any], oids: list[int], delimiter: str = ",") -> str:
     parts = []
     for value in values:
         if isinstance(value, list):
-            parts.append(_array_text(value, oids))
+            parts.append(_array_text(value, oids, delimiter))
         elif value is None:
             parts.append("NULL")
         else:
@@ -499,7 +532,7 @@ def _array_text(values: list[Any], oids: list[int]) -> str:
                 continue
             oids.append(written[0])
             parts.append(written[1])
-    return "{" + ",".join(parts) + "}"
+    return "{" + delimiter.join(parts) + "}"
 
 
 def _element(value: Any) -> tuple[int, str] | None:
@@ -515,7 +548,7 @@ def _element(value: Any) -> tuple[int, str] | None:
     oid, text = written
     if isinstance(text, bytes):
         raise DataError(f"cannot adapt {type(value).__name__!r} in a list: its dumper writes binary")
-    return oid, _quoted(text)
+    return oid, _part(text)
 
 
 def _number(value: Any) -> tuple[int, str]:
@@ -533,7 +566,7 @@ def _plain_element(value: Any) -> tuple[int, str] | None:
     if isinstance(value, float):
         return 701, repr(float(value))
     if isinstance(value, str):
-        return 25, _quoted(value)
+        return 25, _part(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return 17, f'"\\\\x{bytes(value).hex()}"'
     return None
@@ -543,6 +576,11 @@ def _int_oid(value: int) -> int:
     if -(2**31) <= value < 2**31:
         return 23
     return 20 if -(2**63) <= value < 2**63 else 1700
+
+
+def _part(text: str) -> str:
+    """Text within an array, a row or a range: in quotes, where it could be taken for something else."""
+    return text if _PLAIN_PART.fullmatch(text) and text.upper() != "NULL" else _quoted(text)
 
 
 def _quoted(text: str) -> str:
@@ -585,6 +623,10 @@ BINARY_LOADERS: dict[int, Callable[[bytes], Any]] = {}
 
 # Types whose values have such of another type within them, and what reads their text; by that other type.
 _WHOLES: dict[int, list[tuple[int, Callable[..., Any]]]] = {}
+# Types that may have any other within them, and what reads their binary form.
+_BINARY_WHOLES: dict[int, Callable[..., Any]] = {}
+# What writes values that say of no type, in the binary form that they have in each; None where there is none.
+_BINARY_DUMPERS: dict[type, Callable[[Any], bytes | None]] = {}
 
 # Classes of numbers that say of which type they are; `onetrip.types.numeric` has them.
 _NUMBERS: dict[type, int] = {}

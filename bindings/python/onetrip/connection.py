@@ -143,6 +143,9 @@ class Connection(Calls):
     def _status(self) -> int:
         return self._native.status if self._native else TransactionStatus.UNKNOWN
 
+    def _is_busy(self) -> bool:
+        return self._streams or (self._copy is not None and not self._copy._state.is_over)
+
     def _heard(self) -> Notify | None:
         heard = self._native_part().notification(0.0)
         return None if heard is None else Notify(*heard)

@@ -64,7 +64,7 @@ class Copy(BaseCopy):
     def __enter__(self) -> Copy:
         connection = self.cursor.connection
         connection._check_alone()
-        self._is_open = True
+        self._enter()
         connection._copy = self
         self.cursor._take([])
         return self

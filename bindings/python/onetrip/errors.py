@@ -134,6 +134,8 @@ _BASES: dict[str, type[DatabaseError]] = (
     | dict.fromkeys(("22", "2A"), DataError)
     | dict.fromkeys(("23",), IntegrityError)
     | dict.fromkeys(("24", "25", "2B", "2D", "2F", "38", "39", "3B", "P0", "XX"), InternalError)
+    # What procedures raise by themselves.
+    | dict.fromkeys(("P",), ProgrammingError)
     | dict.fromkeys(("08", "40", "53", "54", "55", "57", "58"), OperationalError)
     | {"28000": OperationalError, "28P01": OperationalError, "3D000": OperationalError}
 )
@@ -150,7 +152,7 @@ _KINDS: dict[str, type[Error]] = {
 
 
 def _base(sqlstate: str) -> type[DatabaseError]:
-    return _BASES.get(sqlstate) or _BASES.get(sqlstate[:2], DatabaseError)
+    return _BASES.get(sqlstate) or _BASES.get(sqlstate[:2]) or _BASES.get(sqlstate[:1], DatabaseError)
 
 
 def _classes() -> dict[str, type[DatabaseError]]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # PostgreSQL's names of encodings for which Python has others.
 _CODECS = {"SQL_ASCII": "ascii", "EUC_CN": "gb2312", "UHC": "cp949", "KOI8R": "koi8-r", "KOI8U": "koi8-u"}
 
+# Zones that somebody was warned of.
+_UNKNOWN_ZONES: set[str] = set()
+
 
 def codec_of(encoding: str) -> str:
     """Python's name of an encoding of the server's."""
@@ -143,7 +146,9 @@ class ConnectionInfo:
         try:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
-            logger.warning("Python does not know the session's time zone %r: UTC is taken for it", name)
+            if name not in _UNKNOWN_ZONES:
+                _UNKNOWN_ZONES.add(name)
+                logger.warning("Python does not know the session's time zone %r: UTC is taken for it", name)
             return dt.timezone.utc
 
     @property

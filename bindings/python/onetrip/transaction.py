@@ -49,7 +49,7 @@ class Transaction(Nested):
             if self._is_outermost and connection._is_outside():
                 return False
             try:
-                connection._command(keeping)
+                connection._command(keeping, self._is_outermost)
             except Error as failed:
                 self._undo_in_block(failed)
                 raise

@@ -90,6 +90,9 @@ class TypeInfo:
         """Makes arrays of the type lists, and lists of its values arrays, on a connection or on all of them."""
         (context or adapt.adapters).adapters.types.add(self)
         register_loader(context, self.array_oid, self._array(lambda text: text))
+        if self.array_oid:
+            adapters: adapt.AdaptersMap = (context or adapt.adapters).adapters
+            adapters.register_binary(self.array_oid, lambda data: binary_array(data, bytes))
 
     def _array(self, load: Callable[[str], Any]) -> Callable[[str], Any]:
         delimiter = self.delimiter

@@ -168,6 +168,16 @@ class BaseCopy:
         # What takes rows, as long as they may be written.
         self._add: Callable[[Sequence[Any]], bool] | None = None
         self._is_open = False
+        self._was_open = False
+
+    def __repr__(self) -> str:
+        kind = f"{type(self).__module__}.{type(self).__qualname__}"
+        return f"<{kind} {self.cursor.connection._shown()} at 0x{id(self):x}>"
+
+    def _enter(self) -> None:
+        if self._was_open:
+            raise TypeError("a COPY can be entered only once: ask the cursor for another one")
+        self._is_open = self._was_open = True
 
     def set_types(self, types: Sequence[str | int]) -> None:
         """The types of the columns, by name ("int4", "date", "text[]") or id: what rows are read as, and what binary

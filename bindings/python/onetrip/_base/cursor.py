@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal
 
 from onetrip._base.copying import composed
@@ -80,6 +81,23 @@ class BaseCursor(MakesRows):
         self._count = -1
         self._closed = False
 
+    def __repr__(self) -> str:
+        kind, shown = f"{type(self).__module__}.{type(self).__qualname__}", self._shown()
+        return f"<{kind} {shown} {self.connection._shown()} at 0x{id(self):x}>"
+
+    def _shown(self) -> str:
+        """What it holds."""
+        if self._closed:
+            return "[closed]"
+        if self._answer is None:
+            return "[no result]"
+        if self._answer.columns is not None:
+            return "[TUPLES_OK]"
+        return "[COMMAND_OK]" if self._answer.tag else "[EMPTY_QUERY]"
+
+    # The rows that it gives out are of this type: `Cursor[Row]`.
+    __class_getitem__ = classmethod(GenericAlias)
+
     def _look(self) -> None:
         """Takes the answers of what has joined the block of a pipeline: those that are here, or waits for them."""
         if self._operations and self._operations[-1]._comes():
@@ -89,7 +107,7 @@ class BaseCursor(MakesRows):
     def adapters(self) -> AdaptersMap:
         """What of values is written and made by the program's own functions, by this cursor."""
         if self._adapters is None:
-            self._adapters = AdaptersMap(self.connection._adapters or adapters)
+            self._adapters = AdaptersMap(self.connection._adapters or adapters, cursor=self)
         return self._adapters
 
     @property
@@ -167,16 +185,14 @@ class BaseCursor(MakesRows):
     def _copied(self, statement: Statement, params: Params) -> str:
         """The text of a COPY. Parameters become literals of it: the server takes none here."""
         self._check()
+        self.connection._check_no_block("COPY")
         self.connection._check_alone()
         return composed(text_of(statement, self), params, self)
 
     def _take(self, answers: list[Answer]) -> None:
-        own = self._adapters
-        if own is not None and answers:
-            native = self.connection._native_part()
-            for answer in answers:
-                native.load_by(answer, *own._functions)
         self._answers = answers
+        if self._adapters is not None and answers:
+            self._load_again()
         self._at = 0
         self._answer = answers[0] if answers else None
         self._maker = None
@@ -185,6 +201,13 @@ class BaseCursor(MakesRows):
             self._count = -1
         elif self._factory is not None:
             self._make_maker()
+
+    def _load_again(self) -> None:
+        """Makes the values of the results by what is registered for this cursor by now."""
+        if self._adapters is not None and self._answers:
+            native = self.connection._native_part()
+            for answer in self._answers:
+                native.load_by(answer, *self._adapters._functions)
 
     def _take_joined(self) -> None:
         """Takes the answers of what has joined the block of a pipeline; they are here."""
@@ -221,4 +244,5 @@ class Merging:
         """The statement with its parameters written into it."""
         cursor: Any = self
         text: str = cursor._asked(statement, params, 0)[0]
+        text.encode(cursor.connection.info.encoding)  # it can be sent as it is
         return text

@@ -11,6 +11,7 @@ from onetrip import _native, errors
 from onetrip._base.connection import OutputSource, pairs
 from onetrip._base.lob import word
 from onetrip.aio.calls import AsyncCalls
+from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.cursor import AsyncCursor, By, Params
 from onetrip.aio.pipeline import AsyncPipeline, OnError
 from onetrip.aio.transport import Transport
@@ -211,7 +212,11 @@ class AsyncConnection(AsyncCalls):
         return self._wire()
 
     def _status(self) -> int:
-        return self._transport.wire.status
+        return TransactionStatus.UNKNOWN if self._is_closed else self._transport.wire.status
+
+    def _is_busy(self) -> bool:
+        block = self._block
+        return self._stream is not None or (isinstance(block, AsyncCopy) and not block._state.is_over)
 
     def _heard(self) -> Notify | None:
         heard = self._wire().notification()

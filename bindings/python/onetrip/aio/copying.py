@@ -67,9 +67,13 @@ class AsyncCopy(BaseCopy):
     async def __aenter__(self) -> AsyncCopy:
         self._connection._check_alone()
         await self._connection._lock.acquire()
+        try:
+            self._enter()
+        except BaseException:
+            self._connection._lock.release()
+            raise
         self._connection._block = self
         entered(self)
-        self._is_open = True
         self.cursor._take([])
         return self
 

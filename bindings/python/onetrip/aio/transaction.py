@@ -48,7 +48,7 @@ class AsyncTransaction(Nested):
             if self._is_outermost and connection._is_outside():
                 return False
             try:
-                await connection._command(keeping)
+                await connection._command(keeping, self._is_outermost)
             except Error as failed:
                 await self._undo_in_block(failed)
                 raise
