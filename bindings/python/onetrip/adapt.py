@@ -88,6 +88,57 @@ class Loader(ABC):
         """The value of some bytes: text of UTF-8, or the type's binary form."""
 
 
+class PlainDumper(Dumper):
+    """Writes values as they are where the program says nothing about their class: to build others on."""
+
+    def dump(self, obj: Any) -> Any:
+        """The value as bytes."""
+        data = _native.dumped(obj, self.oid, self.format == Format.BINARY)
+        if data is None:
+            raise DataError(f"{type(self).__name__} writes no {type(obj).__name__!r}")
+        return data
+
+
+class PlainLoader(Loader):
+    """Makes values as they are where the program says nothing about their type: to build others on."""
+
+    # Of which type they are, whichever it is registered for.
+    _oid = 25
+
+    def load(self, data: Any) -> Any:
+        """The value of some bytes."""
+        return _native.built_in(self._oid, bytes(data), self.format == Format.BINARY)
+
+
+class KnownDumper(Dumper):
+    """Writes values of any class that can be written."""
+
+    def __init__(self, cls: type, context: Any = None) -> None:
+        super().__init__(cls, context)
+        self._adapters: AdaptersMap = (context or adapters).adapters
+
+    def dump(self, obj: Any) -> Any:
+        """The value as bytes."""
+        written = self._adapters._dump(obj, "t")
+        if written is None:
+            return None
+        return written[1] if isinstance(written[1], bytes) else written[1].encode()
+
+    def get_key(self, obj: Any, format: PyFormat) -> Any:
+        """What tells values that need another dumper: their type."""
+        return self.cls, self._oid(obj)
+
+    def upgrade(self, obj: Any, format: PyFormat) -> Dumper:
+        """A dumper that says of which type the value is."""
+        made = type(self)(self.cls, self._adapters)
+        made.oid = self._oid(obj)
+        return made
+
+    def _oid(self, obj: Any) -> int:
+        written = self._adapters._dump(obj, "t")
+        return 0 if written is None else written[0]
+
+
 LoadFunction = Callable[[str], Any]
 Dumped = tuple[int, "str | bytes"]
 DumpFunction = Callable[[Any], Dumped]
@@ -292,23 +343,40 @@ class AdaptersMap:
         self._changed()
 
     def get_dumper(self, cls: type, format: PyFormat) -> Any:
-        """What was registered for a class."""
-        forms = self._forms(cls)
-        found = (forms or {}).get(PyFormat(format).value)
+        """What writes values of a class: what was registered for it, or what this package has."""
+        sign = PyFormat(format).value
+        found = (self._forms(cls) or {}).get(sign) or _built_in().dumper(cls, sign == "b")
         if found is None:
-            raise ProgrammingError(f"no dumper is registered for {cls.__name__!r} by %{PyFormat(format).value}")
+            raise ProgrammingError(f"no dumper is registered for {cls.__name__!r} by %{sign}")
+        return found
+
+    def get_dumper_by_oid(self, oid: int, format: int) -> Any:
+        """What writes values of a type, whatever their class is."""
+        sign = "b" if format == 1 else "t"
+        own = [forms[sign] for forms in reversed(self._dumpers.values()) if sign in forms]
+        found = next((one for one in own if getattr(one, "oid", 0) == oid), None)
+        found = found or _built_in().DUMPERS_BY_OID.get((oid, format == 1))
+        if found is None:
+            raise ProgrammingError(f"no dumper is registered for the type with oid {oid} by %{sign}")
         return found
 
     def get_loader(self, oid: int, format: int) -> Any:
-        """What was registered for a type; None where that is nothing."""
-        return self._loaders[1 if format == 1 else 0].get(oid)
+        """What makes values of a type: what was registered for it, or what this package has; None where that is nothing."""
+        found = self._loaders[1 if format == 1 else 0].get(oid)
+        return found or _built_in().LOADERS_BY_OID.get((oid, format == 1))
 
     def _function(self, oid: int, loader: Any, at: int) -> Callable[[Any], Any]:
         if not (isinstance(loader, type) and hasattr(loader, "load")):
             function: Callable[[Any], Any] = loader
             return function
-        load: Callable[[Any], Any] = loader(oid, self).load
-        return load if at else lambda text: load(text.encode())
+        made: list[Callable[[Any], Any]] = []
+
+        def load(data: Any) -> Any:
+            if not made:
+                made.append(loader(oid, self).load)
+            return made[0](data if at else data.encode())
+
+        return load
 
     def _changed(self) -> None:
         self._instances.clear()
@@ -417,6 +485,13 @@ class AdaptersMap:
         if data is None:
             return None
         return dumper.oid, (bytes(data) if dumper.format == 1 else bytes(data).decode())
+
+
+def _built_in() -> Any:
+    """The dumpers and loaders of this package, which are built on what is here."""
+    from onetrip.types import built_in
+
+    return built_in
 
 
 class Within:

@@ -168,10 +168,11 @@ class Connection(Calls):
 
     def _run_many(
         self, statement: str, rows: Iterable[Any], by: By, how: int, returning: bool
-    ) -> tuple[int, list[_native.Answer]]:
-        """Runs a statement once for each of the rows: how many they changed, and the results where they are wanted."""
-        count, answers = self._usable().run_many(statement, rows, self._begins, returning, by, how)
-        return count, answers if returning else []
+    ) -> tuple[int, list[_native.Answer], str | None]:
+        """Runs a statement once for each of the rows: how many they changed, the results where they are wanted, and what the
+        server says of the last."""
+        count, answers, tag = self._usable().run_many(statement, rows, self._begins, returning, by, how)
+        return count, answers if returning else [], tag
 
     def _begin_rows(self, statement: str, params: Params, how: int) -> None:
         """Runs a statement whose rows `_next_rows` takes by the piece."""

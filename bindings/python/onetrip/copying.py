@@ -91,9 +91,9 @@ class Copy(BaseCopy):
 
     def _receive(self) -> bool:
         """Takes the next pieces; whether there are any."""
-        self._check()
         if self._state.is_over and self._state.gives is False:
             return False
+        self._check()
         self._start(False)
         try:
             pieces, rows = self._session().receive_copy()

@@ -6,6 +6,7 @@ Every error knows whether its operation may be done again: `retry` is "safe" (it
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from onetrip._sqlstates import CONDITIONS
@@ -47,6 +48,14 @@ class Error(Exception):
     def __init__(self, *args: Any, diag: Diagnostic | None = None) -> None:
         super().__init__(*args)
         self.diag = diag or Diagnostic({})
+
+    @property
+    def pgconn(self) -> None:
+        """None: there is no connection of libpq."""
+
+    @property
+    def pgresult(self) -> None:
+        """None: there is no result of libpq."""
 
     @property
     def pgcode(self) -> str | None:
@@ -169,11 +178,14 @@ def _classes() -> dict[str, type[DatabaseError]]:
 
 
 _BY_SQLSTATE = _classes()
+# `UNDEFINED_TABLE` for `UndefinedTable`.
+_BY_NAME = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).upper(): kind for kind in _BY_SQLSTATE.values()}
 
 
 def lookup(sqlstate: str) -> type[DatabaseError]:
-    """The exception of a SQLSTATE; KeyError where PostgreSQL has none with this code."""
-    return _BY_SQLSTATE[sqlstate]
+    """The exception of a SQLSTATE, or of the name that PostgreSQL gives it; KeyError where it has none."""
+    key = sqlstate.upper()
+    return _BY_SQLSTATE.get(key) or _BY_NAME[key]
 
 
 def from_native(kind: str, message: str, fields: dict[str, str] | None, retry: str, by: int | None) -> Error:

@@ -150,8 +150,8 @@ pub(crate) enum Wait {
     Answer(u64),
     /// All answers.
     All,
-    /// Nothing: all is done, with so many rows.
-    Done(u64),
+    /// Nothing: all is done, with so many rows and the last statement's tag.
+    Done(u64, Option<String>),
 }
 
 impl ManyRows {
@@ -182,7 +182,9 @@ impl ManyRows {
                     return Ok(Wait::Answer(operation.number()));
                 }
                 ManyStep::Settle => return Ok(Wait::All),
-                ManyStep::Done(done) => return Ok(Wait::Done(done.rows)),
+                ManyStep::Done(done) => {
+                    return Ok(Wait::Done(done.rows, done.tag.map(|tag| tag.as_str().to_owned())));
+                }
             }
         }
     }

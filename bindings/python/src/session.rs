@@ -32,6 +32,9 @@ const COPY_BYTES: usize = 64 * 1024;
 /// The setting that says how text is encoded.
 pub(crate) const ENCODING: &str = "client_encoding";
 
+/// Keywords that are the client's own.
+const OWN_KEYWORDS: [&str; 3] = ["pipelining", "statement_cache", "lob_prefetch"];
+
 /// Longest wait for a connection where nothing else is said.
 const CONNECT_SECONDS: u64 = 130;
 
@@ -92,6 +95,14 @@ impl How {
 
 /// Connection text and keywords as settings of the client.
 pub(crate) fn config(py: Python<'_>, text: &str, keywords: Vec<(String, String)>) -> PyResult<Arc<Config>> {
+    let known = Settings::default();
+    for (keyword, _) in &keywords {
+        let mut one = known.clone();
+        one.set(keyword, "");
+        if one.unknown().next().is_some() && !OWN_KEYWORDS.contains(&keyword.as_str()) {
+            return Err(misuse(py, "usage", &format!("there is no connection option {keyword:?}")));
+        }
+    }
     let config = || -> Result<Config, ConnectError> {
         let is_empty = text.trim().is_empty();
         let mut settings = if is_empty { Settings::default() } else { Settings::parse(text)? };
@@ -456,7 +467,7 @@ impl Session {
     }
 
     /// Runs a statement once for each row of parameters, in one of the ways that [`way`] knows; returns the rows that
-    /// were changed, and the results if they are wanted, which only the pipeline has.
+    /// were changed, the results if they are wanted, which only the pipeline has, and the last statement's tag.
     #[pyo3(signature = (text, rows, begins, keeps, by, how = 0))]
     #[expect(clippy::too_many_arguments, reason = "they are the call's own")]
     fn run_many(
@@ -468,12 +479,12 @@ impl Session {
         keeps: bool,
         by: &str,
         how: u8,
-    ) -> PyResult<(i64, Vec<Answer>)> {
+    ) -> PyResult<(i64, Vec<Answer>, Option<String>)> {
         let query = translated(&self.queries, py, text, How(how))?;
         let format = How(how).format();
         // Rows that nobody can count go as they come.
         let has_choice = || rows.len().is_ok_and(|count| Bulk::has_choice(&query.text, count));
-        let (count, done) = match way(by)? {
+        let (count, done, tag) = match way(by)? {
             Bulk::Auto if keeps || !has_choice() => {
                 block::run_many(self, py, &query, rows, begins, keeps.then_some(format))?
             }
@@ -486,10 +497,11 @@ impl Session {
                     Ok(client.run_many(way, &query.text, &rows, begins))
                 })?;
                 let done = done.map_err(|failed| failure(py, &failed))?;
-                (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new())
+                let tag = done.tag.map(|tag| tag.as_str().to_owned());
+                (i64::try_from(done.rows).unwrap_or(i64::MAX), Vec::new(), tag)
             }
         };
-        Ok((count, self.answers(py, done)?))
+        Ok((count, self.answers(py, done)?, tag))
     }
 
     /// Opens a block.

@@ -481,14 +481,14 @@ impl Wire {
     }
 
     /// Goes on with them. Says what to wait for before the next call: "room", the "answer" to an operation, or "all"
-    /// answers; or that all is "done", and how many rows were changed.
-    fn step(&self, py: Python<'_>, many: &ManyRows) -> PyResult<(&'static str, u64)> {
+    /// answers; or that all is "done", how many rows were changed, and the last statement's tag.
+    fn step(&self, py: Python<'_>, many: &ManyRows) -> PyResult<(&'static str, u64, Option<String>)> {
         let step = self.with(py, |state| Ok(many.step(state.core()?)))?;
         Ok(match step.map_err(|failed| failure(py, &failed))? {
-            Wait::Room => ("room", 0),
-            Wait::Answer(operation) => ("answer", operation),
-            Wait::All => ("all", 0),
-            Wait::Done(rows) => ("done", rows),
+            Wait::Room => ("room", 0, None),
+            Wait::Answer(operation) => ("answer", operation, None),
+            Wait::All => ("all", 0, None),
+            Wait::Done(rows, tag) => ("done", rows, tag),
         })
     }
 

@@ -161,7 +161,7 @@ def test_what_has_no_binary_form_is_refused_in_words(connection: onetrip.Connect
         (["int4", "timestamptz"], (1, naive), "value 2: .* no timestamptz"),
         (["int4", "timestamptz"], (2**40, None), "value 1: .* no int4"),
         (["int4", "timestamptz"], ("x", None), "value 1: .* no int4"),
-        (["int4[]", "timestamptz"], ([[1, 2], [3]], None), "several lengths"),
+        (["int4[]", "timestamptz"], ([[1, 2], [3]], None), "inconsistent depths"),
         (["int4[]", "timestamptz"], ("{1,2}garbage", None), "value 1: "),
         (["text[]", "timestamptz"], ("{a,,b}", None), "value 1: "),
         (["float4", "timestamptz"], (1e300, None), "value 1: .* no float4"),

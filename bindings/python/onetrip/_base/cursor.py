@@ -79,6 +79,8 @@ class BaseCursor(MakesRows):
         self._operations: list[Any] = []
         self._sums = False
         self._count = -1
+        # What the server says of the last of many.
+        self._tag: str | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -161,7 +163,7 @@ class BaseCursor(MakesRows):
     def statusmessage(self) -> str | None:
         """What the server says that it did, such as "INSERT 0 1"."""
         self._look()
-        return (self._answer.tag or None) if self._answer is not None else None
+        return (self._answer.tag or None) if self._answer is not None else self._tag
 
     def _check(self) -> None:
         if self._closed:
@@ -198,7 +200,7 @@ class BaseCursor(MakesRows):
         self._maker = None
         self._operations = []
         if not answers:
-            self._count = -1
+            self._count, self._tag = -1, None
         elif self._factory is not None:
             self._make_maker()
 
@@ -217,6 +219,7 @@ class BaseCursor(MakesRows):
             self._take(answers if is_one else [])
             if not is_one:
                 self._count = sum(answer.count for answer in answers)
+                self._tag = answers[-1].tag if answers else None
                 self._sums = False
 
     def _show(self, at: int) -> None:

@@ -50,7 +50,9 @@ class Moves:
         cursor: Any = self
         if getattr(self, "_is_declared", False) and not cursor._closed and not cursor.connection.closed:
             name = type(self).__name__
-            warnings.warn(f"{name} {cursor.name!r} was left open: use 'with', or .close()", ResourceWarning, stacklevel=2)
+            warnings.warn(
+                f"{name} {cursor.name!r} was left open: use 'with', or .close()", ResourceWarning, stacklevel=2
+            )
 
     def _has_ended(self) -> bool:
         """Whether the server has closed it, at the end of its transaction."""

@@ -110,9 +110,9 @@ class AsyncCopy(BaseCopy):
 
     async def _receive(self) -> bool:
         """Takes the next pieces; whether there are any."""
-        self._check()
         if self._state.is_over and self._state.gives is False:
             return False
+        self._check()
         self._start(False)
         pieces = await self._connection._transport.copied()
         if not pieces:

@@ -60,6 +60,16 @@ impl Loader {
         if let Some(function) = registered(py, ty.oid())? {
             return Ok(Self::Call(function));
         }
+        Self::built_in(py, ty, own, session)
+    }
+
+    /// The loader of a type for which the program has registered nothing.
+    pub(crate) fn built_in(
+        py: Python<'_>,
+        ty: &Type,
+        own: &Bound<'_, PyDict>,
+        session: &Session,
+    ) -> PyResult<Self> {
         Ok(match *ty {
             Type::BOOL => Self::Bool,
             Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::XID | Type::CID => Self::Int,

@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyNotImplementedError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyTime, PyType, PyTzInfo};
+use pyo3::PyTypeInfo;
 
 use crate::binary::{DAY, HOUR, MINUTE, SECOND, date_of, interval_of};
 use crate::errors::misuse;
@@ -188,6 +189,9 @@ impl Times {
     /// Of microseconds since 2000, in UTC where it has a zone.
     fn at<'py>(&self, py: Python<'py>, micros: i64) -> Option<PyResult<Bound<'py, PyAny>>> {
         let (day, clock) = (day_of(micros.div_euclid(DAY))?, clock_at(micros.rem_euclid(DAY)));
+        if let (Kind::TimestampTz, Some(zone), false) = (self.kind, &self.zone, YEARS.contains(&day.0)) {
+            return at_the_edge(py, micros, day.0, zone).transpose();
+        }
         if self.kind == Kind::Timestamp {
             return Some(timestamp(py, day, clock, None));
         }
@@ -301,6 +305,31 @@ fn beyond(text: &str) -> Option<(&'static str, &'static str)> {
         word.split(|sign: char| !sign.is_ascii_digit()).filter(|number| number.len() > 4)
     });
     numbers.next().map(|_| ("large", "whose years end with 9999"))
+}
+
+/// The years that Python has.
+const YEARS: std::ops::RangeInclusive<i32> = 1..=9999;
+
+/// A moment that is beyond Python's years in UTC, and perhaps not in a zone.
+fn at_the_edge<'py>(
+    py: Python<'py>,
+    micros: i64,
+    year: i32,
+    zone: &Zone,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let info = zone.info.bind(py);
+    let class = PyDateTime::type_object(py);
+    let last = class.getattr(if year < 1 { "min" } else { "max" })?;
+    let offset = info.call_method1(pyo3::intern!(py, "utcoffset"), (last,))?;
+    let Ok(offset) = offset.cast::<PyDelta>() else { return Ok(None) };
+    let seconds = i64::from(offset.get_days()) * 86_400 + i64::from(offset.get_seconds());
+    let local = micros + seconds * SECOND;
+    match day_of(local.div_euclid(DAY)) {
+        Some(day) if YEARS.contains(&day.0) => {
+            timestamp(py, day, clock_at(local.rem_euclid(DAY)), Some(info)).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 fn zone(py: Python<'_>, name: &str) -> Option<Zone> {
