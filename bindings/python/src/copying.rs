@@ -281,7 +281,7 @@ fn put_binary_row(
             // A column of another type reads what Python's class writes, as it does in the text format.
             let dumped = match types.get(at) {
                 Some(_) => dumping::put_text(value, &mut own)?,
-                None => dumping::put(value, &mut own)?,
+                None => dumping::put_binary_form(value, &mut own)?,
             };
             let Some((type_oid, format)) = dumped else { return Ok(()) };
             let written = Written { type_oid, format, bytes: Some(&own) };
@@ -357,9 +357,12 @@ impl CopyRows {
         let session = Session { is_raw: encoding::is_unknown(encoding), ..Session::default() };
         let column = |ty: &Bound<'_, PyAny>| {
             let ty = type_of(ty)?;
-            let loader = match is_binary {
-                true => Loader::of_binary(py, &ty, &Functions { texts, binaries }, &session)?,
-                false => Loader::of(py, &ty, texts, &session)?,
+            // A loader of text is for the binary form, too, where the program has no other one.
+            let is_by_text = texts.contains(ty.oid())? && !binaries.contains(ty.oid())?;
+            let loader = if is_binary && !is_by_text {
+                Loader::of_binary(py, &ty, &Functions { texts, binaries }, &session)?
+            } else {
+                Loader::of(py, &ty, texts, &session)?
             };
             Ok((ty, loader))
         };

@@ -123,9 +123,8 @@ fn are_outside_of_quotes(text: &str, numbers: &[usize]) -> bool {
 fn literal(type_oid: Oid, text: &str, name: Option<&str>) -> String {
     let ty = Type::from_oid(type_oid);
     match ty {
-        Some(Type::INT2 | Type::INT4 | Type::INT8 | Type::NUMERIC | Type::FLOAT4 | Type::FLOAT8)
-            if is_number(text) =>
-        {
+        // Other numbers would be of another type: SQL takes a fraction for numeric, and a sign for no part of the number.
+        Some(Type::INT4 | Type::INT8 | Type::NUMERIC) if is_number(text) && !is_lowest(text) => {
             let sign = if text.starts_with('-') { " " } else { "" };
             return format!("{sign}{text}");
         }
@@ -141,6 +140,11 @@ fn literal(type_oid: Oid, text: &str, name: Option<&str>) -> String {
         None => format!("{sign}'{quoted}'"),
         Some(name) => format!("{sign}'{quoted}'::{name}"),
     }
+}
+
+/// Whether it is the lowest of a type, which without its sign would not fit in.
+fn is_lowest(text: &str) -> bool {
+    text == i32::MIN.to_string() || text == i64::MIN.to_string()
 }
 
 /// Whether text is a number as SQL writes it: digits, with a fraction and an exponent perhaps.

@@ -7,6 +7,7 @@ import asyncio
 import datetime as dt
 import decimal
 import io
+import struct
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -199,13 +200,9 @@ def test_what_has_no_binary_form_is_refused_in_words(connection: onetrip.Connect
     with cursor.copy("COPY two FROM STDIN (FORMAT binary)") as copy:
         copy.write(b"")
     assert cursor.rowcount == 0, "nothing is nothing"
-    with (
-        pytest.raises(onetrip.DataError, match="type point is not known"),
-        cursor.copy("COPY (SELECT point(1, 2)) TO STDOUT (FORMAT binary)") as copy,
-    ):
+    with cursor.copy("COPY (SELECT point(1, 2)) TO STDOUT (FORMAT binary)") as copy:
         copy.set_types(["point"])
-        copy.read_row()
-    connection.rollback()
+        assert copy.read_row() == (struct.pack("!dd", 1, 2),), "as in a cursor whose values come in binary"
     with (
         pytest.raises(onetrip.DataError, match="no int8"),
         cursor.copy("COPY (SELECT 1) TO STDOUT (FORMAT binary)") as copy,

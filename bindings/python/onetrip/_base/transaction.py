@@ -85,6 +85,12 @@ class Nested:
             self.status = self.Status.FAILED
             raise OutOfOrderTransactionNesting(f"another block of transaction() was opened within this one: {self}")
 
+    def _begins_no_more(self) -> None:
+        """BEGIN of a block that has run nothing travels with nothing."""
+        block = self._connection._own_block()
+        if self._is_outermost and block is not None:
+            block._whole()._begins = self._connection._begins and self._connection._is_outside()
+
     def _keeping(self) -> str:
         """What keeps the block."""
         self.status = self.Status.COMMITTED
