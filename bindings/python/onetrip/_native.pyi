@@ -1,6 +1,6 @@
 """The native part, as the package's own modules use it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 VERSION: str
@@ -119,7 +119,7 @@ class LobFetch: ...
 
 class CopyBuffer:
     def __new__(cls, is_binary: bool, encoding: str | None = None) -> CopyBuffer: ...
-    def set_types(self, types: list[str | int]) -> None: ...
+    def set_types(self, types: Sequence[str | int]) -> None: ...
     def write(self, data: str | bytes | bytearray | memoryview) -> bool: ...
     def write_row(self, row: Any) -> bool: ...
 
@@ -127,7 +127,7 @@ class CopyRows:
     def __new__(
         cls,
         is_binary: bool,
-        types: list[str | int],
+        types: Sequence[str | int],
         texts: dict[int, Any],
         binaries: dict[int, Any],
         encoding: str | None = None,

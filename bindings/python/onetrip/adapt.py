@@ -10,155 +10,38 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import enum
 import ipaddress
 import json
 import re
 import uuid
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onetrip import _native
+from onetrip._base.adapting import Dumper as Dumper
+from onetrip._base.adapting import Format as Format
+from onetrip._base.adapting import Loader as Loader
+from onetrip._base.adapting import PlainDumper as PlainDumper
+from onetrip._base.adapting import PlainLoader as PlainLoader
+from onetrip._base.adapting import PyFormat as PyFormat
+from onetrip._base.adapting import literal as literal
+from onetrip._base.registry import ARRAY_OF as ARRAY_OF
+from onetrip._base.registry import OIDS as OIDS
+from onetrip._base.registry import TypesRegistry as TypesRegistry
 from onetrip.errors import DataError, ProgrammingError
 
 if TYPE_CHECKING:
-    from onetrip.typeinfo import TypeInfo
+    pass
 
 loaded = _native.loaded
-
-
-class PyFormat(str, enum.Enum):
-    """How a placeholder asks for its parameter: `%s`, `%t` or `%b`."""
-
-    AUTO = "s"
-    TEXT = "t"
-    BINARY = "b"
-
-
-class Format(enum.IntEnum):
-    """How a value is written on its way; the protocol's numbers."""
-
-    TEXT = 0
-    BINARY = 1
-
-
-class Dumper(ABC):
-    """Writes the values of a class, as psycopg's dumpers do."""
-
-    oid: int = 0
-    format: Format = Format.TEXT
-
-    def __init__(self, cls: type, context: Any = None) -> None:
-        self.cls = cls
-        self.connection = context.connection if context is not None else None
-
-    @abstractmethod
-    def dump(self, obj: Any) -> Any:
-        """The value as bytes; None for NULL."""
-
-    def quote(self, obj: Any) -> bytes:
-        """The value as a literal."""
-        data = self.dump(obj)
-        return b"NULL" if data is None else literal(bytes(data).decode()).encode()
-
-    def get_key(self, obj: Any, format: PyFormat) -> Any:
-        """What tells values that need another dumper."""
-        return self.cls
-
-    def upgrade(self, obj: Any, format: PyFormat) -> Dumper:
-        """The dumper of a value."""
-        return self
-
-
-class Loader(ABC):
-    """Makes values of a type, as psycopg's loaders do."""
-
-    format: Format = Format.TEXT
-
-    def __init__(self, oid: int, context: Any = None) -> None:
-        self.oid = oid
-        self.connection = context.connection if context is not None else None
-
-    @abstractmethod
-    def load(self, data: Any) -> Any:
-        """The value of some bytes: text of UTF-8, or the type's binary form."""
-
-
-class PlainDumper(Dumper):
-    """Writes values as they are where the program says nothing about their class: to build others on."""
-
-    def dump(self, obj: Any) -> Any:
-        """The value as bytes."""
-        data = _native.dumped(obj, self.oid, self.format == Format.BINARY)
-        if data is None:
-            raise DataError(f"{type(self).__name__} writes no {type(obj).__name__!r}")
-        return data
-
-
-class PlainLoader(Loader):
-    """Makes values as they are where the program says nothing about their type: to build others on."""
-
-    # Of which type they are, whichever it is registered for.
-    _oid = 25
-
-    def load(self, data: Any) -> Any:
-        """The value of some bytes."""
-        return _native.built_in(self._oid, bytes(data), self.format == Format.BINARY)
-
-
-class KnownDumper(Dumper):
-    """Writes values of any class that can be written."""
-
-    def __init__(self, cls: type, context: Any = None) -> None:
-        super().__init__(cls, context)
-        self._adapters: AdaptersMap = (context or adapters).adapters
-
-    def dump(self, obj: Any) -> Any:
-        """The value as bytes."""
-        written = self._adapters._dump(obj, "t")
-        if written is None:
-            return None
-        return written[1] if isinstance(written[1], bytes) else written[1].encode()
-
-    def get_key(self, obj: Any, format: PyFormat) -> Any:
-        """What tells values that need another dumper: their type."""
-        return self.cls, self._oid(obj)
-
-    def upgrade(self, obj: Any, format: PyFormat) -> Dumper:
-        """A dumper that says of which type the value is."""
-        made = type(self)(self.cls, self._adapters)
-        made.oid = self._oid(obj)
-        return made
-
-    def _oid(self, obj: Any) -> int:
-        written = self._adapters._dump(obj, "t")
-        return 0 if written is None else written[0]
 
 
 LoadFunction = Callable[[str], Any]
 Dumped = tuple[int, "str | bytes"]
 DumpFunction = Callable[[Any], Dumped]
-
-# The type of arrays by that of their elements, and the type by its name, for the types that every server has.
-ARRAY_OF, OIDS = _native.known_types()
-_NAMES = {oid: name for name, oid in OIDS.items()}
-# Names of the same types that the SQL standard has.
-_ALIASES = {
-    "smallint": "int2", "integer": "int4", "int": "int4", "bigint": "int8", "real": "float4",
-    "double precision": "float8", "decimal": "numeric", "boolean": "bool", "character varying": "varchar",
-    "character": "bpchar", "timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp",
-    "time with time zone": "timetz", "time without time zone": "time", "bit varying": "varbit",
-}  # fmt: skip
-_REGTYPES = {name: alias for alias, name in _ALIASES.items() if alias not in ("int", "decimal")}
-_ELEMENT_OF = {array: element for element, array in ARRAY_OF.items()}
-ARRAY_OF[0] = ARRAY_OF[25]
-# What a literal is without a cast, and what has no name that SQL would take for a type's.
-_UNCAST = {None, "text", "unknown", "char"}
-
 
 # The type whose arrays have semicolons.
 _BOX = OIDS["box"]
@@ -211,75 +94,6 @@ class Jsonb(Json):
     """An object to be written as `jsonb`."""
 
     oid = 3802
-
-
-class TypesRegistry:
-    """Types by name and id: those that the program has registered, and the numbers of those that every server has."""
-
-    def __init__(self, template: TypesRegistry | None = None) -> None:
-        self._infos: dict[int | str, TypeInfo] = dict(template._infos) if template else {}
-        # By the types of their arrays.
-        self._arrays: dict[int, TypeInfo] = dict(template._arrays) if template else {}
-
-    def add(self, info: TypeInfo) -> None:
-        """Takes a type in."""
-        for key in (info.oid, info.name, info.regtype):
-            self._infos[key] = info
-        if info.array_oid:
-            self._arrays[info.array_oid] = info
-
-    def clear(self) -> None:
-        """Forgets what was registered."""
-        self._infos.clear()
-        self._arrays.clear()
-
-    def get(self, key: int | str) -> TypeInfo | None:
-        """A type by its name or id: one that is registered, or that every server has."""
-        found = self._infos.get(key)
-        if found is not None:
-            return found
-        name = _NAMES.get(key) if isinstance(key, int) else _ALIASES.get(key, key)
-        oid = OIDS.get(name or "")
-        if oid is None or name is None:
-            return None
-        from onetrip.typeinfo import TypeInfo
-
-        return TypeInfo(name, oid, ARRAY_OF.get(oid, 0), regtype=_REGTYPES.get(name, name))
-
-    def __getitem__(self, key: int | str) -> TypeInfo:
-        info = self.get(key)
-        if info is None:
-            raise KeyError(f"no type {key!r} is registered")
-        return info
-
-    def __iter__(self) -> Iterator[TypeInfo]:
-        return iter(dict.fromkeys(self._infos.values()))
-
-    def get_oid(self, name: str) -> int:
-        """A type's id; that of its arrays for a name that ends in `[]`."""
-        element = name.removesuffix("[]")
-        info = self._infos.get(element)
-        oid = OIDS.get(_ALIASES.get(element, element), 0) if info is None else info.oid
-        found = self.array_of(oid) if oid and name != element else oid
-        if not found:
-            raise KeyError(f"there is no type {name!r}, and none is registered")
-        return found
-
-    def cast_of(self, oid: int) -> str | None:
-        """The name of a type in a cast; None for text and for what is not known."""
-        info = self._infos.get(oid) or self._arrays.get(oid)
-        if info is not None:
-            return info.regtype if info.oid == oid else f"{info.regtype}[]"
-        element = _ELEMENT_OF.get(oid)
-        if element is not None:
-            return f"{_NAMES[element]}[]"
-        name = _NAMES.get(oid)
-        return None if name in _UNCAST else name
-
-    def array_of(self, oid: int) -> int:
-        """The type of arrays of a type; 0 where that is not known."""
-        info = self._infos.get(oid)
-        return ARRAY_OF.get(oid, 0) if info is None else info.array_oid
 
 
 class AdaptersMap:
@@ -543,12 +357,6 @@ def dump(value: Any, sign: str = "s") -> Dumped | None:
         return value.adapters._dump(value.value, sign)
     finally:
         _WITHIN.reset(before)
-
-
-def literal(text: str) -> str:
-    """Text as a literal, which the server reads in the same way whatever its settings."""
-    quoted = text.replace("\\", "\\\\").replace("'", "''")
-    return f"E'{quoted}'" if "\\" in text else f"'{quoted}'"
 
 
 def register_dumper(kind: type, dumper: Any) -> None:

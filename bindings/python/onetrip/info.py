@@ -51,7 +51,8 @@ class ConnectionInfo:
 
     def __init__(self, connection: SessionState, target: dict[str, str]) -> None:
         self._connection = connection
-        self._target = target
+        self._target = {name: value for name, value in target.items() if name != "password"}
+        self._password = target.get("password", "")
 
     @property
     def vendor(self) -> str:
@@ -82,6 +83,11 @@ class ConnectionInfo:
     def user(self) -> str:
         """The role that has logged in."""
         return self._target.get("user", "")
+
+    @property
+    def password(self) -> str:
+        """The password that it was given; empty where that is in the password file."""
+        return self._password
 
     @property
     def options(self) -> str:

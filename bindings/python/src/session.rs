@@ -209,7 +209,7 @@ pub(crate) fn asked(
     Ok(Asked { what: What::One(query, parameters), format, keeps })
 }
 
-/// Where a connection leads, by libpq's keywords.
+/// Where a connection leads, by libpq's keywords, and the password that it was given.
 pub(crate) fn target(config: &Config, host: &Host) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -227,6 +227,7 @@ pub(crate) fn target(config: &Config, host: &Host) -> Vec<(String, String)> {
     add("port", Some(host.port.to_string()));
     let conninfo = &config.conninfo;
     add("user", conninfo.user.clone());
+    add("password", conninfo.password.as_ref().map(|password| password.reveal().to_owned()));
     add("dbname", conninfo.dbname.clone());
     add("options", conninfo.options.clone());
     add("application_name", conninfo.application_name.clone());
@@ -395,7 +396,7 @@ impl Session {
         self.with(py, |client| Ok(client.core().settings()))
     }
 
-    /// Where the connection leads: the keywords that say so, by libpq's names, without the password.
+    /// Where the connection leads: the keywords that say so, by libpq's names.
     fn target(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.with(py, |client| Ok(target(client.config(), client.host())))
     }

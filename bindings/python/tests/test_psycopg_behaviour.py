@@ -283,6 +283,11 @@ def test_small_things_are_as_in_psycopg(connection: onetrip.Connection, server: 
     with pytest.raises(onetrip.ProgrammingError) as failed:
         connection.execute("DO $$BEGIN RAISE EXCEPTION 'own' USING ERRCODE = 'PXX99'; END$$")
     assert failed.value.sqlstate == "PXX99" and failed.value.pgresult is None
+    info = connection.info
+    assert info.password == server["password"] and str(server["password"]) not in f"{info!r}{info.dsn}{connection!r}"
+    assert "password" not in info.get_parameters()
+    with pytest.raises(onetrip.OperationalError, match="nosuchmode"):
+        onetrip.connect(**server, target_session_attrs="nosuchmode")
     with pytest.raises(onetrip.ProgrammingError, match="nosuchparam"):
         onetrip.connect(**server, nosuchparam=1)
     with pytest.raises(TypeError, match="sequence"):

@@ -132,8 +132,9 @@ class CopyState:
     def maker(self, native: Any) -> Callable[[bytes], tuple[Any, ...] | None]:
         """What makes the values of a row; None where a piece has none, as the end of binary data."""
         if self._rows is None:
-            loaders = self._own._functions if self._own is not None else (native.loaders, native.binary_loaders)
-            self._rows = _native.CopyRows(self._is_binary, self._types, *loaders, self._encoding)
+            own = self._own
+            texts, binaries = (native.loaders, native.binary_loaders) if own is None else own._functions
+            self._rows = _native.CopyRows(self._is_binary, self._types, texts, binaries, self._encoding)
         return self._rows.row
 
 

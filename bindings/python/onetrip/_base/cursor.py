@@ -98,7 +98,7 @@ class BaseCursor(MakesRows):
         return "[COMMAND_OK]" if self._answer.tag else "[EMPTY_QUERY]"
 
     # The rows that it gives out are of this type: `Cursor[Row]`.
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def _look(self) -> None:
         """Takes the answers of what has joined the block of a pipeline: those that are here, or waits for them."""

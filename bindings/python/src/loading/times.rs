@@ -1,11 +1,11 @@
 //! Dates, times of day, timestamps and intervals.
 
 use onetrip_client::types::Type;
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyNotImplementedError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyTime, PyType, PyTzInfo};
-use pyo3::PyTypeInfo;
 
 use crate::binary::{DAY, HOUR, MINUTE, SECOND, date_of, interval_of};
 use crate::errors::misuse;
@@ -301,9 +301,10 @@ fn beyond(text: &str) -> Option<(&'static str, &'static str)> {
         _ => {}
     }
     // Times of day have colons, and a fraction may be as long.
-    let mut numbers = text.split(' ').filter(|word| !word.contains(':')).flat_map(|word| {
-        word.split(|sign: char| !sign.is_ascii_digit()).filter(|number| number.len() > 4)
-    });
+    let mut numbers = text
+        .split(' ')
+        .filter(|word| !word.contains(':'))
+        .flat_map(|word| word.split(|sign: char| !sign.is_ascii_digit()).filter(|number| number.len() > 4));
     numbers.next().map(|_| ("large", "whose years end with 9999"))
 }
 
