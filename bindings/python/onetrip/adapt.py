@@ -116,6 +116,9 @@ class AdaptersMap:
             for mine, others in ((self._loaders, template._loaders), (self._functions, template._functions)):
                 for one, other in zip(mine, others, strict=True):
                     one.update(other)
+        # How often something was registered, and what there was at the last time that somebody asked.
+        self._version = 0
+        self._kept: AdaptersMap | None = None
         self._instances: dict[Any, Any] = {}
         self._needs: dict[type, bool] = {}
 
@@ -192,7 +195,14 @@ class AdaptersMap:
 
         return load
 
+    def _as_now(self) -> AdaptersMap:
+        """What is registered by now, whatever is registered later."""
+        if self._kept is None:
+            self._kept = AdaptersMap(self, self.connection)
+        return self._kept
+
     def _changed(self) -> None:
+        self._version, self._kept = self._version + 1, None
         self._instances.clear()
         self._needs.clear()
         cursor = None if self._cursor is None else self._cursor()

@@ -101,6 +101,10 @@ class Connection(Calls):
         """Longest wait of a call: then the server is asked to cancel, which raises `errors.QueryCanceled`."""
         self._usable().set_timeout(seconds)
 
+    def fileno(self) -> int:
+        """The number of the socket, to wait for notifications by means of the program's own: then ask `notifies`."""
+        return self._native_part().fileno()
+
     @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""

@@ -121,7 +121,7 @@ class Cursor(BaseCursor):
         self._check()
         self._take([])
         connection, how = self.connection, self._how
-        text, own = text_of(statement, self), self._adapters or connection._adapters
+        text, own = text_of(statement, self), self._adapters or self._inherited
         if own is not None:
             rows = map(own._params, rows)
         block = connection._own_block()

@@ -1,6 +1,7 @@
 //! A connection that waits, with the GIL released.
 
 use std::cell::Cell;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -394,6 +395,11 @@ impl Session {
     /// All settings that the server reports.
     fn all_settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.with(py, |client| Ok(client.core().settings()))
+    }
+
+    /// The number of the socket, for programs that wait for notifications by means of their own.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |client| Ok(client.as_fd().as_raw_fd()))
     }
 
     /// Where the connection leads: the keywords that say so, by libpq's names.

@@ -109,6 +109,7 @@ def test_binary_is_the_same_value_as_the_servers_text(connection: onetrip.Connec
     assert cursor.description is not None
     oid = cursor.description[0].type_code
     connection.register_loader(oid, str)
+    cursor = connection.cursor()
     for form in ("text", "binary"):
         with cursor.copy(f"COPY one FROM STDIN (FORMAT {form})") as copy:
             copy.set_types(["int4", oid])

@@ -195,7 +195,7 @@ def test_raw_and_client_cursors(connection: onetrip.Connection) -> None:
     assert cursor.mogrify("SELECT %s,%s%%", ("a'b", -5)) == "SELECT 'a''b', -5 %"
     assert cursor.mogrify("SELECT 1+%s-(%s)", (2, 3)) == "SELECT 1+ 2 -(3)"
     assert cursor.mogrify("SELECT %s::text, %s", (-5, 0.5)) == "SELECT (-5)::text, '0.5'::float8"
-    assert cursor.mogrify("SELECT (%s)[1], %s[1]", ([1], [2])) == "SELECT ('{1}'::int4[])[1], ('{2}'::int4[])[1]"
+    assert cursor.mogrify("SELECT (%s)[1], %s[1]", ([1], [2])) == "SELECT ('{1}'::int4[])[1], ('{2}'::int4[]) [1]"
     assert cursor.mogrify("SELECT %s", (-(2**31),)) == "SELECT '-2147483648'::int4"
     with pytest.raises(onetrip.ProgrammingError, match="placeholder"):
         cursor.mogrify("SELECT '%s'", ("a",))

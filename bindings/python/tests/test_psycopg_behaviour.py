@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import gc
 import logging
+import os
+import select
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -127,6 +130,35 @@ def test_registering_on_a_cursor_makes_its_results_anew(connection: onetrip.Conn
     cursor = connection.execute("SELECT 'a'::text; SELECT row('b'::text)")
     cursor.adapters.register_loader("text", lambda text: text + "!")
     assert cursor.fetchone() == ("a!",) and cursor.nextset() and cursor.fetchone() == (("b!",),)
+
+
+def test_a_cursor_keeps_what_the_connection_had_when_it_was_made(connection: onetrip.Connection) -> None:
+    before = connection.cursor()
+    connection.adapters.register_loader("text", lambda text: text + "1")
+    first = connection.cursor()
+    connection.adapters.register_loader("text", lambda text: text + "2")
+    connection.adapters.register_dumper(str, Doubled)
+    for cursor, value in ((before, "a"), (first, "a1"), (connection.cursor(), "aa2")):
+        assert cursor.execute("SELECT %s::text", ("a",)).fetchone() == (value,)
+
+
+def test_a_connection_has_the_number_of_its_socket(connection: onetrip.Connection, server: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with await onetrip.AsyncConnection.connect(**server) as other:
+            assert os.fstat(other.fileno()).st_mode & 0o170000 == 0o140000
+        with pytest.raises(onetrip.OperationalError):
+            other.fileno()
+
+    asyncio.run(main())
+    connection.autocommit = True
+    connection.execute("LISTEN news")
+    with onetrip.connect(**server, autocommit=True) as other:
+        other.execute("NOTIFY news")
+    assert select.select([connection.fileno()], [], [], 20)[0]
+    assert [heard.channel for heard in connection.notifies(timeout=5, stop_after=1)] == ["news"]
+    connection.close()
+    with pytest.raises(onetrip.OperationalError):
+        connection.fileno()
 
 
 def test_a_copy_writes_by_what_the_connection_has_registered(connection: onetrip.Connection) -> None:

@@ -31,7 +31,7 @@ def composed(statement: str, params: Params, cursor: Any) -> str:
     """The statement with its parameters as literals: the server takes none with COPY."""
     if params is None:
         return statement
-    own = cursor._adapters or cursor.connection._adapters
+    own = cursor._adapters or cursor._inherited
     if own is not None:
         params = own._params(params)
     encoding = cursor.connection.parameter_status("client_encoding")
@@ -165,7 +165,7 @@ class BaseCopy:
         self.cursor: Any = cursor
         connection = cursor.connection
         encoding = connection.parameter_status("client_encoding")
-        self._state = CopyState(statement, encoding, cursor._adapters or connection._adapters)
+        self._state = CopyState(statement, encoding, cursor._adapters or cursor._inherited)
         # What takes rows, as long as they may be written.
         self._add: Callable[[Sequence[Any]], bool] | None = None
         self._is_open = False

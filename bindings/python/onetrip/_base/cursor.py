@@ -23,6 +23,9 @@ Statement = str | bytes | Composable
 By = Literal["auto", "pipeline", "unnest", "copy"]
 
 
+# Nothing but what holds for the process.
+_NOTHING = AdaptersMap()
+
 # How a statement is to be run: bits of a number.
 BINARY, RAW, ONCE, KEPT = 1, 2, 4, 8
 
@@ -71,6 +74,10 @@ class BaseCursor(MakesRows):
         self.connection: Any = connection
         self.arraysize = 1
         self._adapters: AdaptersMap | None = None
+        # What the connection had registered when it made the cursor.
+        own: AdaptersMap | None = connection._adapters
+        self._inherited = None if own is None else own._as_now()
+        self._version = 0 if own is None else own._version
         self._how = self._HOW
         self._answers: list[Answer] = []
         self._at = 0
@@ -109,7 +116,7 @@ class BaseCursor(MakesRows):
     def adapters(self) -> AdaptersMap:
         """What of values is written and made by the program's own functions, by this cursor."""
         if self._adapters is None:
-            self._adapters = AdaptersMap(self.connection._adapters or adapters, cursor=self)
+            self._adapters = AdaptersMap(self._inherited or adapters, cursor=self)
         return self._adapters
 
     @property
@@ -175,7 +182,7 @@ class BaseCursor(MakesRows):
         text = statement if isinstance(statement, str) else text_of(statement, self)
         if self._MERGES:
             return self._merged(text, params, how), None
-        own = self._adapters or self.connection._adapters
+        own = self._adapters or self._inherited
         return text, params if own is None else own._params(params)
 
     def _merged(self, statement: str, params: Params, how: int) -> str:
@@ -193,7 +200,7 @@ class BaseCursor(MakesRows):
 
     def _take(self, answers: list[Answer]) -> None:
         self._answers = answers
-        if self._adapters is not None and answers:
+        if answers and (self._adapters is not None or self.connection._adapters is not None):
             self._load_again()
         self._at = 0
         self._answer = answers[0] if answers else None
@@ -206,10 +213,14 @@ class BaseCursor(MakesRows):
 
     def _load_again(self) -> None:
         """Makes the values of the results by what is registered for this cursor by now."""
-        if self._adapters is not None and self._answers:
+        own, now = self._adapters, self.connection._adapters
+        if own is None and now is not None and now._version != self._version:
+            # Something else was registered on the connection since.
+            own = self._inherited or _NOTHING
+        if own is not None:
             native = self.connection._native_part()
             for answer in self._answers:
-                native.load_by(answer, *self._adapters._functions)
+                native.load_by(answer, *own._functions)
 
     def _take_joined(self) -> None:
         """Takes the answers of what has joined the block of a pipeline; they are here."""

@@ -160,6 +160,15 @@ class AsyncConnection(AsyncCalls):
             await transport.heard.wait()
         return Notify(*heard)
 
+    def fileno(self) -> int:
+        """The number of the socket."""
+        self._wire()
+        transport = self._transport.transport
+        if transport is None or self._transport.is_lost:
+            raise ConnectionClosed("the connection is closed")
+        number: int = transport.get_extra_info("socket").fileno()
+        return number
+
     @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""
