@@ -58,7 +58,7 @@ thread_local! {
 
 /// Calls with the interpreter where only the client's errors can be returned; [`take_raised`] has what it raised.
 pub(crate) fn raising<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Error> {
-    Python::attach(|py| call(py)).map_err(|raised| {
+    Python::attach(call).map_err(|raised| {
         RAISED.set(Some(raised));
         Usage::Encoding.into()
     })

@@ -27,7 +27,7 @@ pub(crate) fn composed(
     name_of: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
     let refused = |problem: &str| misuse(py, "usage", problem);
-    if !encoding.is_some_and(|encoding| is_safe(encoding)) {
+    if !encoding.is_some_and(is_safe) {
         return Err(refused(
             "parameters are written into the statement's text, for which client_encoding has to be UTF8",
         ));
