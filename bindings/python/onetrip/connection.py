@@ -101,6 +101,10 @@ class Connection(Calls):
         """Longest wait of a call: then the server is asked to cancel, which raises `errors.QueryCanceled`."""
         self._usable().set_timeout(seconds)
 
+    def fileno(self) -> int:
+        """The number of the socket, to wait for notifications by means of the program's own: then ask `notifies`."""
+        return self._native_part().fileno()
+
     @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""
@@ -143,6 +147,9 @@ class Connection(Calls):
     def _status(self) -> int:
         return self._native.status if self._native else TransactionStatus.UNKNOWN
 
+    def _is_busy(self) -> bool:
+        return self._streams or (self._copy is not None and not self._copy._state.is_over)
+
     def _heard(self) -> Notify | None:
         heard = self._native_part().notification(0.0)
         return None if heard is None else Notify(*heard)
@@ -165,10 +172,11 @@ class Connection(Calls):
 
     def _run_many(
         self, statement: str, rows: Iterable[Any], by: By, how: int, returning: bool
-    ) -> tuple[int, list[_native.Answer]]:
-        """Runs a statement once for each of the rows: how many they changed, and the results where they are wanted."""
-        count, answers = self._usable().run_many(statement, rows, self._begins, returning, by, how)
-        return count, answers if returning else []
+    ) -> tuple[int, list[_native.Answer], str | None]:
+        """Runs a statement once for each of the rows: how many they changed, the results where they are wanted, and what the
+        server says of the last."""
+        count, answers, tag = self._usable().run_many(statement, rows, self._begins, returning, by, how)
+        return count, answers if returning else [], tag
 
     def _begin_rows(self, statement: str, params: Params, how: int) -> None:
         """Runs a statement whose rows `_next_rows` takes by the piece."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onetrip import adapt, tpc
 from onetrip.adapt import AdaptersMap
-from onetrip.errors import Diagnostic, NotSupportedError, ProgrammingError
+from onetrip.errors import ConnectionClosed, Diagnostic, NotSupportedError, ProgrammingError
 from onetrip.tpc import Xid
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class TransactionStatus(enum.IntEnum):
     """Where a session stands; libpq's numbers."""
 
     IDLE = 0
+    ACTIVE = 1
     INTRANS = 2
     INERROR = 3
     UNKNOWN = 4
@@ -68,7 +69,9 @@ class SessionState:
         self._prepare_threshold: int | None = 0
         # The transaction in two phases that is open, and whether it is prepared.
         self._tpc: tuple[Xid, bool] | None = None
-        self.row_factory: RowFactory | None = None
+        # How many transactions have ended here: a named cursor ends with its own.
+        self._transactions_ended = 0
+        self.row_factory: RowFactory
 
     def _native_part(self) -> Any:
         """The session or the wire."""
@@ -121,14 +124,35 @@ class SessionState:
 
     @property
     def transaction_status(self) -> TransactionStatus:
-        """Where the session stood when the server was last ready. A block of `transaction()` is a transaction before
-        its BEGIN has left."""
+        """Where the session stood when the server was last ready; ACTIVE while a COPY or the rows of a stream are under
+        way. A block of `transaction()` is a transaction before its BEGIN has left."""
         status = TransactionStatus(self._status())
+        if self._is_busy():
+            return TransactionStatus.ACTIVE
         is_due = status == TransactionStatus.IDLE and self._transactions
         return TransactionStatus.INTRANS if is_due else status
 
     def _status(self) -> int:
         raise NotImplementedError
+
+    def _is_busy(self) -> bool:
+        """Whether something is under way that has the connection for itself."""
+        raise NotImplementedError
+
+    def _in_pipeline(self) -> bool:
+        """Whether the block of a pipeline is open."""
+        raise NotImplementedError
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended."""
+        raise NotImplementedError
+
+    def _shown(self) -> str:
+        """Where it stands, as representations show it."""
+        if self.closed:
+            return "[BAD]"
+        return f"[{self.transaction_status.name}{', pipeline=ON' if self._in_pipeline() else ''}]"
 
     def add_notice_handler(self, callback: NoticeHandler) -> None:
         """Calls a function with each notice, when the call ends in which it came."""
@@ -259,6 +283,8 @@ class SessionState:
                 _call(self._notify_handlers, heard)
 
     def _check_idle(self, name: str) -> None:
+        if self.closed:
+            raise ConnectionClosed("the connection is closed")
         if self._status() != TransactionStatus.IDLE or self._transactions:
             raise ProgrammingError(f"{name} cannot change within a transaction: commit or roll back first")
 

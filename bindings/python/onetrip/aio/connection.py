@@ -11,6 +11,7 @@ from onetrip import _native, errors
 from onetrip._base.connection import OutputSource, pairs
 from onetrip._base.lob import word
 from onetrip.aio.calls import AsyncCalls
+from onetrip.aio.copying import AsyncCopy
 from onetrip.aio.cursor import AsyncCursor, By, Params
 from onetrip.aio.pipeline import AsyncPipeline, OnError
 from onetrip.aio.transport import Transport
@@ -159,6 +160,15 @@ class AsyncConnection(AsyncCalls):
             await transport.heard.wait()
         return Notify(*heard)
 
+    def fileno(self) -> int:
+        """The number of the socket."""
+        self._wire()
+        transport = self._transport.transport
+        if transport is None or self._transport.is_lost:
+            raise ConnectionClosed("the connection is closed")
+        number: int = transport.get_extra_info("socket").fileno()
+        return number
+
     @property
     def broken(self) -> bool:
         """Whether the connection was lost, rather than closed by the program."""
@@ -211,7 +221,11 @@ class AsyncConnection(AsyncCalls):
         return self._wire()
 
     def _status(self) -> int:
-        return self._transport.wire.status
+        return TransactionStatus.UNKNOWN if self._is_closed else self._transport.wire.status
+
+    def _is_busy(self) -> bool:
+        block = self._block
+        return self._stream is not None or (isinstance(block, AsyncCopy) and not block._state.is_over)
 
     def _heard(self) -> Notify | None:
         heard = self._wire().notification()
@@ -277,28 +291,29 @@ class AsyncConnection(AsyncCalls):
 
     async def _run_many(
         self, statement: str, rows: Iterable[Any], by: By, how: int, returning: bool
-    ) -> tuple[int, list[_native.Answer]]:
-        """Runs a statement once for each of the rows: how many they changed, and the results where they are wanted.
-        Their parameters are written before the first leaves."""
+    ) -> tuple[int, list[_native.Answer], str | None]:
+        """Runs a statement once for each of the rows: how many they changed, the results where they are wanted, and what the
+        server says of the last. Their parameters are written before the first leaves."""
         if not returning:
-            return await self._count_many(statement, rows, by, how), []
+            count, tag = await self._count_many(statement, rows, by, how)
+            return count, [], tag
         if by in ("unnest", "copy"):
             raise ProgrammingError(f"rows whose results are wanted go by 'pipeline', not by {by!r}")
         async with self.pipeline() as pipeline:
             operations = [await pipeline._add(statement, row, how) for row in rows]
         answers = [operation._done() for operation in operations]
-        return sum(answer.count for answer in answers), answers
+        return sum(answer.count for answer in answers), answers, None
 
-    async def _count_many(self, statement: str, rows: Iterable[Any], by: By, how: int) -> int:
+    async def _count_many(self, statement: str, rows: Iterable[Any], by: By, how: int) -> tuple[int, str | None]:
         self._check_alone()
         async with self._lock:
             wire, transport = self._wire(), self._transport
             many = wire.many(statement, rows, self._begins, by, how)
             try:
                 while True:
-                    wait, number = wire.step(many)
+                    wait, number, tag = wire.step(many)
                     if wait == "done":
-                        return number
+                        return number, tag
                     if wait == "room":
                         await transport.flushed()
                     else:

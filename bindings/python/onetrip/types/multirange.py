@@ -26,7 +26,12 @@ class Multirange(MutableSequence[Range[T]], Generic[T]):
         return self._ranges[at] if isinstance(at, int) else type(self)(self._ranges[at])
 
     def __setitem__(self, at: Any, value: Any) -> None:
-        self._ranges[at] = _checked(value) if isinstance(at, int) else [_checked(item) for item in value]
+        if isinstance(at, int):
+            self._ranges[at] = _checked(value)
+        elif isinstance(value, Iterable):
+            self._ranges[at] = [_checked(item) for item in value]
+        else:
+            raise TypeError(f"can only assign an iterable to a slice, not {type(value).__name__}")
 
     def __delitem__(self, at: Any) -> None:
         del self._ranges[at]
@@ -204,11 +209,20 @@ def _checked(value: Any) -> Any:
     return value
 
 
+def _unbounded(value: Multirange[Any]) -> bytes | None:
+    """The binary form of a multirange without bounds, which is the same for all types."""
+    parts = [ranges._unbounded(one) for one in value]
+    if None in parts:
+        return None
+    return struct.pack("!i", len(parts)) + b"".join(struct.pack("!i", len(part)) + part for part in parts if part)
+
+
 def _register() -> None:
     for oid, subtype in SUBTYPES.items():
         adapt.LOADERS[oid] = partial(read, subtype=subtype)
         adapt._WHOLES.setdefault(subtype, []).append((oid, read))
     adapt._DUMPERS[Multirange] = written
+    adapt._BINARY_DUMPERS[Multirange] = _unbounded
     adapt._CONTAINERS = (*adapt._CONTAINERS, Multirange)
 
 

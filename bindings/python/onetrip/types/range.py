@@ -229,10 +229,13 @@ def written(value: Range[Any]) -> tuple[int, str]:
             parts.append("")
             continue
         subtypes.add(element[0])
-        parts.append(element[1] if element[1][:1] == '"' else adapt._quoted(element[1]))
+        parts.append(element[1])
     text = f"{value.bounds[0]}{parts[0]},{parts[1]}{value.bounds[1]}"
     if isinstance(value, _OfType):
         return value.oid, text
+    if type(value.lower) is int or type(value.upper) is int:
+        # The server casts no int4range to a range of other numbers: it has to say which one it takes.
+        return 0, text
     for widest in (1700, 20, 23):  # numbers of several sizes
         if widest in subtypes:
             subtypes = {widest} if subtypes <= {21, 23, 20, 1700} else subtypes
@@ -263,9 +266,7 @@ class RangeDumper(Dumper):
 
     @staticmethod
     def _found(obj: Range[Any]) -> int:
-        # The server casts no int4range to a range of other numbers: it has to say which one it takes.
-        is_plain = not isinstance(obj, _OfType) and int in (type(obj.lower), type(obj.upper))
-        return 0 if is_plain else written(obj)[0]
+        return written(obj)[0]
 
 
 class RangeInfo(TypeInfo):
@@ -323,11 +324,19 @@ def read_binary(data: bytes, subtype: int) -> Range[Any]:
     return Range(found[0], found[1], ("[" if flags & 2 else "(") + ("]" if flags & 4 else ")"))
 
 
+def _unbounded(value: Range[Any]) -> bytes | None:
+    """The binary form of a range without bounds, which is the same for all types."""
+    if value.isempty:
+        return b"\x01"
+    return b"\x18" if value.lower is None and value.upper is None else None
+
+
 def _register() -> None:
     for oid, subtype in SUBTYPES.items():
         adapt.LOADERS[oid] = partial(read, subtype=subtype)
         adapt._WHOLES.setdefault(subtype, []).append((oid, read))
     adapt._DUMPERS[Range] = written
+    adapt._BINARY_DUMPERS[Range] = _unbounded
     adapt._CONTAINERS = (*adapt._CONTAINERS, Range)
 
 
